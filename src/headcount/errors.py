@@ -1,0 +1,35 @@
+"""The errors a user can meet: each says where, what was found and what was expected."""
+
+from __future__ import annotations
+
+
+class HeadcountError(Exception):
+    """Base of every error headcount raises on purpose."""
+
+
+class InputError(HeadcountError):
+    """Data that cannot be used as given.
+
+    The message reads ``source: place: found ..., expected ...`` so that a person can go to the
+    file, the column and the row, and see what would have been right.
+    """
+
+    def __init__(self, source: str, *, place: str = "", found: str, expected: str) -> None:
+        self.source = source
+        self.place = place
+        self.found = found
+        self.expected = expected
+        where = f"{source}: {place}" if place else source
+        super().__init__(f"{where}: found {found}, expected {expected}")
+
+
+class ConfigError(InputError):
+    """A setting that is missing, unknown or out of range; raised before any data is read."""
+
+
+class PrivacyError(HeadcountError):
+    """A release that would break, overspend or misstate its guarantee."""
+
+
+class RunError(HeadcountError):
+    """A run directory that cannot be used: it holds another run, or is damaged."""

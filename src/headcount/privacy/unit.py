@@ -1,0 +1,26 @@
+"""The unit of privacy: which two databases a guarantee compares."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class UnitOfPrivacy(StrEnum):
+    """What may differ between two neighbouring databases.
+
+    Losses of different units are different quantities: an epsilon under ``CHANGE_ONE`` is never
+    set beside an epsilon under ``ADD_REMOVE`` without saying so.
+    """
+
+    ADD_REMOVE = "add-remove"
+    """One person's record is added or removed."""
+
+    CHANGE_ONE = "change-one"
+    """One person's record changes to any other; the number of people stays."""
+
+    @property
+    def phrase(self) -> str:
+        """The unit in plain words, to be set beside every epsilon."""
+        if self is UnitOfPrivacy.ADD_REMOVE:
+            return "one person is added or removed"
+        return "one person's record changes"
