@@ -1,0 +1,71 @@
+# Two commands are enough on a machine with Python 3.11 or newer: `make demo` and `make test`.
+# Each makes its own environment in .venv and installs the versions in requirements/lock.txt.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+# 3.11 comes first because the lock is made and tested on it. Each candidate is run, since a name
+# on the path need not work.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
+# A constraint given through the environment also holds for the build backend.
+INSTALL = PIP_CONSTRAINT=requirements/lock.txt $(BIN)/python -m pip install --quiet \
+  --disable-pip-version-check
+INPUTS := pyproject.toml requirements/lock.txt src/headcount/_version.py
+NAME ?=
+PYTEST_ARGS ?=
+
+.PHONY: help demo test lint bench lock clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.runtime  ## install, protect an embedded population, say where the report is
+	$(BIN)/headcount demo
+
+test: lint  ## install, then ruff, mypy, import-linter and pytest
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	  echo "NOTE: no Chromium on the path, so the tests that open a report in a browser were SKIPPED." \
+	  "Install it (Debian: apt-get install chromium), or use .ci/run, which never skips them."
+
+lint: $(VENV)/.dev  ## ruff, mypy and import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.runtime  ## run a benchmark: make bench NAME=...
+	$(BIN)/headcount bench $(NAME)
+
+lock: $(VENV)/.created  ## resolve every extra anew and write requirements/lock.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed \
+	  --report $(VENV)/resolved.json '.[spark,attack,dev]' hatchling editables
+	$(BIN)/python requirements/make_lock.py $(VENV)/resolved.json > $(VENV)/lock.txt
+	mv $(VENV)/lock.txt requirements/lock.txt
+
+clean:  ## remove the environment, caches and build output
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.created:
+	@test -n "$(PYTHON)" || { echo "headcount needs Python 3.11 or newer and found none on the path." \
+	  "Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("headcount needs Python 3.11 \
+	or newer; " + sys.executable + " is " + sys.version.split()[0])'
+	@rm -rf $(VENV)
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "$(PYTHON) cannot make a virtual environment." \
+	  "On Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@touch $@
+
+$(VENV)/.runtime: $(VENV)/.created $(INPUTS)
+	@echo "Installing headcount and its locked dependencies into $(VENV) ..."
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime
+	@echo "Installing the development tools into $(VENV) ..."
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@
