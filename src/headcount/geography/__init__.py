@@ -1,0 +1,5 @@
+"""Places: levels from the whole to the leaf, units, parents."""
+
+from headcount.geography.geography import Geography, regular
+
+__all__ = ["Geography", "regular"]

@@ -1,0 +1,185 @@
+"""Building a geography from a table: one code column per level, or one code with nested prefixes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.geography.geography import Geography, Index
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeColumns:
+    """One column of codes per level, named from the top to the leaf.
+
+    Codes are unique over the whole unless ``local_codes`` says that they repeat from parent to
+    parent (district "1" in every county); a unit is then known by its path, "state/county/1".
+    """
+
+    columns: tuple[str, ...]
+    root: str = "whole"
+    local_codes: bool = False
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Level names, the whole first."""
+        return (self.root, *self.columns)
+
+    def codes(self, table: pl.DataFrame) -> list[pl.Series]:
+        """Unit codes per level below the whole, row by row."""
+        codes = [table[column].cast(pl.String) for column in self.columns]
+        if not self.local_codes:
+            return codes
+        paths = [codes[0]]
+        for code in codes[1:]:
+            paths.append(paths[-1] + "/" + code)
+        return paths
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prefixes:
+    """One column of leaf codes whose first characters name the units above: 44, 44007, ..."""
+
+    column: str
+    lengths: tuple[tuple[str, int], ...]
+    root: str = "whole"
+
+    def __post_init__(self) -> None:
+        cuts = [length for _, length in self.lengths]
+        if not cuts or cuts != sorted(set(cuts)) or cuts[0] < 1:
+            raise InputError(
+                "geography",
+                place=f"prefixes of {self.column!r}",
+                found=f"lengths {cuts}",
+                expected="lengths that grow from the top to the leaf, each at least 1",
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column that is read."""
+        return (self.column,)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Level names, the whole first."""
+        return (self.root, *(level for level, _ in self.lengths))
+
+    def codes(self, table: pl.DataFrame) -> list[pl.Series]:
+        """Unit codes per level below the whole, row by row."""
+        code = table[self.column].cast(pl.String)
+        return [code.str.slice(0, length) for _, length in self.lengths]
+
+
+GeographySource = CodeColumns | Prefixes
+
+
+def build_geography(
+    table: pl.DataFrame, source: GeographySource, *, name: str, distinct: bool = False
+) -> tuple[Geography, Index]:
+    """Build the geography of a table and say for each row which leaf it is in.
+
+    ``name`` is the file, for errors. With ``distinct`` a leaf that stands in two rows is an error.
+    """
+    check_codes(table, source, name=name)
+    codes = pl.DataFrame(dict(zip(_keys(source), source.codes(table))))
+    if distinct:
+        _refuse_repeated_leaf(codes[codes.columns[-1]], source, name)
+    places = codes.unique().sort(codes.columns)
+    _refuse_two_parents(places, source, name)
+    units: list[NDArray[np.str_]] = [np.array([source.root])]
+    parents: list[Index] = [np.empty(0, dtype=np.int32)]
+    above: pl.DataFrame | None = None
+    for key in codes.columns:
+        level = places.select(codes.columns[: codes.columns.index(key) + 1]).unique(
+            maintain_order=True
+        )
+        units.append(level[key].to_numpy().astype(np.str_))
+        parents.append(_parent_numbers(level, above))
+        above = level
+    geography = Geography(source.levels, tuple(units), tuple(parents))
+    return geography, place_rows(codes[codes.columns[-1]], geography, name=name)
+
+
+def place_rows(leaf: pl.Series, geography: Geography, *, name: str) -> Index:
+    """For each row the position of its leaf unit; a code outside the geography is an error."""
+    known = pl.DataFrame({"code": geography.units[-1].tolist()}).with_row_index("unit")
+    found = leaf.to_frame("code").join(known, on="code", how="left", maintain_order="left")["unit"]
+    if found.null_count():
+        row = int(found.is_null().arg_true()[0])
+        raise InputError(
+            name,
+            place=f"row {row + 1}",
+            found=f"unit {leaf[row]!r}",
+            expected=f"one of the {geography.size(geography.leaf):,} units of level "
+            f"{geography.leaf!r}",
+        )
+    return found.to_numpy().astype(np.int32)
+
+
+def check_codes(table: pl.DataFrame, source: GeographySource, *, name: str) -> None:
+    """Refuse an empty table, missing columns, missing codes, and codes too short to cut."""
+    for column in source.columns:
+        if column not in table.columns:
+            raise InputError(
+                name,
+                place=f"column {column!r}",
+                found=f"columns {table.columns[:12]}",
+                expected="the column named in the geography",
+            )
+    if table.is_empty():
+        raise InputError(name, found="no rows", expected="at least one")
+    shortest = source.lengths[-1][1] if isinstance(source, Prefixes) else 1
+    for column in source.columns:
+        code = table[column].cast(pl.String)
+        bad = (code.str.len_chars() < shortest).fill_null(True)
+        if bad.any():
+            row = int(bad.arg_true()[0])
+            raise InputError(
+                name,
+                place=f"column {column!r}, row {row + 1}",
+                found=repr(code[row]),
+                expected=f"a code of at least {shortest} character{'s' * (shortest > 1)}",
+            )
+
+
+def _keys(source: GeographySource) -> Sequence[str]:
+    return [f"{number}" for number in range(len(source.levels) - 1)]
+
+
+def _parent_numbers(level: pl.DataFrame, above: pl.DataFrame | None) -> Index:
+    if above is None:
+        return np.zeros(level.height, dtype=np.int32)
+    numbered = above.with_row_index("parent")
+    joined = level.join(numbered, on=above.columns, how="left", maintain_order="left")
+    return joined["parent"].to_numpy().astype(np.int32)
+
+
+def _refuse_two_parents(places: pl.DataFrame, source: GeographySource, name: str) -> None:
+    for upper, lower, level in zip(places.columns, places.columns[1:], source.levels[2:]):
+        pairs = places.select(upper, lower).unique()
+        twice = pairs.filter(pairs[lower].is_duplicated()).sort(lower, upper)
+        if twice.height:
+            unit = twice[lower][0]
+            two = twice.filter(pl.col(lower) == unit)[upper].to_list()
+            raise InputError(
+                name,
+                place=f"level {level!r}, unit {unit!r}",
+                found=f"two parents, {two[0]!r} and {two[1]!r}",
+                expected="one parent (or local_codes = true if codes repeat between parents)",
+            )
+
+
+def _refuse_repeated_leaf(leaf: pl.Series, source: GeographySource, name: str) -> None:
+    if leaf.is_duplicated().any():
+        again = int((~leaf.is_first_distinct()).arg_true()[0])
+        raise InputError(
+            name,
+            place=f"row {again + 1}, unit {leaf[again]!r}",
+            found=f"a second row for the same {source.levels[-1]!r}",
+            expected="one row for each unit",
+        )

@@ -1,0 +1,143 @@
+"""The geography: levels from the whole to the leaf, their units, and each unit's parent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+
+Index = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Geography:
+    """A tree of places as arrays.
+
+    where
+        levels      level names from the whole (one unit) to the leaf
+        units       for each level the unit codes; children of one parent stand together, in the
+                    order of their parents
+        parents     for each level the position of each unit's parent in the level above;
+                    empty for the whole
+    """
+
+    levels: tuple[str, ...]
+    units: tuple[NDArray[np.str_], ...]
+    parents: tuple[Index, ...]
+
+    def __post_init__(self) -> None:
+        if len(set(self.levels)) != len(self.levels) or not self.levels:
+            raise InputError(
+                "geography", found=f"levels {list(self.levels)}", expected="distinct level names"
+            )
+        if not len(self.levels) == len(self.units) == len(self.parents):
+            raise InputError(
+                "geography",
+                found=f"{len(self.units)} unit arrays and {len(self.parents)} parent arrays",
+                expected=f"one of each for the {len(self.levels)} levels",
+            )
+        if len(self.units[0]) != 1:
+            raise InputError(
+                "geography",
+                place=f"level {self.levels[0]!r}",
+                found=f"{len(self.units[0])} units",
+                expected="one: the whole",
+            )
+        for depth in range(1, len(self.levels)):
+            self._check_level(depth)
+
+    def _check_level(self, depth: int) -> None:
+        level, codes, parent = self.levels[depth], self.units[depth], self.parents[depth]
+        place = f"level {level!r}"
+        if len(np.unique(codes)) != len(codes):
+            values, times = np.unique(codes, return_counts=True)
+            raise InputError(
+                "geography",
+                place=f"{place}, unit {str(values[times > 1][0])!r}",
+                found="the unit twice",
+                expected="each unit once",
+            )
+        whole = np.arange(len(self.units[depth - 1]))
+        if len(parent) != len(codes) or not np.array_equal(np.unique(parent), whole):
+            raise InputError(
+                "geography",
+                place=place,
+                found="a parent array that does not fit the level above",
+                expected=f"one parent for each of {len(codes)} units, and a child for each parent",
+            )
+        if np.any(np.diff(parent) < 0):
+            raise InputError(
+                "geography",
+                place=place,
+                found="children of one parent that stand apart",
+                expected="units in the order of their parents",
+            )
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{level} {len(u):,}" for level, u in zip(self.levels, self.units))
+        return f"<Geography {sizes}>"
+
+    @property
+    def leaf(self) -> str:
+        """Name of the finest level."""
+        return self.levels[-1]
+
+    def depth(self, level: str) -> int:
+        """Position of a level, 0 for the whole."""
+        try:
+            return self.levels.index(level)
+        except ValueError:
+            raise InputError(
+                "geography", found=f"level {level!r}", expected=f"one of {list(self.levels)}"
+            ) from None
+
+    def size(self, level: str) -> int:
+        """Number of units at a level."""
+        return len(self.units[self.depth(level)])
+
+    def ancestors(self, level: str, *, of: str | None = None) -> Index:
+        """For each unit of a finer level (the leaf by default), its ancestor at ``level``."""
+        top, depth = self.depth(level), self.depth(of or self.leaf)
+        if depth < top:
+            raise InputError(
+                "geography", found=f"level {level!r}", expected=f"a level at or above {of!r}"
+            )
+        index: Index = np.arange(len(self.units[depth]), dtype=np.int32)
+        for finer in range(depth, top, -1):
+            index = self.parents[finer][index]
+        return index
+
+    def children_start(self, level: str) -> NDArray[np.int64]:
+        """For each unit of ``level`` the position of its first child in the level below."""
+        below = self.parents[self.depth(level) + 1]
+        return np.searchsorted(below, np.arange(self.size(level)))
+
+    def path(self, level: str, unit: int) -> tuple[str, ...]:
+        """Codes from the level below the whole down to one unit: its full address."""
+        codes = []
+        for depth in range(self.depth(level), 0, -1):
+            codes.append(str(self.units[depth][unit]))
+            unit = int(self.parents[depth][unit])
+        return tuple(reversed(codes))
+
+    @cached_property
+    def unit_numbers(self) -> dict[str, int]:
+        """Position of each leaf unit by its code."""
+        return {str(code): number for number, code in enumerate(self.units[-1])}
+
+
+def regular(*, children: int, depth: int, root: str = "whole") -> Geography:
+    """A tree in which every unit above the leaf has the same number of children."""
+    levels = (root, *(f"level_{j}" for j in range(1, depth + 1)))
+    codes: Sequence[str] = [root]
+    units, parents = [np.array(codes)], [np.empty(0, dtype=np.int32)]
+    for level in range(1, depth + 1):
+        above = [""] if level == 1 else [f"{code}." for code in units[-1]]
+        units.append(np.array([f"{prefix}{c}" for prefix in above for c in range(children)]))
+        parents.append(np.repeat(np.arange(len(above), dtype=np.int32), children))
+    return Geography(levels, tuple(units), tuple(parents))

@@ -1,0 +1,179 @@
+"""The counting mechanisms of Flaxman (2019): geometric, raked and averaged; and identity.
+
+All of them work on every cell of any schema. Their noise is two-sided geometric,
+
+    Pr[G(z) = k] = (1 - exp(-z)) / (1 + exp(-z)) exp(-z |k|)
+
+where
+    z   the loss spent on the count: adding or removing one person changes one count of each
+        level by 1, so a count with noise G(z) costs z
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import PrivacyError
+from headcount.geography import Geography
+from headcount.mechanisms.base import Outcome, cell_stream, noisy
+from headcount.noise import Noise
+from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
+from headcount.privacy.loss import positive
+from headcount.schema import Schema
+from headcount.tabulate import Counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Identity:
+    """Publish the true counts: the baseline that protects nothing."""
+
+    name = "identity"
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """None, and it says so."""
+        return Guarantee.none("the true counts are published as they are")
+
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        """The truth, once per run."""
+        return Outcome({counts.level: np.repeat(counts.dense()[None], len(runs), axis=0)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Geometric:
+    """GDPC: two-sided geometric noise G(epsilon) on each leaf count (Flaxman 2019, 2.2)."""
+
+    epsilon: Fraction
+    name = "geometric"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive(self.epsilon, name="geometric: epsilon"))
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """Epsilon for one person added or removed; twice that for one changed record."""
+        return _guarantee(self.epsilon, self.epsilon * (_moves(schema, geography, geography.leaf)))
+
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        """Leaf counts plus noise."""
+        drawn = noise.geometric(cell_stream(counts), epsilon=self.epsilon, draws=runs)
+        return Outcome({counts.level: noisy(counts, drawn)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Averaged:
+    """ADPC: the mean of P independent noisy counts, each at epsilon / P (Flaxman 2019, 2.2)."""
+
+    epsilon: Fraction
+    parts: int = 4
+    name = "averaged"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive(self.epsilon, name="averaged: epsilon"))
+        if isinstance(self.parts, bool) or not isinstance(self.parts, int) or self.parts < 1:
+            raise PrivacyError(f"averaged: parts: found {self.parts!r}, expected 1 or more")
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """P releases at epsilon / P compose to epsilon; averaging them costs nothing."""
+        return _guarantee(self.epsilon, self.epsilon * (_moves(schema, geography, geography.leaf)))
+
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        """Sum the P integer answers of each run, then divide."""
+        share = self.epsilon / self.parts
+        draws = range(runs.start * self.parts, runs.stop * self.parts)
+        drawn = noise.geometric(cell_stream(counts), epsilon=share, draws=draws)
+        answers = noisy(counts, drawn)
+        total = answers.reshape(len(runs), self.parts, *answers.shape[1:]).sum(axis=1)
+        return Outcome({counts.level: total / self.parts})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Raked:
+    """RDPC: noisy counts at every level, raked from the top to add up (Flaxman 2019, 2.2).
+
+    Each of the J + 1 levels gets epsilon / (J + 1). From the top down the noisy counts of the
+    children are scaled to their parent's raked count, cell by cell,
+
+        RDPC_child = NoisyC_child * RDPC_parent / sum over siblings of NoisyC
+
+    where a zero sum shares the parent's count equally among the children; the receipt counts
+    how often that happened.
+    """
+
+    epsilon: Fraction
+    name = "raked"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive(self.epsilon, name="raked: epsilon"))
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """The levels' losses add up; a level that a changed record leaves alone adds nothing."""
+        share = self.epsilon / len(geography.levels)
+        moved = sum(share * _moves(schema, geography, level) for level in geography.levels)
+        return _guarantee(self.epsilon, moved)
+
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        """Measure every level, then rake from the top."""
+        geography = counts.geography
+        share = self.epsilon / len(geography.levels)
+        tables: dict[str, NDArray[np.float64]] = {}
+        shared_equally = 0
+        for depth, level in enumerate(geography.levels):
+            here = counts.at(level)
+            drawn = noise.geometric(cell_stream(here), epsilon=share, draws=runs)
+            answers = noisy(here, drawn)
+            if depth == 0:
+                tables[level] = answers.astype(np.float64)
+                continue
+            above = geography.levels[depth - 1]
+            tables[level], zeros = rake(
+                answers,
+                tables[above],
+                parent=geography.parents[depth],
+                start=geography.children_start(above),
+                possible=counts.schema.possible,
+            )
+            shared_equally += zeros
+        return Outcome(tables, {"raked_from_a_zero_sum": shared_equally})
+
+
+def rake(
+    answers: NDArray[np.int64],
+    above: NDArray[np.float64],
+    *,
+    parent: NDArray[np.int32],
+    start: NDArray[np.int64],
+    possible: NDArray[np.bool_],
+) -> tuple[NDArray[np.float64], int]:
+    """Scale children to their parents; return them and how many zero sums were shared equally.
+
+    where
+        answers    noisy counts of the children, runs x units x cells
+        above      raked counts of the parents
+        parent     each child's parent
+        start      each parent's first child
+    """
+    sums = np.add.reduceat(answers, start, axis=1)
+    zero = (sums == 0) & possible
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.where(sums == 0, 0.0, above / sums)
+    raked = answers * scale[:, parent]
+    if zero.any():
+        children = np.diff(start, append=len(parent))[None, :, None]
+        equal = np.where(zero, above / children, 0.0)
+        raked = np.where(zero[:, parent], equal[:, parent], raked)
+    return raked, int(zero.sum())
+
+
+def _moves(schema: Schema, geography: Geography, level: str) -> int:
+    """How many counts of a level one changed record moves by 1: two, or none if there is one."""
+    return 2 if geography.size(level) * int(schema.possible.sum()) > 1 else 0
+
+
+def _guarantee(add_remove: Fraction, change_one: Fraction | int) -> Guarantee:
+    losses = [PureLoss(epsilon=add_remove, unit=UnitOfPrivacy.ADD_REMOVE)]
+    if change_one:
+        losses.append(PureLoss(epsilon=Fraction(change_one), unit=UnitOfPrivacy.CHANGE_ONE))
+    return Guarantee(losses=tuple(losses))

@@ -1,0 +1,6 @@
+"""Who lives where: readers for microdata and count tables, and seeded generators."""
+
+from headcount.population.population import Population
+from headcount.population.uniform import uniform
+
+__all__ = ["Population", "uniform"]

@@ -1,0 +1,42 @@
+"""A population: who lives where, encoded against a schema and a geography."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.geography import Geography
+from headcount.schema import Schema
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Population:
+    """Entries of (leaf unit, cell, how many people); ``count`` is None for one row a person.
+
+    The schema's cells and the geography's units are the *public domain*: everything that could
+    be published about, whether anyone is there or not. ``read_off`` names the parts of it that
+    were read off the confidential data instead of being given; they are published without noise
+    and every guarantee lists them.
+    """
+
+    name: str
+    schema: Schema
+    geography: Geography
+    unit: NDArray[np.int32]
+    cell: NDArray[np.int32]
+    count: NDArray[np.int64] | None = None
+    public: bool = False
+    read_off: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.unit), len(self.cell)}
+        if self.count is not None:
+            lengths.add(len(self.count))
+        if len(lengths) != 1:
+            raise ValueError("unit, cell and count must have one length")
+
+    def __repr__(self) -> str:
+        # Says nothing that depends on how many people there are.
+        return f"<Population {self.name!r}: {self.schema.size:,} cells, {self.geography!r}>"

@@ -1,0 +1,254 @@
+"""Reading a population from Parquet or CSV: one row a person, or a wide table of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.geography.build import (
+    GeographySource,
+    build_geography,
+    check_codes,
+    place_rows,
+)
+from headcount.geography.geography import Geography, Index
+from headcount.population.population import Population
+from headcount.schema import Attribute, Schema
+from headcount.schema.attribute import one_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeColumn:
+    """Where an attribute stands in a file; without ``levels`` they are read off the data."""
+
+    name: str
+    column: str
+    levels: tuple[str, ...] | None = None
+
+
+def read_microdata(
+    path: Path,
+    *,
+    attributes: Sequence[AttributeColumn],
+    geography: GeographySource,
+    structural_zeros: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = (),
+    units: Path | None = None,
+    public: bool = False,
+) -> Population:
+    """Read one row a person: geography columns and one column per attribute.
+
+    ``units`` is a file with the geography columns, one row for each leaf that exists; without it
+    the units are read off the data, and the population says so.
+    """
+    name = str(path)
+    table = _read_table(path, [*geography.columns, *(a.column for a in attributes)])
+    tree, unit, read_off = _place(table, geography, units, name)
+    chosen = []
+    codes: list[NDArray[np.int32]] = []
+    for attribute in attributes:
+        values = table[attribute.column].cast(pl.String)
+        if attribute.levels is None:
+            _refuse_null(values, attribute.column, name)
+            levels = tuple(values.unique().sort().to_list())
+            read_off += (f"which levels of {attribute.name!r} exist",)
+        else:
+            levels = attribute.levels
+        known = Attribute(attribute.name, levels)
+        chosen.append(known)
+        codes.append(_encode(values, known, attribute.column, name))
+    schema = Schema(tuple(chosen), structural_zeros)
+    cell = np.zeros(table.height, dtype=np.int32)
+    for known, code in zip(chosen, codes):
+        cell = cell * np.int32(known.size) + code
+    _refuse_impossible(schema, cell, name)
+    return Population(name, schema, tree, unit, cell, public=public, read_off=read_off)
+
+
+def read_counts(
+    path: Path,
+    *,
+    schema: Schema,
+    geography: GeographySource,
+    columns: Mapping[str, Mapping[str, str]] | None = None,
+    units: Path | None = None,
+    public: bool = False,
+) -> Population:
+    """Read a wide table of counts: geography columns, then one column per cell.
+
+    ``columns`` maps a column to the levels of its cell; without it a cell's column is the cell's
+    levels joined by '_' (see ``Schema.cell_names``). Structural zeros may have no column.
+    """
+    name = str(path)
+    cells = _cell_columns(schema, columns)
+    optional = {column for column, cell in cells.items() if not schema.possible[cell]}
+    table = _read_table(path, [*geography.columns, *cells], optional=optional)
+    present = {column: cell for column, cell in cells.items() if column in table.columns}
+    counts = np.column_stack([_whole_numbers(table[column], name) for column in present])
+    tree, unit, read_off = _place(table, geography, units, name, distinct=True)
+    row, position = np.nonzero(counts)
+    cell = np.fromiter(present.values(), dtype=np.int32)[position]
+    _refuse_impossible(schema, cell, name, rows=row)
+    return Population(
+        name, schema, tree, unit[row], cell, counts[row, position], public=public, read_off=read_off
+    )
+
+
+def _read_table(
+    path: Path, columns: Sequence[str], *, optional: set[str] | None = None
+) -> pl.DataFrame:
+    """Read the named columns; a missing file, an unreadable one or a missing column is an error."""
+    name = str(path)
+    if not path.is_file():
+        raise InputError(name, found="no such file", expected="a .parquet or .csv file")
+    if path.stat().st_size == 0:
+        raise InputError(name, found="an empty file", expected="a header and at least one row")
+    kinds = {".parquet": pl.scan_parquet, ".csv": _scan_csv}
+    if path.suffix not in kinds:
+        raise InputError(name, found=f"a file ending in {path.suffix!r}", expected=one_of(kinds))
+    try:
+        lazy = kinds[path.suffix](path)
+        header = lazy.collect_schema().names()
+    except pl.exceptions.PolarsError as error:
+        raise InputError(name, found=f"unreadable content ({error})", expected="a table") from None
+    wanted = [column for column in dict.fromkeys(columns)]
+    for column in wanted:
+        if column not in header and column not in (optional or ()):
+            raise InputError(
+                name, place=f"column {column!r}", found="no such column", expected=one_of(header)
+            )
+    try:
+        table = lazy.select([column for column in wanted if column in header]).collect()
+    except pl.exceptions.PolarsError as error:
+        raise InputError(name, found=f"unreadable rows ({error})", expected="a table") from None
+    if table.is_empty():
+        raise InputError(name, found="no rows", expected="at least one")
+    return table
+
+
+def _scan_csv(path: Path) -> pl.LazyFrame:
+    # Everything as text: codes keep their leading zeros, counts are checked digit by digit.
+    return pl.scan_csv(path, infer_schema=False)
+
+
+def _place(
+    table: pl.DataFrame,
+    source: GeographySource,
+    units: Path | None,
+    name: str,
+    *,
+    distinct: bool = False,
+) -> tuple[Geography, Index, tuple[str, ...]]:
+    """The geography, each row's leaf, and what of it was read off the data."""
+    if units is None:
+        tree, unit = build_geography(table, source, name=name, distinct=distinct)
+        return tree, unit, ("which units exist",)
+    listed = _read_table(units, source.columns)
+    tree, _ = build_geography(listed, source, name=str(units), distinct=True)
+    if distinct:
+        build_geography(table, source, name=name, distinct=True)
+    check_codes(table, source, name=name)
+    _refuse_other_parents(table, listed, source, name)
+    return tree, place_rows(source.codes(table)[-1], tree, name=name), ()
+
+
+def _refuse_other_parents(
+    table: pl.DataFrame, listed: pl.DataFrame, source: GeographySource, name: str
+) -> None:
+    """A row whose leaf is known but whose upper codes differ from the list's is an error."""
+    keys = [f"{number}" for number in range(len(source.levels) - 1)]
+    known = pl.DataFrame(dict(zip(keys, source.codes(listed))))
+    rows = pl.DataFrame(dict(zip(keys, source.codes(table)))).with_row_index("row")
+    wrong = rows.join(known.select(keys[-1]), on=keys[-1], how="semi").join(known, on=keys, how="anti")
+    if wrong.height:
+        first = wrong.sort("row").row(0, named=True)
+        raise InputError(
+            name,
+            place=f"row {first['row'] + 1}, unit {first[keys[-1]]!r}",
+            found="other parents than in the list of units",
+            expected="the same parent units in both files",
+        )
+
+
+def _encode(values: pl.Series, attribute: Attribute, column: str, name: str) -> NDArray[np.int32]:
+    _refuse_null(values, column, name)
+    numbers = {level: number for number, level in enumerate(attribute.levels)}
+    code = values.replace_strict(numbers, default=None, return_dtype=pl.Int32)
+    if code.null_count():
+        row = int(code.is_null().arg_true()[0])
+        raise InputError(
+            name,
+            place=f"column {column!r}, row {row + 1}",
+            found=f"level {values[row]!r}",
+            expected=one_of(attribute.levels),
+        )
+    return code.to_numpy()
+
+
+def _refuse_null(values: pl.Series, column: str, name: str) -> None:
+    if values.null_count():
+        row = int(values.is_null().arg_true()[0])
+        raise InputError(
+            name, place=f"column {column!r}, row {row + 1}", found="nothing", expected="a value"
+        )
+
+
+def _whole_numbers(values: pl.Series, name: str) -> NDArray[np.int64]:
+    """The counts of one column; anything but whole numbers from 0 is an error."""
+    numbers = values.cast(pl.Int64, strict=False)
+    exact = values.cast(pl.Float64, strict=False) == numbers.cast(pl.Float64)
+    good = (exact & (numbers >= 0)).fill_null(False)
+    if not good.all():
+        row = int((~good).arg_true()[0])
+        raise InputError(
+            name,
+            place=f"column {values.name!r}, row {row + 1}",
+            found="nothing" if values[row] is None else repr(values[row]),
+            expected="a whole number, 0 or more",
+        )
+    return numbers.to_numpy()
+
+
+def _cell_columns(
+    schema: Schema, columns: Mapping[str, Mapping[str, str]] | None
+) -> dict[str, int]:
+    if columns is None:
+        return {column: cell for cell, column in enumerate(schema.cell_names)}
+    cells = {column: schema.cell(**levels) for column, levels in columns.items()}
+    for column, cell in cells.items():
+        if list(cells.values()).count(cell) > 1:
+            raise InputError(
+                "columns", place=repr(column), found="a second column for its cell", expected="one"
+            )
+    missing = set(np.flatnonzero(schema.possible).tolist()) - set(cells.values())
+    if missing:
+        raise InputError(
+            "columns",
+            place=f"cell {schema.cell_names[min(missing)]!r}",
+            found="no column",
+            expected="a column for every possible cell",
+        )
+    return cells
+
+
+def _refuse_impossible(
+    schema: Schema,
+    cell: NDArray[np.int32],
+    name: str,
+    *,
+    rows: NDArray[np.int64] | None = None,
+) -> None:
+    bad = np.flatnonzero(~schema.possible[cell])
+    if len(bad):
+        row = int(bad[0] if rows is None else rows[bad[0]])
+        raise InputError(
+            name,
+            place=f"row {row + 1}",
+            found=f"someone in cell {schema.cell_names[cell[bad[0]]]!r}, a structural zero",
+            expected="nobody there",
+        )

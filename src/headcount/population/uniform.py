@@ -1,0 +1,57 @@
+"""The uniform population of Flaxman (2019): people spread evenly over a regular tree."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headcount.errors import InputError
+from headcount.geography import regular
+from headcount.population.population import Population
+from headcount.schema import Schema
+
+
+def children_per_unit(*, people: int, depth: int, mean: int) -> int:
+    """C = floor((N / mu)^(1/J)), in integers.
+
+    where
+        N   people
+        J   levels of the hierarchy below the whole
+        mu  mean number of people per leaf that is aimed at
+    """
+    children = round((people / mean) ** (1 / depth))
+    while children**depth * mean > people:
+        children -= 1
+    while (children + 1) ** depth * mean <= people:
+        children += 1
+    return children
+
+
+def uniform(
+    *, people: int = 1_000_000, depth: int = 3, mean: int = 100, seed: int = 0
+) -> Population:
+    """N people, each placed at every level uniformly at random (Flaxman 2019, section 2.1).
+
+    A person who picks one of C children at each of J levels lands on each of the C^J leaves
+    with equal probability, so the leaf counts are one multinomial draw.
+    """
+    for name, value in (("people", people), ("depth", depth), ("mean", mean)):
+        if value < 1:
+            raise InputError("uniform population", place=name, found=str(value), expected="1 or more")
+    if mean > people:
+        raise InputError(
+            "uniform population", place="mean", found=str(mean), expected=f"at most people, {people}"
+        )
+    geography = regular(
+        children=children_per_unit(people=people, depth=depth, mean=mean), depth=depth
+    )
+    leaves = geography.size(geography.leaf)
+    counts = np.random.default_rng(seed).multinomial(people, np.full(leaves, 1 / leaves))
+    return Population(
+        name=f"uniform(people={people}, depth={depth}, mean={mean}, seed={seed})",
+        schema=Schema(),
+        geography=geography,
+        unit=np.arange(leaves, dtype=np.int32),
+        cell=np.zeros(leaves, dtype=np.int32),
+        count=counts.astype(np.int64),
+        public=True,
+    )

@@ -1,0 +1,49 @@
+"""The release: protected counts, what they promise, and how they were made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.geography import Geography
+from headcount.privacy import Guarantee
+from headcount.schema import Schema
+from headcount.tabulate.counts import adder
+
+Table = NDArray[np.int64] | NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """What is published: a type of its own, so that truth and release are never mistaken.
+
+    where
+        mechanism   the mechanism with its parameters, as written to make it again
+        tables      protected counts (units x cells) for each level the mechanism publishes
+        guarantee   what the release promises, or that it promises nothing
+        key_kind    'os' (fresh entropy), 'seed' (repeatable, therefore not private) or 'none'
+        backend     which sampler drew the noise
+        notes       facts about the making, none of them computed from the truth alone
+    """
+
+    schema: Schema
+    geography: Geography
+    mechanism: str
+    tables: Mapping[str, Table]
+    guarantee: Guarantee
+    key_kind: str
+    backend: str
+    notes: Mapping[str, int | str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Release by {self.mechanism}: {', '.join(self.tables)}>"
+
+    def at(self, level: str) -> Table:
+        """Protected counts at a level: as published, or the published leaf added up."""
+        if level in self.tables:
+            return self.tables[level]
+        leaf = self.geography.leaf
+        return np.asarray(adder(self.geography, level, of=leaf) @ self.tables[leaf])

@@ -1,0 +1,62 @@
+"""Attributes: what is known of a person, as ordered, named levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headcount.errors import InputError
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One thing known of each person, with its possible values in a fixed order."""
+
+    name: str
+    levels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(self.levels))
+        place = f"attribute {self.name!r}"
+        if not self.name:
+            raise InputError("schema", place="attribute", found="no name", expected="a name")
+        if not self.levels:
+            raise InputError("schema", place=place, found="no levels", expected="at least one")
+        if repeated := first_repeated(self.levels):
+            raise InputError(
+                "schema", place=place, found=f"level {repeated!r} twice", expected="distinct levels"
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of levels."""
+        return len(self.levels)
+
+    def index(self, level: str) -> int:
+        """Position of a level; an unknown one is an error that lists the known ones."""
+        try:
+            return self.levels.index(level)
+        except ValueError:
+            raise InputError(
+                "schema",
+                place=f"attribute {self.name!r}",
+                found=f"level {level!r}",
+                expected=one_of(self.levels),
+            ) from None
+
+
+def first_repeated(names: Iterable[str]) -> str | None:
+    """The first name that stands twice, or None."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def one_of(names: Iterable[str], *, most: int = 12) -> str:
+    """The permitted names for an error message, cut when there are many."""
+    known = list(names)
+    listed = ", ".join(repr(name) for name in known[:most])
+    return f"one of {listed}" + (f" and {len(known) - most} more" if len(known) > most else "")
