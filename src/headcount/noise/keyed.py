@@ -1,0 +1,246 @@
+"""Noise as a pure function of (run key, mechanism, data, config, level, query, law, draw, place).
+
+One word of a cipher stream makes one draw, and word number = draw * stream.size + position, so
+the order of the work, its chunks and its processes cannot matter, and noise need not be stored.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError
+from headcount.noise.exact import Bits, invert, rejection_gaussian
+from headcount.noise.keys import RunKey, encode
+from headcount.noise.laws import Gaussian, Geometric, Law
+from headcount.noise.source import KeyKind, Stream
+from headcount.noise.tables import TABLE_LIMIT, Table, build_table
+from headcount.noise.words import CHUNK, Words, derive_key
+
+SAMPLER_VERSION = 1
+"""Part of every key: a change of sampler gives unrelated noise, never a second use of the same."""
+
+LAST_WORD = 1 << 63
+ServedBy = Literal["table", "slow"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """One stream with one law: its words and, unless too wide, its table."""
+
+    stream: Stream
+    law: Law
+    words: Words
+    table: Table | None
+    word_bits: int
+
+    @property
+    def name(self) -> str:
+        return f"noise {self.stream.level}/{self.stream.query}"
+
+
+class KeyedNoise:
+    """Exact noise from certified tables, addressed by counter.
+
+    ``word_bits`` below 64 exists to test the slow path, where short words make it common.
+    ``served`` tells, for each (level, query), whether tables or the slow sampler made its noise.
+    """
+
+    backend = "table"
+
+    def __init__(
+        self,
+        run_key: RunKey,
+        mechanism: str,
+        data_digest: bytes,
+        config_digest: bytes,
+        *,
+        word_bits: int = 64,
+        table_limit: int = TABLE_LIMIT,
+    ) -> None:
+        if not 2 <= word_bits <= 64:
+            raise ConfigError(
+                "noise", place="word_bits", found=str(word_bits), expected="2 to 64"
+            )
+        self.key_kind: KeyKind = run_key.kind
+        self.served: dict[tuple[str, str], ServedBy] = {}
+        self._made_from = (run_key, mechanism, data_digest, config_digest)
+        self._word_bits = word_bits
+        self._table_limit = table_limit
+        self._stream_key = derive_key(
+            run_key.material,
+            encode(
+                "stream key", mechanism, data_digest, config_digest, SAMPLER_VERSION, word_bits
+            ),
+        )
+        self._sources: dict[tuple[str, str, int, str, int, int], _Source] = {}
+
+    def __repr__(self) -> str:
+        run_key, mechanism, *_ = self._made_from
+        return f"KeyedNoise({run_key!r}, {mechanism!r}, ...)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (*self._made_from, self._word_bits, self._table_limit))
+
+    def geometric(self, stream: Stream, *, epsilon: Fraction, draws: range) -> NDArray[np.int64]:
+        """Two-sided geometric, Pr[k] proportional to exp(-epsilon |k|); (len(draws), size)."""
+        return self._all(self._source(stream, "epsilon", epsilon), draws)
+
+    def geometric_ratio(
+        self, stream: Stream, *, ratio: Fraction, draws: range
+    ) -> NDArray[np.int64]:
+        """Two-sided geometric, Pr[k] proportional to ratio^|k|; shape (len(draws), size)."""
+        return self._all(self._source(stream, "ratio", ratio), draws)
+
+    def gaussian(self, stream: Stream, *, variance: Fraction, draws: range) -> NDArray[np.int64]:
+        """Discrete Gaussian, Pr[k] proportional to exp(-k^2 / (2 variance)); (len(draws), size)."""
+        return self._all(self._source(stream, "variance", variance), draws)
+
+    def geometric_at(
+        self, stream: Stream, *, epsilon: Fraction, draw: int, index: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The values of one draw of ``geometric`` at the positions ``index``."""
+        return self._some(self._source(stream, "epsilon", epsilon), draw, index)
+
+    def geometric_ratio_at(
+        self, stream: Stream, *, ratio: Fraction, draw: int, index: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The values of one draw of ``geometric_ratio`` at the positions ``index``."""
+        return self._some(self._source(stream, "ratio", ratio), draw, index)
+
+    def gaussian_at(
+        self, stream: Stream, *, variance: Fraction, draw: int, index: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The values of one draw of ``gaussian`` at the positions ``index``."""
+        return self._some(self._source(stream, "variance", variance), draw, index)
+
+    def _source(
+        self, stream: Stream, form: Literal["epsilon", "ratio", "variance"], parameter: Fraction
+    ) -> _Source:
+        """Derive the stream's keys, with the law bound in: two laws never share a word."""
+        law_name = "gaussian" if form == "variance" else "geometric"
+        if isinstance(parameter, int):
+            parameter = Fraction(parameter)
+        top, bottom = getattr(parameter, "numerator", 0), getattr(parameter, "denominator", 0)
+        address = (stream.level, stream.query, stream.size, form, top, bottom)
+        source = self._sources.get(address)
+        if source is not None:
+            return source
+        law = Gaussian(parameter) if form == "variance" else Geometric(form, parameter)
+        words = Words(
+            key=derive_key(self._stream_key, encode("words", law_name, *address)),
+            extension_key=derive_key(self._stream_key, encode("extension", law_name, *address)),
+        )
+        table = build_table(law, word_bits=self._word_bits, limit=self._table_limit)
+        source = _Source(stream, law, words, table, self._word_bits)
+        self.served[(stream.level, stream.query)] = "table" if table is not None else "slow"
+        if table is None:
+            _log.warning(
+                "%s: %s %s = %s needs a table of more than %d thresholds; "
+                "the exact slow sampler serves it",
+                source.name, law_name, form, parameter, self._table_limit,
+            )
+        self._sources[address] = source
+        return source
+
+    def _all(self, source: _Source, draws: range) -> NDArray[np.int64]:
+        """Every scalar of the given draws."""
+        size = source.stream.size
+        out = np.empty((len(draws), size), dtype=np.int64)
+        if draws.step == 1:  # neighbouring draws are one run of words
+            _check_draws(source, draws)
+            _fill_run(source, draws.start * size, out.reshape(-1))
+        else:
+            for row, draw in enumerate(draws):
+                _check_draws(source, range(draw, draw + 1))
+                _fill_run(source, draw * size, out[row])
+        return out
+
+    def _some(
+        self, source: _Source, draw: int, index: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """The scalars of one draw at the given positions."""
+        _check_draws(source, range(draw, draw + 1))
+        if index.dtype != np.int64 or index.ndim != 1:
+            raise ConfigError(
+                source.name,
+                place="index",
+                found=f"{index.ndim}-dimensional {index.dtype}",
+                expected="a list of int64 positions",
+            )
+        base = draw * source.stream.size
+        out = np.empty(index.size, dtype=np.int64)
+        for start in range(0, index.size, CHUNK):
+            part = index[start : start + CHUNK]
+            try:
+                words = source.words.at(part, base, source.stream.size)
+            except IndexError as error:
+                raise ConfigError(
+                    source.name, place="index", found=str(error).removeprefix("found "),
+                    expected="positions inside the stream",
+                ) from None
+            into = out[start : start + CHUNK]
+            for i in _look_up(source, words, into):
+                into[i] = _slowly(source, base + int(part[i]), int(words[i]))
+        return out
+
+
+def _rebuild(
+    run_key: RunKey, mechanism: str, data: bytes, config: bytes, word_bits: int, limit: int
+) -> KeyedNoise:
+    return KeyedNoise(
+        run_key, mechanism, data, config, word_bits=word_bits, table_limit=limit
+    )
+
+
+def _fill_run(source: _Source, start: int, out: NDArray[np.int64]) -> None:
+    """Fill ``out`` from the words that begin at number ``start``."""
+    done = 0
+    for words in source.words.run(start, out.size):
+        into = out[done : done + words.size]
+        for i in _look_up(source, words, into):
+            into[i] = _slowly(source, start + done + int(i), int(words[i]))
+        done += words.size
+
+
+def _look_up(
+    source: _Source, words: NDArray[np.uint64], out: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Decide the words by table; returns the positions that stay open."""
+    from headcount.noise import kernels
+
+    table = source.table
+    if table is None:
+        return np.arange(words.size, dtype=np.int64)
+    undecided = np.empty(words.size, dtype=np.int64)
+    found = kernels.lookup(
+        words, table.drop, table.thresholds, table.guide, table.shift, out, undecided
+    )
+    return undecided[:found]
+
+
+def _slowly(source: _Source, number: int, word: int) -> int:
+    """The draw of word ``number``, exactly, with as many extension words as it takes."""
+    drop = 64 - source.word_bits
+    extension = (more >> drop for more in source.words.extension(number))
+    if source.table is None and isinstance(source.law, Gaussian):
+        return rejection_gaussian(source.law, Bits(extension, bits=source.word_bits))
+    return invert(source.law, word >> drop, bits=source.word_bits, extension=extension)
+
+
+def _check_draws(source: _Source, draws: range) -> None:
+    """Refuse addresses outside the stream: they would repeat words."""
+    if len(draws) and (draws.start < 0 or draws.stop * source.stream.size > LAST_WORD):
+        raise ConfigError(
+            source.name,
+            place="draws",
+            found=f"{draws.start}..{draws.stop - 1}",
+            expected=f"draws of {source.stream.size} scalars within words 0..2^63 - 1",
+        )

@@ -1,0 +1,140 @@
+"""The run key: 256 secret bits for a release, or bits anyone can rebuild from a seed for a study.
+
+Key plus published measurements is the truth, so a key of a release is never shown, pickled or
+logged. It lives in one file readable by its owner only, and is destroyed when the release is
+complete. Overwriting a file is best effort on journaling file systems and flash storage, and a
+copy stays in the memory of the process until it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from headcount.errors import ConfigError, PrivacyError, RunError
+from headcount.noise.source import KeyKind
+
+KEY_BYTES = 32
+_HEADER = b"headcount run key 1"
+
+
+@dataclass(frozen=True, repr=False)
+class RunKey:
+    """The key all noise of one run is derived from; make one with ``from_os`` or ``from_seed``."""
+
+    kind: KeyKind
+    material: bytes = field(repr=False)
+    seed: int | None = None
+    replicate: int | None = None
+
+    @classmethod
+    def from_os(cls) -> RunKey:
+        """Draw 256 bits from the operating system: for a release."""
+        return cls(kind="os", material=secrets.token_bytes(KEY_BYTES))
+
+    @classmethod
+    def from_seed(cls, seed: int, replicate: int = 0) -> RunKey:
+        """Derive the key from a seed and a replicate number: for a study, never private."""
+        for name, value in (("seed", seed), ("replicate", replicate)):
+            if value < 0:
+                raise ConfigError(
+                    "run key", place=name, found=str(value), expected="an integer of 0 or more"
+                )
+        material = sha256(encode("headcount seed", seed, replicate)).digest()
+        return cls(kind="seed", material=material, seed=seed, replicate=replicate)
+
+    def __repr__(self) -> str:
+        if self.kind == "seed":
+            return f"RunKey.from_seed({self.seed}, {self.replicate})"
+        return "RunKey(kind='os', hidden)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self.seed is None or self.replicate is None:
+            raise PrivacyError(
+                "run key: found an attempt to pickle the key of a release, expected other "
+                "processes to read it with load_run_key from the run's key file"
+            )
+        return (RunKey.from_seed, (self.seed, self.replicate))
+
+
+def encode(*parts: str | bytes | int) -> bytes:
+    """Join parts so that no two different lists give the same bytes.
+
+    Each part is its type, its length as 8 bytes, and its content; integers as decimal text.
+    """
+    out = bytearray()
+    for part in parts:
+        if isinstance(part, bytes):
+            tag, content = b"b", part
+        elif isinstance(part, str):
+            tag, content = b"s", part.encode()
+        else:
+            tag, content = b"i", str(int(part)).encode()
+        out += tag + len(content).to_bytes(8, "big") + content
+    return bytes(out)
+
+
+def save_run_key(key: RunKey, path: Path) -> None:
+    """Write the key to a new file with mode 0600 and push it to the disk; refuse to overwrite."""
+    if key.kind == "os":
+        body = b"os " + key.material.hex().encode()
+    else:
+        body = f"seed {key.seed} {key.replicate}".encode()
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise RunError(f"{path}: found a key file, expected none: a run has one key") from None
+    with os.fdopen(handle, "wb") as file:
+        os.fchmod(file.fileno(), 0o600)  # a strict umask could have cleared the owner's bits
+        file.write(_HEADER + b"\n" + body + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    _sync_folder(path)
+
+
+def load_run_key(path: Path) -> RunKey:
+    """Read a key that ``save_run_key`` wrote; refuse one that others can read."""
+    with path.open("rb") as file:
+        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
+        if mode & 0o077:
+            raise PrivacyError(f"{path}: found mode {mode:04o}, expected 0600: the key is secret")
+        lines = file.read().split(b"\n")
+    damaged = RunError(f"{path}: found a damaged key file, expected one written by headcount")
+    if len(lines) != 3 or lines[0] != _HEADER or lines[2]:
+        raise damaged
+    try:
+        kind, *values = lines[1].decode().split(" ")
+        if kind == "os":
+            (material,) = (bytes.fromhex(value) for value in values)
+            if len(material) == KEY_BYTES:
+                return RunKey(kind="os", material=material)
+        elif kind == "seed":
+            seed, replicate = (int(value) for value in values)
+            return RunKey.from_seed(seed, replicate)
+    except ValueError:
+        raise damaged from None
+    raise damaged
+
+
+def destroy_run_key(path: Path) -> None:
+    """Overwrite the key file, push that to the disk, and remove it (best effort on flash)."""
+    with path.open("r+b") as file:
+        length = os.fstat(file.fileno()).st_size
+        file.write(secrets.token_bytes(length))
+        file.flush()
+        os.fsync(file.fileno())
+    path.unlink()
+    _sync_folder(path)
+
+
+def _sync_folder(path: Path) -> None:
+    """Make the new or removed name itself durable."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
