@@ -1,7 +1,58 @@
-"""Losses in exact fractions, the unit of privacy, and what a release promises."""
+"""Losses in exact fractions, the unit of privacy, what a release promises, and what was spent."""
 
+from headcount.privacy.allocation import Allocation, Share, allocate
+from headcount.privacy.compose import parallel, sequential
+from headcount.privacy.convert import (
+    Conversion,
+    add_remove_to_change_one,
+    pure_to_zcdp,
+    zcdp_to_approximate,
+)
 from headcount.privacy.guarantee import Guarantee
-from headcount.privacy.loss import PureLoss
+from headcount.privacy.ledger import Ledger
+from headcount.privacy.ledger_records import (
+    Balance,
+    Dataset,
+    KeyKind,
+    OverspendError,
+    Spend,
+    SpendState,
+)
+from headcount.privacy.loss import ApproximateLoss, Currency, Loss, PureLoss, ZCDPLoss
+from headcount.privacy.sensitivity import (
+    Sensitivity,
+    gaussian_variance,
+    geometric_rate,
+    marginal_sensitivity,
+)
 from headcount.privacy.unit import UnitOfPrivacy
 
-__all__ = ["Guarantee", "PureLoss", "UnitOfPrivacy"]
+__all__ = [
+    "Allocation",
+    "ApproximateLoss",
+    "Balance",
+    "Conversion",
+    "Currency",
+    "Dataset",
+    "Guarantee",
+    "KeyKind",
+    "Ledger",
+    "Loss",
+    "OverspendError",
+    "PureLoss",
+    "Sensitivity",
+    "Share",
+    "Spend",
+    "SpendState",
+    "UnitOfPrivacy",
+    "ZCDPLoss",
+    "add_remove_to_change_one",
+    "allocate",
+    "gaussian_variance",
+    "geometric_rate",
+    "marginal_sensitivity",
+    "parallel",
+    "pure_to_zcdp",
+    "sequential",
+    "zcdp_to_approximate",
+]

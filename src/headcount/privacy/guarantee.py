@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from headcount.privacy.loss import PureLoss
+from headcount.privacy.loss import Loss
+from headcount.privacy.unit import UnitOfPrivacy
 
 GENERAL_LIMITS = (
     "what can be inferred about a person from the published statistics even if that person's "
@@ -13,27 +14,41 @@ GENERAL_LIMITS = (
 )
 """What no differential-privacy guarantee covers, whatever the mechanism."""
 
+CIPHER_NOISE = (
+    "computationally bounded attackers, who cannot break the cipher that the noise was drawn from"
+)
+SEEDED = "the noise comes from a seed, and whoever knows or guesses the seed can take it away again"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
     """The promise that comes with a release.
 
     where
-        losses             one loss per unit of privacy under which the promise is stated;
-                           empty when the method has no differential-privacy guarantee
-        released_exactly   what is published without noise (invariants, support read off the data)
-        not_covered        what the promise leaves out
-        why_none           for methods without a guarantee: why there is none
+        losses                one loss per unit of privacy under which the promise is stated;
+                              empty when the method has no differential-privacy guarantee
+        released_exactly      what is published without noise (invariants, support read off the
+                              data)
+        not_covered           what the promise leaves out
+        why_none              for methods without a guarantee: why there is none
+        holds_against         the attackers it holds against, where these are not all
+        not_private_because   why this run breaks the promise of its method (a seeded key);
+                              the losses are then what the method would have promised
     """
 
-    losses: tuple[PureLoss, ...] = ()
+    losses: tuple[Loss, ...] = ()
     released_exactly: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = GENERAL_LIMITS
     why_none: str = ""
+    holds_against: str = ""
+    not_private_because: str = ""
 
     def __post_init__(self) -> None:
         if bool(self.losses) == bool(self.why_none):
             raise ValueError("a guarantee has either losses or a reason why it has none")
+        units = [loss.unit for loss in self.losses]
+        if len(set(units)) != len(units):
+            raise ValueError("a guarantee states one loss for each unit of privacy, found two")
 
     @classmethod
     def none(cls, why: str) -> Guarantee:
@@ -42,19 +57,37 @@ class Guarantee:
 
     @property
     def exists(self) -> bool:
-        """Whether the release carries a differential-privacy guarantee at all."""
-        return bool(self.losses)
+        """Whether the release carries a differential-privacy guarantee that holds."""
+        return bool(self.losses) and not self.not_private_because
+
+    def loss_for(self, unit: UnitOfPrivacy) -> Loss | None:
+        """The loss stated for a unit of privacy, if the guarantee states one."""
+        return next((loss for loss in self.losses if loss.unit is unit), None)
 
     def also_exact(self, *statements: str) -> Guarantee:
         """The same guarantee with more things listed as released without noise."""
         return replace(self, released_exactly=self.released_exactly + statements)
 
+    def from_cipher(self) -> Guarantee:
+        """The same guarantee, saying that its noise is a keyed cipher stream."""
+        return replace(self, holds_against=CIPHER_NOISE) if self.losses else self
+
+    def seeded(self) -> Guarantee:
+        """The same guarantee, saying that this run is not private because its key is a seed."""
+        return replace(self, not_private_because=SEEDED) if self.losses else self
+
     def sentences(self) -> tuple[str, ...]:
-        """The guarantee in plain words, for receipts and reports."""
-        if self.losses:
-            said = [f"Differential privacy: {loss}." for loss in self.losses]
+        """The guarantee in plain words, for receipts and reports; the worst news first."""
+        said = []
+        if self.not_private_because:
+            said.append(f"NOT PRIVATE, do not publish: {self.not_private_because}.")
+            said += [f"With a secret key the method would have {loss}." for loss in self.losses]
+        elif self.losses:
+            said += [f"Differential privacy: {loss}." for loss in self.losses]
+            if self.holds_against:
+                said.append(f"Holds against: {self.holds_against}.")
         else:
-            said = [f"No differential-privacy guarantee: {self.why_none}."]
+            said.append(f"No differential-privacy guarantee: {self.why_none}.")
         said += [f"Released without noise: {what}." for what in self.released_exactly]
         said += [f"Not covered: {what}." for what in self.not_covered]
         return tuple(said)

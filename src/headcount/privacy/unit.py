@@ -18,6 +18,9 @@ class UnitOfPrivacy(StrEnum):
     CHANGE_ONE = "change-one"
     """One person's record changes to any other; the number of people stays."""
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"  # so that the repr of a loss round-trips
+
     @property
     def phrase(self) -> str:
         """The unit in plain words, to be set beside every epsilon."""

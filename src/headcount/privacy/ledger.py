@@ -1,0 +1,320 @@
+"""The ledger of what was spent on which data. It refuses to go beyond a declared total.
+
+A dataset is a *name* declared by its owner, with a total in one currency and one unit of privacy.
+A release is a *spend* on that name, recorded **before** its noise is drawn and never refunded:
+
+    spend  ->  recorded  ->  mark drawn  ->  mark complete
+                   `----->   void, with the reason
+
+so that a process killed at any point has either spent nothing and drawn nothing, or has its spend
+on the books. Spending again with the same run id, data and config is the same spend.
+
+The file also keeps a secret, under which digests of data become publishable: a plain hash of the
+data lets anyone who knows all other records test guesses of the last one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+from headcount.errors import PrivacyError
+from headcount.privacy import ledger_rows as rows
+from headcount.privacy import ledger_store as store
+from headcount.privacy.account import charge, used
+from headcount.privacy.ledger_records import (
+    Balance,
+    Dataset,
+    Event,
+    KeyKind,
+    OverspendError,
+    Spend,
+    SpendState,
+)
+from headcount.privacy.loss import Loss
+
+log = logging.getLogger(__name__)
+
+_DIGEST_PURPOSE = b"headcount data digest, version 1\0"
+_ORDER = (SpendState.RECORDED, SpendState.DRAWN, SpendState.COMPLETE)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """A ledger file. Holds no connection and no secret, so it may be copied to other processes."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path | str) -> Ledger:
+        """Make a new, empty ledger; refuses to touch a file that is there."""
+        store.create(Path(path))
+        return cls(Path(path))
+
+    @classmethod
+    def open(cls, path: Path | str) -> Ledger:
+        """Use an existing ledger; refuses what is not one, or is readable by others."""
+        store.check(Path(path))
+        return cls(Path(path))
+
+    def declare(self, name: str, *, total: Loss) -> Dataset:
+        """Declare a dataset and the most that may ever be lost on it; a total never changes."""
+        if not name or name != name.strip():
+            raise PrivacyError(f"dataset name: found {name!r}, expected a name without outer space")
+        declared = Dataset(name=name, total=total, declared_at=_now())
+        with store.writing(self.path) as connection:
+            known = rows.all_datasets(connection).get(name)
+            if known is None:
+                rows.insert_dataset(connection, declared)
+                return declared
+        if known.total != total:
+            raise PrivacyError(
+                f"dataset {name!r}: found a total of {total}, expected the declared total of "
+                f"{known.total}: a total is declared once"
+            )
+        return known
+
+    def datasets(self) -> tuple[Dataset, ...]:
+        """Every declared dataset, by name."""
+        with store.reading(self.path) as connection:
+            return tuple(rows.all_datasets(connection).values())
+
+    def dataset(self, name: str) -> Dataset:
+        """One declared dataset."""
+        with store.reading(self.path) as connection:
+            return rows.get_dataset(connection, name)
+
+    def afford(self, dataset: str, loss: Loss, *, run_id: str = "") -> None:
+        """Refuse now, before data is read, what :meth:`spend` would refuse; records nothing.
+
+        A run that is on the books already may go on, whatever is left.
+        """
+        with store.reading(self.path) as connection:
+            declared = rows.get_dataset(connection, dataset)
+            amount = charge(loss, total=declared.total).amount
+            if not run_id or rows.find_spend(connection, run_id) is None:
+                _refuse_overspend(connection, declared, amount)
+
+    def spend(
+        self,
+        dataset: str,
+        loss: Loss | None,
+        *,
+        run_id: str,
+        data_digest: str,
+        config_digest: str,
+        key_kind: KeyKind | str,
+        invariants: Sequence[str] = (),
+        new_content: bool = False,
+    ) -> Spend:
+        """Record a release, durably, before any of its noise is drawn.
+
+        where
+            loss          what the release states; None for a method without a guarantee
+            run_id        the run's own id, kept by the run before this is called; a resumed run
+                          gets its first spend back, and is refused if anything has changed
+            data_digest   a digest of the data; only its HMAC is stored
+            key_kind      'os', or 'seed' for a run that is not private
+            new_content   the owner's word that other content belongs under this name
+
+        Runs that are not private (a seed, or no guarantee) are recorded but held against nothing:
+        no amount of the total would pay for them. Balances name them first.
+        """
+        kind = _key_kind(key_kind)
+        declared = self.dataset(dataset)
+        private = loss is not None and kind is KeyKind.OS
+        cost = charge(loss, total=declared.total) if loss is not None and private else None
+        wanted = Spend(
+            run_id=_present(run_id, name="run id"),
+            dataset=dataset,
+            loss=loss,
+            charge=cost.amount if cost else None,
+            charge_method=cost.method if cost else "",
+            data_digest=self.public_digest(data_digest),
+            config_digest=_present(config_digest, name="config digest"),
+            key_kind=kind,
+            invariants=tuple(invariants),
+            events=(Event(state=SpendState.RECORDED, at=_now()),),
+        )
+        with store.writing(self.path) as connection:
+            known = rows.find_spend(connection, run_id)
+            if known is not None:
+                return _resumed(known, wanted)
+            _admit_content(connection, wanted, new_content=new_content)
+            if wanted.charge is not None:
+                _refuse_overspend(connection, declared, wanted.charge)
+            rows.insert_spend(connection, wanted)
+        log.info("ledger: run %s recorded on dataset %s", run_id, dataset)
+        return wanted
+
+    def mark(self, run_id: str, state: SpendState) -> Spend:
+        """Move a run forward; marking a state it is already in changes nothing.
+
+        Mark ``DRAWN`` before the first draw, ``COMPLETE`` when the release is written and the key
+        destroyed.
+        """
+        with store.writing(self.path) as connection:
+            found = rows.get_spend(connection, run_id)
+            if found.state is state and state in _ORDER:
+                return found
+            if (
+                found.state not in _ORDER
+                or state not in _ORDER
+                or _ORDER.index(state) < _ORDER.index(found.state)
+            ):
+                raise PrivacyError(
+                    f"run {run_id!r}: found it {found.state}, expected a state from which it can "
+                    f"become {state}: runs go from recorded to drawn to complete"
+                )
+            rows.insert_event(connection, run_id, Event(state=state, at=_now()))
+            return rows.get_spend(connection, run_id)
+
+    def void(self, run_id: str, *, why: str, written: Sequence[str | Path] = ()) -> Spend:
+        """Take back a spend whose run drew no noise and wrote nothing; the reason is kept.
+
+        where
+            written   files of the run that hold anything worked out from its noise, as found by
+                      the caller; there must be none
+
+        The ledger itself refuses any run that was marked drawn. It is that early because a run
+        that fails *after* drawing may have failed because of what it drew, and then even the
+        failure tells something. A voided run can never be resumed.
+        """
+        reason = _present(why, name="reason for voiding")
+        if written:
+            raise PrivacyError(
+                f"run {run_id!r}: found {written[0]} written, expected nothing: its spend stands"
+            )
+        with store.writing(self.path) as connection:
+            found = rows.get_spend(connection, run_id)
+            if found.state is not SpendState.RECORDED:
+                raise PrivacyError(
+                    f"run {run_id!r}: found it {found.state}, expected it recorded and no further: "
+                    f"a spend is never refunded once noise may have been drawn"
+                )
+            rows.insert_event(
+                connection, run_id, Event(state=SpendState.VOID, at=_now(), why=reason)
+            )
+            return rows.get_spend(connection, run_id)
+
+    def run(self, run_id: str) -> Spend:
+        """The spend of one run."""
+        with store.reading(self.path) as connection:
+            return rows.get_spend(connection, run_id)
+
+    def history(self, name: str) -> tuple[Spend, ...]:
+        """Every spend on a dataset, oldest first, voided and not private ones included."""
+        with store.reading(self.path) as connection:
+            rows.get_dataset(connection, name)
+            return rows.spends_on(connection, name)
+
+    def balance(self, name: str) -> Balance:
+        """What is left of a dataset's total, and what the ledger cannot say."""
+        with store.reading(self.path) as connection:
+            declared = rows.get_dataset(connection, name)
+            spends = rows.spends_on(connection, name)
+        counted = [one for one in spends if one.counts]
+        charges = [one.charge for one in counted if one.charge is not None]
+        spent = used(charges, total=declared.total)
+        live = [one for one in spends if one.state is not SpendState.VOID]
+        return Balance(
+            dataset=declared,
+            spent=spent.amount,
+            remaining=declared.total.amount - spent.amount,
+            charged=sum(charges, Fraction(0)),
+            method=spent.method,
+            runs=len(counted),
+            not_private=len(live) - len(counted),
+            voided=len(spends) - len(live),
+            invariants=tuple(dict.fromkeys(what for one in live for what in one.invariants)),
+        )
+
+    def public_digest(self, data_digest: str) -> str:
+        """A digest that may be published: HMAC-SHA256 of ``data_digest`` under the secret."""
+        digest = _present(data_digest, name="data digest")
+        with store.reading(self.path) as connection:
+            secret = connection.execute("SELECT key FROM secret").fetchone()["key"]
+        tag = hmac.new(secret, _DIGEST_PURPOSE + digest.encode(), hashlib.sha256)
+        return f"hmac-sha256:{tag.hexdigest()}"
+
+
+def _refuse_overspend(connection: sqlite3.Connection, declared: Dataset, amount: Fraction) -> None:
+    charges = [
+        one.charge
+        for one in rows.spends_on(connection, declared.name)
+        if one.counts and one.charge is not None
+    ]
+    before = used(charges, total=declared.total)
+    after = used([*charges, amount], total=declared.total)
+    if after.amount > declared.total.amount:
+        raise OverspendError(
+            declared,
+            requested=after.amount - before.amount,
+            remaining=declared.total.amount - before.amount,
+            method=after.method,
+        )
+
+
+def _admit_content(connection: sqlite3.Connection, wanted: Spend, *, new_content: bool) -> None:
+    owners = dict(connection.execute("SELECT digest, dataset FROM content").fetchall())
+    owner = owners.get(wanted.data_digest)
+    if owner == wanted.dataset:
+        return
+    if owner is not None:
+        raise PrivacyError(
+            f"dataset {wanted.dataset!r}: found content that is recorded under {owner!r}, expected "
+            f"it there: the same data under two names would have two totals"
+        )
+    if wanted.dataset in owners.values() and not new_content:
+        raise PrivacyError(
+            f"dataset {wanted.dataset!r}: found other content than before, expected the content "
+            f"recorded under this name. If it is an edition of the same data, say so with the "
+            f"new-content flag; if it is about other people, declare a dataset of its own"
+        )
+    connection.execute(
+        "INSERT INTO content VALUES (?, ?, ?)", (wanted.data_digest, wanted.dataset, _now())
+    )
+
+
+def _resumed(known: Spend, wanted: Spend) -> Spend:
+    compared = ("dataset", "loss", "data_digest", "config_digest", "key_kind", "invariants")
+    changed = [
+        field.replace("_", " ")
+        for field in compared
+        if getattr(known, field) != getattr(wanted, field)
+    ]
+    if changed:
+        raise PrivacyError(
+            f"run {known.run_id!r}: found another {', '.join(changed)} than recorded, expected the "
+            f"same: a resumed run may change nothing; start a new run"
+        )
+    if known.state is SpendState.VOID:
+        raise PrivacyError(
+            f"run {known.run_id!r}: found it void ({known.events[-1].why}), expected a run that "
+            f"may go on; start a new run"
+        )
+    return known
+
+
+def _key_kind(value: KeyKind | str) -> KeyKind:
+    try:
+        return KeyKind(value)
+    except ValueError:
+        raise PrivacyError(f"key kind: found {value!r}, expected 'os' or 'seed'") from None
+
+
+def _present(value: str, *, name: str) -> str:
+    if not value.strip():
+        raise PrivacyError(f"{name}: found none, expected some text")
+    return value
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,125 @@
+"""Rows of the ledger to records and back; every function works within the caller's transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from fractions import Fraction
+from typing import Literal
+
+from headcount.errors import PrivacyError
+from headcount.privacy.ledger_records import Dataset, Event, KeyKind, Spend, SpendState
+from headcount.privacy.loss import from_record, to_record
+
+
+def insert_spend(connection: sqlite3.Connection, spend: Spend) -> None:
+    """Add a spend with its first event."""
+    loss = to_record(spend.loss) if spend.loss is not None else {}
+    connection.execute(
+        "INSERT INTO spend (run_id, dataset, currency, amount, delta, unit, charge, charge_method,"
+        " digest, config_digest, key_kind, invariants) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            spend.run_id,
+            spend.dataset,
+            *(loss.get(column) for column in ("currency", "amount", "delta", "unit")),
+            None if spend.charge is None else str(spend.charge),
+            spend.charge_method,
+            spend.data_digest,
+            spend.config_digest,
+            str(spend.key_kind),
+            json.dumps(spend.invariants),
+        ),
+    )
+    insert_event(connection, spend.run_id, spend.events[0])
+
+
+def insert_event(connection: sqlite3.Connection, run_id: str, event: Event) -> None:
+    """Add a step in the life of a spend."""
+    connection.execute(
+        "INSERT INTO event (run_id, state, at, why) VALUES (?, ?, ?, ?)",
+        (run_id, str(event.state), event.at, event.why),
+    )
+
+
+def insert_dataset(connection: sqlite3.Connection, dataset: Dataset) -> None:
+    """Add a declared dataset."""
+    connection.execute(
+        "INSERT INTO dataset VALUES (:name, :currency, :amount, :delta, :unit, :at)",
+        {
+            "delta": None,
+            **to_record(dataset.total),
+            "name": dataset.name,
+            "at": dataset.declared_at,
+        },
+    )
+
+
+def all_datasets(connection: sqlite3.Connection) -> dict[str, Dataset]:
+    """Every declared dataset, in order of name."""
+    rows = connection.execute("SELECT * FROM dataset ORDER BY name").fetchall()
+    return {
+        row["name"]: Dataset(
+            name=row["name"], total=from_record(dict(row)), declared_at=row["declared_at"]
+        )
+        for row in rows
+    }
+
+
+def get_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
+    """One declared dataset, or a refusal that lists the names there are."""
+    known = all_datasets(connection)
+    if name not in known:
+        names = ", ".join(repr(one) for one in known) or "none yet"
+        raise PrivacyError(
+            f"dataset: found {name!r}, expected a declared name ({names}): the owner of the data "
+            f"declares its total first"
+        )
+    return known[name]
+
+
+def spends_on(connection: sqlite3.Connection, dataset: str) -> tuple[Spend, ...]:
+    """Every spend on a dataset, oldest first."""
+    return _select(connection, "dataset", dataset)
+
+
+def find_spend(connection: sqlite3.Connection, run_id: str) -> Spend | None:
+    """The spend of a run, if the ledger has one."""
+    return next(iter(_select(connection, "run_id", run_id)), None)
+
+
+def get_spend(connection: sqlite3.Connection, run_id: str) -> Spend:
+    """The spend of a run, or a refusal."""
+    found = find_spend(connection, run_id)
+    if found is None:
+        raise PrivacyError(f"run {run_id!r}: found no such run, expected one in this ledger")
+    return found
+
+
+def _select(
+    connection: sqlite3.Connection, column: Literal["dataset", "run_id"], value: str
+) -> tuple[Spend, ...]:
+    events: dict[str, list[Event]] = {}
+    for row in connection.execute(
+        f"SELECT event.* FROM event JOIN spend USING (run_id) WHERE spend.{column} = ? "
+        f"ORDER BY event.number",
+        (value,),
+    ):
+        event = Event(state=SpendState(row["state"]), at=row["at"], why=row["why"])
+        events.setdefault(row["run_id"], []).append(event)
+    rows = connection.execute(f"SELECT * FROM spend WHERE {column} = ? ORDER BY number", (value,))
+    return tuple(_spend(row, events=tuple(events[row["run_id"]])) for row in rows)
+
+
+def _spend(row: sqlite3.Row, *, events: tuple[Event, ...]) -> Spend:
+    return Spend(
+        run_id=row["run_id"],
+        dataset=row["dataset"],
+        loss=None if row["currency"] is None else from_record(dict(row)),
+        charge=None if row["charge"] is None else Fraction(row["charge"]),
+        charge_method=row["charge_method"],
+        data_digest=row["digest"],
+        config_digest=row["config_digest"],
+        key_kind=KeyKind(row["key_kind"]),
+        invariants=tuple(json.loads(row["invariants"])),
+        events=events,
+    )

@@ -1,0 +1,114 @@
+"""The ledger's file: created private, opened with care, written in whole transactions."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from headcount.errors import PrivacyError
+
+APPLICATION_ID = 0x48436C67  # "HClg", so that `file` and we can tell a ledger from other databases
+VERSION = 1
+WAIT_SECONDS = 60.0
+_TABLES = ("secret", "dataset", "content", "spend", "event")
+
+
+def create(path: Path) -> None:
+    """Make an empty ledger, readable by its owner only, with a fresh 256-bit secret."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        raise PrivacyError(
+            f"{path}: found a file, expected none: a ledger is never overwritten"
+        ) from None
+    except OSError as error:
+        raise PrivacyError(f"{path}: cannot create a ledger here: {error.strerror}") from None
+    schema = Path(__file__).with_name("ledger_schema.sql").read_text("utf-8")
+    guards = "".join(
+        f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
+        f"BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;\n"
+        for table in _TABLES
+        for verb in ("UPDATE", "DELETE")
+    )
+    with closing(_connect(path)) as connection:
+        connection.executescript(f"BEGIN IMMEDIATE;\n{schema}\n{guards}")
+        connection.execute("INSERT INTO secret VALUES (1, ?)", (secrets.token_bytes(32),))
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+
+
+def check(path: Path) -> None:
+    """Refuse a file that is missing, not a ledger, of another version, or open to others."""
+    if not path.is_file():
+        raise PrivacyError(
+            f"{path}: found no file, expected a ledger; `headcount ledger init` makes one"
+        )
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if os.name == "posix" and mode & 0o077:
+        raise PrivacyError(
+            f"{path}: found mode {mode:04o}, expected 0600: the ledger holds a secret. "
+            f"Run `chmod 600` on it, and ask who may have read it"
+        )
+    if path.stat().st_size == 0:
+        raise PrivacyError(
+            f"{path}: found an empty file, expected a ledger: creating it was interrupted before "
+            f"anything was recorded. Delete it and run `headcount ledger init` again"
+        )
+    with reading(path) as connection:
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
+        found = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise PrivacyError(f"{path}: found some other database, expected a headcount ledger")
+    if found != VERSION:
+        raise PrivacyError(f"{path}: found ledger version {found}, expected {VERSION}")
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """One consistent view of the ledger."""
+    with _session(path, begin="BEGIN") as connection:
+        yield connection
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[sqlite3.Connection]:
+    """One transaction that no other process can interleave with: all of it is kept, or nothing."""
+    with _session(path, begin="BEGIN IMMEDIATE") as connection:
+        yield connection
+
+
+@contextmanager
+def _session(path: Path, *, begin: str) -> Iterator[sqlite3.Connection]:
+    # A connection per transaction: nothing to close, nothing shared over threads or forks.
+    try:
+        with closing(_connect(path)) as connection:
+            connection.execute(begin)
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+    except sqlite3.Error as error:
+        raise PrivacyError(
+            f"{path}: the ledger could not be used, and the step was not recorded: {error}"
+        ) from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    uri = f"{path.resolve().as_uri()}?mode=rw"  # never create a ledger by opening one
+    connection = sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
+    connection.row_factory = sqlite3.Row
+    connection.execute("PRAGMA foreign_keys = ON")
+    # A rollback journal, not WAL: one file to protect and to copy. EXTRA also syncs the folder, so
+    # that a spend which was reported as recorded survives a power cut.
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.execute("PRAGMA synchronous = EXTRA")
+    return connection
