@@ -1,0 +1,323 @@
+"""Checks on the repository itself: one version, clean files, one-way imports, a light import."""
+
+import ast
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import grimp
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import headcount
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+HEAVY = {
+    *("altair", "clarabel", "cryptography", "dp_accounting", "flint", "highspy", "jinja2"),
+    *("numba", "opendp", "ortools", "piqp", "polars", "pyarrow", "pydantic", "pyspark"),
+    *("rich", "scipy", "typer", "vl_convert"),
+}
+# Written in pieces, so that this file does not contain what it forbids.
+PRIVATE_PLACES = re.compile(
+    r"(?<![\w.~])/(?:work|tm" + r"p|root|home)(?:/|\b)"
+    r"|pypi\." + r"org|python" + r"hosted|--?(?:extra-)?index" + r"-url|find" + r"-links"
+)
+
+
+def tracked() -> list[Path]:
+    """Return every file under version control that is present."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout, so there is no list of tracked files")
+    # The checkout may belong to another user than the one who runs the tests.
+    git = ["git", "-c", "safe.directory=*", "-C", str(ROOT), "ls-files", "-z"]
+    names = subprocess.run(git, check=True, capture_output=True, text=True).stdout.split("\0")
+    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+
+
+def pins() -> dict[str, str]:
+    """Return project name -> version from the lock; any other kind of line is an error."""
+    lines = (ROOT / "requirements/lock.txt").read_text().splitlines()
+    return dict(line.split("==") for line in lines if not line.startswith("#"))
+
+
+# --- one version -----------------------------------------------------------------------------
+
+
+def test_version_is_written_once_and_repeated_truly() -> None:
+    assert PYPROJECT["project"]["dynamic"] == ["version"]
+    assert PYPROJECT["tool"]["hatch"]["version"]["path"] == "src/headcount/_version.py"
+    citation = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.M)
+    changelog = re.search(r"^## (\d\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)
+    assert citation is not None
+    assert changelog is not None
+    assert headcount.__version__ == citation[1] == changelog[1]
+
+
+def test_installed_version_is_the_source_version() -> None:
+    try:
+        installed = importlib.metadata.version("headcount")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("headcount is on the path but not installed")
+    assert installed == headcount.__version__
+
+
+# --- locked versions -------------------------------------------------------------------------
+
+
+def test_lock_has_only_exact_pins() -> None:
+    for name, version in pins().items():
+        assert name == canonicalize_name(name)
+        assert re.fullmatch(r"[0-9][0-9a-z.]*", version), f"{name}=={version}"
+
+
+def test_every_declared_dependency_is_locked_within_its_bounds() -> None:
+    project = PYPROJECT["project"]
+    extras = [line for lines in project["optional-dependencies"].values() for line in lines]
+    locked = pins()
+    for line in [*PYPROJECT["build-system"]["requires"], *project["dependencies"], *extras]:
+        wanted = Requirement(line)
+        assert wanted.specifier.contains(locked[canonicalize_name(wanted.name)]), line
+
+
+@pytest.mark.skipif(
+    Path(sys.prefix) != ROOT / ".venv", reason="not the environment that make installs"
+)
+def test_installed_versions_are_the_locked_ones() -> None:
+    found = {str(canonicalize_name(d.name)): d.version for d in importlib.metadata.distributions()}
+    unlocked = {"headcount", "pip", "setuptools"}
+    installed = {name: version for name, version in found.items() if name not in unlocked}
+    locked = pins()
+    assert installed == {name: locked.get(name) for name in installed}
+
+
+# --- clean files -----------------------------------------------------------------------------
+
+
+def test_no_tracked_file_is_large() -> None:
+    large = {str(p.relative_to(ROOT)): p.stat().st_size for p in tracked()}
+    assert {name: size for name, size in large.items() if size > 1 << 20} == {}
+
+
+def test_no_tracked_text_names_a_private_place() -> None:
+    found = []
+    for path in tracked():
+        try:
+            lines = path.read_text().splitlines()
+        except UnicodeDecodeError:
+            continue  # a picture or a Parquet file
+        for number, line in enumerate(lines, start=1):
+            if PRIVATE_PLACES.search(line):
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}")
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("line", "caught"),
+    [
+        ("see /wor" + "k/x", True),
+        ('out = "/tm' + 'p/run"', True),
+        ("pip install --index" + "-url x", True),
+        ("https://pypi" + ".org/simple", True),
+        ("the work and/or the temporary folder", False),
+        ("https://example.net/work/temp", False),
+    ],
+)
+def test_private_places_pattern(line: str, caught: bool) -> None:
+    assert bool(PRIVATE_PLACES.search(line)) == caught
+
+
+def test_no_module_is_long() -> None:
+    lines = {str(p.relative_to(ROOT)): len(p.read_text().splitlines()) for p in SOURCES}
+    assert {name: count for name, count in lines.items() if count > 500} == {}
+
+
+def printing_lines(source: str) -> list[int]:
+    """Return the lines that call the built-in print; a console object's print is no such call."""
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
+    ]
+
+
+def test_library_never_prints() -> None:
+    assert printing_lines("x = 1\nprint(x)\nconsole.print(x)") == [2]
+    assert {str(p): found for p in SOURCES if (found := printing_lines(p.read_text()))} == {}
+
+
+# --- one-way imports -------------------------------------------------------------------------
+
+ROOMS = (
+    *("cli", "run", "config", "report", "studies", "evaluate", "mechanisms", "attacks"),
+    *("release", "privacy", "noise", "solve", "tabulate", "population", "schema", "geography"),
+    *("engines", "testing"),
+)
+ALLOWED = {
+    "cli/demo.py": "import headcount.run",
+    "evaluate/error.py": "from headcount.release import store",
+    "mechanisms/raked.py": "import headcount.engines.protocol, headcount.population",
+    "attacks/linkage.py": "import headcount.release",
+    "release/store.py": "import headcount.tabulate",
+    "tabulate/counts.py": "import headcount.population",
+    "noise/streams.py": "import headcount.privacy",
+    "engines/local.py": "import headcount.engines.protocol",
+    "engines/protocol.py": "",
+}
+FORBIDDEN = {
+    "schema/bad.py": "def f():\n    from headcount.population import x",
+    "population/bad.py": "import headcount.tabulate",
+    "noise/bad.py": "import headcount.release",
+    "release/bad.py": "import headcount.mechanisms",
+    "mechanisms/bad.py": "import headcount.attacks",
+    "mechanisms/worse.py": "from headcount.engines import local",
+    "attacks/bad.py": "import headcount.evaluate",
+    "evaluate/bad.py": "import headcount.studies",
+    "studies/bad.py": "import headcount.report",
+    "report/bad.py": "import headcount.run",
+    "run/bad.py": "import headcount.cli",
+    "cli/bad.py": "import headcount.testing",
+}
+
+
+def write_package(folder: Path, modules: dict[str, str]) -> None:
+    """Write a package with every room and the given modules."""
+    for room in ROOMS:
+        (folder / "headcount" / room).mkdir(parents=True)
+        (folder / "headcount" / room / "__init__.py").touch()
+    (folder / "headcount/__init__.py").touch()
+    for name, source in modules.items():
+        (folder / "headcount" / name).write_text(source + "\n")
+    shutil.copy(ROOT / "pyproject.toml", folder)
+
+
+def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run import-linter with the project's own contracts on the package in the folder."""
+    program = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    return subprocess.run(
+        [sys.executable, "-c", program, "--no-cache", "--no-logo"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_import_contracts_allow_the_design(tmp_path: Path) -> None:
+    write_package(tmp_path, ALLOWED)
+    result = lint_imports(tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_import_contracts_fire_on_every_wrong_direction(tmp_path: Path) -> None:
+    write_package(tmp_path, ALLOWED | FORBIDDEN)
+    result = lint_imports(tmp_path)
+    assert result.returncode == 1
+    reported = set(re.findall(r"headcount\.(\w+)\.(bad|worse) ->", result.stdout))
+    assert reported == {tuple(name.removesuffix(".py").split("/")) for name in FORBIDDEN}
+
+
+def test_every_room_is_under_a_contract() -> None:
+    layers = " ".join(
+        layer for c in PYPROJECT["tool"]["importlinter"]["contracts"] for layer in c["layers"]
+    )
+    named = {word.split(".")[0] for word in re.findall(r"[a-z_.]+", layers)}
+    rooms = {p.parent.name for p in (ROOT / "src/headcount").glob("*/*.py")}
+    assert rooms - named == set()
+
+
+def truth_imported_by_attacks(graph: grimp.ImportGraph) -> set[tuple[str, str]]:
+    """Return each direct import of the population room by the attacks room."""
+    return {
+        (importer, imported)
+        for importer in graph.modules
+        if f"{importer}.".startswith("headcount.attacks.")
+        for imported in graph.find_modules_directly_imported_by(importer)
+        if f"{imported}.".startswith("headcount.population.")
+    }
+
+
+def test_attacks_never_import_population() -> None:
+    graph = grimp.build_graph("headcount", cache_dir=None)
+    assert len(graph.modules) > len(SOURCES) / 2, "the graph is not that of the source tree"
+    assert truth_imported_by_attacks(graph) == set()
+
+
+def test_attacks_importing_population_would_be_seen() -> None:
+    graph = grimp.ImportGraph()
+    for importer in ("headcount.attacks", "headcount.attacks.linkage", "headcount.evaluate"):
+        graph.add_import(importer=importer, imported="headcount.population.readers")
+    assert truth_imported_by_attacks(graph) == {
+        ("headcount.attacks", "headcount.population.readers"),
+        ("headcount.attacks.linkage", "headcount.population.readers"),
+    }
+
+
+# --- a light import --------------------------------------------------------------------------
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Return the top-level modules present after the statement in a fresh interpreter."""
+    program = f"{statement}; import sys; sys.stdout.write(' '.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    return {name.partition(".")[0] for name in done.stdout.split()}
+
+
+def test_import_headcount_loads_nothing_heavy() -> None:
+    assert "jinja2" in loaded_by("import headcount, jinja2"), "the probe must see a heavy import"
+    assert loaded_by("import headcount") & HEAVY == set()
+
+
+# --- the two commands ------------------------------------------------------------------------
+
+
+def run_make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a copy of the Makefile in an empty folder."""
+    shutil.copy(ROOT / "Makefile", folder)
+    return subprocess.run(["make", *arguments], cwd=folder, capture_output=True, text=True)
+
+
+def test_make_names_its_targets(tmp_path: Path) -> None:
+    listed = re.findall(r"^  make (\w+)", run_make(tmp_path).stdout, re.M)
+    assert {"demo", "test", "lint", "bench", "lock", "clean"} <= set(listed)
+
+
+def test_make_refuses_an_old_python(tmp_path: Path) -> None:
+    old = tmp_path / "python3.10"
+    program = "import sys; sys.version_info = (3, 10, 9); exec(sys.argv[1])"
+    old.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{program}" "$2"\n')
+    old.chmod(0o755)
+    result = run_make(tmp_path, ".venv/.created", f"PYTHON={old}")
+    assert result.returncode != 0
+    assert "headcount needs Python 3.11 or newer" in result.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_make_says_when_there_is_no_python(tmp_path: Path) -> None:
+    result = run_make(tmp_path, ".venv/.created", "PYTHON=")
+    assert result.returncode != 0
+    assert "found none on the path" in result.stderr
+
+
+def test_ci_refuses_to_skip_the_browser(tmp_path: Path) -> None:
+    bash, dirname = shutil.which("bash"), shutil.which("dirname")
+    assert bash is not None
+    assert dirname is not None
+    (tmp_path / "dirname").symlink_to(dirname)
+    result = subprocess.run(
+        [bash, str(ROOT / ".ci/run")], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert result.returncode == 1
+    assert "missing: make chromium" in result.stderr
+    assert os.access(ROOT / ".ci/run", os.X_OK)
