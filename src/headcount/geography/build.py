@@ -1,9 +1,10 @@
-"""Building a geography from a table: one code column per level, or one code with nested prefixes."""
+"""Building a geography from a table: a code column per level, or one code with nested prefixes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -24,6 +25,12 @@ class CodeColumns:
     columns: tuple[str, ...]
     root: str = "whole"
     local_codes: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise InputError(
+                "geography", place="columns", found="none", expected="a column for each level"
+            )
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -86,11 +93,11 @@ def build_geography(
     ``name`` is the file, for errors. With ``distinct`` a leaf that stands in two rows is an error.
     """
     check_codes(table, source, name=name)
-    codes = pl.DataFrame(dict(zip(_keys(source), source.codes(table))))
+    codes = pl.DataFrame(dict(zip(_keys(source), source.codes(table), strict=True)))
+    places = codes.unique().sort(codes.columns)
+    _refuse_two_parents(places, source, name)  # first: it says more than "a second row"
     if distinct:
         _refuse_repeated_leaf(codes[codes.columns[-1]], source, name)
-    places = codes.unique().sort(codes.columns)
-    _refuse_two_parents(places, source, name)
     units: list[NDArray[np.str_]] = [np.array([source.root])]
     parents: list[Index] = [np.empty(0, dtype=np.int32)]
     above: pl.DataFrame | None = None
@@ -160,7 +167,7 @@ def _parent_numbers(level: pl.DataFrame, above: pl.DataFrame | None) -> Index:
 
 
 def _refuse_two_parents(places: pl.DataFrame, source: GeographySource, name: str) -> None:
-    for upper, lower, level in zip(places.columns, places.columns[1:], source.levels[2:]):
+    for (upper, lower), level in zip(pairwise(places.columns), source.levels[2:], strict=True):
         pairs = places.select(upper, lower).unique()
         twice = pairs.filter(pairs[lower].is_duplicated()).sort(lower, upper)
         if twice.height:

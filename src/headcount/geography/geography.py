@@ -79,7 +79,8 @@ class Geography:
             )
 
     def __repr__(self) -> str:
-        sizes = ", ".join(f"{level} {len(u):,}" for level, u in zip(self.levels, self.units))
+        sized = zip(self.levels, self.units, strict=True)
+        sizes = ", ".join(f"{level} {len(units):,}" for level, units in sized)
         return f"<Geography {sizes}>"
 
     @property

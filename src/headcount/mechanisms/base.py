@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.geography import Geography
+from headcount.mechanisms.measured import Measured
 from headcount.noise import Noise, Stream
 from headcount.privacy import Guarantee
 from headcount.release import Release
@@ -35,6 +36,13 @@ class Mechanism(Protocol):
     def name(self) -> str:
         """The name used in configs, reports and noise streams."""
 
+    @property
+    def draws_noise(self) -> bool:
+        """Whether a release depends on chance at all."""
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every measurement that will be made, with its exact loss, before data is read."""
+
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """What a release of such counts promises."""
 
@@ -45,21 +53,28 @@ class Mechanism(Protocol):
 def protect(counts: Counts, mechanism: Mechanism, noise: Noise) -> Release:
     """Protect counts once: one run of the mechanism, with its guarantee completed.
 
-    The guarantee lists what of the public domain was read off the data, and says that a seeded
-    release is not private.
+    The guarantee lists what of the public domain was read off the data, says whom noise from a
+    cipher holds against, and says that a seeded release is not private.
     """
     outcome = mechanism.run(counts, noise, runs=range(1))
-    guarantee = mechanism.guarantee(counts.schema, counts.geography)
     return Release(
         schema=counts.schema,
         geography=counts.geography,
         mechanism=repr(mechanism),
         tables={level: runs[0] for level, runs in outcome.tables.items()},
-        guarantee=guarantee.also_exact(*counts.read_off),
-        key_kind=noise.key_kind,
-        backend=noise.backend,
+        guarantee=complete_guarantee(counts, mechanism, noise),
+        key_kind=noise.key_kind if mechanism.draws_noise else "none",
+        backend=noise.backend if mechanism.draws_noise else "none",
         notes=outcome.notes,
     )
+
+
+def complete_guarantee(counts: Counts, mechanism: Mechanism, noise: Noise) -> Guarantee:
+    """The mechanism's guarantee with what this run adds to it."""
+    guarantee = mechanism.guarantee(counts.schema, counts.geography).also_exact(*counts.read_off)
+    if noise.key_kind == "seed":
+        return guarantee.seeded()
+    return guarantee.from_cipher() if noise.backend == "table" else guarantee
 
 
 def cell_stream(counts: Counts) -> Stream:

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from headcount.errors import PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms.base import Outcome, cell_stream, noisy
+from headcount.mechanisms.measured import Measured, guarantee_of, measure_cells
 from headcount.noise import Noise
-from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
+from headcount.privacy import Guarantee
 from headcount.privacy.loss import positive
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -32,10 +33,15 @@ class Identity:
     """Publish the true counts: the baseline that protects nothing."""
 
     name = "identity"
+    draws_noise = False
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
         return Guarantee.none("the true counts are published as they are")
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Nothing is measured with noise."""
+        return ()
 
     def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
         """The truth, once per run."""
@@ -48,13 +54,18 @@ class Geometric:
 
     epsilon: Fraction
     name = "geometric"
+    draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive(self.epsilon, name="geometric: epsilon"))
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """Epsilon for one person added or removed; twice that for one changed record."""
-        return _guarantee(self.epsilon, self.epsilon * (_moves(schema, geography, geography.leaf)))
+        return guarantee_of(self.plan(schema, geography))
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every leaf cell once, at the whole epsilon."""
+        return (measure_cells(schema, geography, geography.leaf, rate=self.epsilon),)
 
     def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
         """Leaf counts plus noise."""
@@ -69,15 +80,22 @@ class Averaged:
     epsilon: Fraction
     parts: int = 4
     name = "averaged"
+    draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive(self.epsilon, name="averaged: epsilon"))
-        if isinstance(self.parts, bool) or not isinstance(self.parts, int) or self.parts < 1:
+        if type(self.parts) is not int or self.parts < 1:
             raise PrivacyError(f"averaged: parts: found {self.parts!r}, expected 1 or more")
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """P releases at epsilon / P compose to epsilon; averaging them costs nothing."""
-        return _guarantee(self.epsilon, self.epsilon * (_moves(schema, geography, geography.leaf)))
+        return guarantee_of(self.plan(schema, geography))
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every leaf cell P times, at epsilon / P each."""
+        share = self.epsilon / self.parts
+        leaf = geography.leaf
+        return (measure_cells(schema, geography, leaf, rate=share, draws=self.parts),)
 
     def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
         """Sum the P integer answers of each run, then divide."""
@@ -104,15 +122,21 @@ class Raked:
 
     epsilon: Fraction
     name = "raked"
+    draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive(self.epsilon, name="raked: epsilon"))
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """The levels' losses add up; a level that a changed record leaves alone adds nothing."""
+        return guarantee_of(self.plan(schema, geography))
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every cell of every level once, at epsilon / (J + 1)."""
         share = self.epsilon / len(geography.levels)
-        moved = sum(share * _moves(schema, geography, level) for level in geography.levels)
-        return _guarantee(self.epsilon, moved)
+        return tuple(
+            measure_cells(schema, geography, level, rate=share) for level in geography.levels
+        )
 
     def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
         """Measure every level, then rake from the top."""
@@ -158,22 +182,10 @@ def rake(
     sums = np.add.reduceat(answers, start, axis=1)
     zero = (sums == 0) & possible
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale = np.where(sums == 0, 0.0, above / sums)
-    raked = answers * scale[:, parent]
+        scale: NDArray[np.float64] = np.where(sums == 0, 0.0, above / sums)
+    raked: NDArray[np.float64] = answers * scale[:, parent]
     if zero.any():
         children = np.diff(start, append=len(parent))[None, :, None]
         equal = np.where(zero, above / children, 0.0)
         raked = np.where(zero[:, parent], equal[:, parent], raked)
     return raked, int(zero.sum())
-
-
-def _moves(schema: Schema, geography: Geography, level: str) -> int:
-    """How many counts of a level one changed record moves by 1: two, or none if there is one."""
-    return 2 if geography.size(level) * int(schema.possible.sum()) > 1 else 0
-
-
-def _guarantee(add_remove: Fraction, change_one: Fraction | int) -> Guarantee:
-    losses = [PureLoss(epsilon=add_remove, unit=UnitOfPrivacy.ADD_REMOVE)]
-    if change_one:
-        losses.append(PureLoss(epsilon=Fraction(change_one), unit=UnitOfPrivacy.CHANGE_ONE))
-    return Guarantee(losses=tuple(losses))

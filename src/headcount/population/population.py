@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.schema import Schema
 
@@ -31,11 +32,31 @@ class Population:
     read_off: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        schema = self.schema
         lengths = {len(self.unit), len(self.cell)}
         if self.count is not None:
             lengths.add(len(self.count))
         if len(lengths) != 1:
-            raise ValueError("unit, cell and count must have one length")
+            raise InputError(
+                self.name,
+                place="unit, cell and count",
+                found=f"lengths {sorted(lengths)}",
+                expected="one length",
+            )
+        # Readers have said which row; this holds for populations made by hand. A person outside
+        # the public domain, or in a structural zero, would get no noise.
+        leaves = self.geography.size(self.geography.leaf)
+        for place, codes, size in (("unit", self.unit, leaves), ("cell", self.cell, schema.size)):
+            if len(codes) and not (codes.min() >= 0 and codes.max() < size):
+                raise InputError(
+                    self.name, place=place, found="a number outside", expected=f"0 to {size - 1}"
+                )
+        if not schema.possible[self.cell].all():
+            raise InputError(
+                self.name, found="someone in a structural zero", expected="nobody there"
+            )
+        if self.count is not None and len(self.count) and self.count.min() < 0:
+            raise InputError(self.name, place="count", found="a negative", expected="0 or more")
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.

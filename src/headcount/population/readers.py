@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def read_microdata(
         codes.append(_encode(values, known, attribute.column, name))
     schema = Schema(tuple(chosen), structural_zeros)
     cell = np.zeros(table.height, dtype=np.int32)
-    for known, code in zip(chosen, codes):
+    for known, code in zip(chosen, codes, strict=True):
         cell = cell * np.int32(known.size) + code
     _refuse_impossible(schema, cell, name)
     return Population(name, schema, tree, unit, cell, public=public, read_off=read_off)
@@ -108,6 +108,7 @@ def _read_table(
         raise InputError(name, found="no such file", expected="a .parquet or .csv file")
     if path.stat().st_size == 0:
         raise InputError(name, found="an empty file", expected="a header and at least one row")
+    kinds: dict[str, Callable[[Path], pl.LazyFrame]]
     kinds = {".parquet": pl.scan_parquet, ".csv": _scan_csv}
     if path.suffix not in kinds:
         raise InputError(name, found=f"a file ending in {path.suffix!r}", expected=one_of(kinds))
@@ -116,11 +117,15 @@ def _read_table(
         header = lazy.collect_schema().names()
     except pl.exceptions.PolarsError as error:
         raise InputError(name, found=f"unreadable content ({error})", expected="a table") from None
-    wanted = [column for column in dict.fromkeys(columns)]
+    wanted = list(dict.fromkeys(columns))
     for column in wanted:
         if column not in header and column not in (optional or ()):
             raise InputError(
                 name, place=f"column {column!r}", found="no such column", expected=one_of(header)
+            )
+        if path.suffix == ".csv" and f"{column}_duplicated_0" in header:  # polars renames them
+            raise InputError(
+                name, place=f"column {column!r}", found="the column twice", expected="once"
             )
     try:
         table = lazy.select([column for column in wanted if column in header]).collect()
@@ -162,9 +167,10 @@ def _refuse_other_parents(
 ) -> None:
     """A row whose leaf is known but whose upper codes differ from the list's is an error."""
     keys = [f"{number}" for number in range(len(source.levels) - 1)]
-    known = pl.DataFrame(dict(zip(keys, source.codes(listed))))
-    rows = pl.DataFrame(dict(zip(keys, source.codes(table)))).with_row_index("row")
-    wrong = rows.join(known.select(keys[-1]), on=keys[-1], how="semi").join(known, on=keys, how="anti")
+    known = pl.DataFrame(dict(zip(keys, source.codes(listed), strict=True)))
+    rows = pl.DataFrame(dict(zip(keys, source.codes(table), strict=True))).with_row_index("row")
+    listed_rows = rows.join(known.select(keys[-1]), on=keys[-1], how="semi")
+    wrong = listed_rows.join(known, on=keys, how="anti")
     if wrong.height:
         first = wrong.sort("row").row(0, named=True)
         raise InputError(
@@ -200,6 +206,13 @@ def _refuse_null(values: pl.Series, column: str, name: str) -> None:
 
 def _whole_numbers(values: pl.Series, name: str) -> NDArray[np.int64]:
     """The counts of one column; anything but whole numbers from 0 is an error."""
+    if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Null)):
+        raise InputError(
+            name,
+            place=f"column {values.name!r}",
+            found=f"values of type {values.dtype}",
+            expected="whole numbers, 0 or more",
+        )
     numbers = values.cast(pl.Int64, strict=False)
     exact = values.cast(pl.Float64, strict=False) == numbers.cast(pl.Float64)
     good = (exact & (numbers >= 0)).fill_null(False)

@@ -18,7 +18,7 @@ def children_per_unit(*, people: int, depth: int, mean: int) -> int:
         J   levels of the hierarchy below the whole
         mu  mean number of people per leaf that is aimed at
     """
-    children = round((people / mean) ** (1 / depth))
+    children: int = round((people / mean) ** (1 / depth))
     while children**depth * mean > people:
         children -= 1
     while (children + 1) ** depth * mean <= people:
@@ -36,10 +36,10 @@ def uniform(
     """
     for name, value in (("people", people), ("depth", depth), ("mean", mean)):
         if value < 1:
-            raise InputError("uniform population", place=name, found=str(value), expected="1 or more")
+            raise InputError("uniform", place=name, found=str(value), expected="1 or more")
     if mean > people:
         raise InputError(
-            "uniform population", place="mean", found=str(mean), expected=f"at most people, {people}"
+            "uniform", place="mean", found=str(mean), expected=f"at most people, {people}"
         )
     geography = regular(
         children=children_per_unit(people=people, depth=depth, mean=mean), depth=depth

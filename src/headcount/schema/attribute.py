@@ -22,7 +22,7 @@ class Attribute:
             raise InputError("schema", place="attribute", found="no name", expected="a name")
         if not self.levels:
             raise InputError("schema", place=place, found="no levels", expected="at least one")
-        if repeated := first_repeated(self.levels):
+        if (repeated := first_repeated(self.levels)) is not None:
             raise InputError(
                 "schema", place=place, found=f"level {repeated!r} twice", expected="distinct levels"
             )

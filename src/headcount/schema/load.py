@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from headcount.errors import ConfigError
+from headcount.errors import ConfigError, InputError
 from headcount.schema.attribute import Attribute, one_of
-from headcount.schema.schema import Schema, impossible
+from headcount.schema.schema import Combination, Schema, impossible
 
 
 def shipped() -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def load_schema(name_or_file: str | Path) -> Schema:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(source, found=f"text that is not TOML ({error})", expected="TOML") from None
+        raise ConfigError(source, found=f"not TOML ({error})", expected="TOML") from None
     return schema_from(data, source=source)
 
 
@@ -38,21 +38,47 @@ def schema_from(data: Mapping[str, Any], *, source: str) -> Schema:
             found="an unknown key",
             expected=one_of(["attribute", "structural_zero", "description"]),
         )
+    try:
+        return Schema(_attributes(data, source), _structural_zeros(data, source))
+    except ConfigError:
+        raise
+    except InputError as error:  # the schema's own checks do not know the file
+        raise ConfigError(
+            source, place=error.place, found=error.found, expected=error.expected
+        ) from None
+
+
+def _attributes(data: Mapping[str, Any], source: str) -> tuple[Attribute, ...]:
     attributes = []
-    for number, entry in enumerate(data.get("attribute", []), start=1):
-        place = f"attribute {number}"
+    for place, entry in _tables(data, "attribute", source):
         if set(entry) != {"name", "levels"}:
             raise ConfigError(
                 source, place=place, found=f"keys {sorted(entry)}", expected="name and levels"
             )
+        if not isinstance(entry["name"], str):
+            raise ConfigError(
+                source, place=f"{place}, name", found=repr(entry["name"]), expected="a string"
+            )
         attributes.append(Attribute(entry["name"], _strings(entry["levels"], source, place)))
-    zeros = []
-    for number, entry in enumerate(data.get("structural_zero", []), start=1):
-        place = f"structural_zero {number}"
-        zeros.append(
-            impossible({name: _strings(levels, source, place) for name, levels in entry.items()})
-        )
-    return Schema(tuple(attributes), tuple(zeros))
+    return tuple(attributes)
+
+
+def _structural_zeros(data: Mapping[str, Any], source: str) -> tuple[Combination, ...]:
+    return tuple(
+        impossible({name: _strings(levels, source, place) for name, levels in entry.items()})
+        for place, entry in _tables(data, "structural_zero", source)
+    )
+
+
+def _tables(
+    data: Mapping[str, Any], key: str, source: str
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each ``[[key]]`` table with its place for errors."""
+    entries = data.get(key, [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ConfigError(source, place=key, found=repr(entries), expected=f"[[{key}]] tables")
+    for number, entry in enumerate(entries, start=1):
+        yield f"{key} {number}", entry
 
 
 def _strings(value: object, source: str, place: str) -> tuple[str, ...]:
@@ -72,4 +98,7 @@ def _read(name_or_file: str | Path) -> tuple[str, str]:
             found="no such schema",
             expected=f"a TOML file, or {one_of(shipped())}",
         )
-    return path.read_text(encoding="utf-8"), str(path)
+    try:
+        return path.read_text(encoding="utf-8"), str(path)
+    except UnicodeDecodeError:
+        raise ConfigError(str(path), found="bytes that are not UTF-8", expected="TOML") from None

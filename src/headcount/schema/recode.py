@@ -19,10 +19,11 @@ class Recode:
 
     def __post_init__(self) -> None:
         place = f"recode {self.name!r} of {self.source.name!r}"
+        Attribute(self.name, tuple(label for label, _ in self.groups))  # names stand the same test
         used = [level for _, levels in self.groups for level in levels]
         for level in used:
             self.source.index(level)
-        if repeated := first_repeated(used):
+        if (repeated := first_repeated(used)) is not None:
             raise InputError(
                 "schema",
                 place=place,

@@ -17,6 +17,9 @@ from headcount.schema.attribute import Attribute, first_repeated, one_of
 Combination = tuple[tuple[str, tuple[str, ...]], ...]
 """Levels of some attributes that never occur together: ((attribute, levels), ...)."""
 
+MOST_CELLS = 2**31 - 1
+"""Cells are numbered in 32 bits."""
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -31,9 +34,13 @@ class Schema:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
-        if repeated := first_repeated(self.names):
+        if (repeated := first_repeated(self.names)) is not None:
             raise InputError(
                 "schema", found=f"attribute {repeated!r} twice", expected="distinct attributes"
+            )
+        if self.size > MOST_CELLS:
+            raise InputError(
+                "schema", found=f"{self.size:,} cells", expected=f"at most {MOST_CELLS:,}"
             )
         for combination in self.structural_zeros:
             for name, levels in combination:
@@ -86,7 +93,7 @@ class Schema:
         if not self.attributes:
             return ("total",)
         names = tuple("_".join(levels) for levels in product(*(a.levels for a in self.attributes)))
-        if repeated := first_repeated(names):
+        if (repeated := first_repeated(names)) is not None:
             raise InputError(
                 "schema", found=f"two cells named {repeated!r}", expected="distinct cell names"
             )

@@ -15,6 +15,8 @@ from headcount.schema import Schema
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+ENTRIES_AT_ONCE = 1 << 22
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Counts:
@@ -56,15 +58,18 @@ class Counts:
 
 
 def tabulate(population: Population) -> Counts:
-    """Count a population at the leaf."""
-    from scipy.sparse import coo_array
+    """Count a population at the leaf, a few million entries at a time to keep memory low."""
+    from scipy.sparse import coo_array, csr_array
 
-    count = population.count
-    if count is None:
-        count = np.ones(len(population.unit), dtype=np.int64)
     shape = (population.geography.size(population.geography.leaf), population.schema.size)
-    entries = coo_array((count, (population.unit, population.cell)), shape=shape)
-    matrix = entries.tocsr()  # adds up entries of the same unit and cell
+    matrix = csr_array(shape, dtype=np.int64)
+    for start in range(0, len(population.unit), ENTRIES_AT_ONCE):
+        part = slice(start, start + ENTRIES_AT_ONCE)
+        where = (population.unit[part], population.cell[part])
+        count = population.count
+        people = np.ones(len(where[0]), dtype=np.int64) if count is None else count[part]
+        # tocsr adds up entries of the same unit and cell
+        matrix = matrix + coo_array((people, where), shape=shape).tocsr()
     matrix.eliminate_zeros()
     return Counts(
         population.schema,

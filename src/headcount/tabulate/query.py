@@ -37,11 +37,9 @@ class Query:
 
     def groups(self, schema: Schema) -> NDArray[np.int64]:
         """For each cell of the schema the number of the answer's group it is counted in."""
-        levels = dict(zip(schema.names, np.unravel_index(np.arange(schema.size), schema.shape)))
-        if not schema.attributes:
-            levels = {}
-        group = np.zeros(schema.size, dtype=np.int64)
-        for axis, attribute in zip(self.by, self.attributes(schema)):
+        levels = dict(zip(schema.names, np.indices(schema.shape), strict=True))
+        group = np.zeros(schema.shape, dtype=np.int64)
+        for axis, attribute in zip(self.by, self.attributes(schema), strict=True):
             if isinstance(axis, Recode):
                 if schema.attribute(axis.source.name) != axis.source:
                     raise InputError(
@@ -54,7 +52,7 @@ class Query:
             else:
                 code = levels[axis]
             group = group * attribute.size + code
-        return group
+        return group.reshape(-1)
 
     def size(self, schema: Schema) -> int:
         """Number of groups in the answer."""
