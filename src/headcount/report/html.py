@@ -1,0 +1,131 @@
+"""A report as one HTML file that needs nothing else: no network, no fonts, no other files."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headcount.errors import InputError
+from headcount.files import write_text_atomic
+from headcount.report.figures import chart_spec, save_figure, vegalite_version
+from headcount.report.markdown import render_block, render_line
+from headcount.report.model import CONFIDENTIAL_BANNER, LIMITS_TITLE, Figure, Report, Table
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+log = logging.getLogger(__name__)
+
+_EMPTY_LINK = re.compile(r'<a href="#([^"]+)"></a>')
+_INNER_LINK = re.compile(r'<a [^>]*href="#([^"]+)"')
+_IDENTIFIER = re.compile(r'\sid="([^"]+)"')
+
+
+def write_report(report: Report, path: Path) -> None:
+    """Write ``report`` to ``path``, whole or not at all."""
+    path = Path(path)
+    text = render_html(report)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text_atomic(path, text)
+    log.info("wrote report %s (%.1f MB)", path, len(text) / 1e6)
+
+
+def save_figures(report: Report, directory: Path) -> None:
+    """Write every figure of the report as ``directory/NAME.svg`` and ``.png``."""
+    for figure in report.figures():
+        save_figure(figure.chart, Path(directory) / figure.name, alt_text=figure.alt)
+
+
+def render_html(report: Report) -> str:
+    """The complete page. Links to a figure or table that does not exist are an error."""
+    labels = _labels(report)
+    page = (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            report=report,
+            labels=labels,
+            limits_title=LIMITS_TITLE,
+            banner=CONFIDENTIAL_BANNER,
+            specs={figure.name: _safe_json(figure) for figure in report.figures()},
+            library=_library(),
+        )
+    )
+    page = _EMPTY_LINK.sub(lambda m: f'<a href="#{m[1]}">{labels.get(m[1], m[1])}</a>', page)
+    _require_links(page)
+    return page
+
+
+def _labels(report: Report) -> dict[str, str]:
+    """Number figures and tables in reading order: name -> "Figure 1"."""
+    labels: dict[str, str] = {}
+    counts = {"Figure": 0, "Table": 0}
+    for block in report.blocks():
+        if isinstance(block, Figure | Table):
+            kind = type(block).__name__
+            counts[kind] += 1
+            labels[block.name] = f"{kind} {counts[kind]}"
+    return labels
+
+
+def _safe_json(figure: Figure) -> str:
+    """A specification as JSON that can stand inside a script element whatever its text says."""
+    spec: dict[str, Any] = chart_spec(figure.chart, alt_text=figure.alt)
+    try:
+        text = json.dumps(spec, allow_nan=False, separators=(",", ":"))
+    except ValueError as error:
+        raise InputError(
+            f"report figure {figure.name!r}",
+            place="chart",
+            found="a value that is not a finite number",
+            expected="finite numbers or nulls",
+        ) from error
+    for unsafe in "<>&\u2028\u2029":
+        text = text.replace(unsafe, f"\\u{ord(unsafe):04x}")
+    return text
+
+
+def _require_links(page: str) -> None:
+    identifiers = set(_IDENTIFIER.findall(page))
+    for target in _INNER_LINK.findall(page):
+        if target not in identifiers:
+            raise InputError(
+                "report",
+                place=f"link to '#{target}'",
+                found="no such figure, table or section",
+                expected="the name of one that is in the report",
+            )
+
+
+@cache
+def _library() -> str:
+    """Vega, Vega-Lite and vega-embed in one script, the version that altair writes for."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle(vl_version=vegalite_version()))
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("headcount.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["prose"] = render_block
+    environment.filters["line"] = render_line
+    environment.filters["slug"] = _slug
+    environment.tests["block"] = lambda block, kind: type(block).__name__ == kind
+    return environment
+
+
+def _slug(title: str) -> str:
+    return "section-" + re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")

@@ -1,0 +1,150 @@
+"""How figures look: one theme, and one colour, dash and symbol for each mechanism.
+
+A mechanism has the same look in every report. The colours stay apart under the three common kinds
+of colour blindness (a test measures it); dashes and symbols carry the same distinction in a
+black-and-white print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+FONT = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, sans-serif"
+INK = "#1b2530"
+MUTED = "#5b6672"
+RULE = "#d9dee3"
+GRID = "#eceff2"
+
+
+@dataclass(frozen=True)
+class Look:
+    """The colour, dash pattern and symbol of one series."""
+
+    colour: str
+    dash: tuple[int, ...]
+    symbol: str
+
+
+SOLID = (1, 0)
+
+MECHANISM_LOOKS: dict[str, Look] = {
+    "geometric": Look("#0072B2", SOLID, "circle"),
+    "raked": Look("#CB5200", (7, 3), "square"),
+    "averaged": Look("#0FA050", (2, 2), "triangle-up"),
+    "topdown": Look("#332288", SOLID, "diamond"),
+    "sampling": Look("#E69F00", (10, 3, 2, 3), "triangle-down"),
+    "swapping": Look("#CB90AF", (7, 3), "cross"),
+    "suppression": Look("#45B9EB", (4, 2, 1, 2), "triangle-right"),
+    "identity": Look("#5D5D5D", (1, 3), "stroke"),
+}
+
+# For series that are no mechanism of ours: a user's own, or the levels of a geography.
+OTHER_LOOKS: tuple[Look, ...] = (
+    Look("#7A5C00", SOLID, "circle"),
+    Look("#B0306A", (7, 3), "square"),
+    Look("#1F8A8A", (2, 2), "triangle-up"),
+    Look("#8A8F98", (10, 3, 2, 3), "diamond"),
+    Look("#4B2E83", (4, 2, 1, 2), "triangle-down"),
+    Look("#D08770", (1, 3), "cross"),
+)
+
+
+def looks_for(series: Sequence[str]) -> list[Look]:
+    """The look of each series, in the order given.
+
+    A series takes the look of the mechanism whose name begins it, so that "raked, epsilon 0.1" is
+    coloured as raked; a second series of the same mechanism and all others take spare looks.
+    """
+    spare = 0
+    taken: set[str] = set()
+    looks = []
+    for name in series:
+        mechanism = _mechanism_of(name)
+        if mechanism is not None and mechanism not in taken:
+            taken.add(mechanism)
+            looks.append(MECHANISM_LOOKS[mechanism])
+        else:
+            looks.append(OTHER_LOOKS[spare % len(OTHER_LOOKS)])
+            spare += 1
+    return looks
+
+
+def ordered_series(names: Sequence[str]) -> list[str]:
+    """Distinct names: those of mechanisms first and in their fixed order, others as they come."""
+    order = list(MECHANISM_LOOKS)
+    distinct = list(dict.fromkeys(names))
+
+    def rank(name: str) -> int:
+        mechanism = _mechanism_of(name)
+        return len(order) if mechanism is None else order.index(mechanism)
+
+    return sorted(distinct, key=rank)
+
+
+def _mechanism_of(name: str) -> str | None:
+    for mechanism in MECHANISM_LOOKS:
+        rest = name.removeprefix(mechanism)
+        if rest != name and not rest[:1].isalnum():
+            return mechanism
+    return None
+
+
+def theme_config() -> dict[str, Any]:
+    """The Vega-Lite ``config`` that every figure of headcount is drawn with."""
+    axis = {
+        "domainColor": "#9aa4ae",
+        "gridColor": GRID,
+        "labelColor": MUTED,
+        "labelFontSize": 12,
+        "labelPadding": 6,
+        "tickColor": "#9aa4ae",
+        "tickSize": 4,
+        "titleColor": INK,
+        "titleFontSize": 12.5,
+        "titleFontWeight": 500,
+        "titlePadding": 12,
+    }
+    return {
+        "background": "white",
+        "font": FONT,
+        "padding": {"left": 4, "right": 10, "top": 6, "bottom": 4},
+        "view": {"stroke": None, "continuousWidth": 640, "continuousHeight": 340},
+        "axis": axis,
+        "axisX": {"grid": False, "labelFlush": False},
+        "axisY": {"domain": False, "ticks": False, "titleAnchor": "end"},
+        "legend": {
+            "labelColor": INK,
+            "labelFontSize": 12.5,
+            "orient": "top",
+            "padding": 0,
+            "offset": 14,
+            "columnPadding": 22,
+            "symbolSize": 130,
+            "symbolStrokeWidth": 2.5,
+            "title": None,
+        },
+        "header": {
+            "labelColor": INK,
+            "labelFontSize": 12.5,
+            "labelFontWeight": 600,
+            "titleColor": MUTED,
+            "titleFontSize": 12,
+        },
+        "title": {
+            "anchor": "start",
+            "color": INK,
+            "fontSize": 13.5,
+            "fontWeight": 600,
+            "offset": 12,
+            "subtitleColor": MUTED,
+            "subtitleFontSize": 12,
+        },
+        "line": {"strokeWidth": 2.25, "strokeCap": "butt", "strokeJoin": "round"},
+        "point": {"filled": True, "size": 75, "opacity": 0.95},
+        "bar": {"color": "#0072B2"},
+        "area": {"line": False},
+        "rule": {"color": MUTED},
+        "text": {"color": MUTED, "fontSize": 12},
+    }
