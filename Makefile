@@ -35,7 +35,7 @@ lint: $(VENV)/.dev  ## ruff, mypy and import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/.runtime  ## run a benchmark: make bench NAME=...
 	$(BIN)/headcount bench $(NAME)
