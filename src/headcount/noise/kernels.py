@@ -50,9 +50,7 @@ def lookup(
 
 
 @njit(nogil=True, cache=True)
-def counters(
-    index: NDArray[np.int64], base: int, size: int, blocks: NDArray[np.uint64]
-) -> bool:
+def counters(index: NDArray[np.int64], base: int, size: int, blocks: NDArray[np.uint64]) -> bool:
     """Fill blocks with the big-endian 128-bit counters that hold words base + index."""
     byte = np.uint64(0xFF)
     eight = np.uint64(8)

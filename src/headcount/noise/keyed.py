@@ -18,14 +18,13 @@ from headcount.errors import ConfigError
 from headcount.noise.exact import Bits, invert, rejection_gaussian
 from headcount.noise.keys import RunKey, encode
 from headcount.noise.laws import Gaussian, Geometric, Law
-from headcount.noise.source import KeyKind, Stream
+from headcount.noise.source import KeyKind, Stream, check_draws
 from headcount.noise.tables import TABLE_LIMIT, Table, build_table
 from headcount.noise.words import CHUNK, Words, derive_key
 
 SAMPLER_VERSION = 1
 """Part of every key: a change of sampler gives unrelated noise, never a second use of the same."""
 
-LAST_WORD = 1 << 63
 ServedBy = Literal["table", "slow"]
 
 _log = logging.getLogger(__name__)
@@ -66,9 +65,7 @@ class KeyedNoise:
         table_limit: int = TABLE_LIMIT,
     ) -> None:
         if not 2 <= word_bits <= 64:
-            raise ConfigError(
-                "noise", place="word_bits", found=str(word_bits), expected="2 to 64"
-            )
+            raise ConfigError("noise", place="word_bits", found=str(word_bits), expected="2 to 64")
         self.key_kind: KeyKind = run_key.kind
         self.served: dict[tuple[str, str], ServedBy] = {}
         self._made_from = (run_key, mechanism, data_digest, config_digest)
@@ -76,9 +73,7 @@ class KeyedNoise:
         self._table_limit = table_limit
         self._stream_key = derive_key(
             run_key.material,
-            encode(
-                "stream key", mechanism, data_digest, config_digest, SAMPLER_VERSION, word_bits
-            ),
+            encode("stream key", mechanism, data_digest, config_digest, SAMPLER_VERSION, word_bits),
         )
         self._sources: dict[tuple[str, str, int, str, int, int], _Source] = {}
 
@@ -145,7 +140,11 @@ class KeyedNoise:
             _log.warning(
                 "%s: %s %s = %s needs a table of more than %d thresholds; "
                 "the exact slow sampler serves it",
-                source.name, law_name, form, parameter, self._table_limit,
+                source.name,
+                law_name,
+                form,
+                parameter,
+                self._table_limit,
             )
         self._sources[address] = source
         return source
@@ -155,19 +154,17 @@ class KeyedNoise:
         size = source.stream.size
         out = np.empty((len(draws), size), dtype=np.int64)
         if draws.step == 1:  # neighbouring draws are one run of words
-            _check_draws(source, draws)
+            check_draws(source.stream, draws)
             _fill_run(source, draws.start * size, out.reshape(-1))
         else:
             for row, draw in enumerate(draws):
-                _check_draws(source, range(draw, draw + 1))
+                check_draws(source.stream, range(draw, draw + 1))
                 _fill_run(source, draw * size, out[row])
         return out
 
-    def _some(
-        self, source: _Source, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def _some(self, source: _Source, draw: int, index: NDArray[np.int64]) -> NDArray[np.int64]:
         """The scalars of one draw at the given positions."""
-        _check_draws(source, range(draw, draw + 1))
+        check_draws(source.stream, range(draw, draw + 1))
         if index.dtype != np.int64 or index.ndim != 1:
             raise ConfigError(
                 source.name,
@@ -183,7 +180,9 @@ class KeyedNoise:
                 words = source.words.at(part, base, source.stream.size)
             except IndexError as error:
                 raise ConfigError(
-                    source.name, place="index", found=str(error).removeprefix("found "),
+                    source.name,
+                    place="index",
+                    found=str(error).removeprefix("found "),
                     expected="positions inside the stream",
                 ) from None
             into = out[start : start + CHUNK]
@@ -195,9 +194,7 @@ class KeyedNoise:
 def _rebuild(
     run_key: RunKey, mechanism: str, data: bytes, config: bytes, word_bits: int, limit: int
 ) -> KeyedNoise:
-    return KeyedNoise(
-        run_key, mechanism, data, config, word_bits=word_bits, table_limit=limit
-    )
+    return KeyedNoise(run_key, mechanism, data, config, word_bits=word_bits, table_limit=limit)
 
 
 def _fill_run(source: _Source, start: int, out: NDArray[np.int64]) -> None:
@@ -233,14 +230,3 @@ def _slowly(source: _Source, number: int, word: int) -> int:
     if source.table is None and isinstance(source.law, Gaussian):
         return rejection_gaussian(source.law, Bits(extension, bits=source.word_bits))
     return invert(source.law, word >> drop, bits=source.word_bits, extension=extension)
-
-
-def _check_draws(source: _Source, draws: range) -> None:
-    """Refuse addresses outside the stream: they would repeat words."""
-    if len(draws) and (draws.start < 0 or draws.stop * source.stream.size > LAST_WORD):
-        raise ConfigError(
-            source.name,
-            place="draws",
-            found=f"{draws.start}..{draws.stop - 1}",
-            expected=f"draws of {source.stream.size} scalars within words 0..2^63 - 1",
-        )

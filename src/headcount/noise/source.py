@@ -13,6 +13,9 @@ from headcount.errors import ConfigError
 
 KeyKind = Literal["os", "seed"]
 
+WORDS = 1 << 63
+"""Words in one stream: addresses fit a signed 64-bit integer."""
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -56,9 +59,7 @@ class Noise(Protocol):
     def backend(self) -> str:
         """``"table"`` or ``"opendp"``."""
 
-    def geometric(
-        self, stream: Stream, *, epsilon: Fraction, draws: range
-    ) -> NDArray[np.int64]:
+    def geometric(self, stream: Stream, *, epsilon: Fraction, draws: range) -> NDArray[np.int64]:
         """Two-sided geometric, Pr[k] proportional to exp(-epsilon |k|)."""
 
     def geometric_ratio(
@@ -66,9 +67,7 @@ class Noise(Protocol):
     ) -> NDArray[np.int64]:
         """Two-sided geometric, Pr[k] proportional to ratio^|k|."""
 
-    def gaussian(
-        self, stream: Stream, *, variance: Fraction, draws: range
-    ) -> NDArray[np.int64]:
+    def gaussian(self, stream: Stream, *, variance: Fraction, draws: range) -> NDArray[np.int64]:
         """Discrete Gaussian, Pr[k] proportional to exp(-k^2 / (2 variance))."""
 
     def geometric_at(
@@ -85,3 +84,14 @@ class Noise(Protocol):
         self, stream: Stream, *, variance: Fraction, draw: int, index: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """The values of one draw of ``gaussian`` at the positions ``index``."""
+
+
+def check_draws(stream: Stream, draws: range) -> None:
+    """Refuse draw numbers outside the stream: they would repeat words."""
+    if len(draws) and (min(draws) < 0 or (max(draws) + 1) * stream.size > WORDS):
+        raise ConfigError(
+            f"noise {stream.level}/{stream.query}",
+            place="draws",
+            found=f"{min(draws)}..{max(draws)}",
+            expected=f"draws of {stream.size} scalars within words 0..2^63 - 1",
+        )

@@ -76,6 +76,6 @@ class Words:
         cipher: CipherContext | None = getattr(self._local, "cipher", None)
         if cipher is None:
             # ECB of distinct counters is how counter mode is defined; no data is encrypted here
-            cipher = Cipher(algorithms.AES(self._key), modes.ECB()).encryptor()  # noqa: S305
+            cipher = Cipher(algorithms.AES(self._key), modes.ECB()).encryptor()
             self._local.cipher = cipher
         return cipher

@@ -1,0 +1,89 @@
+"""Noise that cannot be drawn again is written down before it is used, and read back on resume."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.files import write_bytes_atomic
+from headcount.noise.keys import encode
+from headcount.noise.source import KeyKind, Noise, Stream
+
+
+class RecordedNoise:
+    """A source whose every draw is on disk before anyone sees it, so that a resumed run reuses it.
+
+    The folder is as secret as a run key: noise plus measurements is the truth. ``destroy`` it when
+    the release is complete.
+    """
+
+    def __init__(self, source: Noise, folder: Path) -> None:
+        self._source = source
+        self._folder = folder
+        self.key_kind: KeyKind = source.key_kind
+        self.backend = source.backend
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def geometric(self, stream: Stream, *, epsilon: Fraction, draws: range) -> NDArray[np.int64]:
+        """Two-sided geometric noise, drawn once."""
+        return self._once(
+            ("geometric", epsilon, stream, draws),
+            lambda: self._source.geometric(stream, epsilon=epsilon, draws=draws),
+        )
+
+    def geometric_ratio(
+        self, stream: Stream, *, ratio: Fraction, draws: range
+    ) -> NDArray[np.int64]:
+        """Two-sided geometric noise by its ratio, drawn once."""
+        return self._once(
+            ("geometric_ratio", ratio, stream, draws),
+            lambda: self._source.geometric_ratio(stream, ratio=ratio, draws=draws),
+        )
+
+    def gaussian(self, stream: Stream, *, variance: Fraction, draws: range) -> NDArray[np.int64]:
+        """Discrete Gaussian noise, drawn once."""
+        return self._once(
+            ("gaussian", variance, stream, draws),
+            lambda: self._source.gaussian(stream, variance=variance, draws=draws),
+        )
+
+    def geometric_at(
+        self, stream: Stream, *, epsilon: Fraction, draw: int, index: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Positions of a whole recorded draw."""
+        return self.geometric(stream, epsilon=epsilon, draws=range(draw, draw + 1))[0, index]
+
+    def geometric_ratio_at(
+        self, stream: Stream, *, ratio: Fraction, draw: int, index: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Positions of a whole recorded draw."""
+        return self.geometric_ratio(stream, ratio=ratio, draws=range(draw, draw + 1))[0, index]
+
+    def gaussian_at(
+        self, stream: Stream, *, variance: Fraction, draw: int, index: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Positions of a whole recorded draw."""
+        return self.gaussian(stream, variance=variance, draws=range(draw, draw + 1))[0, index]
+
+    def _once(
+        self,
+        address: tuple[str, Fraction, Stream, range],
+        draw: Callable[[], NDArray[np.int64]],
+    ) -> NDArray[np.int64]:
+        kind, parameter, stream, draws = address
+        name = encode(
+            kind, str(parameter), stream.level, stream.query, stream.size, draws.start, draws.stop
+        )
+        path = self._folder / f"{sha256(name).hexdigest()[:32]}.npy"
+        if not path.exists():
+            buffer = io.BytesIO()
+            np.save(buffer, draw())
+            write_bytes_atomic(path, buffer.getvalue())
+        noise: NDArray[np.int64] = np.load(path)
+        return noise
