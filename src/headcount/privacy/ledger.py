@@ -55,14 +55,16 @@ class Ledger:
     @classmethod
     def create(cls, path: Path | str) -> Ledger:
         """Make a new, empty ledger; refuses to touch a file that is there."""
-        store.create(Path(path))
-        return cls(Path(path))
+        whole = Path(path).absolute()
+        store.create(whole)
+        return cls(whole)
 
     @classmethod
     def open(cls, path: Path | str) -> Ledger:
         """Use an existing ledger; refuses what is not one, or is readable by others."""
-        store.check(Path(path))
-        return cls(Path(path))
+        whole = Path(path).absolute()
+        store.check(whole)
+        return cls(whole)
 
     def declare(self, name: str, *, total: Loss) -> Dataset:
         """Declare a dataset and the most that may ever be lost on it; a total never changes."""

@@ -130,20 +130,21 @@ class Balance:
         """The balance in plain words, with what it cannot know."""
         total = self.dataset.total
         what = denomination(total)
-        how = f" ({self.method})" if self.method else ""
+        how = f"; {self.method}" if self.method else ""
         said = []
         if self.not_private:
             said.append(
-                f"NOT PRIVATE: {self.not_private} further runs on this dataset are bounded by no "
-                f"loss. If any of them was published, the total no longer says what was lost."
+                f"NOT PRIVATE: no loss bounds what was drawn by further runs on this dataset "
+                f"(runs: {self.not_private}). If any of them was published, the total no longer "
+                f"says what was lost."
             )
         said += [
             f"{self.dataset.name}: {what} when {total.unit.phrase}.",
-            f"Total {figure(total.amount)}, spent {figure(self.spent)} in {self.runs} runs{how}, "
+            f"Total {figure(total.amount)}, spent {figure(self.spent)} (runs: {self.runs}{how}), "
             f"remaining {figure(self.remaining)}.",
         ]
         if self.voided:
-            said.append(f"{self.voided} runs were voided before any noise was drawn.")
+            said.append(f"Voided before any noise was drawn (runs: {self.voided}).")
         said += [f"Released without noise: {one}." for one in self.invariants]
         said += [f"The ledger cannot see {one}." for one in CANNOT_SEE]
         return tuple(said)
