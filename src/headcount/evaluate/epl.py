@@ -85,8 +85,9 @@ def published(
     - the kernel's standard deviation is `kernel_factor` x the sample SD (n-1) of the residuals.
 
     Flaxman (2019), "less-obvious estimate", uses (0.15, 95, 2); Petti & Flaxman (2020) use
-    (0.1, 95, 1), the defaults here. The estimate does not depend on the sign of the residuals
-    except for mirroring the curve.
+    (0.1, 95, 1), the defaults here. As the bins stop below b, the grid reaches one unit further
+    below zero than above: flipping the sign of the residuals mirrors the curve but for that step,
+    and may change its maximum. Flaxman takes exact minus released, Petti & Flaxman the reverse.
     """
     _check(kernel_factor, range_percentile, range_multiplier)
     values = finite_vector(residuals, "residuals").astype(np.float64)

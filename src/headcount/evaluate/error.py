@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Sign = Literal["released - exact", "exact - released"]
 RELEASED_MINUS_EXACT: Sign = "released - exact"
 EXACT_MINUS_RELEASED: Sign = "exact - released"
-"""Flaxman (2019) plots this sign; only the bias and the mirror image of a curve change."""
+"""The sign of Flaxman (2019); sizes of errors do not depend on it, the bias does."""
 
 
 @dataclass(frozen=True, kw_only=True)
