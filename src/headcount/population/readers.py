@@ -213,8 +213,10 @@ def _whole_numbers(values: pl.Series, name: str) -> NDArray[np.int64]:
             found=f"values of type {values.dtype}",
             expected="whole numbers, 0 or more",
         )
-    numbers = values.cast(pl.Int64, strict=False)
-    exact = values.cast(pl.Float64, strict=False) == numbers.cast(pl.Float64)
+    # As whole numbers first: a float holds them exactly only to 2^53. "3.0" is 3 in text as well.
+    real = values.cast(pl.Float64, strict=False)
+    numbers = values.cast(pl.Int64, strict=False).fill_null(real.cast(pl.Int64, strict=False))
+    exact = real == numbers.cast(pl.Float64)
     good = (exact & (numbers >= 0)).fill_null(False)
     if not good.all():
         row = int((~good).arg_true()[0])
