@@ -1,0 +1,1 @@
+"""Published studies, run again: one module or small package for each paper."""

@@ -1,0 +1,174 @@
+"""The paper's "less-obvious" estimate: the errors of all areas stand for many runs of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.evaluate import EmpiricalLoss, published
+from headcount.population.uniform import uniform
+from headcount.progress import Progress, silent
+from headcount.studies.flaxman_2019.runs import counted, leaf_residuals, outcomes
+from headcount.studies.flaxman_2019.settings import (
+    FIGURE_1,
+    MECHANISMS,
+    PUBLISHED,
+    MechanismName,
+    Settings,
+    Variant,
+)
+from headcount.tabulate import Counts
+
+EPL_COLUMNS = (
+    "mechanism",
+    "epsilon",
+    "residual_sd",
+    "median_abs_residual",
+    "median_abs_epl",
+    "max_abs_epl",
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Figure1:
+    """The paper's figure 1 and the nine mechanism x epsilon rows behind it.
+
+    where
+        residuals    (a) exact minus released, every area of the first run, at the epsilons of
+                     the figure: variant, mechanism, epsilon, residual
+        curves       (b) EPL(x) of the first run, all epsilons: variant, mechanism, epsilon,
+                     x, loss
+        replicates   the scores of every run: variant, replicate, then the columns of ``epl``
+    """
+
+    residuals: pl.DataFrame
+    curves: pl.DataFrame
+    replicates: pl.DataFrame
+
+    def epl(self, variant: Variant = PUBLISHED) -> pl.DataFrame:
+        """Means over the runs, one row for each mechanism and epsilon."""
+        return (
+            self.replicates.filter(pl.col("variant") == variant)
+            .group_by("mechanism", "epsilon", maintain_order=True)
+            .agg(pl.col(EPL_COLUMNS[2:]).cast(pl.Float64).mean())
+        )
+
+
+def figure_1(
+    *,
+    seed: int,
+    replicates: int = 1,
+    variants: tuple[Variant, ...] = (PUBLISHED,),
+    settings: Settings | None = None,
+    progress: Progress = silent,
+) -> Figure1:
+    """Estimate empirical loss for every mechanism and epsilon, from the population on."""
+    settings = settings or Settings()
+    people, depth, mean = settings.people, settings.depth, settings.mean
+    counts, digest = counted(uniform(people=people, depth=depth, mean=mean, seed=seed))
+    cases = [(v, m, e) for v in variants for m in MECHANISMS for e in settings.epsilons]
+    residuals, curves, rows = [], [], []
+    for variant, name, epsilon in progress(cases, what="Pooled estimate", total=len(cases)):
+        about = {"variant": variant, "mechanism": name, "epsilon": float(epsilon)}
+        made = outcomes(
+            counts, digest, name, epsilon,
+            settings=settings, variant=variant, seed=seed, runs=range(replicates),
+        )  # fmt: skip
+        for replicate, errors in enumerate(leaf_residuals(counts, made)):
+            loss = estimate(errors, settings)
+            rows.append(about | {"replicate": replicate} | score(errors, loss))
+            if replicate:
+                continue
+            curves.append(_frame(about, x=loss.points, loss=loss.curve))
+            if FIGURE_1[name] == epsilon:
+                residuals.append(_frame(about, residual=errors.astype(np.float64)))
+    return Figure1(
+        residuals=pl.concat(residuals) if residuals else pl.DataFrame(),
+        curves=pl.concat(curves),
+        replicates=pl.DataFrame(rows),
+    )
+
+
+def estimate(errors: NDArray[Any], settings: Settings) -> EmpiricalLoss:
+    """The published estimate with the study's settings."""
+    return published(
+        errors,
+        kernel_factor=settings.kernel_factor,
+        range_percentile=settings.range_percentile,
+        range_multiplier=settings.range_multiplier,
+    )
+
+
+def score(errors: NDArray[Any], loss: EmpiricalLoss) -> dict[str, float | None]:
+    """The figures of one run: spread and typical size of its errors, empirical loss."""
+    size = np.abs(errors)
+    return {
+        "residual_sd": float(errors.std()),
+        "median_abs_residual": float(np.median(size)),
+        "max_abs_residual": float(size.max()),
+        "median_abs_epl": loss.median_abs,
+        "max_abs_epl": loss.max_abs,
+        "kernel_sd": loss.kernel_sd,
+        "half_width": loss.half_width,
+    }
+
+
+def levels(
+    *, seed: int, replicates: int, settings: Settings, progress: Progress = silent
+) -> pl.DataFrame:
+    """Errors at every level: of raked as it is released, of the others by adding up areas."""
+    people, depth, mean = settings.people, settings.depth, settings.mean
+    counts, digest = counted(uniform(people=people, depth=depth, mean=mean, seed=seed))
+    cases = [(m, e) for m in MECHANISMS for e in settings.epsilons]
+    rows: list[dict[str, Any]] = []
+    for name, epsilon in progress(cases, what="Errors by level", total=len(cases)):
+        errors: dict[str, list[NDArray[Any]]] = {level: [] for level in counts.geography.levels}
+        for outcome in outcomes(
+            counts, digest, name, epsilon,
+            settings=settings, variant="exact", seed=seed, runs=range(replicates),
+        ):  # fmt: skip
+            for level, found in _residuals_by_level(counts, outcome.tables).items():
+                errors[level].append(found.ravel())
+        rows += [
+            {"mechanism": name, "epsilon": float(epsilon), "level": level}
+            | _level_score(counts, level, np.concatenate(errors[level]))
+            for level in counts.geography.levels
+        ]
+    return pl.DataFrame(rows)
+
+
+def _residuals_by_level(counts: Counts, tables: Any) -> dict[str, NDArray[Any]]:
+    geography = counts.geography
+    found: dict[str, NDArray[Any]] = {}
+    for level in reversed(geography.levels):
+        if level in tables:
+            released = tables[level]
+        else:  # a mechanism that releases areas only: add them up
+            released = np.add.reduceat(released, geography.children_start(level), axis=1)
+        found[level] = counts.at(level).dense() - released
+    return found
+
+
+def _level_score(counts: Counts, level: str, errors: NDArray[Any]) -> dict[str, Any]:
+    size = np.abs(errors)
+    units = counts.geography.size(level)
+    mean_people = float(counts.totals().sum() / units)
+    return {
+        "units": units,
+        "mean_people": mean_people,
+        "residual_sd": float(errors.std()),
+        "median_abs_residual": float(np.median(size)),
+        "p95_abs_residual": float(np.quantile(size, 0.95)),
+        "mean_residual": float(errors.mean()),
+        "median_abs_percent": 100 * float(np.median(size)) / mean_people,
+    }
+
+
+def _frame(about: dict[str, Any], **columns: NDArray[Any]) -> pl.DataFrame:
+    first, *_ = columns
+    fixed = [pl.lit(value).alias(key) for key, value in about.items()]
+    return pl.DataFrame(columns).select(*fixed, *columns)

@@ -1,0 +1,101 @@
+"""What the study is run with: the paper's settings unless told otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from headcount.errors import ConfigError
+from headcount.mechanisms import Averaged, Geometric, Mechanism, Raked
+from headcount.population.uniform import children_per_unit
+
+MechanismName = Literal["geometric", "raked", "averaged"]
+MECHANISMS: tuple[MechanismName, ...] = ("geometric", "raked", "averaged")
+
+Variant = Literal["exact", "published"]
+EXACT: Variant = "exact"
+PUBLISHED: Variant = "published"
+VARIANTS: tuple[Variant, ...] = (PUBLISHED, EXACT)
+
+FIGURE_1: dict[MechanismName, Fraction] = {
+    "geometric": Fraction(1, 40),
+    "averaged": Fraction(1, 20),
+    "raked": Fraction(1, 10),
+}
+"""The epsilon of each mechanism in the paper's figure 1, chosen to give equal empirical loss."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Population, estimator and direct experiment of Flaxman (2019).
+
+    where
+        people, depth, mean     N, J and mu of the uniform population
+        epsilons                losses at which the pooled estimate is made
+        kernel_factor           kernel standard deviation over that of the residuals
+        range_percentile, range_multiplier
+                                the estimate looks at errors within multiplier x percentile;
+                                the paper's text speaks of 1.5, its figure uses 2
+        direct_epsilon          loss at which the two neighbouring databases are compared
+        direct_runs             runs on each of them
+        moved                   the person who moves leaves the first area for the second
+        max_k, max_k_tail       |k| of the events {error = k} and {error >= k}
+        audit_runs              runs on each database for the longer audit
+        confidence              of every audit
+    """
+
+    people: int = 1_000_000
+    depth: int = 3
+    mean: int = 100
+    epsilons: tuple[Fraction, ...] = (Fraction(1, 40), Fraction(1, 20), Fraction(1, 10))
+    kernel_factor: float = 0.15
+    range_percentile: float = 95.0
+    range_multiplier: float = 2.0
+    direct_epsilon: Fraction = Fraction(1, 10)
+    direct_runs: int = 500
+    moved: tuple[int, int] = (0, 1001)
+    max_k: int = 10
+    max_k_tail: int = 8
+    audit_runs: int = 10_000
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        source, target = self.moved
+        if not (0 <= min(self.moved) <= max(self.moved) < self.areas) or source == target:
+            raise ConfigError(
+                "study flaxman-2019",
+                place="moved",
+                found=f"areas {source} and {target}",
+                expected=f"two areas of 0 to {self.areas - 1}",
+            )
+        if self.audit_runs < self.direct_runs:
+            raise ConfigError(
+                "study flaxman-2019",
+                place="audit_runs",
+                found=str(self.audit_runs),
+                expected=f"at least direct_runs, {self.direct_runs}: it goes on from them",
+            )
+
+    @property
+    def areas(self) -> int:
+        """Leaf areas, C^J."""
+        children = children_per_unit(people=self.people, depth=self.depth, mean=self.mean)
+        return children**self.depth
+
+    @property
+    def parts(self) -> int:
+        """P = J + 1 answers are averaged, so that averaged splits epsilon as raked does."""
+        return self.depth + 1
+
+    def shares(self, name: MechanismName) -> int:
+        """How many equal shares a mechanism splits epsilon into."""
+        return 1 if name == "geometric" else self.parts
+
+    def mechanism(self, name: MechanismName, epsilon: Fraction) -> Mechanism:
+        """The mechanism of that name in headcount."""
+        if name == "geometric":
+            return Geometric(epsilon=epsilon)
+        if name == "averaged":
+            return Averaged(epsilon=epsilon, parts=self.parts)
+        return Raked(epsilon=epsilon)
