@@ -25,7 +25,9 @@ def load_config(path: Path) -> Config:
         # Decimals keep the digits that were typed: 0.1 is 1/10, not the nearest binary float.
         data = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(source, found=f"text that is not TOML ({error})", expected="TOML") from None
+        raise ConfigError(
+            source, found=f"text that is not TOML ({error})", expected="TOML"
+        ) from None
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
@@ -45,7 +47,10 @@ def _located(source: str, fault: ErrorDetails) -> ConfigError:
         case "missing":
             found, expected = "nothing", "a value for this key"
         case "extra_forbidden":
-            found, expected = "an unknown key", "only keys of this table (see headcount protect --help)"
+            found, expected = (
+                "an unknown key",
+                "only keys of this table (see headcount protect --help)",
+            )
         case "union_tag_not_found":
             place = f"{place}.{_tag(fault)}"
             found, expected = "nothing", f"one of {_tags(place)}"
@@ -78,11 +83,14 @@ def _relative_to(config: Config, folder: Path) -> Config:
     schema = getattr(population, "schema_", None)
     if schema is not None and schema not in shipped():
         population = population.model_copy(update={"schema_": str(folder / schema)})
-    run = config.run.model_copy(update={"out": folder / config.run.out})
+    places = {"out": folder / config.run.out}
+    if config.run.ledger is not None:
+        places["ledger"] = folder / config.run.ledger
+    run = config.run.model_copy(update=places)
     return config.model_copy(update={"population": population, "run": run})
 
 
 def config_digest(config: Config) -> bytes:
     """Digest of everything in a config that shapes the release: not where files lie."""
-    places = {"population": {"file", "units"}, "run": {"out"}}
+    places = {"population": {"file", "units"}, "run": {"out", "ledger", "new_content"}}
     return sha256(config.model_dump_json(exclude=places, by_alias=True).encode()).digest()

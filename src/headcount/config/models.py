@@ -12,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
     field_validator,
     model_validator,
 )
@@ -33,7 +34,7 @@ def _fraction(value: object) -> Fraction:
     return number
 
 
-PositiveFraction = Annotated[Fraction, BeforeValidator(_fraction)]
+PositiveFraction = Annotated[Fraction, BeforeValidator(_fraction), PlainSerializer(str)]
 """An exact number above 0; decimals in the file are read digit by digit, never as floats."""
 
 
@@ -133,6 +134,9 @@ class RunModel(_Model):
     out: Path
     noise: Literal["table", "opendp"] = "table"
     seed: int | None = Field(None, ge=0)
+    ledger: Path | None = None
+    dataset: str = ""
+    new_content: bool = False
 
     @field_validator("noise", mode="before")
     @classmethod
@@ -146,18 +150,18 @@ class RunModel(_Model):
         return value
 
     @model_validator(mode="after")
-    def _seed_needs_table(self) -> RunModel:
+    def _go_together(self) -> RunModel:
         if self.seed is not None and self.noise == "opendp":
             raise ValueError("no seed with noise = 'opendp', whose draws cannot be keyed")
+        if (self.ledger is None) != (not self.dataset):
+            raise ValueError("ledger and dataset together: which ledger, and which name in it")
         return self
 
 
 class Config(_Model):
     """One run of ``headcount protect``."""
 
-    population: Annotated[
-        MicrodataModel | CountsModel | UniformModel, Field(discriminator="kind")
-    ]
+    population: Annotated[MicrodataModel | CountsModel | UniformModel, Field(discriminator="kind")]
     mechanism: Annotated[
         IdentityModel | GeometricModel | RakedModel | AveragedModel, Field(discriminator="name")
     ]

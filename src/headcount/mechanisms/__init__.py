@@ -1,6 +1,15 @@
 """Ways to protect counts."""
 
-from headcount.mechanisms.base import Mechanism, Outcome, protect
+from headcount.mechanisms.base import Mechanism, Outcome, complete_guarantee, protect
 from headcount.mechanisms.counting import Averaged, Geometric, Identity, Raked
 
-__all__ = ["Averaged", "Geometric", "Identity", "Mechanism", "Outcome", "Raked", "protect"]
+__all__ = [
+    "Averaged",
+    "Geometric",
+    "Identity",
+    "Mechanism",
+    "Outcome",
+    "Raked",
+    "complete_guarantee",
+    "protect",
+]

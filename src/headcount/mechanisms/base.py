@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Protocol
 
 import numpy as np
@@ -11,11 +12,12 @@ from numpy.typing import NDArray
 
 from headcount.geography import Geography
 from headcount.mechanisms.measured import Measured
-from headcount.noise import Noise, Stream
+from headcount.noise import KeyedNoise, Noise, RunKey, Stream
+from headcount.population import Population
 from headcount.privacy import Guarantee
 from headcount.release import Release
 from headcount.schema import Schema
-from headcount.tabulate import CELLS, Counts
+from headcount.tabulate import CELLS, Counts, content_digest, tabulate
 
 Runs = NDArray[np.int64] | NDArray[np.float64]
 """Protected counts of several runs: runs x units x cells."""
@@ -50,31 +52,40 @@ class Mechanism(Protocol):
         """Protect the leaf counts once for each run number; run r never reuses run s's noise."""
 
 
-def protect(counts: Counts, mechanism: Mechanism, noise: Noise) -> Release:
-    """Protect counts once: one run of the mechanism, with its guarantee completed.
+def protect(data: Population | Counts, mechanism: Mechanism, noise: Noise | None = None) -> Release:
+    """Protect a population once: one run of the mechanism, with its guarantee completed.
 
-    The guarantee lists what of the public domain was read off the data, says whom noise from a
-    cipher holds against, and says that a seeded release is not private.
+    Without ``noise`` a fresh key comes from the operating system. The guarantee lists what of the
+    public domain was read off the data, says whom noise from a cipher holds against, and says
+    that a seeded release is not private.
     """
+    counts = tabulate(data) if isinstance(data, Population) else data
+    if noise is None:
+        config = sha256(repr(mechanism).encode()).digest()
+        noise = KeyedNoise(RunKey.from_os(), mechanism.name, content_digest(counts), config)
     outcome = mechanism.run(counts, noise, runs=range(1))
     return Release(
         schema=counts.schema,
         geography=counts.geography,
         mechanism=repr(mechanism),
         tables={level: runs[0] for level, runs in outcome.tables.items()},
-        guarantee=complete_guarantee(counts, mechanism, noise),
+        guarantee=complete_guarantee(
+            counts, mechanism, key_kind=noise.key_kind, backend=noise.backend
+        ),
         key_kind=noise.key_kind if mechanism.draws_noise else "none",
         backend=noise.backend if mechanism.draws_noise else "none",
         notes=outcome.notes,
     )
 
 
-def complete_guarantee(counts: Counts, mechanism: Mechanism, noise: Noise) -> Guarantee:
-    """The mechanism's guarantee with what this run adds to it."""
+def complete_guarantee(
+    counts: Counts, mechanism: Mechanism, *, key_kind: str, backend: str
+) -> Guarantee:
+    """The mechanism's guarantee with what a run adds to it: its key and its sampler."""
     guarantee = mechanism.guarantee(counts.schema, counts.geography).also_exact(*counts.read_off)
-    if noise.key_kind == "seed":
+    if key_kind == "seed":
         return guarantee.seeded()
-    return guarantee.from_cipher() if noise.backend == "table" else guarantee
+    return guarantee.from_cipher() if backend == "table" else guarantee
 
 
 def cell_stream(counts: Counts) -> Stream:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from importlib import metadata
 from typing import Any
 
+from headcount._version import __version__
 from headcount.privacy import ApproximateLoss, Guarantee, Loss, PureLoss, UnitOfPrivacy, ZCDPLoss
 
 _LOSSES: dict[str, type[PureLoss] | type[ZCDPLoss] | type[ApproximateLoss]] = {
@@ -16,7 +17,7 @@ _LOSSES: dict[str, type[PureLoss] | type[ZCDPLoss] | type[ApproximateLoss]] = {
     "zcdp": ZCDPLoss,
     "approximate": ApproximateLoss,
 }
-_PACKAGES = ("headcount", "numpy", "scipy", "numba", "polars", "cryptography", "opendp")
+_PACKAGES = ("numpy", "scipy", "numba", "polars", "cryptography", "opendp")
 
 
 def guarantee_to_json(guarantee: Guarantee) -> dict[str, Any]:
@@ -49,4 +50,5 @@ def loss_from_json(data: dict[str, str]) -> Loss:
 
 def versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
     """Versions of what made the release."""
-    return {"python": platform.python_version(), **{p: metadata.version(p) for p in packages}}
+    own = {"headcount": __version__, "python": platform.python_version()}
+    return own | {package: metadata.version(package) for package in packages}

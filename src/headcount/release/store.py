@@ -46,7 +46,7 @@ def read_release(folder: Path) -> Release:
         path = folder / name
         if not path.is_file() or _digest(path) != digest:
             raise RunError(f"{path}: found a missing or changed file, expected sha256 {digest}")
-    receipt = json.loads((folder / RECEIPT).read_text(encoding="utf-8"))
+    receipt = read_receipt(folder)
     domain = manifest["domain"]
     schema = Schema(
         tuple(Attribute(name, tuple(levels)) for name, levels in domain["attributes"]),
@@ -74,6 +74,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def read_receipt(folder: Path) -> dict[str, Any]:
+    """How a finished release was made."""
+    read_manifest(folder)
+    receipt: dict[str, Any] = json.loads((folder / RECEIPT).read_text(encoding="utf-8"))
+    return receipt
+
+
 def level_frame(geography: Geography, schema: Schema, level: str, table: Table) -> pl.DataFrame:
     """One level as a wide table: the codes from the top to the unit, then one column a cell."""
     depth = geography.depth(level)
@@ -90,7 +97,9 @@ def level_frame(geography: Geography, schema: Schema, level: str, table: Table) 
             found="a geography level and a cell of that name",
             expected="distinct names",
         )
-    strings = {name: pl.Series(name, code.tolist(), dtype=pl.String) for name, code in codes.items()}
+    strings = {
+        name: pl.Series(name, code.tolist(), dtype=pl.String) for name, code in codes.items()
+    }
     return pl.DataFrame({**strings, **cells})
 
 
@@ -100,7 +109,9 @@ def _read_tables(
     root, *levels = domain["levels"]
     leaf = pl.read_parquet(folder / f"{(levels or [root])[-1]}.parquet")
     source = CodeColumns(columns=tuple(levels or [root]), root=root)
-    geography, _ = build_geography(leaf, source, name=str(folder)) if levels else (_alone(root), None)
+    geography, _ = (
+        build_geography(leaf, source, name=str(folder)) if levels else (_alone(root), None)
+    )
     tables: dict[str, Table] = {}
     for level in domain["published"]:
         frame = pl.read_parquet(folder / f"{level}.parquet")
@@ -122,7 +133,8 @@ def _domain(release: Release) -> dict[str, Any]:
     return {
         "attributes": [[a.name, list(a.levels)] for a in release.schema.attributes],
         "structural_zeros": [
-            {name: list(levels) for name, levels in zero} for zero in release.schema.structural_zeros
+            {name: list(levels) for name, levels in zero}
+            for zero in release.schema.structural_zeros
         ],
         "levels": list(release.geography.levels),
         "published": list(release.tables),

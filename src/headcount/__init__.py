@@ -1,0 +1,88 @@
+"""headcount protects census-like counts and measures what the protection costs.
+
+The names below load on first use, so that ``import headcount`` stays light.
+
+    population -> tabulate -> mechanism -> release -> evaluate, attack -> report
+
+Imports point one way, from the command line down to the schema; see docs/architecture.md.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from headcount._version import __version__
+
+if TYPE_CHECKING:
+    from headcount.mechanisms import Averaged, Geometric, Identity, Raked, protect
+    from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
+    from headcount.population import Population, uniform
+    from headcount.population.readers import read_counts, read_microdata
+    from headcount.privacy import Guarantee, Ledger
+    from headcount.release import Release
+    from headcount.run import protect_run
+    from headcount.schema import Attribute, Recode, Schema, load_schema
+    from headcount.tabulate import Counts, Query
+
+_HOME = {
+    "Attribute": "schema",
+    "Averaged": "mechanisms",
+    "Counts": "tabulate",
+    "Geometric": "mechanisms",
+    "Guarantee": "privacy",
+    "Identity": "mechanisms",
+    "KeyedNoise": "noise",
+    "Ledger": "privacy",
+    "OpenDPNoise": "noise",
+    "Population": "population",
+    "Query": "tabulate",
+    "Raked": "mechanisms",
+    "Recode": "schema",
+    "Release": "release",
+    "RunKey": "noise",
+    "Schema": "schema",
+    "load_schema": "schema",
+    "protect": "mechanisms",
+    "protect_run": "run",
+    "read_counts": "population.readers",
+    "read_microdata": "population.readers",
+    "uniform": "population",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'headcount' has no attribute {name!r}")
+    return getattr(import_module(f"headcount.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOME, "__version__"])
+
+
+__all__ = [
+    "Attribute",
+    "Averaged",
+    "Counts",
+    "Geometric",
+    "Guarantee",
+    "Identity",
+    "KeyedNoise",
+    "Ledger",
+    "OpenDPNoise",
+    "Population",
+    "Query",
+    "Raked",
+    "Recode",
+    "Release",
+    "RunKey",
+    "Schema",
+    "__version__",
+    "load_schema",
+    "protect",
+    "protect_run",
+    "read_counts",
+    "read_microdata",
+    "uniform",
+]

@@ -1,0 +1,58 @@
+"""The command line: one short file per verb, no logic of its own."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import typer
+
+from headcount.cli import bench, check, demo, evaluate, ledger, protect, study
+from headcount.errors import HeadcountError
+
+EXAMPLES = """Protect census-like counts, and measure what the protection costs.
+
+\b
+Examples:
+  headcount demo                                  a small study, ending in a report
+  headcount check config.toml                     are config and data all right?
+  headcount protect config.toml                   make a release
+  headcount evaluate runs/first                   how far is it from the truth?
+  headcount study flaxman-2019 --out out/flaxman  reproduce a paper
+  headcount ledger show census.ledger.sqlite      what is left to spend
+  headcount bench                                 what can be measured here
+
+Each command has its own --help with an example.
+"""
+
+app = typer.Typer(
+    help=EXAMPLES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: shows examples as written, and starts twice as fast
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("protect")(protect.protect)
+app.command("check")(check.check)
+app.command("evaluate")(evaluate.evaluate)
+app.add_typer(study.app, name="study")
+app.command("bench")(bench.bench)
+app.add_typer(ledger.app, name="ledger")
+
+
+def main() -> None:
+    """Run a command; an expected error is one clear line on standard error and exit code 2."""
+    logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
+    try:
+        app()
+    except HeadcountError as error:
+        typer.secho(f"error: {error}", fg="red", err=True)
+        sys.exit(2)
+    except OSError as error:
+        # Disk full, no permission, read-only: what is on disk is the last good state.
+        typer.secho(
+            f"error: {error.filename or 'file system'}: {error.strerror}", fg="red", err=True
+        )
+        sys.exit(3)

@@ -1,0 +1,34 @@
+"""``headcount check``: would this config work, and what would it promise?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def check(
+    config: Annotated[Path, typer.Argument(help="A TOML file; see docs/config.md.")],
+) -> None:
+    """Check a config and the data it names, and say what a release would promise.
+
+    Nothing is drawn, written or spent. A bad config is refused before any data is read.
+
+    Example: headcount check config.toml
+    """
+    from headcount.config.load import load_config
+    from headcount.privacy import UnitOfPrivacy
+    from headcount.run import plan
+
+    planned = plan(load_config(config))
+    typer.echo(f"population: {planned.counts.schema.size:,} cells, {planned.counts.geography!r}")
+    typer.echo(f"mechanism:  {planned.mechanism!r}")
+    for one in planned.mechanism.plan(planned.counts.schema, planned.counts.geography):
+        losses = "; ".join(
+            f"epsilon {one.epsilon(unit)} when {unit.phrase}" for unit in UnitOfPrivacy
+        )
+        typer.echo(f"  measures {one.query} at {one.level}, {one.draws}x: {losses}")
+    for sentence in planned.guarantee.sentences():
+        typer.echo(f"  {sentence}")
+    typer.echo("all right: nothing was drawn, written or spent")

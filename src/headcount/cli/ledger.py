@@ -1,0 +1,87 @@
+"""``headcount ledger``: what was spent on which data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Keep account of what was spent on which data.",
+)
+
+LedgerFile = Annotated[Path, typer.Argument(help="The ledger, a SQLite file.")]
+Dataset = Annotated[str, typer.Option(help="The dataset's name.")]
+
+
+@app.command()
+def init(
+    ledger: LedgerFile,
+    dataset: Dataset,
+    epsilon: Annotated[str, typer.Option(help='Total epsilon, exact: "2", "1/8".')] = "",
+    rho: Annotated[str, typer.Option(help="Total rho (zCDP), exact.")] = "",
+    delta: Annotated[str, typer.Option(help="With --epsilon: the total is epsilon at delta.")] = "",
+    unit: Annotated[str, typer.Option(help="add-remove or change-one.")] = "add-remove",
+) -> None:
+    """Declare a dataset and its total; makes the ledger file if it is not there.
+
+    Example: headcount ledger init census.ledger.sqlite --dataset census-2030 --epsilon 2
+    """
+    from headcount.cli.amounts import total_loss
+    from headcount.privacy import Ledger
+
+    total = total_loss(epsilon=epsilon, rho=rho, delta=delta, unit=unit)
+    book = Ledger.open(ledger) if ledger.exists() else Ledger.create(ledger)
+    declared = book.declare(dataset, total=total)
+    typer.echo(f"{ledger}: dataset {declared.name!r} with {declared.total}")
+
+
+@app.command()
+def show(ledger: LedgerFile) -> None:
+    """What is left of each dataset's total, and what the ledger cannot see.
+
+    Example: headcount ledger show census.ledger.sqlite
+    """
+    from headcount.privacy import Ledger
+
+    book = Ledger.open(ledger)
+    for declared in book.datasets():
+        for sentence in book.balance(declared.name).sentences():
+            typer.echo(sentence)
+
+
+@app.command()
+def history(ledger: LedgerFile, dataset: Dataset) -> None:
+    """Every spend on a dataset, oldest first.
+
+    Example: headcount ledger history census.ledger.sqlite --dataset census-2030
+    """
+    from headcount.privacy import Ledger
+
+    for spend in Ledger.open(ledger).history(dataset):
+        loss = spend.not_private_because or str(spend.loss)
+        typer.echo(f"run {spend.run_id}: {loss}")
+        for event in spend.events:
+            typer.echo(f"  {event.at}  {event.state}{'  ' + event.why if event.why else ''}")
+
+
+@app.command()
+def void(
+    ledger: LedgerFile,
+    run: Annotated[Path, typer.Option(help="The run's directory.")],
+    why: Annotated[str, typer.Option(help="The reason, kept in the ledger.")],
+) -> None:
+    """Take back the spend of a run that drew no noise and wrote nothing.
+
+    Example: headcount ledger void census.ledger.sqlite --run runs/first --why "wrong file"
+    """
+    from headcount.privacy import Ledger
+    from headcount.release.directory import RunDirectory
+
+    directory = RunDirectory(run)
+    facts = directory.require_facts()
+    Ledger.open(ledger).void(facts.run_id, why=why, written=directory.written())
+    typer.echo(f"run {facts.run_id}: voided")

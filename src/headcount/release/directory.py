@@ -1,0 +1,151 @@
+"""A run directory: ``release/`` safe to publish, ``internal/`` not; it survives a crash."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import secrets
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from headcount.errors import RunError
+from headcount.files import write_text_atomic
+from headcount.noise import RunKey, destroy_run_key, load_run_key, save_run_key
+from headcount.release.store import MANIFEST
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunFacts:
+    """What a run is bound to: resuming with other data or another config is refused."""
+
+    run_id: str
+    config_digest: str
+    data_digest: str
+    key_kind: str
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """The places of a run below one folder."""
+
+    path: Path
+
+    @property
+    def release(self) -> Path:
+        """Safe to publish."""
+        return self.path / "release"
+
+    @property
+    def internal(self) -> Path:
+        """The curator's side: key, config, evaluation."""
+        return self.path / "internal"
+
+    @property
+    def key(self) -> Path:
+        """The run key, gone when the release is complete."""
+        return self.internal / "run.key"
+
+    @property
+    def noise(self) -> Path:
+        """Recorded noise of a backend that cannot be keyed, gone when the release is complete."""
+        return self.internal / "noise"
+
+    @property
+    def _facts(self) -> Path:
+        return self.internal / "run.json"
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the release is wholly written."""
+        return (self.release / MANIFEST).is_file()
+
+    def facts(self) -> RunFacts | None:
+        """What the run here is bound to; None where no run has begun."""
+        if not self._facts.is_file():
+            return None
+        try:
+            return RunFacts(**json.loads(self._facts.read_text(encoding="utf-8")))
+        except (ValueError, TypeError):
+            raise RunError(f"{self._facts}: found a damaged file, expected a run's facts") from None
+
+    def require_facts(self) -> RunFacts:
+        """What the run here is bound to; an error where no run has begun."""
+        if (facts := self.facts()) is None:
+            raise RunError(f"{self.path}: found no run, expected a directory made by headcount")
+        return facts
+
+    def written(self) -> list[Path]:
+        """Files here that hold anything worked out from noise."""
+        folders = [self.release, self.noise]
+        return [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+
+    def refuse_other(self, *, config_digest: str) -> None:
+        """Refuse a folder that holds anything but this very run, before any data is read."""
+        facts = self.facts()
+        if facts is None and self.path.is_dir() and set(_names(self.path)) - {"internal"}:
+            raise RunError(
+                f"{self.path}: found files that are no run of headcount, expected a new or empty "
+                f"directory"
+            )
+        if facts is not None and facts.config_digest != config_digest:
+            raise RunError(
+                f"{self.path}: found run {facts.run_id} made with another config, expected a new "
+                f"directory or the same config (to resume it)"
+            )
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes out of this run while it is being made."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.internal.mkdir(mode=0o700, exist_ok=True)
+        with (self.internal / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunError(
+                    f"{self.path}: found another process at work here, expected none"
+                ) from None
+            yield
+
+    def begin(
+        self, *, config_digest: str, data_digest: str, key: RunKey
+    ) -> tuple[RunFacts, RunKey]:
+        """Bind the run to its data, config and key; or take up the run that is here.
+
+        The key is on disk before the facts are: a run with facts always has its key.
+        """
+        facts = self.facts()
+        if facts is None:
+            if self.key.exists():  # a crash between the key and the facts: nothing was drawn
+                destroy_run_key(self.key)
+            save_run_key(key, self.key)
+            facts = RunFacts(
+                run_id=secrets.token_hex(8),
+                config_digest=config_digest,
+                data_digest=data_digest,
+                key_kind=key.kind,
+            )
+            write_text_atomic(self._facts, json.dumps(asdict(facts), indent=2) + "\n")
+            return facts, key
+        if facts.data_digest != data_digest:
+            raise RunError(
+                f"{self.path}: found run {facts.run_id} begun on other data, expected the same "
+                f"data (to resume it) or a new directory"
+            )
+        return facts, load_run_key(self.key)
+
+    def finish(self) -> None:
+        """Destroy key and recorded noise: with the measurements they are the truth."""
+        if self.key.exists():
+            destroy_run_key(self.key)
+        for path in sorted(self.noise.glob("*.npy")) if self.noise.is_dir() else []:
+            destroy_run_key(path)
+        if self.noise.is_dir():
+            shutil.rmtree(self.noise)
+
+
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]

@@ -1,0 +1,71 @@
+"""A study on disk: report, tables and figures, and a manifest written last."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from headcount._version import __version__
+from headcount.errors import RunError
+from headcount.files import write_text_atomic
+from headcount.report.html import save_figures, write_report
+from headcount.report.model import Report
+
+MANIFEST = "manifest.json"
+Settings = Mapping[str, Any]
+
+
+def study_is_there(out: Path, *, study: str, settings: Settings) -> bool:
+    """Whether ``out`` holds this very study, finished; refuse a folder that holds anything else."""
+    if not out.exists():
+        return False
+    manifest = out / MANIFEST
+    if not manifest.is_file():
+        strange = sorted(path.name for path in out.iterdir() if path.name not in _OURS)
+        if strange:
+            raise RunError(f"{out}: found {strange[0]!r}, expected a new or empty directory")
+        return False
+    found = json.loads(manifest.read_text(encoding="utf-8"))
+    wanted = _identity(study, settings)
+    if {key: found.get(key) for key in wanted} != wanted:
+        raise RunError(
+            f"{out}: found another run ({found.get('study')} {found.get('settings')}, headcount "
+            f"{found.get('headcount')}), expected a new directory or the same settings"
+        )
+    return True
+
+
+def write_study(
+    out: Path,
+    *,
+    study: str,
+    settings: Settings,
+    tables: Mapping[str, pl.DataFrame],
+    report: Report,
+) -> Path:
+    """Write ``report.html``, ``tables/*.csv``, ``figures/*`` and, last, ``manifest.json``."""
+    (out / "tables").mkdir(parents=True, exist_ok=True)
+    (out / "figures").mkdir(exist_ok=True)
+    for name, table in tables.items():
+        write_text_atomic(out / "tables" / f"{name}.csv", table.write_csv())
+    save_figures(report, out / "figures")
+    write_report(report, out / "report.html")
+    files = sorted(path for path in out.rglob("*") if path.is_file() and path.name != MANIFEST)
+    digests = {str(p.relative_to(out)): sha256(p.read_bytes()).hexdigest() for p in files}
+    manifest = {**_identity(study, settings), "files": digests}
+    write_text_atomic(out / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+    return out / "report.html"
+
+
+_OURS = {"tables", "figures", "report.html"}
+
+
+def _identity(study: str, settings: Settings) -> dict[str, Any]:
+    # Through JSON and back, so that tuples compare equal to what a manifest holds.
+    plain: dict[str, Any] = json.loads(json.dumps(dict(settings)))
+    return {"study": study, "settings": plain, "headcount": __version__}

@@ -1,0 +1,225 @@
+"""The composition root: a config becomes a release, and a release is scored against the truth."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from headcount.config.build import build_mechanism, build_population
+from headcount.config.load import config_digest, load_config
+from headcount.config.models import Config
+from headcount.errors import RunError
+from headcount.evaluate.scores import score
+from headcount.files import write_text_atomic
+from headcount.mechanisms import Mechanism, complete_guarantee, protect
+from headcount.noise import SAMPLER_VERSION, KeyedNoise, Noise, OpenDPNoise, RunKey
+from headcount.noise.recorded import RecordedNoise
+from headcount.privacy import Guarantee, Ledger, Loss, SpendState, UnitOfPrivacy
+from headcount.release import Release
+from headcount.release.directory import RunDirectory, RunFacts
+from headcount.release.receipt import guarantee_to_json, versions
+from headcount.release.store import read_release, write_release
+from headcount.report.evaluation import evaluation_report
+from headcount.report.html import write_report
+from headcount.tabulate import Counts, content_digest, tabulate
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A config that passed every check, with the data it names: nothing drawn, nothing written."""
+
+    config: Config
+    mechanism: Mechanism
+    counts: Counts
+    public: bool
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What a release would promise, this run's key and backend included."""
+        run = self.config.run
+        kind = "os" if run.seed is None else "seed"
+        return complete_guarantee(self.counts, self.mechanism, key_kind=kind, backend=run.noise)
+
+    @property
+    def loss(self) -> Loss | None:
+        """The loss to record: under the unit of privacy of the dataset's declared total."""
+        run, losses = self.config.run, self.guarantee.losses
+        if run.ledger is None or not losses:
+            return None
+        unit = Ledger.open(run.ledger).dataset(run.dataset).total.unit
+        return self.guarantee.loss_for(unit) or losses[0]
+
+
+def plan(config: Config) -> Plan:
+    """Read the data a config names and check that it can be protected as asked."""
+    mechanism = build_mechanism(config)
+    population = build_population(config)
+    for statement in population.read_off:
+        log.warning(
+            "%s: %s is read off the data and published without noise; give a public list "
+            "(units = ..., levels = [...]) to protect it",
+            population.name,
+            statement,
+        )
+    return Plan(config, mechanism, tabulate(population), population.public)
+
+
+def protect_run(config_file: Path) -> Path:
+    """Run ``protect`` for a config file; return the run's directory.
+
+    The order is what makes a crash harmless: the run is bound to its data, config and key; the
+    spend is recorded; only then is noise drawn. The manifest is written last, then the key is
+    destroyed. The same command resumes an unfinished run to the same release, with one spend.
+    """
+    config = load_config(config_file)
+    digest = config_digest(config).hex()
+    directory = RunDirectory(config.run.out)
+    directory.refuse_other(config_digest=digest)
+    ledger = Ledger.open(config.run.ledger) if config.run.ledger else None
+    if directory.is_complete:
+        with directory.held():
+            _close(directory, ledger)
+        log.info("%s: the release is complete", directory.path)
+        return directory.path
+    planned = plan(config)
+    if ledger is not None and planned.loss is not None and planned.guarantee.exists:
+        begun = directory.facts()
+        ledger.afford(config.run.dataset, planned.loss, run_id=begun.run_id if begun else "")
+    with directory.held():
+        _make(directory, planned, ledger, digest)
+    return directory.path
+
+
+def _make(directory: RunDirectory, planned: Plan, ledger: Ledger | None, digest: str) -> None:
+    """Bind, spend, draw, write, close: in this order."""
+    config = planned.config
+    data_digest = content_digest(planned.counts)
+    facts, key = directory.begin(
+        config_digest=digest, data_digest=data_digest.hex(), key=_new_key(config)
+    )
+    write_text_atomic(directory.internal / "config.json", _dump(config))
+    if ledger is not None:
+        _spend(ledger, planned, facts)
+    noise = _noise(config, planned, key, data_digest, directory)
+    release = protect(planned.counts, planned.mechanism, noise)
+    receipt = _receipt(planned, release, facts, ledger, noise)
+    write_release(release, directory.release, receipt=receipt)
+    _close(directory, ledger)
+
+
+def _new_key(config: Config) -> RunKey:
+    if config.run.seed is None:
+        return RunKey.from_os()
+    log.warning("a seeded run is not private: whoever knows the seed can take the noise away")
+    return RunKey.from_seed(config.run.seed)
+
+
+def _noise(
+    config: Config, planned: Plan, key: RunKey, data_digest: bytes, directory: RunDirectory
+) -> Noise:
+    if config.run.noise == "opendp":
+        return RecordedNoise(OpenDPNoise(), directory.noise)
+    return KeyedNoise(key, planned.mechanism.name, data_digest, config_digest(config))
+
+
+def _spend(ledger: Ledger, planned: Plan, facts: RunFacts) -> None:
+    """Record the spend, before noise is drawn."""
+    run = planned.config.run
+    ledger.spend(
+        run.dataset,
+        planned.loss,
+        run_id=facts.run_id,
+        data_digest=facts.data_digest,
+        config_digest=facts.config_digest,
+        key_kind=facts.key_kind,
+        invariants=planned.guarantee.released_exactly,
+        new_content=run.new_content,
+    )
+    ledger.mark(facts.run_id, SpendState.DRAWN)
+
+
+def _close(directory: RunDirectory, ledger: Ledger | None) -> None:
+    """The last steps of a release that is wholly written; harmless when done twice."""
+    directory.finish()
+    facts = directory.facts()
+    if ledger is not None and facts is not None:
+        ledger.mark(facts.run_id, SpendState.COMPLETE)
+
+
+def _receipt(
+    planned: Plan, release: Release, facts: RunFacts, ledger: Ledger | None, noise: Noise
+) -> dict[str, Any]:
+    """Everything about the making that may be published."""
+    schema, geography = release.schema, release.geography
+    recorded = "no ledger was named: nobody adds up the losses of this dataset's releases"
+    if ledger is not None:
+        recorded = f"dataset {planned.config.run.dataset!r}"
+    return {
+        "made_by": "headcount",
+        "run_id": facts.run_id,
+        "mechanism": release.mechanism,
+        "guarantee": guarantee_to_json(release.guarantee),
+        "measurements": [
+            {
+                "level": one.level,
+                "query": one.query,
+                "draws": one.draws,
+                "noise": "two-sided geometric",
+                "rate": str(one.rate),
+                "variance": one.variance,
+                **{f"epsilon {unit}": str(one.epsilon(unit)) for unit in UnitOfPrivacy},
+            }
+            for one in planned.mechanism.plan(schema, geography)
+        ],
+        "key_kind": release.key_kind,
+        "noise_backend": release.backend,
+        "sampler_version": SAMPLER_VERSION,
+        "noise_served_by": {
+            "/".join(stream): str(by) for stream, by in getattr(noise, "served", {}).items()
+        },
+        "ledger": recorded,
+        "data_digest": ledger.public_digest(facts.data_digest) if ledger is not None else None,
+        "config_digest": facts.config_digest,
+        "notes": dict(release.notes),
+        "versions": versions(),
+    }
+
+
+def open_run(path: Path) -> tuple[Release, Plan]:
+    """A finished release with the truth it was made from, for the curator's own evaluation."""
+    directory = RunDirectory(path)
+    facts = directory.facts()
+    if facts is None or not directory.is_complete:
+        raise RunError(f"{path}: found no finished run, expected one made by headcount protect")
+    config = Config.model_validate_json(
+        (directory.internal / "config.json").read_text(encoding="utf-8")
+    )
+    planned = plan(config)
+    if content_digest(planned.counts).hex() != facts.data_digest:
+        raise RunError(
+            f"{path}: found other data than the release was made from, expected the same"
+        )
+    return read_release(directory.release), planned
+
+
+def evaluate_run(path: Path) -> tuple[pl.DataFrame, Path, bool]:
+    """Score a finished run; write ``internal/evaluation/``; return scores, report and publicness."""
+    release, planned = open_run(path)
+    scores = score(planned.counts, release)
+    folder = RunDirectory(path).internal / "evaluation"
+    folder.mkdir(exist_ok=True)
+    write_text_atomic(folder / "errors.csv", scores.write_csv())
+    recipe = f"headcount evaluate {path.name}"
+    report = evaluation_report(release, scores, recipe=recipe, public=planned.public)
+    write_report(report, folder / "report.html")
+    return scores, folder / "report.html", planned.public
+
+
+def _dump(config: Config) -> str:
+    return config.model_dump_json(indent=2, by_alias=True) + "\n"
