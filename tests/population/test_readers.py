@@ -154,7 +154,7 @@ def brute_force(population: Population) -> Counter[tuple[tuple[str, ...], int]]:
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(population=populations(counted=False), kind=st.sampled_from(["parquet", "csv"]))
 def test_microdata_round_trips(population, kind):
     tree, schema = population.geography, population.schema
@@ -180,7 +180,7 @@ def test_microdata_round_trips(population, kind):
     assert brute_force(again) == brute_force(population)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(population=populations(), kind=st.sampled_from(["parquet", "csv"]))
 def test_count_tables_round_trip(population, kind):
     tree, schema = population.geography, population.schema
