@@ -117,8 +117,9 @@ def test_processes_that_resume_one_run_share_one_spend(tmp_path: Path):
 def kill(process: subprocess.Popen[str]) -> str:
     """Kill -9, and what the process had still said before it died."""
     os.kill(process.pid, signal.SIGKILL)
-    rest, _ = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL
+    assert process.stdout is not None
+    rest = process.stdout.read()  # not communicate: it would skip what readline has read ahead
+    assert process.wait(timeout=60) == -signal.SIGKILL
     return rest
 
 
