@@ -29,7 +29,7 @@ class Fit:
         mean of |x| (geometric) or x^2 (Gaussian), the statistic that holds all there is to know
         about the scale.
     ``tail``
-        how many lie beyond the magnitude exceeded once in 100,000, a Poisson count.
+        how many lie beyond the magnitude exceeded at least once in 100,000, a Poisson count.
     ``zero``
         how many are zero, a binomial count.
     """
@@ -59,46 +59,53 @@ def magnitudes(law: Law) -> NDArray[np.float64]:
     return np.asarray(tail[:-1] - tail[1:])
 
 
+def tail_cut(p: NDArray[np.float64]) -> int:
+    """The largest magnitude that is exceeded with probability at least ``TAIL``."""
+    beyond = np.cumsum(p[::-1])[::-1][1:]
+    return max(0, int((beyond >= TAIL).sum()) - 1)
+
+
 def fit(law: Law, sample: NDArray[np.int64]) -> Fit:
     """Test a sample of independent draws against the law."""
     from scipy import stats
 
     p = magnitudes(law)
-    survival = 1 - np.cumsum(p)
+    above, below = _tally(sample, p.size), _tally(-sample, p.size)
+    both = above + below
+    both[0] = above[0]
     n = sample.size
-    size = np.abs(sample)
-    chances, counts = _bin(p, size, negative=sample < 0)
+    chances, counts = _bin(p, above, below)
     expected = n * chances
     chi_square = float(((counts - expected) ** 2 / expected).sum())
     k = np.arange(p.size, dtype=np.float64)
     power = 2 if isinstance(law, Gaussian) else 1
     mean = float((p * k**power).sum())
     spread = sqrt(float((p * k ** (2 * power)).sum()) - mean**2)
-    z = (float((size.astype(np.float64) ** power).mean()) - mean) / (spread / sqrt(n))
-    cut = int(np.argmax(survival <= TAIL))
+    z = (float((both * k**power).sum()) / n - mean) / (spread / sqrt(n))
+    cut = tail_cut(p)
     return Fit(
         bins=float(stats.chi2.sf(chi_square, chances.size - 1)),
         scale=float(2 * stats.norm.sf(abs(z))),
-        tail=_two_sided(stats.poisson(n * float(p[cut + 1 :].sum())), int((size > cut).sum())),
-        zero=_two_sided(stats.binom(n, float(p[0])), int((size == 0).sum())),
+        tail=_two_sided(stats.poisson(n * float(p[cut + 1 :].sum())), int(both[cut + 1 :].sum())),
+        zero=_two_sided(stats.binom(n, float(p[0])), int(both[0])),
     )
 
 
+def _tally(sample: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """How often 0, 1, ..., size - 1 occur, the last one with all beyond it."""
+    return np.bincount(np.minimum(sample[sample >= 0], size - 1), minlength=size)
+
+
 def _bin(
-    p: NDArray[np.float64], size: NDArray[np.int64], *, negative: NDArray[np.bool_]
+    p: NDArray[np.float64], above: NDArray[np.int64], below: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Chances and counts of bins: zero, then runs of magnitudes, each split by sign."""
     label = np.minimum((np.cumsum(p) - p) * BINS / 2, BINS / 2 - 1).astype(np.int64) + 1
     label[0] = 0
-    label = np.unique(label, return_inverse=True)[1]  # a wide law's bins hold many magnitudes
-    groups = int(label[-1]) + 1
-    chance = np.bincount(label, weights=p, minlength=groups)
-    placed = label[np.minimum(size, p.size - 1)]
-    both = np.bincount(placed, minlength=groups)
-    below = np.bincount(placed[negative], minlength=groups)
+    label = np.unique(label, return_inverse=True)[1]  # a narrow law leaves some bins empty
+    chance, plus, minus = (np.bincount(label, weights=x) for x in (p, above, below))
     chances = np.concatenate([chance[:1], chance[1:] / 2, chance[1:] / 2])
-    counts = np.concatenate([both[:1], (both - below)[1:], below[1:]])
-    return chances, counts.astype(np.float64)
+    return chances, np.concatenate([plus, minus[1:]])
 
 
 def _two_sided(law: object, count: int) -> float:

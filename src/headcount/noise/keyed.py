@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from headcount.errors import ConfigError
 from headcount.noise.exact import Bits, invert, rejection_gaussian
 from headcount.noise.keys import RunKey, encode
-from headcount.noise.laws import Gaussian, Geometric, Law
+from headcount.noise.laws import Gaussian, Geometric, Law, exact
 from headcount.noise.source import KeyKind, Stream, check_draws
 from headcount.noise.tables import TABLE_LIMIT, Table, build_table
 from headcount.noise.words import CHUNK, Words, derive_key
@@ -121,8 +121,7 @@ class KeyedNoise:
     ) -> _Source:
         """Derive the stream's keys, with the law bound in: two laws never share a word."""
         law_name = "gaussian" if form == "variance" else "geometric"
-        if isinstance(parameter, int):
-            parameter = Fraction(parameter)
+        parameter = exact(parameter)
         top, bottom = getattr(parameter, "numerator", 0), getattr(parameter, "denominator", 0)
         address = (stream.level, stream.query, stream.size, form, top, bottom)
         source = self._sources.get(address)

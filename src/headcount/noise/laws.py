@@ -164,6 +164,11 @@ def _gaussian_survivals(law: Gaussian, precision: int) -> tuple[arb, ...]:
         return tuple(2 * tail / total for tail in reversed(tails))
 
 
+def exact(value: Fraction | int) -> Fraction:
+    """An integer as a fraction; a float stays one, for the law to refuse."""
+    return Fraction(value) if isinstance(value, int) else value
+
+
 def _check(value: object, name: str, *, low: Fraction, high: Fraction) -> None:
     """Refuse floats, infinities and scales so large that noise could leave 64 bits."""
     if not isinstance(value, Fraction):

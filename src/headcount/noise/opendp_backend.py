@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import PrivacyError
-from headcount.noise.laws import Gaussian, Geometric, Law
+from headcount.noise.laws import Gaussian, Geometric, Law, exact
 from headcount.noise.source import KeyKind, Stream, check_draws
 
 
@@ -34,12 +34,11 @@ class OpenDPNoise:
 
     def geometric(self, stream: Stream, *, epsilon: Fraction, draws: range) -> NDArray[np.int64]:
         """Two-sided geometric, Pr[k] proportional to exp(-epsilon |k|); (len(draws), size)."""
-        law = Geometric("epsilon", Fraction(epsilon))
-        return self._draw(stream, law, draws)
+        return self._draw(stream, Geometric("epsilon", exact(epsilon)), draws)
 
     def gaussian(self, stream: Stream, *, variance: Fraction, draws: range) -> NDArray[np.int64]:
         """Discrete Gaussian, Pr[k] proportional to exp(-k^2 / (2 variance)); (len(draws), size)."""
-        return self._draw(stream, Gaussian(Fraction(variance)), draws)
+        return self._draw(stream, Gaussian(exact(variance)), draws)
 
     def geometric_ratio(
         self, stream: Stream, *, ratio: Fraction, draws: range

@@ -1,0 +1,114 @@
+"""Samples against the exact law, with controls that must be rejected, and against OpenDP."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from headcount.noise import KeyedNoise, RunKey, Stream
+from headcount.noise.fit import fit, magnitudes, tail_cut
+from headcount.noise.laws import Gaussian, Geometric, Law
+from headcount.noise.opendp_backend import opendp_sampler
+
+FULL = 10_000_000
+LAWS: dict[str, Law] = {
+    "geometric, scale 320": Geometric("epsilon", Fraction(1, 320)),
+    "geometric, scale 47": Geometric("epsilon", Fraction(1, 47)),
+    "geometric, ratio 1/3": Geometric("ratio", Fraction(1, 3)),
+    "Gaussian, variance 10": Gaussian(Fraction(10)),
+    "Gaussian, variance 8000": Gaussian(Fraction(8000)),
+}
+ACCEPT, REJECT = 1e-3, 1e-6
+
+
+def sample(law: Law, count: int, *, word_bits: int = 64, seed: int = 11) -> np.ndarray:
+    noise = KeyedNoise(RunKey.from_seed(seed), "test", b"", b"", word_bits=word_bits)
+    stream = Stream("nation", "cells", count)
+    if isinstance(law, Gaussian):
+        return noise.gaussian(stream, variance=law.parameter, draws=range(1)).ravel()
+    if law.form == "ratio":
+        return noise.geometric_ratio(stream, ratio=law.parameter, draws=range(1)).ravel()
+    return noise.geometric(stream, epsilon=law.parameter, draws=range(1)).ravel()
+
+
+def fudge(law: Law, factor: Fraction) -> Law:
+    """The law with its scale (or standard deviation) multiplied by the factor."""
+    if isinstance(law, Gaussian):
+        return Gaussian(law.parameter * factor**2)
+    return Geometric("epsilon", law.parameter / factor)
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_million_draws_follow_the_law(name):
+    assert fit(LAWS[name], sample(LAWS[name], 1_000_000)).p > ACCEPT
+
+
+@pytest.mark.parametrize("name", ["geometric, scale 47", "Gaussian, variance 10"])
+def test_ten_million_draws_follow_the_law_and_a_scale_off_by_three_thousandths_does_not(name):
+    law = LAWS[name]
+    assert fit(law, sample(law, FULL)).p > ACCEPT
+    for factor in (Fraction(1003, 1000), Fraction(997, 1000)):
+        wrong = fit(law, sample(fudge(law, factor), FULL))
+        assert wrong.scale < REJECT
+        assert wrong.bins < REJECT  # the chi-square alone sees it as well
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_doubled_zero_is_rejected(name):
+    """Zero counted once for each sign, the classic slip."""
+    law = LAWS[name]
+    x = sample(law, 1_000_000)
+    p = magnitudes(law)
+    generator = np.random.default_rng(5)
+    x[generator.random(x.size) < p[0] / (1 + p[0])] = 0  # makes Pr[0] = 2 p0 / (1 + p0)
+    wrong = fit(law, x)
+    assert wrong.zero < REJECT
+    assert wrong.p < REJECT
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_a_missing_tail_is_rejected(name):
+    law = LAWS[name]
+    x = sample(law, 2_000_000)
+    cut = tail_cut(magnitudes(law))
+    assert (np.abs(x) > cut).any()
+    assert fit(law, x[np.abs(x) <= cut]).tail < REJECT
+
+
+@pytest.mark.parametrize("word_bits", [8, 12, 16])
+@pytest.mark.parametrize(
+    "law",
+    [
+        Geometric("epsilon", Fraction(1, 5)),
+        Geometric("ratio", Fraction(1, 3)),
+        Gaussian(Fraction(10)),
+    ],
+    ids=str,
+)
+def test_short_words_follow_the_law_through_the_slow_path(law, word_bits):
+    """Without the slow path, 8 bits could not come near these probabilities."""
+    assert fit(law, sample(law, 20_000, word_bits=word_bits)).p > ACCEPT
+
+
+@pytest.mark.parametrize("name", ["geometric, scale 47", "Gaussian, variance 10"])
+def test_two_samples_with_opendp(name):
+    from scipy import stats
+
+    law = LAWS[name]
+    theirs = np.array(opendp_sampler(law)(100_000))
+    ours = sample(law, 100_000)
+    # random each time: a bound that a right sampler misses once in 10,000 runs
+    assert fit(law, theirs).p > 1e-4
+    edges = np.unique(np.quantile(ours, np.linspace(0, 1, 41)[1:-1]))
+    counts = [
+        np.bincount(np.searchsorted(edges, x), minlength=edges.size + 1) for x in (ours, theirs)
+    ]
+    assert stats.chi2_contingency(np.array(counts)).pvalue > 1e-4
+    off = sample(fudge(law, Fraction(11, 10)), 100_000)
+    counts[0] = np.bincount(np.searchsorted(edges, off), minlength=edges.size + 1)
+    assert stats.chi2_contingency(np.array(counts)).pvalue < REJECT
+
+
+def test_magnitudes_add_up_to_one():
+    for law in LAWS.values():
+        assert abs(magnitudes(law).sum() - 1) < 1e-12
