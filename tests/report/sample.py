@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -161,6 +162,7 @@ def comparison_figures() -> tuple[Figure, Figure]:
     return by_epsilon, by_level
 
 
+@cache
 def sample_report(*, confidential: bool = False) -> Report:
     residuals, curves = residual_figures()
     by_epsilon, by_level = comparison_figures()

@@ -7,6 +7,7 @@ chart: a study may change or layer it further.
 
 from __future__ import annotations
 
+import html
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -114,7 +115,7 @@ def band_chart(
     _require_columns(frame, "band chart", [x.column, y.column, low, high, series])
     base, pick = _base(frame, x=x, y=y, series=series, strokes=not points, also=(low, high))
     band = base.mark_area().encode(
-        y=alt.Y(f"{_field(low)}:Q", title=y.title, scale=_scale(y)),
+        y=alt.Y(f"{_field(low)}:Q", title=y.title, scale=_scale(y, padded=True)),
         y2=alt.Y2(_field(high)),
         opacity=_faded_unless(pick, shown=0.18, hidden=0.03),
         tooltip=alt.value(None),
@@ -144,7 +145,10 @@ def histogram_chart(
     import altair as alt
 
     _require_columns(frame, "histogram", [value.column, series])
-    binned = _bin(frame, value=value, bin_width=bin_width, by=[series, *_columns(controls)])
+    by = [series, *(control.column for control in controls)]
+    binned = bin_values(frame, column=value.column, bin_width=bin_width, by=by)
+    if value.domain is not None:
+        binned = binned.filter(binned["middle"].is_between(*value.domain))
     x = Axis(
         column="middle",
         title=value.title,
@@ -156,7 +160,7 @@ def histogram_chart(
     y = Axis(column="share", title=y_title, format=".3~g", zero=True)
     base, pick = _base(binned, x=x, y=y, series=series, strokes=True)
     area = base.mark_area(interpolate="step", clip=True).encode(
-        y=alt.Y("share:Q", title=y.title, scale=_scale(y), axis=_axis(y), stack=None),
+        y=alt.Y("share:Q", title=y.title, scale=_scale(y, padded=True), axis=_axis(y), stack=None),
         opacity=_faded_unless(pick, shown=0.08, hidden=0.02),
     )
     line = base.mark_line(interpolate="step", strokeWidth=1.75, clip=True).encode(
@@ -164,13 +168,6 @@ def histogram_chart(
     )
     dots = _dots(base, binned, series=series, pick=pick, visible=False)
     return _finish([area, line, dots.add_params(pick)], frame, controls, references, height)
-
-
-def side_by_side(*charts: ChartType, width: int = 290) -> ChartType:
-    """Set charts next to each other, each ``width`` pixels wide, with one shared legend."""
-    import altair as alt
-
-    return alt.hconcat(*(chart.properties(width=width) for chart in charts), spacing=36)
 
 
 def chart_spec(chart: ChartType, *, alt_text: str = "", static: bool = False) -> dict[str, Any]:
@@ -203,6 +200,9 @@ def save_figure(chart: ChartType, path_without_suffix: Path, *, alt_text: str = 
     spec = chart_spec(chart, alt_text=alt_text, static=True)
     version = vegalite_version()
     svg = vl_convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[])
+    if alt_text:
+        label = html.escape(alt_text, quote=True)
+        svg = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
     png = vl_convert.vegalite_to_png(spec, vl_version=version, scale=2, allowed_base_urls=[])
     target.parent.mkdir(parents=True, exist_ok=True)
     write_text_atomic(target.with_name(target.name + ".svg"), svg)
@@ -240,8 +240,12 @@ def _base(
         legend=_legend(strokes=strokes),
     )
     chart = alt.Chart(frame).encode(
-        x=alt.X(f"{_field(x.column)}:Q", title=x.title, scale=_scale(x), axis=_axis(x)),
-        y=alt.Y(f"{_field(y.column)}:Q", title=y.title, scale=_scale(y), axis=_axis(y)),
+        x=alt.X(
+            f"{_field(x.column)}:Q", title=x.title, scale=_scale(x, padded=False), axis=_axis(x)
+        ),
+        y=alt.Y(
+            f"{_field(y.column)}:Q", title=y.title, scale=_scale(y, padded=True), axis=_axis(y)
+        ),
         color=colour,
         tooltip=tooltip,
     )
@@ -252,19 +256,21 @@ def _line(
     base: alt.Chart, frame: pl.DataFrame, *, series: str, pick: alt.Parameter, dashed: bool
 ) -> alt.Chart:
     """Lines: dashed to tell them apart in black and white, or solid where symbols do that."""
-    line = base.mark_line().encode(opacity=_faded_unless(pick, shown=1.0))
-    return line.encode(strokeDash=_dash_encoding(frame, series)) if dashed else line
+    line: alt.Chart = base.mark_line().encode(opacity=_faded_unless(pick, shown=1.0))
+    if dashed:
+        line = line.encode(strokeDash=_dash_encoding(frame, series))
+    return line
 
 
 def _dots(
     base: alt.Chart, frame: pl.DataFrame, *, series: str, pick: alt.Parameter, visible: bool
 ) -> alt.Chart:
     """Points that carry the tooltip. A line is too thin to aim at, so there are always some."""
-    if not visible:
-        return base.mark_point(size=110, opacity=0)
-    return base.mark_point().encode(
-        shape=_shape_encoding(frame, series), opacity=_faded_unless(pick, shown=1.0)
-    )
+    dots: alt.Chart = base.mark_point() if visible else base.mark_point(size=110, opacity=0)
+    if visible:
+        shape = _shape_encoding(frame, series)
+        dots = dots.encode(shape=shape, opacity=_faded_unless(pick, shown=1.0))
+    return dots
 
 
 def _finish(
@@ -276,12 +282,13 @@ def _finish(
 ) -> ChartType:
     import altair as alt
 
-    chart = alt.layer(*layers)
+    chart = alt.LayerChart(layer=layers)
     for control in controls:
         chart = _add_control(chart, frame, control)
     # References come after the controls' filters, which would otherwise look for their columns.
     if references:
-        chart = alt.layer(chart, *(mark for r in references for mark in _reference(r)))
+        marks = [mark for reference in references for mark in _reference(reference)]
+        chart = alt.LayerChart(layer=[chart, *marks])
     return chart.properties(width="container", height=height)
 
 
@@ -333,15 +340,21 @@ def _reference(reference: Reference) -> list[alt.Chart]:
     return [rule.encode(x="at:Q"), label.encode(x="at:Q", y=alt.value(6), text=text)]
 
 
-def _bin(frame: pl.DataFrame, *, value: Axis, bin_width: float, by: Sequence[str]) -> pl.DataFrame:
-    """Count values per bin and group, with an empty bin at each end so that outlines close."""
+def bin_values(
+    frame: pl.DataFrame, *, column: str, bin_width: float, by: Sequence[str]
+) -> pl.DataFrame:
+    """Count a column per bin and group: columns ``by``, ``middle`` and ``share`` (percent).
+
+    Bins are centred on the multiples of ``bin_width``; an empty one at each end lets an outline
+    come down to zero.
+    """
     import polars as pl
 
     if not bin_width > 0:
         raise InputError(
             "report histogram", place="bin_width", found=repr(bin_width), expected="more than 0"
         )
-    bins = (pl.col(value.column) / bin_width).round().cast(pl.Int64).alias("bin")
+    bins = (pl.col(column) / bin_width).round().cast(pl.Int64).alias("bin")
     counts = frame.select([*by, bins]).group_by([*by, "bin"]).len()
     totals = counts.group_by(by).agg(
         pl.col("len").sum().alias("total"),
@@ -350,10 +363,7 @@ def _bin(frame: pl.DataFrame, *, value: Axis, bin_width: float, by: Sequence[str
     full = totals.explode("bin").join(counts, on=[*by, "bin"], how="left")
     middle = (pl.col("bin") * bin_width).alias("middle")
     share = (100 * pl.col("len").fill_null(0) / pl.col("total")).alias("share")
-    binned = full.select([*by, middle, share])
-    if value.domain is not None:
-        binned = binned.filter(pl.col("middle").is_between(*value.domain))
-    return binned.sort([*by, "middle"])
+    return full.select([*by, middle, share]).sort([*by, "middle"])
 
 
 def _series(frame: pl.DataFrame, series: str) -> tuple[list[str], list[Any]]:
@@ -394,7 +404,7 @@ def _faded_unless(pick: alt.Parameter, *, shown: float, hidden: float = 0.1) -> 
     return alt.when(pick).then(alt.value(shown)).otherwise(alt.value(hidden))
 
 
-def _scale(axis: Axis) -> alt.Scale:
+def _scale(axis: Axis, *, padded: bool) -> alt.Scale:
     import altair as alt
 
     options: dict[str, Any] = {"type": axis.scale}
@@ -404,7 +414,7 @@ def _scale(axis: Axis) -> alt.Scale:
         # Rounding a log axis out to powers of ten would leave most of the picture empty.
         options.update(nice=False, padding=18)
     else:
-        options.update(zero=axis.zero, padding=0 if axis.zero else 10)
+        options.update(zero=axis.zero, padding=10 if padded and not axis.zero else 0)
     return alt.Scale(**options)
 
 
@@ -417,10 +427,6 @@ def _axis(axis: Axis) -> alt.Axis:
     if axis.format:
         options["format"] = axis.format
     return alt.Axis(**options)
-
-
-def _columns(controls: Sequence[Control]) -> list[str]:
-    return [control.column for control in controls]
 
 
 def _field(column: str) -> str:

@@ -106,7 +106,8 @@ def _library() -> str:
     """Vega, Vega-Lite and vega-embed in one script, the version that altair writes for."""
     import vl_convert
 
-    return str(vl_convert.javascript_bundle(vl_version=vegalite_version()))
+    snippet = "window.vegaEmbed=vegaEmbed;"
+    return vl_convert.javascript_bundle(snippet, vl_version=vegalite_version())
 
 
 @cache

@@ -250,7 +250,9 @@ class Report:
         _require_text(self.title, "report", "title")
         _require_blocks(self.summary, "report summary")
         _require_blocks(self.limits, "report limits")
-        _require_unique(block.name for block in self.blocks() if isinstance(block, Figure | Table))
+        names = (block.name for block in self.blocks() if isinstance(block, Figure | Table))
+        _require_unique(names, "figure and table names")
+        _require_unique((section.title for section in self.sections), "section titles")
 
     def blocks(self) -> Iterator[Block]:
         """Every block in reading order."""
@@ -295,13 +297,13 @@ def _require_name(name: str, what: str) -> None:
         )
 
 
-def _require_unique(names: Iterable[str]) -> None:
+def _require_unique(names: Iterable[str], place: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
             raise InputError(
                 "report",
-                place="figure and table names",
+                place=place,
                 found=f"{name!r} twice",
                 expected="each name once",
             )
