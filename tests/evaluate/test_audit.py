@@ -8,7 +8,7 @@ from scipy.stats import binom, binomtest, multinomial
 
 from headcount.errors import ConfigError, InputError
 from headcount.evaluate import Event, audit, audit_trials
-from headcount.evaluate.audit import _clopper_pearson_lower, _coins, _uncorrected
+from headcount.evaluate.audit import _choose, _clopper_pearson_lower, _coins, _uncorrected
 
 
 def geometric(epsilon, *counts):
@@ -105,6 +105,29 @@ def test_coins_never_ask_for_more_runs_than_there_are(left, seed):
     heads, tails = _coins(left, np.random.default_rng(seed))
     assert 0 <= heads <= left
     assert 0 <= tails <= left
+
+
+def test_coins_that_stray_beyond_the_supply_are_held_to_it():
+    class OneSided:
+        def binomial(self, coins, _):
+            return coins
+
+    heads, tails = _coins(1_000, OneSided())  # type: ignore[arg-type]
+    assert heads == 1_000
+    assert 0 < tails < 1_000
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 2**32), st.sampled_from([1, 2]), st.sampled_from([0.2, 1.0, 4.0]))
+def test_no_output_leads_to_both_guesses(seed, areas, epsilon):
+    g = np.random.default_rng(seed)
+    d, d_prime = g.integers(0, 4, (60, areas)), g.integers(0, 4, (60, areas))
+    d[:, 0] += g.random(60) < 1 - np.exp(-epsilon)
+    first, second = _choose(d.astype(float), d_prime.astype(float), 0.95)
+    if second is not None:
+        everything = np.stack(np.meshgrid(*[np.arange(-1.0, 7.0)] * areas), axis=-1)
+        everything = everything.reshape(-1, areas)
+        assert not (first.contains(everything) & second.contains(everything)).any()
 
 
 @pytest.mark.parametrize("left", [1, 15, 100, 7_500, 1_000_000])
