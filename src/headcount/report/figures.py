@@ -337,7 +337,7 @@ def _reference(reference: Reference) -> list[alt.Chart]:
     text = alt.Text("label:N")
     if along == "y":
         return [rule.encode(y="at:Q"), label.encode(y="at:Q", x=alt.value(0), text=text)]
-    return [rule.encode(x="at:Q"), label.encode(x="at:Q", y=alt.value(6), text=text)]
+    return [rule.encode(x="at:Q"), label.encode(x="at:Q", y=alt.value(16), text=text)]
 
 
 def bin_values(
