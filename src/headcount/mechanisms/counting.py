@@ -178,6 +178,7 @@ def rake(
         above      raked counts of the parents
         parent     each child's parent
         start      each parent's first child
+        possible   the cells that are no structural zeros
     """
     sums = np.add.reduceat(answers, start, axis=1)
     zero = (sums == 0) & possible

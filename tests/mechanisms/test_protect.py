@@ -1,0 +1,78 @@
+"""Protecting once: the release says what it is, how it was made and what was read off the data."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from headcount.geography import regular
+from headcount.mechanisms import Averaged, Geometric, Identity, Raked, protect
+from headcount.noise import KeyedNoise, RunKey
+from headcount.population import Population
+from headcount.schema import Attribute, Schema
+from headcount.tabulate import tabulate
+
+PEOPLE = Population(
+    "p",
+    Schema((Attribute("sex", ("f", "m")),)),
+    regular(children=2, depth=2),
+    np.array([0, 0, 3], dtype=np.int32),
+    np.array([1, 0, 1], dtype=np.int32),
+)
+COUNTS = tabulate(PEOPLE)
+
+
+def keyed(key: RunKey) -> KeyedNoise:
+    return KeyedNoise(key, "test", b"data", b"config")
+
+
+def test_a_seeded_release_says_that_it_is_not_private():
+    release = protect(COUNTS, Geometric(epsilon=Fraction(1)), keyed(RunKey.from_seed(1)))
+    assert release.key_kind == "seed"
+    assert not release.guarantee.exists
+    assert release.guarantee.sentences()[0].startswith("NOT PRIVATE, do not publish")
+
+
+def test_a_release_with_a_key_of_its_own_is_private_and_says_against_whom():
+    release = protect(COUNTS, Geometric(epsilon=Fraction(1)), keyed(RunKey.from_os()))
+    assert (release.key_kind, release.backend) == ("os", "table")
+    assert release.guarantee.exists
+    said = " ".join(release.guarantee.sentences())
+    assert "epsilon 1 when one person is added or removed" in said
+    assert "epsilon 2 when one person's record changes" in said
+    assert "computationally bounded" in said
+
+
+def test_identity_needs_no_key_and_promises_nothing():
+    release = protect(COUNTS, Identity(), keyed(RunKey.from_os()))
+    assert (release.key_kind, release.backend) == ("none", "none")
+    assert "No differential-privacy guarantee" in release.guarantee.sentences()[0]
+
+
+def test_what_was_read_off_the_data_is_listed():
+    counts = tabulate(replace(PEOPLE, read_off=("which units exist",)))
+    release = protect(counts, Raked(epsilon=Fraction(1)), keyed(RunKey.from_os()))
+    assert release.guarantee.released_exactly == ("which units exist",)
+    assert "Released without noise: which units exist." in release.guarantee.sentences()
+    given = protect(COUNTS, Raked(epsilon=Fraction(1)), keyed(RunKey.from_os()))
+    assert given.guarantee.released_exactly == ()
+
+
+@pytest.mark.parametrize("mechanism", [Geometric, Averaged, Raked])
+def test_a_release_has_a_value_at_every_level(mechanism):
+    made = mechanism(epsilon=Fraction(1))
+    release = protect(COUNTS, made, keyed(RunKey.from_seed(1)))
+    assert eval(release.mechanism) == made
+    leaf = release.at(COUNTS.level)
+    assert release.at("whole").shape == (1, 2)
+    np.testing.assert_allclose(release.at("whole")[0], leaf.sum(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(release.at("level_1")[1], leaf[2:].sum(axis=0), rtol=1e-9)
+    assert repr(release).startswith(f"<Release by {made!r}")
+
+
+def test_protecting_is_the_first_run():
+    mechanism = Geometric(epsilon=Fraction(1, 4))
+    release = protect(COUNTS, mechanism, keyed(RunKey.from_seed(1)))
+    runs = mechanism.run(COUNTS, keyed(RunKey.from_seed(1)), runs=range(3)).tables[COUNTS.level]
+    assert np.array_equal(release.at(COUNTS.level), runs[0])

@@ -1,0 +1,213 @@
+"""The contract: our own mechanisms keep it, and each check catches a mechanism that breaks it."""
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headcount.geography import Geography
+from headcount.mechanisms import Averaged, Geometric, Identity, Outcome, Raked
+from headcount.noise import Noise
+from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
+from headcount.schema import Schema
+from headcount.tabulate import Counts
+from headcount.testing import ContractError, check_mechanism, mechanism_checks
+
+KEPT = [
+    Identity(),
+    Geometric(epsilon=Fraction(1, 2)),
+    Raked(epsilon=Fraction(1)),
+    Averaged(epsilon=Fraction(1)),
+    Averaged(epsilon=Fraction(1, 10), parts=1),
+]
+
+
+@pytest.mark.parametrize("check", [c for m in KEPT for c in mechanism_checks(m)], ids=str)
+def test_our_mechanisms_keep_the_contract(check):
+    check()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base(Geometric):
+    """The geometric mechanism, to be broken in one place."""
+
+    epsilon: Fraction = Fraction(1)
+
+    def table(self, counts: Counts, noise: Noise, runs: range) -> Any:
+        return Geometric.run(self, counts, noise, runs=runs).tables[counts.level]
+
+
+class OnlyWhereSomeoneIs(Base):
+    """Noise on non-zero counts only: a new person shows as a new entry."""
+
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        answers = self.table(counts, noise, runs)
+        return Outcome({counts.level: np.where(counts.dense() > 0, answers, 0)})
+
+
+class OnlyUnitsWithPeople(Base):
+    """Noise on every cell, but only of units where someone lives."""
+
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        answers = self.table(counts, noise, runs)
+        return Outcome({counts.level: answers * (counts.totals() > 0)[:, None]})
+
+
+class NoiseOnStructuralZeros(Base):
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        answers = self.table(counts, noise, runs)
+        return Outcome({counts.level: answers + ~counts.schema.possible})
+
+
+class SameNoiseEachRun(Base):
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        answers = self.table(counts, noise, range(1))
+        return Outcome({counts.level: np.repeat(answers, len(runs), axis=0)})
+
+
+class RunsCountedFromZero(Base):
+    """Run 3 alone gets the noise of run 0."""
+
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        return Outcome({counts.level: self.table(counts, noise, range(len(runs)))})
+
+
+class OwnRandomness(Base):
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        answers = self.table(counts, noise, runs)
+        return Outcome({counts.level: answers + np.random.default_rng().integers(0, 9)})
+
+
+class IgnoresTheSeed(Base):
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        drawn = [np.random.default_rng(run).integers(-9, 9, counts.dense().shape) for run in runs]
+        return Outcome({counts.level: (np.array(drawn) * counts.schema.possible)})
+
+
+class ShortTable(Base):
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        return Outcome({counts.level: self.table(counts, noise, runs)[:, 1:]})
+
+
+class NarrowNumbers(Base):
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        narrow: Any = self.table(counts, noise, runs).astype(np.float32)
+        return Outcome({counts.level: narrow})
+
+
+class NotFinite(Base):
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        return Outcome({counts.level: self.table(counts, noise, runs) / np.zeros(1)})
+
+
+class NoLeaf(Base):
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        return super().run(counts.at("whole"), noise, runs=runs)
+
+
+class ChangesTheTruth(Base):
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        counts.matrix.data += 1
+        return super().run(counts, noise, runs=runs)
+
+
+class BlankReason(Base):
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        return Guarantee.none(" ")
+
+
+class PromisesTooMuch(Base):
+    """States half of what the plan spends."""
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        return Guarantee(
+            losses=(PureLoss(epsilon=self.epsilon / 2, unit=UnitOfPrivacy.ADD_REMOVE),)
+        )
+
+
+class PlansNothing(Base):
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        return Geometric(epsilon=self.epsilon).guarantee(schema, geography)
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[()]:
+        return ()
+
+
+class GuaranteeWithoutNoise(Identity):
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        return Geometric(epsilon=Fraction(1)).guarantee(schema, geography)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HiddenParameter(Base):
+    secret: int = field(default=1, repr=False)
+
+
+class UnreadableRepr(Base):
+    def __repr__(self) -> str:
+        return "<mechanism>"
+
+
+@dataclass(kw_only=True)
+class Changeable:
+    epsilon: Fraction
+    name = "changeable"
+    draws_noise = True
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        return Geometric(epsilon=self.epsilon).guarantee(schema, geography)
+
+    def plan(self, schema: Schema, geography: Geography) -> Any:
+        return Geometric(epsilon=self.epsilon).plan(schema, geography)
+
+    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+        return Geometric(epsilon=self.epsilon).run(counts, noise, runs=runs)
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (OnlyWhereSomeoneIs(), r"support_does_not_depend_on_people: no noise on \d+ counts of"),
+        (OnlyUnitsWithPeople(), r"support_does_not_depend_on_people: no noise on \d+ counts of"),
+        (NoiseOnStructuralZeros(), "structural_zeros_stay_zero: level 'level_2' has someone in"),
+        (SameNoiseEachRun(), "each_run_has_noise_of_its_own: 1 different releases in 400 runs"),
+        (RunsCountedFromZero(), "run 3 alone is not run 3 among others"),
+        (OwnRandomness(), "same_seed_same_values: seed 1 gave two releases"),
+        (IgnoresTheSeed(), "same_seed_same_values: seeds 1 and 2 gave the same release"),
+        (ShortTable(), r"level 'level_2' of shape \(3, 3, 1\), not \(3, 4, 1\)"),
+        (NarrowNumbers(), "level 'level_2' holds float32, not int64 or float64"),
+        (NoLeaf(), r"levels \['whole'\], without the leaf 'level_2'"),
+        (ChangesTheTruth(), "truth_is_left_alone: the true counts were changed"),
+        (BlankReason(), "guarantee_names_its_unit: no guarantee, and no reason why"),
+        (PromisesTooMuch(), "plan_stays_within_the_guarantee: 1 planned, 1/2 promised"),
+        (PlansNothing(), "plan_stays_within_the_guarantee: nothing planned, 1 promised"),
+        (GuaranteeWithoutNoise(), "guarantee_names_its_unit: a guarantee without any noise"),
+        (HiddenParameter(secret=2), r"repr_makes_it_again: the repr makes HiddenParameter\("),
+        (UnreadableRepr(), "repr_makes_it_again: the repr is not an expression"),
+        (Changeable(epsilon=Fraction(1)), "parameters_are_frozen: parameter 'epsilon' can be chan"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
+)
+def test_each_check_catches_what_it_is_for(broken, message):
+    with pytest.raises(ContractError, match=message):
+        check_mechanism(broken)
+
+
+@pytest.mark.filterwarnings("ignore:(divide by zero|invalid value):RuntimeWarning")
+def test_values_must_be_finite():
+    with pytest.raises(ContractError, match="level 'level_2' holds a value not finite"):
+        check_mechanism(NotFinite())
+
+
+def test_a_failure_names_the_mechanism_and_the_check():
+    with pytest.raises(
+        ContractError, match=r"^SameNoiseEachRun\(epsilon=Fraction\(1, 1\)\): each_"
+    ):
+        check_mechanism(SameNoiseEachRun())
+
+
+def test_noise_that_is_too_rare_to_see_is_not_waved_through():
+    with pytest.raises(ContractError, match="or is it too rare with these parameters"):
+        check_mechanism(replace(Geometric(epsilon=Fraction(1)), epsilon=Fraction(7)))
