@@ -209,7 +209,7 @@ def open_run(path: Path) -> tuple[Release, Plan]:
 
 
 def evaluate_run(path: Path) -> tuple[pl.DataFrame, Path, bool]:
-    """Score a finished run; write ``internal/evaluation/``; return scores, report and publicness."""
+    """Score a finished run into ``internal/evaluation/``; return scores, report, and if public."""
     release, planned = open_run(path)
     scores = score(planned.counts, release)
     folder = RunDirectory(path).internal / "evaluation"

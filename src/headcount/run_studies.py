@@ -20,4 +20,4 @@ def run_flaxman_2019(out: Path, *, seed: int, replicates: int, progress: Progres
     result = run_study(seed=seed, replicates=replicates, progress=progress)
     recipe = f"headcount study {study} --out {out.name} --seed {seed} --replicates {replicates}"
     content = report(result, recipe=recipe)
-    return write_study(out, study=study, settings=settings, tables=result.tables, report=content)
+    return write_study(out, study=study, settings=settings, tables=result.tables(), report=content)

@@ -57,19 +57,22 @@ class RecordedNoise:
         self, stream: Stream, *, epsilon: Fraction, draw: int, index: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Positions of a whole recorded draw."""
-        return self.geometric(stream, epsilon=epsilon, draws=range(draw, draw + 1))[0, index]
+        whole = self.geometric(stream, epsilon=epsilon, draws=range(draw, draw + 1))
+        return np.asarray(whole[0, index])
 
     def geometric_ratio_at(
         self, stream: Stream, *, ratio: Fraction, draw: int, index: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Positions of a whole recorded draw."""
-        return self.geometric_ratio(stream, ratio=ratio, draws=range(draw, draw + 1))[0, index]
+        whole = self.geometric_ratio(stream, ratio=ratio, draws=range(draw, draw + 1))
+        return np.asarray(whole[0, index])
 
     def gaussian_at(
         self, stream: Stream, *, variance: Fraction, draw: int, index: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Positions of a whole recorded draw."""
-        return self.gaussian(stream, variance=variance, draws=range(draw, draw + 1))[0, index]
+        whole = self.gaussian(stream, variance=variance, draws=range(draw, draw + 1))
+        return np.asarray(whole[0, index])
 
     def _once(
         self,

@@ -107,8 +107,7 @@ def evaluation_report(
 
 def _promise(guarantee: Guarantee) -> tuple[Callout, ...]:
     said = guarantee.sentences()[: len(guarantee.sentences()) - len(guarantee.not_covered)]
-    kind = "key finding" if guarantee.exists else "warning"
-    return (Callout(kind, " ".join(said)),)
+    return (Callout("key finding" if guarantee.exists else "warning", " ".join(said)),)
 
 
 def _depths(release: Release) -> dict[str, int]:
