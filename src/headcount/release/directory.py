@@ -135,6 +135,11 @@ class RunDirectory:
                 f"{self.path}: found run {facts.run_id} begun on other data, expected the same "
                 f"data (to resume it) or a new directory"
             )
+        if not self.key.exists():
+            raise RunError(
+                f"{self.key}: found no key for the unfinished run {facts.run_id}, expected one: its "
+                f"noise cannot be drawn again, and a spend on a ledger stands; use a new directory"
+            )
         return facts, load_run_key(self.key)
 
     def finish(self) -> None:
