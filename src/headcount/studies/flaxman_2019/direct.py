@@ -31,21 +31,24 @@ DIRECT_COLUMNS = (
 )
 
 Released = NDArray[np.float64]
-"""Released counts of the two areas: runs x 2."""
+"""Released counts of the two areas and of the units they lie in: runs x levels x 2, leaf last."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DirectRuns:
-    """What every mechanism released for the two areas, on D and on D'.
+    """What every mechanism released about the two areas, on D and on D'.
 
     where
-        exact               true counts of the two areas in D
-        d, d_prime          released counts, mechanism -> runs x 2
+        epsilon             the mechanisms' loss when one person is added or removed
+        exact               true counts in D, levels below the whole x 2
+        d, d_prime          what was released, by mechanism; raked publishes every level, the
+                            others the leaf alone
         null                raked run on D a second time in place of D': what the paper's code
                             did, which cannot show any loss
     """
 
-    exact: tuple[int, int]
+    epsilon: Fraction
+    exact: NDArray[np.int64]
     d: Mapping[MechanismName, Released]
     d_prime: Mapping[MechanismName, Released]
     null: Released
@@ -71,66 +74,102 @@ def direct_runs(
     *,
     seed: int,
     runs: int = 500,
+    epsilon: Fraction | None = None,
     settings: Settings | None = None,
     progress: Progress = silent,
 ) -> DirectRuns:
     """Run every mechanism ``runs`` times on D and as often on D', and raked on D once more."""
     settings = settings or Settings()
+    epsilon = epsilon or settings.direct_epsilon
     people, depth, mean = settings.people, settings.depth, settings.mean
     d = uniform(people=people, depth=depth, mean=mean, seed=seed)
     d_prime = move_one(d, source=settings.moved[0], target=settings.moved[1])
+    ancestors, below_whole = d.geography.ancestors, d.geography.levels[1:]
+    where = {level: ancestors(level)[list(settings.moved)] for level in below_whole}
 
-    def run(population: Population, name: MechanismName, numbers: range) -> Released:
+    def run(name: MechanismName, population: Population, numbers: range) -> Released:
         counts, digest = counted(population)
         made = outcomes(
-            counts, digest, name, settings.direct_epsilon,
+            counts, digest, name, epsilon,
             settings=settings, variant=EXACT, seed=seed, runs=numbers,
         )  # fmt: skip
-        two = [outcome.tables[counts.level][:, settings.moved, 0] for outcome in made]
-        return np.concatenate(two).astype(np.float64)
+        seen = []
+        for tables in (outcome.tables for outcome in made):
+            at_levels = [tables[level][:, at, 0] for level, at in where.items() if level in tables]
+            seen.append(np.stack(at_levels, axis=1))
+        return np.concatenate(seen).astype(np.float64)
 
-    work = [(name, population) for name in MECHANISMS for population in (d, d_prime)]
-    released = [
-        run(population, name, range(runs))
-        for name, population in progress(work, what="Direct estimate", total=len(work))
-    ]
-    exact = counted(d)[0].totals()[list(settings.moved)]
+    # The second half of the null test is numbered on: other noise, same database.
+    first, second = range(runs), range(runs, 2 * runs)
+    work = [(name, p, first) for name in MECHANISMS for p in (d, d_prime)] + [("raked", d, second)]
+    what = f"Two databases, epsilon {float(epsilon):g}"
+    *made, null = [run(*one) for one in progress(work, what=what, total=len(work))]
+    truth = counted(d)[0]
     return DirectRuns(
-        exact=(int(exact[0]), int(exact[1])),
-        d=dict(zip(MECHANISMS, released[::2], strict=True)),
-        d_prime=dict(zip(MECHANISMS, released[1::2], strict=True)),
-        # Numbered on from the first runs: other noise, same database.
-        null=run(d, "raked", range(runs, 2 * runs)),
+        epsilon=epsilon,
+        exact=np.stack([truth.at(level).totals()[at] for level, at in where.items()]),
+        d=dict(zip(MECHANISMS, made[::2], strict=True)),
+        d_prime=dict(zip(MECHANISMS, made[1::2], strict=True)),
+        null=null,
     )
 
 
-def direct_tables(
-    made: DirectRuns, *, seed: int, settings: Settings
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The log ratios of every event with what they rest on, and the audits.
+def direct_table(made: DirectRuns, *, seed: int, settings: Settings) -> pl.DataFrame:
+    """The log ratios of every event at the first area, with what they rest on.
 
-    The ratios and the first audit rest on the first ``direct_runs`` runs, the longer audit on
-    all. The first table's ``control`` column marks the null test.
+    ``control`` marks the null test. ``audit_epsilon_lower`` is the bound that the same runs give
+    on the mechanism's whole loss, from both areas; it is the same for all its events.
     """
-    short = settings.direct_runs
-    pairs = [(name, made.d[name], made.d_prime[name], False) for name in MECHANISMS]
-    pairs.append(("raked", made.d["raked"], made.null, True))
-    ratios, audits = [], []
-    for name, d, d_prime, control in pairs:
-        bounds = [
-            audit(d[:runs], d_prime[:runs], confidence=settings.confidence, seed=seed)
-            for runs in dict.fromkeys((short, len(d)))
-        ]
-        audits += [_audit_row(name, control, bound, settings) for bound in bounds]
+    ratios = []
+    for name, d, d_prime, control in _pairs(made):
+        bound = _audit(d[:, -1], d_prime[:, -1], seed=seed, settings=settings)
         for estimate in direct(
-            d[:short, 0],
-            d_prime[:short, 0],
-            exact_d=made.exact[0],
+            d[:, -1, 0],
+            d_prime[:, -1, 0],
+            exact_d=float(made.exact[-1, 0]),
             max_k=settings.max_k,
             max_k_tail=settings.max_k_tail,
         ):
-            ratios.append(_ratios(name, control, estimate, bounds[0], settings))
-    return pl.concat(ratios), pl.DataFrame(audits)
+            ratios.append(_ratios(name, control, made.epsilon, estimate, bound))
+    return pl.concat(ratios)
+
+
+def audit_table(made: DirectRuns, *, seed: int, settings: Settings) -> pl.DataFrame:
+    """Lower bounds on the loss when one person moves.
+
+    From the counts of the two areas for every mechanism; for raked, which publishes more, also
+    from the counts at every level, summed up as votes.
+    """
+    rows = []
+    for name, d, d_prime, control in _pairs(made):
+        looks = {"both areas": (d[:, -1], d_prime[:, -1])}
+        if d.shape[1] > 1:
+            looks["both areas, every level"] = (votes(d, made.exact), votes(d_prime, made.exact))
+        for look, samples in looks.items():
+            bound = _audit(*samples, seed=seed, settings=settings)
+            rows.append(_audit_row(name, control, look, made.epsilon, bound, settings))
+    return pl.DataFrame(rows)
+
+
+def votes(released: Released, exact: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How many of the counts look more like D than like D'.
+
+    Nobody has left the first area in D, and nobody has come to the second. A count votes for D
+    when it is on D's side of the middle between its true values in D and in D'. Units that hold
+    both areas have the same count in both databases; their votes are noise and cost only power.
+    """
+    errors = released - exact
+    for_d = np.concatenate((errors[:, :, 0] >= -0.5, errors[:, :, 1] < 0.5), axis=1)
+    return np.asarray(for_d.sum(axis=1), dtype=np.float64)
+
+
+def _pairs(made: DirectRuns) -> list[tuple[MechanismName, Released, Released, bool]]:
+    pairs = [(name, made.d[name], made.d_prime[name], False) for name in MECHANISMS]
+    return [*pairs, ("raked", made.d["raked"], made.null, True)]
+
+
+def _audit(d: Any, d_prime: Any, *, seed: int, settings: Settings) -> AuditBound:
+    return audit(d, d_prime, confidence=settings.confidence, seed=seed)
 
 
 def promised(
@@ -147,9 +186,9 @@ def promised(
 def _ratios(
     name: MechanismName,
     control: bool,
+    epsilon: Fraction,
     estimate: DirectEstimate,
     bound: AuditBound,
-    settings: Settings,
 ) -> pl.DataFrame:
     frame = pl.DataFrame(
         {
@@ -163,7 +202,7 @@ def _ratios(
     about = {
         "mechanism": name,
         "control": control,
-        "epsilon": float(settings.direct_epsilon),
+        "epsilon": float(epsilon),
         "event": estimate.event,
         "audit_epsilon_lower": bound.epsilon_lower,
         "confidence": bound.confidence,
@@ -174,15 +213,21 @@ def _ratios(
 
 
 def _audit_row(
-    name: MechanismName, control: bool, bound: AuditBound, settings: Settings
+    name: MechanismName,
+    control: bool,
+    look: str,
+    epsilon: Fraction,
+    bound: AuditBound,
+    settings: Settings,
 ) -> dict[str, Any]:
     unit = UnitOfPrivacy.CHANGE_ONE
     return {
         "mechanism": name,
         "control": control,
-        "epsilon": float(settings.direct_epsilon),
+        "looks_at": look,
+        "epsilon": float(epsilon),
         "unit": str(unit),
-        "promised_loss": promised(name, settings.direct_epsilon, unit, settings),
+        "promised_loss": promised(name, epsilon, unit, settings),
         "audit_epsilon_lower": bound.epsilon_lower,
         "confidence": bound.confidence,
         "runs_each": bound.runs_d,

@@ -17,7 +17,6 @@ from headcount.studies.flaxman_2019.settings import (
     FIGURE_1,
     MECHANISMS,
     PUBLISHED,
-    MechanismName,
     Settings,
     Variant,
 )
@@ -87,7 +86,7 @@ def figure_1(
             if FIGURE_1[name] == epsilon:
                 residuals.append(_frame(about, residual=errors.astype(np.float64)))
     return Figure1(
-        residuals=pl.concat(residuals) if residuals else pl.DataFrame(),
+        residuals=pl.concat(residuals),
         curves=pl.concat(curves),
         replicates=pl.DataFrame(rows),
     )
@@ -169,6 +168,5 @@ def _level_score(counts: Counts, level: str, errors: NDArray[Any]) -> dict[str, 
 
 
 def _frame(about: dict[str, Any], **columns: NDArray[Any]) -> pl.DataFrame:
-    first, *_ = columns
     fixed = [pl.lit(value).alias(key) for key, value in about.items()]
     return pl.DataFrame(columns).select(*fixed, *columns)

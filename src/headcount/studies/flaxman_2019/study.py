@@ -15,8 +15,9 @@ from headcount.progress import Progress, silent
 from headcount.studies.flaxman_2019.claims import compare
 from headcount.studies.flaxman_2019.direct import (
     DIRECT_COLUMNS,
+    audit_table,
     direct_runs,
-    direct_tables,
+    direct_table,
     promised,
 )
 from headcount.studies.flaxman_2019.law import averaged_loss
@@ -43,7 +44,7 @@ class FlaxmanStudy:
     where
         figure        the pooled estimate, both variants, every replicate
         direct        log ratios of every event with frequencies, the null test included
-        audits        lower bounds on epsilon from the same runs, and from more of them
+        audits        lower bounds on epsilon from these runs, and from more at a larger epsilon
         sweep         the pooled estimate with one setting moved at a time
         levels        errors at every level of the geography
         losses        what each variant really loses, under both units of privacy
@@ -104,10 +105,17 @@ def run_study(
     figure = figure_1(
         seed=seed, replicates=replicates, variants=VARIANTS, settings=settings, progress=progress
     )
-    made = direct_runs(
-        seed=seed, runs=settings.audit_runs, settings=settings, progress=progress
+    short = direct_runs(
+        seed=seed, runs=settings.direct_runs, settings=settings, progress=progress
     )
-    direct, audits = direct_tables(made, seed=seed, settings=settings)
+    long = direct_runs(
+        seed=seed,
+        runs=settings.audit_runs,
+        epsilon=settings.audit_epsilon,
+        settings=settings,
+        progress=progress,
+    )
+    audits = [audit_table(made, seed=seed, settings=settings) for made in (short, long)]
     swept = sweep(
         seed=seed,
         replicates=min(replicates, _SWEEP_REPLICATES),
@@ -120,8 +128,8 @@ def run_study(
         replicates=replicates,
         settings=settings,
         figure=figure,
-        direct=direct,
-        audits=audits,
+        direct=direct_table(short, seed=seed, settings=settings),
+        audits=pl.concat(audits),
         sweep=swept,
         levels=levels(seed=seed, replicates=replicates, settings=settings, progress=progress),
         losses=losses(settings),

@@ -1,0 +1,1 @@
+"""Reports of studies: one module for each."""

@@ -1,0 +1,510 @@
+"""The report of the study flaxman-2019: for a policy maker first, for a methodologist after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from headcount.report.model import (
+    Block,
+    Callout,
+    Column,
+    KeyNumber,
+    KeyNumbers,
+    Prose,
+    Provenance,
+    Report,
+    Section,
+    Subheading,
+    Table,
+    table_from_frame,
+)
+from headcount.report.provenance import gather_provenance
+from headcount.report.studies import flaxman_2019_figures as figures
+from headcount.studies.flaxman_2019 import EXACT, PUBLISHED, FlaxmanStudy
+from headcount.studies.flaxman_2019.settings import FIGURE_1, MechanismName
+
+MECHANISM = Column(key="mechanism", label="Method")
+EPSILON = Column(key="epsilon", label="Promise", unit="ε, one person added or removed", format="g")
+
+
+def report(study: FlaxmanStudy, *, provenance: Provenance | None = None) -> Report:
+    """Tell what the study did, what it found and what that does not mean."""
+    return Report(
+        title="How much of a privacy promise is really used?",
+        subtitle="Three ways to add noise to counts of people: Flaxman (2019) run again, checked "
+        "and taken further",
+        summary=_summary(study),
+        sections=(
+            _what_was_done(study),
+            _figure_1(study),
+            _promise(study),
+            _agreement(study),
+            _three_measures(study),
+            _sweep(study),
+            _levels(study),
+        ),
+        limits=_limits(study),
+        provenance=provenance or _provenance(study),
+        confidential=False,
+    )
+
+
+def _summary(study: FlaxmanStudy) -> tuple[Block, ...]:
+    ratio = {name: _measured(study, name) for name in FIGURE_1}
+    found = _bound(study, "raked", every_level=True)
+    leaf = _bound(study, "raked", every_level=False)
+    return (
+        Prose(
+            "A statistics office can protect people by adding random noise to the counts it "
+            "publishes. The method comes with a promise, **ε**: an upper limit on what the "
+            "published counts can tell about any one person. A smaller ε is a stronger promise "
+            "and costs accuracy. A promise is a limit, not a measurement, so it is fair to ask: "
+            "*how much of it is used?* If much less, the same promise could be kept with less "
+            "noise.\n\n"
+            "A. D. Flaxman asked this in 2019 of three simple methods and estimated the answer "
+            f"from the errors themselves. We ran his study again, {study.replicates} times, and "
+            "then asked whether his estimate can be relied on."
+        ),
+        KeyNumbers(
+            (
+                KeyNumber(value=f"{ratio['geometric']:.2f}", unit="× ε",
+                          label="measured for geometric: the promise is used in full"),
+                KeyNumber(value=f"{ratio['averaged']:.2f}", unit="× ε",
+                          label="measured for averaged: about half"),
+                KeyNumber(value=f"{ratio['raked']:.2f}", unit="× ε",
+                          label="measured for raked: about a quarter"),
+                KeyNumber(value=f"{_judged(study)}",
+                          label="comparisons with published numbers within tolerance"),
+            )
+        ),
+        Callout(
+            "key finding",
+            "The published numbers come out again. **But a low measured loss is not a low loss.** "
+            "The estimate looks at one area at a time, where errors are common. Looking at every "
+            f"level that raked publishes, an audit proves a loss of at least {found:.2f} where "
+            f"the two areas concerned show {leaf:.2f} (ε = {float(study.settings.audit_epsilon):g}"
+            f", one person moved, {study.settings.confidence:.0%} confidence); and the loss of "
+            "averaged nears its whole promise for large errors ([](#averaged-law)). "
+            "**Spend by the promise, not by the measurement.**",
+        ),
+    )  # fmt: skip
+
+
+def _what_was_done(study: FlaxmanStudy) -> Section:
+    s = study.settings
+    return Section(
+        title="What was done",
+        blocks=(
+            Prose(
+                f"A made-up population of {s.people:,} people was spread at random over "
+                f"{s.areas:,} areas, nested in {s.depth} levels, and counted. No real person is in "
+                "it. Its counts were protected by three methods, all of which promise ε when one "
+                "person is added to the data or removed from it:\n\n"
+                "- **geometric** adds noise to the count of each area, with the whole of ε;\n"
+                f"- **raked** splits ε over the {s.depth + 1} levels from the whole to the area, "
+                "adds noise at each, and scales every count so that areas add up to the unit "
+                "above them. It is a sketch of the method of the 2020 US Census;\n"
+                f"- **averaged** publishes the mean of {s.parts} noisy counts, each made with "
+                f"ε/{s.parts}.\n\n"
+                "When a person's record *changes*, here by moving to another area, two counts "
+                "change and the promise is weaker: 2ε for geometric and averaged, "
+                f"{2 * s.depth / (s.depth + 1):g} ε for raked, whose total stays as it is. This "
+                "report says at each number which of the two is meant."
+            ),
+        ),
+    )
+
+
+def _figure_1(study: FlaxmanStudy) -> Section:
+    return Section(
+        title="The paper's figure, made again",
+        blocks=(
+            Prose(
+                "The idea of the estimate: if the errors of all areas follow one law, then the "
+                f"{study.settings.areas:,} errors of a single run stand for as many runs on one "
+                "area. Adding a person shifts an area's count by one. So the loss at an error "
+                "of size x is how much less likely (in logarithms) an error of x + 1 is than one "
+                "of x, and a smoothed histogram tells that."
+            ),
+            figures.residual_figure(study),
+            figures.curve_figure(study),
+        ),
+    )
+
+
+def _promise(study: FlaxmanStudy) -> Section:
+    return Section(
+        title="Promise and measurement",
+        blocks=(
+            Prose(
+                "The middle of the curve, its *plateau*, is summed up by the median of its size. "
+                "Against ε it gives the relation of the paper: **1, ½ and ¼**. The relation is "
+                "about the plateau; the maximum of each curve is about twice as high, because it "
+                "is the largest of many noisy values."
+            ),
+            figures.promise_figure(study),
+            figures.explorer_figure(study),
+            _epl_table(study),
+            Callout(
+                "note",
+                "Why a quarter? Raked spends a quarter of ε on the areas and three quarters on "
+                "the levels above. The estimate sees the areas alone, so it finds the quarter "
+                "spent there, and errors four times as large as geometric at the same ε: compare "
+                "the error columns. The other three quarters bought accuracy elsewhere "
+                "([](#error-by-level)) and are published too.",
+            ),
+        ),
+    )
+
+
+def _agreement(study: FlaxmanStudy) -> Section:
+    return Section(
+        title="Does it agree with the paper?",
+        blocks=(
+            Prose(
+                "The paper defines noise with chances that fall by exp(−ε) for each person of "
+                "error. Its code passes ε to a random generator that takes a *probability*, and "
+                "so they fall by 1 − ε. That is a little less noise and a true loss of "
+                "−ln(1 − ε), above the ε stated. The published numbers match this **published "
+                "variant** only. It exists in this study and nowhere else in headcount; the "
+                "**exact mechanism** is the one headcount uses, and both are shown."
+            ),
+            _claims_table(study),
+            _losses_table(study),
+            figures.spread_figure(study),
+        ),
+    )
+
+
+def _three_measures(study: FlaxmanStudy) -> Section:
+    s = study.settings
+    return Section(
+        title="Three ways to measure, and what each can say",
+        blocks=(
+            Subheading("The pooled estimate"),
+            Prose(
+                "*What it is:* the change in the log of a smoothed histogram of one run's errors, "
+                "as above. Fast: seconds.\n\n"
+                "*What it is not:* a bound of any kind. It takes all errors to follow one law that "
+                "shifts by one; it looks at one area at a time and only where errors are common; "
+                "and its smoothing and noise can push it either way. For averaged the exact law is "
+                "known, and shows what is missed."
+            ),
+            figures.law_figure(study),
+            Subheading("The direct estimate"),
+            Prose(
+                "*What it is:* the definition of ε, tried out. One person is moved from area "
+                f"{s.moved[0]} to area {s.moved[1]}; every method is run {s.direct_runs} times on "
+                "the population before the move and as often on the one after it, and the chances "
+                "of simple events are compared.\n\n"
+                "*What it is not:* precise. Each log ratio is a noisy estimate and the largest of "
+                "many is too high. It is no lower bound either.\n\n"
+                "In the paper's code the raked method counted the original people again on every "
+                "run, so that its two populations were the same: a **null test** without knowing "
+                "it. Here both are really run, and the null test is drawn beside them."
+            ),
+            figures.direct_figure(study),
+            Subheading("The audit"),
+            Prose(
+                "*What it is:* a guessing game with a proof. From a release, a fixed rule guesses "
+                "which of the two populations it came from. If it is right too often, ε cannot be "
+                "small: a **lower bound** on the true loss at a stated confidence. The rule is "
+                "chosen on other runs than the bound is computed on.\n\n"
+                "*What it is not:* an upper bound. A cleverer rule or more runs may find more. At "
+                f"ε = {float(s.direct_epsilon):g} and {s.direct_runs} runs there is little to "
+                f"find, so it was run again at ε = {float(s.audit_epsilon):g} with "
+                f"{s.audit_runs:,} runs on each population."
+            ),
+            _audit_table(study),
+            _audit_meaning(study),
+        ),
+    )
+
+
+def _audit_meaning(study: FlaxmanStudy) -> Callout:
+    epsilon = float(study.settings.audit_epsilon)
+    quarter = 2 * epsilon / study.settings.parts
+    found = _bound(study, "raked", every_level=True)
+    if found <= quarter:
+        return Callout(
+            "note",
+            f"If raked lost only what its areas show, a moved person could cost {quarter:.2g}. "
+            f"The audit over every level proves {found:.2f}, which does not exceed that; with so "
+            "few runs it settles nothing.",
+        )
+    return Callout(
+        "key finding",
+        f"If raked lost only what its areas show, ε/{study.settings.parts} for each of the two, "
+        f"a moved person could cost at most {quarter:.2g}. The audit over every published level "
+        f"proves at least **{found:.2f}**. So the “quarter” is not the method's loss: it is what "
+        "one looks at. The paper names this as its biggest concern, an event that was not tried; "
+        "this is one.",
+    )
+
+
+def _sweep(study: FlaxmanStudy) -> Section:
+    return Section(
+        title="What the estimate depends on",
+        blocks=(
+            Prose(
+                "A measurement should not depend much on how it is taken. Here each setting of "
+                "the population (people, levels, people per area, ε) and of the estimator "
+                "(percentile and multiplier of the range of errors looked at, width of the "
+                "smoothing kernel) is moved in turn. The relation follows the number of levels, "
+                "since more levels leave less of ε for the areas; it fails for raked where counts "
+                "are small against the noise; and a wide kernel lowers every value."
+            ),
+            figures.sweep_figure(study),
+            _sweep_table(study),
+        ),
+    )
+
+
+def _levels(study: FlaxmanStudy) -> Section:
+    return Section(
+        title="Errors at every level",
+        blocks=(
+            Prose(
+                "Loss is one side; the other is error. At equal ε raked is worse than geometric "
+                "for single areas and far better for large units, and its areas always add up."
+            ),
+            figures.level_figure(study),
+            table_from_frame(
+                study.levels,
+                name="levels",
+                caption="Errors at every level, exact mechanism.",
+                columns=[
+                    MECHANISM,
+                    EPSILON,
+                    Column(key="level", label="Level"),
+                    Column(key="units", label="Units", format=",d"),
+                    Column(key="median_abs_residual", label="Median error", unit="people",
+                           format=",.1f"),
+                    Column(key="median_abs_percent", label="Median error", unit="% of mean count",
+                           format=".3g"),
+                    Column(key="p95_abs_residual", label="95 % of errors within",
+                           unit="people", format=",.0f"),
+                    Column(key="residual_sd", label="Standard deviation", unit="people",
+                           format=",.0f"),
+                ],
+                notes=f"All runs of {study.replicates} replicates together. Geometric and averaged "
+                "are added up from areas.",
+                folded=True,
+            ),
+        ),
+    )  # fmt: skip
+
+
+def _epl_table(study: FlaxmanStudy) -> Table:
+    both = study.figure.epl(PUBLISHED).join(
+        study.figure.epl(EXACT), on=["mechanism", "epsilon"], suffix="_exact"
+    )
+    shown = {
+        "residual_sd": ("Standard deviation of errors", "people", ",.1f"),
+        "median_abs_residual": ("Median error", "people", ".1f"),
+        "median_abs_epl": ("Median |EPL|", "", ".4f"),
+        "max_abs_epl": ("Largest |EPL|", "", ".4f"),
+    }
+    columns = [MECHANISM, EPSILON]
+    for key, (label, unit, form) in shown.items():
+        for suffix, variant in (("", "published"), ("_exact", "exact")):
+            words = f"{unit}, {variant}" if unit else variant
+            columns.append(Column(key=key + suffix, label=label, unit=words, format=form))
+    return table_from_frame(
+        both,
+        name="epl",
+        caption=f"Error and empirical privacy loss (EPL), means over {study.replicates} "
+        "replicates, for the noise of the paper's code (published) and the exact mechanism.",
+        columns=columns,
+        notes=f"Kernel factor {study.settings.kernel_factor:g}, range: "
+        f"{study.settings.range_multiplier:g} times the {study.settings.range_percentile:g}th "
+        "percentile. Means of raked at 0.025 are ruled by a few runs.",
+    )
+
+
+def _claims_table(study: FlaxmanStudy) -> Table:
+    words = {
+        "residual_sd": "standard deviation of errors",
+        "median_abs_residual": "median error",
+        "median_abs_epl": "median |EPL|",
+        "median_abs_epl / epsilon": "median |EPL| / ε",
+    }
+    frame = study.claims.select(
+        pl.col("quantity").replace_strict(words),
+        "mechanism",
+        "epsilon",
+        "published",
+        "ours",
+        (100 * pl.col("relative_difference")).alias("difference"),
+        (100 * pl.col("tolerance")).alias("tolerance"),
+        pl.when(pl.col("within").is_null())
+        .then(pl.lit("not judged"))
+        .otherwise(pl.when("within").then(pl.lit("yes")).otherwise(pl.lit("no")))
+        .alias("within"),
+    )
+    return table_from_frame(
+        frame,
+        name="claims",
+        caption="The published numbers against this run (published variant, means over "
+        f"{study.replicates} replicates).",
+        columns=[
+            Column(key="quantity", label="Quantity"),
+            MECHANISM,
+            EPSILON,
+            Column(key="published", label="Published", format=",.4g"),
+            Column(key="ours", label="This run", format=",.4g"),
+            Column(key="difference", label="Difference", unit="%", format="+.1f"),
+            Column(key="tolerance", label="Tolerance", unit="±%", format=".0f"),
+            Column(key="within", label="Within"),
+        ],
+        notes="Published values come from one run with its own chance error: the standard "
+        "deviation of 9,261 geometric errors has a standard error of about 1.2 %. Raked at 0.025 "
+        "has no stable loss and is not judged.",
+    )
+
+
+def _losses_table(study: FlaxmanStudy) -> Table:
+    frame = study.losses.filter(pl.col("variant") == PUBLISHED)
+    return table_from_frame(
+        frame,
+        name="true-losses",
+        caption="What the published variant really loses.",
+        columns=[
+            MECHANISM,
+            Column(key="epsilon", label="ε stated", format="g"),
+            Column(key="true_loss_add_remove", label="True loss",
+                   unit="one person added or removed", format=".5f"),
+            Column(key="true_loss_change_one", label="True loss",
+                   unit="one person's record changes", format=".5f"),
+        ],
+        notes="−n ln(1 − ε/n) for n equal shares: 1 for geometric, "
+        f"{study.settings.parts} for raked and averaged. The two losses are of different units and "
+        "are not to be compared with each other. The exact mechanism loses what it states.",
+        folded=True,
+    )  # fmt: skip
+
+
+def _audit_table(study: FlaxmanStudy) -> Table:
+    frame = study.audits.with_columns(
+        pl.when("control").then(pl.lit("null test: raked, nobody moved"))
+        .otherwise(pl.col("mechanism")).alias("mechanism")
+    )  # fmt: skip
+    return table_from_frame(
+        frame,
+        name="audit",
+        caption="Lower bounds on the loss when one person's record changes, exact mechanism.",
+        columns=[
+            MECHANISM,
+            EPSILON,
+            Column(key="looks_at", label="Looks at"),
+            Column(key="promised_loss", label="Promised at most", unit="one record changes",
+                   format=".2f"),
+            Column(key="audit_epsilon_lower", label="Proved at least", unit="one record changes",
+                   format=".3f"),
+            Column(key="confidence", label="Confidence", format=".0%"),
+            Column(key="runs_each", label="Runs", unit="on each population", format=",d"),
+            Column(key="correct", label="Right guesses", format=",d"),
+            Column(key="guesses", label="of", format=",d"),
+        ],
+        notes="Each bound holds at its own confidence. At zero the audit found nothing.",
+    )  # fmt: skip
+
+
+def _sweep_table(study: FlaxmanStudy) -> Table:
+    return table_from_frame(
+        study.sweep,
+        name="sweep-table",
+        caption="Every setting tried, exact mechanism.",
+        columns=[
+            Column(key="parameter", label="Setting"),
+            Column(key="value", label="Value", format=",g"),
+            MECHANISM,
+            EPSILON,
+            Column(key="areas", label="Areas", format=",d"),
+            Column(key="residual_sd", label="Standard deviation", unit="people", format=",.3g"),
+            Column(key="median_abs_epl", label="Median |EPL|", format=".4g"),
+            Column(key="max_abs_epl", label="Largest |EPL|", format=".4g"),
+            Column(key="epl_over_epsilon", label="Median |EPL| / ε", format=".2f"),
+            Column(key="defined", label="Replicates", unit="where defined", format="d"),
+        ],
+        notes="A dash means that the density was zero somewhere in the range, so that the recipe "
+        "gives no number.",
+        folded=True,
+    )
+
+
+def _limits(study: FlaxmanStudy) -> tuple[Block, ...]:
+    return (
+        Callout(
+            "warning",
+            "An empirical loss is **not a guarantee**. Only ε is, and only for the exact "
+            "mechanism with secret randomness. This study uses a seed, so that it can be repeated; "
+            "nothing in it is a private release.",
+        ),
+        Prose(
+            "- **Other events.** A loss measured on chosen events can only be too low as a "
+            "statement on the method. The audit of raked above is an example.\n"
+            "- **Another population.** People are spread evenly here and there is one count for "
+            "each area, no age, sex or race. Real areas differ greatly in size; errors of raked "
+            "then differ from area to area, and pooling them is no longer justified.\n"
+            "- **Raked is not the census method.** It scales counts; the 2020 Census solves an "
+            "optimisation with counts that are whole and not negative.\n"
+            "- **Negative and fractional counts** are released by these methods as they are.\n"
+            "- **Units of privacy.** ε is for one person added or removed; the direct estimate "
+            "and the audits move one person, which is another unit. A household is another again, "
+            "and is not protected as a whole.\n"
+            "- **Inference.** No ε protects from what counts show about groups, or from other "
+            "publications about the same people: losses add up.\n"
+            f"- **Chance.** Means are over {study.replicates} replicates of the noise on one "
+            "population drawn from the seed; the sweep rests on fewer."
+        ),
+    )
+
+
+def _provenance(study: FlaxmanStudy) -> Provenance:
+    return gather_provenance(
+        recipe=f"headcount study flaxman-2019 --out DIR --seed {study.seed} "
+        f"--replicates {study.replicates}",
+        seeds=[study.seed],
+        config=_settings_text(study),
+    )
+
+
+def _settings_text(study: FlaxmanStudy) -> str:
+    from dataclasses import asdict
+    from fractions import Fraction
+
+    def shown(value: Any) -> str:
+        if isinstance(value, Fraction):
+            return f"{float(value):g}"
+        if isinstance(value, tuple):
+            return "[" + ", ".join(map(shown, value)) + "]"
+        return str(value)
+
+    return "\n".join(f"{key} = {shown(value)}" for key, value in asdict(study.settings).items())
+
+
+def _measured(study: FlaxmanStudy, name: MechanismName) -> float:
+    """Measured loss over epsilon at the paper's epsilon, published variant."""
+    row = study.claims.filter(
+        (pl.col("quantity") == "median_abs_epl / epsilon") & (pl.col("mechanism") == name)
+    )
+    return float(row["ours"].item())
+
+
+def _bound(study: FlaxmanStudy, name: MechanismName, *, every_level: bool) -> float:
+    """What the longer audit proved."""
+    rows = study.audits.filter(
+        (pl.col("mechanism") == name)
+        & ~pl.col("control")
+        & (pl.col("epsilon") == float(study.settings.audit_epsilon))
+        & pl.col("looks_at").str.contains("every level").eq(every_level)
+    )
+    return float(rows["audit_epsilon_lower"].item())
+
+
+def _judged(study: FlaxmanStudy) -> str:
+    within = study.claims["within"].drop_nulls()
+    return f"{within.sum()} of {len(within)}"
