@@ -1,0 +1,79 @@
+"""No float between the true counts and the noisy integers, wherever the arrays pass."""
+
+import sys
+from fractions import Fraction
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headcount.mechanisms import Averaged, Geometric, Raked, base, counting
+from headcount.noise import KeyedNoise, RunKey
+from headcount.population import uniform
+from headcount.tabulate import counts as counts_room
+from headcount.tabulate import tabulate
+
+AFTER_THE_NOISE = {"rake", "run"}
+"""Functions that take noisy integers and go on in floats: post-processing."""
+
+
+def floats_on_the_way(work: Any, modules: list[ModuleType]) -> list[str]:
+    """Run ``work`` and name every float (array or scalar) a function of these modules held."""
+    files = {module.__file__ for module in modules}
+    found: list[str] = []
+
+    def look(frame: FrameType, event: str, result: Any) -> Any:
+        code = frame.f_code
+        if code.co_filename not in files or code.co_name in AFTER_THE_NOISE:
+            return None
+        if event == "return":
+            for name, value in [*frame.f_locals.items(), ("result", result)]:
+                value = getattr(value, "data", value) if hasattr(value, "indptr") else value
+                floating = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fc"
+                if floating or isinstance(value, float | complex):
+                    found.append(f"{code.co_name}: {name}")
+        return look
+
+    before = sys.gettrace()
+    sys.settrace(look)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return found
+
+
+def the_whole_way(mechanism: Any) -> Any:
+    def work() -> None:
+        truth = tabulate(uniform(people=2_000, depth=2, mean=50, seed=1))
+        noise = KeyedNoise(RunKey.from_seed(1), mechanism.name, b"", b"")
+        mechanism.run(truth, noise, runs=range(2))
+
+    return work
+
+
+@pytest.mark.parametrize("kind", [Geometric, Raked, Averaged])
+def test_from_counts_to_noisy_counts_everything_is_integer(kind):
+    mechanism = kind(epsilon=Fraction(1, 3))
+    assert floats_on_the_way(the_whole_way(mechanism), [base, counting, counts_room]) == []
+
+
+@pytest.mark.parametrize("kind", [Geometric, Raked, Averaged])
+@pytest.mark.parametrize(
+    ("line", "with_float"),
+    [
+        ("    answers += truth\n", "    answers = answers + truth * 1.0\n"),
+        ("    truth = counts.dense()\n", "    truth = counts.dense() * 1.0\n"),
+    ],
+)
+def test_one_float_in_a_copy_is_found(monkeypatch, kind, line, with_float):
+    source = Path(base.__file__).read_text(encoding="utf-8")
+    assert line in source
+    changed: dict[str, Any] = {"__name__": base.__name__, "__file__": base.__file__}
+    body = source.replace(line, with_float).replace("answers += truth", "answers = answers + truth")
+    exec(compile(body, base.__file__, "exec"), changed)
+    monkeypatch.setattr(counting, "noisy", changed["noisy"])
+    mechanism = kind(epsilon=Fraction(1, 3))
+    assert floats_on_the_way(the_whole_way(mechanism), [base, counting, counts_room])
