@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from headcount.errors import InputError
 from headcount.geography import Geography, regular
-from headcount.geography.build import CodeColumns, Prefixes, build_geography, place_rows
+from headcount.geography.build import (
+    CodeColumns,
+    GeographySource,
+    Prefixes,
+    build_geography,
+    place_rows,
+)
 from headcount.testing.strategies import geographies
 
 NONE = np.empty(0, dtype=np.int32)
@@ -160,7 +166,7 @@ def test_prefixes_columns_and_local_codes_agree_with_brute_force(rows):
         "second": [b for _, b, _ in rows],
         "third": [c for _, _, c in rows],
     })  # fmt: skip
-    sources = [
+    sources: list[GeographySource] = [
         Prefixes(column="three", lengths=(("one", 1), ("two", 2), ("three", 3))),
         CodeColumns(columns=("one", "two", "three")),
         CodeColumns(columns=("one", "second", "third"), local_codes=True),

@@ -34,7 +34,8 @@ def noise_of(mechanism, counts: Counts, level: str) -> NDArray[np.float64]:
     """Published minus true, on every possible cell: runs x units x cells."""
     source = KeyedNoise(RunKey.from_seed(2), mechanism.name, b"", b"")
     tables = mechanism.run(counts, source, runs=RUNS).tables
-    return (tables[level] - counts.at(level).dense())[:, :, counts.schema.possible]
+    noise: NDArray[np.float64] = tables[level].astype(np.float64) - counts.at(level).dense()
+    return noise[:, :, counts.schema.possible]
 
 
 def pmf(z: float, reach: int) -> NDArray[np.float64]:

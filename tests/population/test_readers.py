@@ -353,15 +353,24 @@ def test_a_file_that_cannot_be_read(tmp_path: Path):
     refused("a.parquet", b"", r"a.parquet: found an empty file")
     refused("header.csv", b"state,county,sex,age_group\n", "found no rows, expected at least one")
     refused("a.txt", b"x", "found a file ending in '.txt', expected one of '.parquet', '.csv'")
-    refused("bad.parquet", b"not parquet at all", r"bad.parquet: found unreadable content")
-    refused("ragged.csv", b"state,county,sex,age_group\n1,2,f,old,9\n", "found unreadable rows")
+    refused("bad.parquet", b"not parquet at all", r"bad.parquet: found content that cannot be read")
+    refused(
+        "ragged.csv",
+        b"state,county,sex,age_group\n1,2,f,old,9\n",
+        "found content that cannot be read",
+    )
+    refused(
+        "quote.csv",
+        b'state,county,sex,age_group\n1,2,f,"old\n',
+        r"found content that cannot be read \(.*\), e",
+    )
     refused("sex.csv", b"state,county,sex,sex,age_group\n1,2,f,m,old\n", "'sex': found the column")
 
 
 def test_columns_for_cells_must_cover_each_cell_once(tmp_path: Path):
     path = write(tmp_path, "counts.csv", COUNTS)
     schema = Schema((Attribute("sex", ("f", "m")),))
-    for columns, message in [
+    wrong: list[tuple[dict[str, dict[str, str]], str]] = [
         (
             {"f_old": {"sex": "f"}},
             "columns: cell 'm': found no column, expected a column for every",
@@ -369,6 +378,7 @@ def test_columns_for_cells_must_cover_each_cell_once(tmp_path: Path):
         ({"f_old": {"sex": "f"}, "m_old": {"sex": "f"}}, "'f_old': found a second column for its"),
         ({"f_old": {"sex": "x"}}, "found level 'x', expected one of 'f', 'm'"),
         ({"f_old": {}}, r"cell: found attributes \[\], expected all of \['sex'\]"),
-    ]:
+    ]
+    for columns, message in wrong:
         with pytest.raises(InputError, match=message):
             read_counts(path, schema=schema, geography=PLACE, columns=columns)

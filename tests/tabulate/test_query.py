@@ -18,10 +18,9 @@ ADULT = Recode.of(AGE, "adult", {"no": ["young"], "yes": ["middle", "old"]})
 
 def answer_by_hand(query: Query, schema: Schema, row: list[int]) -> list[int]:
     """Group the cells of one unit by their levels' names, one cell at a time."""
-    axes = query.attributes(schema)
     labels: list[tuple[str, ...]] = [()]
-    for axis in axes:
-        labels = [(*label, level) for label in labels for level in axis.levels]
+    for attribute in query.attributes(schema):
+        labels = [(*label, level) for label in labels for level in attribute.levels]
     answer = dict.fromkeys(labels, 0)
     for cell, people in enumerate(row):
         person, rest = {}, cell

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from headcount.geography import Geography
-from headcount.mechanisms import Averaged, Geometric, Identity, Outcome, Raked
+from headcount.mechanisms import Averaged, Geometric, Identity, Mechanism, Outcome, Raked
 from headcount.noise import Noise
 from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
 from headcount.schema import Schema
 from headcount.tabulate import Counts
 from headcount.testing import ContractError, check_mechanism, mechanism_checks
 
-KEPT = [
+KEPT: list[Mechanism] = [
     Identity(),
     Geometric(epsilon=Fraction(1, 2)),
     Raked(epsilon=Fraction(1)),

@@ -116,7 +116,7 @@ def _read_table(
         lazy = kinds[path.suffix](path)
         header = lazy.collect_schema().names()
     except pl.exceptions.PolarsError as error:
-        raise InputError(name, found=f"unreadable content ({error})", expected="a table") from None
+        raise _unreadable(name, error) from None
     wanted = list(dict.fromkeys(columns))
     for column in wanted:
         if column not in header and column not in (optional or ()):
@@ -130,10 +130,15 @@ def _read_table(
     try:
         table = lazy.select([column for column in wanted if column in header]).collect()
     except pl.exceptions.PolarsError as error:
-        raise InputError(name, found=f"unreadable rows ({error})", expected="a table") from None
+        raise _unreadable(name, error) from None
     if table.is_empty():
         raise InputError(name, found="no rows", expected="at least one")
     return table
+
+
+def _unreadable(name: str, error: pl.exceptions.PolarsError) -> InputError:
+    first, *_ = str(error).splitlines() or [""]  # what follows is advice for programmers
+    return InputError(name, found=f"content that cannot be read ({first})", expected="a table")
 
 
 def _scan_csv(path: Path) -> pl.LazyFrame:
