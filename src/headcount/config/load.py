@@ -8,12 +8,25 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from headcount.config.models import Config
+from headcount.config.models import UNIONS, AttributeModel, Config, GeographyModel, RunModel, Wrong
 from headcount.errors import ConfigError
 from headcount.schema import shipped
+from headcount.schema.attribute import one_of
+
+_PLAIN = {
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "dict_type": "a table",
+    "tuple_type": "a list",
+    "string_type": "text in quotes",
+    "path_type": "a path in quotes",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+}
+"""What a reader of TOML calls the kinds that pydantic asks for."""
 
 
 def load_config(path: Path) -> Config:
@@ -32,46 +45,55 @@ def load_config(path: Path) -> Config:
         config = Config.model_validate(data)
     except ValidationError as error:
         raise _located(source, error.errors()[0]) from None
-    return _relative_to(config, path.parent)
+    # Absolute, so that the copy kept with the run works from any folder.
+    return _relative_to(config, path.absolute().parent)
 
 
 def _located(source: str, fault: ErrorDetails) -> ConfigError:
     """The first fault as an error that names the key as it stands in the file."""
-    # Discriminated unions put the chosen kind into the location; a reader's file has no such key.
-    kinds = {"microdata", "counts", "uniform", "identity", "geometric", "raked", "averaged"}
-    place = ".".join(str(part) for part in fault["loc"] if part not in kinds)
-    found, expected = repr(fault["input"]), fault["msg"]
-    if isinstance(fault["input"], Decimal):
-        found = str(fault["input"])
-    match fault["type"]:
-        case "missing":
-            found, expected = "nothing", "a value for this key"
-        case "extra_forbidden":
-            found, expected = (
-                "an unknown key",
-                "only keys of this table (see headcount protect --help)",
-            )
-        case "union_tag_not_found":
-            place = f"{place}.{_tag(fault)}"
-            found, expected = "nothing", f"one of {_tags(place)}"
-        case "union_tag_invalid":
-            place = f"{place}.{_tag(fault)}"
-            found, expected = repr(fault["ctx"]["tag"]), f"one of {fault['ctx']['expected_tags']}"
-        case "value_error":
-            expected = fault["msg"].removeprefix("Value error, ")
-    if isinstance(fault["input"], dict) and fault["type"] == "value_error":
-        found = f"keys {sorted(fault['input'])}"
+    place, value, kind = _place(fault["loc"]), fault["input"], fault["type"]
+    found = str(value) if isinstance(value, Decimal) else repr(value)
+    expected = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
+    if isinstance(value, dict):
+        found = f"keys {sorted(value)}"
+    if isinstance(wrong := fault.get("ctx", {}).get("error"), Wrong):
+        found, expected = wrong.found, wrong.expected
+    elif kind == "missing":
+        found, expected = "nothing", "a value for this key"
+    elif kind == "extra_forbidden":
+        found, expected = "an unknown key", one_of(_known_keys(fault["loc"]))
+    elif kind in _PLAIN:
+        expected = _PLAIN[kind]
+    elif kind in ("union_tag_not_found", "union_tag_invalid"):
+        union, tag = UNIONS[place], str(fault["ctx"]["discriminator"]).strip("'")
+        place = f"{place}.{tag}"
+        found = repr(value[tag]) if tag in value else "nothing"
+        expected = one_of(union)
     return ConfigError(source, place=place, found=found, expected=expected)
 
 
-def _tag(fault: ErrorDetails) -> str:
-    return str(fault["ctx"]["discriminator"]).strip("'")
+def _place(where: tuple[int | str, ...]) -> str:
+    """A location in the typed config as a place in the file: entries of a list count from 1."""
+    # A union puts the chosen kind into the location, second; a reader's file has no such key.
+    parts = where[:1] + where[2:] if where and where[0] in UNIONS else where
+    text = ""
+    for part in parts:
+        text += f" {part + 1}" if isinstance(part, int) else f".{part}"
+    return text.removeprefix(".")
 
 
-def _tags(place: str) -> str:
-    if place.startswith("population"):
-        return "'microdata', 'counts', 'uniform'"
-    return "'identity', 'geometric', 'raked', 'averaged'"
+def _known_keys(where: tuple[int | str, ...]) -> list[str]:
+    """The keys of the table that an unknown key stands in."""
+    tables: dict[str, type[BaseModel]] = {
+        **UNIONS["population"],
+        **UNIONS["mechanism"],
+        "run": RunModel,
+        "geography": GeographyModel,
+        "attribute": AttributeModel,
+    }
+    around = [part for part in where[:-1] if isinstance(part, str)]
+    model = tables[around[-1]] if around else Config
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _relative_to(config: Config, folder: Path) -> Config:

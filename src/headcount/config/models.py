@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +17,19 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+
+from headcount.errors import InputError
+from headcount.schema import Attribute, Schema, impossible
+from headcount.schema.attribute import first_repeated
+
+
+class Wrong(ValueError):
+    """A fault in several keys together: what of them was found, not the whole table."""
+
+    def __init__(self, *, found: str, expected: str) -> None:
+        self.found = found
+        self.expected = expected
+        super().__init__(expected)
 
 
 class _Model(BaseModel):
@@ -34,6 +48,12 @@ def _fraction(value: object) -> Fraction:
     return number
 
 
+Whole = Annotated[int, Field(strict=True)]
+"""A whole number as TOML writes it: not true, not "3", not 3.0."""
+
+Flag = Annotated[bool, Field(strict=True)]
+"""true or false: nothing else says whether data are public."""
+
 PositiveFraction = Annotated[Fraction, BeforeValidator(_fraction), PlainSerializer(str)]
 """An exact number above 0; decimals in the file are read digit by digit, never as floats."""
 
@@ -42,10 +62,18 @@ class GeographyModel(_Model):
     """Either one code column per level, or one column whose prefixes name the upper units."""
 
     columns: tuple[str, ...] = ()
-    local_codes: bool = False
+    local_codes: Flag = False
     column: str = ""
-    prefixes: dict[str, int] = {}
+    prefixes: dict[str, Whole] = {}
     root: str = "whole"
+
+    @field_validator("prefixes")
+    @classmethod
+    def _growing(cls, prefixes: dict[str, int]) -> dict[str, int]:
+        cuts = list(prefixes.values())
+        if cuts != sorted(set(cuts)) or min(cuts, default=1) < 1:
+            raise ValueError("lengths that grow from the top to the leaf, each at least 1")
+        return prefixes
 
     @model_validator(mode="after")
     def _one_way(self) -> GeographyModel:
@@ -55,6 +83,9 @@ class GeographyModel(_Model):
             raise ValueError("column and prefixes together")
         if self.local_codes and self.column:
             raise ValueError("local_codes only with columns = [...]")
+        levels = [self.root, *self.columns, *self.prefixes]
+        if (repeated := first_repeated(levels)) is not None:
+            raise Wrong(found=f"level {repeated!r} twice", expected="distinct names, root included")
         return self
 
 
@@ -75,7 +106,22 @@ class MicrodataModel(_Model):
     attribute: tuple[AttributeModel, ...] = ()
     structural_zero: tuple[dict[str, tuple[str, ...]], ...] = ()
     units: Path | None = None
-    public: bool = False
+    public: Flag = False
+
+    @model_validator(mode="after")
+    def _schema_is_sound(self) -> MicrodataModel:
+        # With all levels given the schema is known before the data is; else its reader checks.
+        names = [attribute.name for attribute in self.attribute]
+        if (repeated := first_repeated(names)) is not None:
+            raise Wrong(found=f"attribute {repeated!r} twice", expected="distinct attributes")
+        try:
+            chosen = [Attribute(a.name, a.levels) for a in self.attribute if a.levels is not None]
+            if len(chosen) == len(names):
+                Schema(tuple(chosen), tuple(map(impossible, self.structural_zero)))
+        except InputError as error:
+            where = f"{error.place}: " if error.place else ""
+            raise Wrong(found=where + error.found, expected=error.expected) from None
+        return self
 
 
 class CountsModel(_Model):
@@ -87,17 +133,23 @@ class CountsModel(_Model):
     schema_: str = Field(alias="schema")
     cells: dict[str, dict[str, str]] | None = None
     units: Path | None = None
-    public: bool = False
+    public: Flag = False
 
 
 class UniformModel(_Model):
     """The generated population of Flaxman (2019)."""
 
     kind: Literal["uniform"]
-    people: int = Field(1_000_000, ge=1)
-    depth: int = Field(3, ge=1)
-    mean: int = Field(100, ge=1)
-    seed: int = Field(0, ge=0)
+    people: Whole = Field(1_000_000, ge=1)
+    depth: Whole = Field(3, ge=1)
+    mean: Whole = Field(100, ge=1)
+    seed: Whole = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _someone_in_each_leaf(self) -> UniformModel:
+        if self.mean > self.people:
+            raise Wrong(found=f"mean {self.mean}", expected=f"at most people, {self.people}")
+        return self
 
 
 class IdentityModel(_Model):
@@ -125,7 +177,7 @@ class AveragedModel(_Model):
 
     name: Literal["averaged"]
     epsilon: PositiveFraction
-    parts: int = Field(4, ge=1)
+    parts: Whole = Field(4, ge=1)
 
 
 class RunModel(_Model):
@@ -133,10 +185,10 @@ class RunModel(_Model):
 
     out: Path
     noise: Literal["table", "opendp"] = "table"
-    seed: int | None = Field(None, ge=0)
+    seed: Whole | None = Field(None, ge=0)
     ledger: Path | None = None
     dataset: str = ""
-    new_content: bool = False
+    new_content: Flag = False
 
     @field_validator("noise", mode="before")
     @classmethod
@@ -166,3 +218,15 @@ class Config(_Model):
         IdentityModel | GeometricModel | RakedModel | AveragedModel, Field(discriminator="name")
     ]
     run: RunModel
+
+
+UNIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
+    "population": {"microdata": MicrodataModel, "counts": CountsModel, "uniform": UniformModel},
+    "mechanism": {
+        "identity": IdentityModel,
+        "geometric": GeometricModel,
+        "raked": RakedModel,
+        "averaged": AveragedModel,
+    },
+}
+"""Tables whose keys depend on their kind or name."""
