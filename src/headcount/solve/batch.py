@@ -1,0 +1,94 @@
+"""The problems of many parents, side by side in flat arrays: what every solver works on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+NO_BOUND = np.int64(2**53)
+"""A bound that never binds: |bound| >= NO_BOUND means there is none."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Batch:
+    """For each parent: share its counts among its children, close to the noisy answers.
+
+    The unknowns of a parent are x[i, c] >= 0 for its kept cells i and its children c,
+
+        minimise    weight * sum (x[i, c] - answer[i, c])^2
+                    + sum over families f of family_weight[f] * sum (m_f[g, c] - margin[g, c])^2
+        subject to  sum over c of x[i, c] = total[i]              (not for the root)
+                    low[g, c] <= m_f[g, c] <= high[g, c]
+
+    where
+        m_f[g, c]   the sum of x[i, c] over the cells i that family f puts into group g
+        a family    is a partition of the schema's cells into groups: a marginal. It may be
+                    measured (family_weight > 0), bounded (low, high), or both
+
+    Arrays, for P parents, E kept entries (cells of parents), C children, V variables, F families
+    and S groups of all families together:
+
+        parent       int64[P]      the parent's number in its level, for errors
+        cell_start   int64[P+1]    parent p keeps the entries cell_start[p] : cell_start[p+1]
+        cell         int32[E]      schema cell of each entry
+        total        int64[E]      the parent's count there
+        child_start  int64[P+1]    parent p has the children child_start[p] : child_start[p+1]
+        var_start    int64[E+1]    entry e has the variables var_start[e] : var_start[e+1]
+        var_child    int32[V]      child of each variable, ascending within an entry; a child in
+                                   which the cell must be empty has no variable
+        answer       float64[V]    noisy detailed answer of each variable
+        family_start int64[F+1]    family f owns the columns family_start[f] : family_start[f+1]
+        group        int32[F, n]   for each family, the group (0 ...) of each schema cell
+        family_weight float64[F]
+        margin       float64[C, S] noisy answers of the families, child by child
+        low, high    int64[C, S]   bounds; NO_BOUND and beyond are none
+        is_root      the one problem without a parent: no sums to keep
+    """
+
+    parent: NDArray[np.int64]
+    cell_start: NDArray[np.int64]
+    cell: NDArray[np.int32]
+    total: NDArray[np.int64]
+    child_start: NDArray[np.int64]
+    var_start: NDArray[np.int64]
+    var_child: NDArray[np.int32]
+    answer: NDArray[np.float64]
+    weight: float
+    family_start: NDArray[np.int64]
+    group: NDArray[np.int32]
+    family_weight: NDArray[np.float64]
+    margin: NDArray[np.float64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    is_root: bool = False
+
+    @property
+    def parents(self) -> int:
+        """Number of problems."""
+        return len(self.parent)
+
+    def one(self, p: int) -> Batch:
+        """The problem of one parent, as a batch of its own."""
+        cells = slice(self.cell_start[p], self.cell_start[p + 1])
+        kids = slice(self.child_start[p], self.child_start[p + 1])
+        first, last = self.var_start[cells.start], self.var_start[cells.stop]
+        return replace(
+            self,
+            parent=self.parent[p : p + 1],
+            cell_start=self.cell_start[p : p + 2] - cells.start,
+            cell=self.cell[cells],
+            total=self.total[cells],
+            child_start=self.child_start[p : p + 2] - kids.start,
+            var_start=self.var_start[cells.start : cells.stop + 1] - first,
+            var_child=self.var_child[first:last] - np.int32(kids.start),
+            answer=self.answer[first:last],
+            margin=self.margin[kids],
+            low=self.low[kids],
+            high=self.high[kids],
+        )
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (self.one(p) for p in range(self.parents))
