@@ -67,6 +67,8 @@ def test_huge_perfect_powers_are_exact_too():
     assert children_per_unit(people=10**18, depth=3, mean=1) == 10**6
     assert children_per_unit(people=10**18 - 1, depth=3, mean=1) == 10**6 - 1
     assert children_per_unit(people=2**60, depth=6, mean=1) == 2**10
+    for people in (2**60 - 1, 2**60 + 1):  # no float holds these
+        assert children_per_unit(people=people, depth=1, mean=1) == people
 
 
 def test_the_papers_uniform_population():
