@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,14 @@ from headcount.errors import RunError
 from headcount.evaluate.scores import score
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Mechanism, complete_guarantee, protect
+from headcount.mechanisms.measured import Measured
 from headcount.noise import SAMPLER_VERSION, KeyedNoise, Noise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState, UnitOfPrivacy
 from headcount.release import Release
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.receipt import guarantee_to_json, versions
-from headcount.release.store import read_release, write_release
+from headcount.release.store import check_files, check_publishable, read_release, write_release
 from headcount.report.evaluation import evaluation_report
 from headcount.report.html import write_report
 from headcount.tabulate import Counts, content_digest, tabulate
@@ -67,6 +70,7 @@ def plan(config: Config) -> Plan:
             population.name,
             statement,
         )
+    check_publishable(population.schema, population.geography)
     return Plan(config, mechanism, tabulate(population), population.public)
 
 
@@ -81,23 +85,43 @@ def protect_run(config_file: Path) -> Path:
     digest = config_digest(config).hex()
     directory = RunDirectory(config.run.out)
     directory.refuse_other(config_digest=digest)
-    ledger = Ledger.open(config.run.ledger) if config.run.ledger else None
-    if directory.is_complete:
-        with directory.held():
+    planned = None if directory.is_complete else prepare(config)
+    ledger = _ledger(config)
+    with directory.held():
+        directory.refuse_other(config_digest=digest)  # another process may have been here since
+        if planned is not None and not directory.is_complete:
+            _make(directory, planned, ledger, digest)
             _close(directory, ledger)
-        log.info("%s: the release is complete", directory.path)
-        return directory.path
+            return directory.path
+        _close(directory, ledger)
+    check_files(directory.release)
+    log.info("%s: the release is complete; nothing was drawn or spent again", directory.path)
+    return directory.path
+
+
+def prepare(config: Config) -> Plan:
+    """Check all that ``protect`` would refuse before it writes: directory, ledger, data, loss."""
+    directory = RunDirectory(config.run.out)
+    directory.refuse_other(config_digest=config_digest(config).hex())
+    ledger = _ledger(config)
     planned = plan(config)
     if ledger is not None and planned.loss is not None and planned.guarantee.exists:
         begun = directory.facts()
         ledger.afford(config.run.dataset, planned.loss, run_id=begun.run_id if begun else "")
-    with directory.held():
-        _make(directory, planned, ledger, digest)
-    return directory.path
+    return planned
+
+
+def _ledger(config: Config) -> Ledger | None:
+    """The ledger a config names, after checking that its dataset is declared there."""
+    if config.run.ledger is None:
+        return None
+    ledger = Ledger.open(config.run.ledger)
+    ledger.dataset(config.run.dataset)
+    return ledger
 
 
 def _make(directory: RunDirectory, planned: Plan, ledger: Ledger | None, digest: str) -> None:
-    """Bind, spend, draw, write, close: in this order."""
+    """Bind, spend, draw, write: in this order."""
     config = planned.config
     data_digest = content_digest(planned.counts)
     facts, key = directory.begin(
@@ -110,7 +134,6 @@ def _make(directory: RunDirectory, planned: Plan, ledger: Ledger | None, digest:
     release = protect(planned.counts, planned.mechanism, noise)
     receipt = _receipt(planned, release, facts, ledger, noise)
     write_release(release, directory.release, receipt=receipt)
-    _close(directory, ledger)
 
 
 def _new_key(config: Config) -> RunKey:
@@ -165,18 +188,7 @@ def _receipt(
         "run_id": facts.run_id,
         "mechanism": release.mechanism,
         "guarantee": guarantee_to_json(release.guarantee),
-        "measurements": [
-            {
-                "level": one.level,
-                "query": one.query,
-                "draws": one.draws,
-                "noise": "two-sided geometric",
-                "rate": str(one.rate),
-                "variance": one.variance,
-                **{f"epsilon {unit}": str(one.epsilon(unit)) for unit in UnitOfPrivacy},
-            }
-            for one in planned.mechanism.plan(schema, geography)
-        ],
+        "measurements": _measurements(planned.mechanism.plan(schema, geography)),
         "key_kind": release.key_kind,
         "noise_backend": release.backend,
         "sampler_version": SAMPLER_VERSION,
@@ -189,6 +201,24 @@ def _receipt(
         "notes": dict(release.notes),
         "versions": versions(),
     }
+
+
+def _measurements(plan: Sequence[Measured]) -> list[dict[str, Any]]:
+    """The allocation and what it costs: exact fractions as text."""
+    whole = sum((one.epsilon(UnitOfPrivacy.ADD_REMOVE) for one in plan), Fraction(0))
+    return [
+        {
+            "level": one.level,
+            "query": one.query,
+            "share": str(one.epsilon(UnitOfPrivacy.ADD_REMOVE) / whole),
+            "draws": one.draws,
+            "noise": "two-sided geometric",
+            "rate": str(one.rate),
+            "variance": one.variance,
+            **{f"epsilon {unit}": str(one.epsilon(unit)) for unit in UnitOfPrivacy},
+        }
+        for one in plan
+    ]
 
 
 def open_run(path: Path) -> tuple[Release, Plan]:

@@ -26,7 +26,9 @@ def measure() -> list[Reading]:
     return [
         Reading(what="bounds above the true epsilon 1", value=honest.above(EPSILON), unit=rate),
         Reading(what="  chance of so many or more", value=honest.p_value(EPSILON), unit="p"),
-        Reading(what="mean bound at epsilon 1, add or remove one", value=honest.mean, unit="epsilon"),
+        Reading(
+            what="mean bound at epsilon 1, add or remove one", value=honest.mean, unit="epsilon"
+        ),
         Reading(
             what="noise scale halved (true loss 2): bound above 1",
             value=100 * broken.above(EPSILON) / TRIALS,

@@ -45,6 +45,7 @@ app.add_typer(ledger.app, name="ledger")
 def main() -> None:
     """Run a command; an expected error is one clear line on standard error and exit code 2."""
     logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("headcount").setLevel(logging.INFO)
     try:
         app()
     except HeadcountError as error:
@@ -52,7 +53,6 @@ def main() -> None:
         sys.exit(2)
     except OSError as error:
         # Disk full, no permission, read-only: what is on disk is the last good state.
-        typer.secho(
-            f"error: {error.filename or 'file system'}: {error.strerror}", fg="red", err=True
-        )
+        what = error.strerror or str(error)
+        typer.secho(f"error: {error.filename or 'file system'}: {what}", fg="red", err=True)
         sys.exit(3)

@@ -19,9 +19,9 @@ def check(
     """
     from headcount.config.load import load_config
     from headcount.privacy import UnitOfPrivacy
-    from headcount.run import plan
+    from headcount.run import prepare
 
-    planned = plan(load_config(config))
+    planned = prepare(load_config(config))
     typer.echo(f"population: {planned.counts.schema.size:,} cells, {planned.counts.geography!r}")
     typer.echo(f"mechanism:  {planned.mechanism!r}")
     for one in planned.mechanism.plan(planned.counts.schema, planned.counts.geography):

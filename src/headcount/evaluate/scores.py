@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import polars as pl
 
+from headcount.errors import InputError
 from headcount.evaluate.error import residuals, summarise
 from headcount.release import Release
 from headcount.tabulate import TOTAL, Counts, Query, every_cell
@@ -28,4 +29,6 @@ def score(counts: Counts, release: Release) -> pl.DataFrame:
             errors = residuals(truth @ answer, released @ answer)
             if errors.size:
                 rows.append({"level": level, "query": query.name, **asdict(summarise(errors))})
+    if not rows:
+        raise InputError("release", found="no count but zeros", expected="at least one person")
     return pl.DataFrame(rows).drop("sign")

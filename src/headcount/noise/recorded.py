@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.errors import RunError
 from headcount.files import write_bytes_atomic
 from headcount.noise.keys import encode
 from headcount.noise.source import KeyKind, Noise, Stream
@@ -88,5 +89,8 @@ class RecordedNoise:
             buffer = io.BytesIO()
             np.save(buffer, draw())
             write_bytes_atomic(path, buffer.getvalue())
-        noise: NDArray[np.int64] = np.load(path)
+        try:
+            noise: NDArray[np.int64] = np.load(path)
+        except (ValueError, EOFError):
+            raise RunError(f"{path}: found a damaged file, expected recorded noise") from None
         return noise

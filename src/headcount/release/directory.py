@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import json
 import secrets
-import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -84,11 +83,13 @@ class RunDirectory:
 
     def refuse_other(self, *, config_digest: str) -> None:
         """Refuse a folder that holds anything but this very run, before any data is read."""
+        if self.path.exists() and not self.path.is_dir():
+            raise RunError(f"{self.path}: found a file, expected a new or empty directory")
         facts = self.facts()
-        if facts is None and self.path.is_dir() and set(_names(self.path)) - {"internal"}:
+        if facts is None and (strange := self._strange()):
             raise RunError(
-                f"{self.path}: found files that are no run of headcount, expected a new or empty "
-                f"directory"
+                f"{self.path}: found {strange[0]!r}, which is no run of headcount, expected a new "
+                f"or empty directory"
             )
         if facts is not None and facts.config_digest != config_digest:
             raise RunError(
@@ -96,11 +97,18 @@ class RunDirectory:
                 f"directory or the same config (to resume it)"
             )
 
+    def _strange(self) -> list[str]:
+        """What cannot be the beginning of a run: a lock, and a key without facts, can."""
+        names = set(_names(self.path)) - {"internal"}
+        inside = set(_names(self.internal)) - {"lock", self.key.name}
+        return sorted(names) + sorted(f"internal/{n}" for n in inside if not n.endswith(".tmp"))
+
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Keep other processes out of this run while it is being made."""
         self.path.mkdir(parents=True, exist_ok=True)
         self.internal.mkdir(mode=0o700, exist_ok=True)
+        self.internal.chmod(0o700)  # whoever made it, and under whatever umask
         with (self.internal / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -137,8 +145,9 @@ class RunDirectory:
             )
         if not self.key.exists():
             raise RunError(
-                f"{self.key}: found no key for the unfinished run {facts.run_id}, expected one: its "
-                f"noise cannot be drawn again, and a spend on a ledger stands; use a new directory"
+                f"{self.key}: found no key for the unfinished run {facts.run_id}, expected one: "
+                f"its noise cannot be drawn again, and a spend on a ledger stands; use a new "
+                f"directory"
             )
         return facts, load_run_key(self.key)
 
@@ -146,11 +155,14 @@ class RunDirectory:
         """Destroy key and recorded noise: with the measurements they are the truth."""
         if self.key.exists():
             destroy_run_key(self.key)
-        for path in sorted(self.noise.glob("*.npy")) if self.noise.is_dir() else []:
-            destroy_run_key(path)
+        for name in _names(self.noise):
+            destroy_run_key(self.noise / name)
         if self.noise.is_dir():
-            shutil.rmtree(self.noise)
+            self.noise.rmdir()
+        for folder in (self.internal, self.release):
+            for leftover in folder.glob(".*.tmp"):  # of a process that was killed while writing
+                leftover.unlink()
 
 
 def _names(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir()]
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []

@@ -14,7 +14,6 @@ import polars as pl
 
 from headcount.errors import InputError, RunError
 from headcount.files import write_bytes_atomic
-from headcount.geography.build import CodeColumns, build_geography
 from headcount.geography.geography import Geography
 from headcount.release.receipt import guarantee_from_json
 from headcount.release.release import Release, Table
@@ -22,6 +21,8 @@ from headcount.schema import Attribute, Schema, impossible
 
 MANIFEST = "manifest.json"
 RECEIPT = "receipt.json"
+LONGEST_NAME = 200
+"""Bytes of a file name: what file systems allow, with room for a temporary file's ending."""
 
 
 def write_release(release: Release, folder: Path, *, receipt: Mapping[str, Any]) -> None:
@@ -32,7 +33,7 @@ def write_release(release: Release, folder: Path, *, receipt: Mapping[str, Any])
         frame = level_frame(release.geography, release.schema, level, table)
         buffer = io.BytesIO()
         frame.write_parquet(buffer, compression="zstd")
-        names.append(f"{level}.parquet")
+        names.append(table_file(level))
         write_bytes_atomic(folder / names[-1], buffer.getvalue())
     _write_json(folder / RECEIPT, dict(receipt))
     files = {name: _digest(folder / name) for name in [*names, RECEIPT]}
@@ -41,11 +42,7 @@ def write_release(release: Release, folder: Path, *, receipt: Mapping[str, Any])
 
 def read_release(folder: Path) -> Release:
     """Read a release back, after checking every file against the manifest."""
-    manifest = read_manifest(folder)
-    for name, digest in manifest["files"].items():
-        path = folder / name
-        if not path.is_file() or _digest(path) != digest:
-            raise RunError(f"{path}: found a missing or changed file, expected sha256 {digest}")
+    manifest = check_files(folder)
     receipt = read_receipt(folder)
     domain = manifest["domain"]
     schema = Schema(
@@ -65,20 +62,51 @@ def read_release(folder: Path) -> Release:
     )
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a finished release; a folder without one holds no release."""
+def check_files(folder: Path) -> dict[str, Any]:
+    """The manifest of a finished release, after checking that every file is as it was written."""
     path = folder / MANIFEST
     if not path.is_file():
         raise RunError(f"{path}: found no manifest, expected a finished release")
-    manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    manifest = _read_json(path)
+    if set(manifest) != {"domain", "files"}:
+        raise RunError(f"{path}: found keys {sorted(manifest)}, expected domain and files")
+    for name, digest in manifest["files"].items():
+        path = folder / name
+        if not path.is_file() or _digest(path) != digest:
+            raise RunError(f"{path}: found a missing or changed file, expected sha256 {digest}")
     return manifest
 
 
 def read_receipt(folder: Path) -> dict[str, Any]:
     """How a finished release was made."""
-    read_manifest(folder)
-    receipt: dict[str, Any] = json.loads((folder / RECEIPT).read_text(encoding="utf-8"))
-    return receipt
+    check_files(folder)
+    return _read_json(folder / RECEIPT)
+
+
+def table_file(level: str) -> str:
+    """The file of a level: its name, with what a file name cannot hold written as %2F and so on."""
+    safe = level.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
+    return f"{'%2E' + safe[1:] if safe.startswith('.') else safe}.parquet"
+
+
+def check_publishable(schema: Schema, geography: Geography) -> None:
+    """Refuse a domain that has no distinct columns or files: before noise is drawn, not after."""
+    clash = sorted(set(geography.levels) & set(schema.cell_names))
+    if clash:
+        raise InputError(
+            "release",
+            place=f"column {clash[0]!r}",
+            found="a geography level and a cell of that name",
+            expected="distinct names",
+        )
+    for level in geography.levels:
+        if len(table_file(level).encode()) > LONGEST_NAME:
+            raise InputError(
+                "release",
+                place=f"level {level!r}",
+                found=f"a name of {len(level)} characters",
+                expected=f"one that fits a file name of {LONGEST_NAME} bytes",
+            )
 
 
 def level_frame(geography: Geography, schema: Schema, level: str, table: Table) -> pl.DataFrame:
@@ -90,13 +118,6 @@ def level_frame(geography: Geography, schema: Schema, level: str, table: Table) 
         for name in above
     }
     cells = {name: table[:, i] for i, name in enumerate(schema.cell_names) if schema.possible[i]}
-    if clash := sorted(set(codes) & set(cells)):
-        raise InputError(
-            "release",
-            place=f"column {clash[0]!r}",
-            found="a geography level and a cell of that name",
-            expected="distinct names",
-        )
     strings = {
         name: pl.Series(name, code.tolist(), dtype=pl.String) for name, code in codes.items()
     }
@@ -106,27 +127,31 @@ def level_frame(geography: Geography, schema: Schema, level: str, table: Table) 
 def _read_tables(
     folder: Path, schema: Schema, domain: dict[str, Any]
 ) -> tuple[Geography, dict[str, Table]]:
-    root, *levels = domain["levels"]
-    leaf = pl.read_parquet(folder / f"{(levels or [root])[-1]}.parquet")
-    source = CodeColumns(columns=tuple(levels or [root]), root=root)
-    geography, _ = (
-        build_geography(leaf, source, name=str(folder)) if levels else (_alone(root), None)
-    )
+    frames = {level: pl.read_parquet(folder / table_file(level)) for level in domain["published"]}
+    geography = _geography(frames[domain["levels"][-1]], domain["levels"])
     tables: dict[str, Table] = {}
-    for level in domain["published"]:
-        frame = pl.read_parquet(folder / f"{level}.parquet")
-        units = geography.units[geography.depth(level)]
-        order = np.argsort(frame[level].to_numpy().astype(np.str_))[np.argsort(np.argsort(units))]
+    for level, frame in frames.items():
         columns = [
             frame[name].to_numpy() if possible else np.zeros(frame.height, dtype=np.int64)
-            for name, possible in zip(schema.cell_names, schema.possible)
+            for name, possible in zip(schema.cell_names, schema.possible, strict=True)
         ]
-        tables[level] = np.column_stack(columns)[order]
+        tables[level] = np.column_stack(columns)
     return geography, tables
 
 
-def _alone(root: str) -> Geography:
-    return Geography((root,), (np.array([root]),), (np.empty(0, dtype=np.int32),))
+def _geography(leaf: pl.DataFrame, levels: list[str]) -> Geography:
+    """The geography in the order in which it was written: rows of tables stay where they are."""
+    root, *below = levels
+    units, parents = [np.array([root])], [np.empty(0, dtype=np.int32)]
+    number = np.zeros(leaf.height, dtype=np.int32)  # of each leaf's ancestor at the level above
+    for level in below:
+        codes = leaf[level].to_numpy().astype(np.str_)
+        _, first, group = np.unique(codes, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        units.append(codes[first[order]])
+        parents.append(number[first[order]])
+        number = np.argsort(order).astype(np.int32)[group]
+    return Geography(tuple(levels), tuple(units), tuple(parents))
 
 
 def _domain(release: Release) -> dict[str, Any]:
@@ -143,6 +168,16 @@ def _domain(release: Release) -> dict[str, Any]:
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
     write_bytes_atomic(path, (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise RunError(f"{path}: found a damaged file, expected JSON written by headcount")
+    return content
 
 
 def _digest(path: Path) -> str:
