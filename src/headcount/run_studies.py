@@ -6,6 +6,7 @@ from pathlib import Path
 
 from headcount.progress import Progress, silent
 from headcount.report.directory import study_is_there, write_study
+from headcount.report.provenance import gather_provenance
 
 
 def run_flaxman_2019(out: Path, *, seed: int, replicates: int, progress: Progress = silent) -> Path:
@@ -19,5 +20,5 @@ def run_flaxman_2019(out: Path, *, seed: int, replicates: int, progress: Progres
         return out / "report.html"
     result = run_study(seed=seed, replicates=replicates, progress=progress)
     recipe = f"headcount study {study} --out {out.name} --seed {seed} --replicates {replicates}"
-    content = report(result, recipe=recipe)
+    content = report(result, provenance=gather_provenance(recipe=recipe, seeds=[seed]))
     return write_study(out, study=study, settings=settings, tables=result.tables(), report=content)
