@@ -6,12 +6,13 @@ Used on samples of pure noise, by the tests and the benchmark; floats are fine h
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.noise.laws import Gaussian, Law
+from headcount.noise.laws import Gaussian, Geometric, Law
 
 BINS = 40
 """Few bins: the power against a small change of scale falls with their number."""
@@ -112,3 +113,35 @@ def _two_sided(law: object, count: int) -> float:
     """Twice the smaller tail of a scipy law at the count."""
     below, above = law.cdf(count), law.sf(count - 1)  # type: ignore[attr-defined]
     return min(1.0, 2 * float(min(below, above)))
+
+
+def two_sample(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
+    """p-value that two samples have one law: chi-square over 40 quantile bins of both."""
+    from scipy import stats
+
+    both = np.concatenate([one, other])
+    edges = np.unique(np.quantile(both, np.arange(1, BINS) / BINS))
+    counts = [
+        np.bincount(np.searchsorted(edges, x), minlength=edges.size + 1) for x in (one, other)
+    ]
+    table = np.array(counts)
+    return float(stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue)
+
+
+def fudged(law: Law, factor: Fraction) -> Law:
+    """A control that must be rejected: the law with its scale multiplied by the factor."""
+    if isinstance(law, Gaussian):
+        return Gaussian(law.parameter * factor**2)
+    return Geometric("epsilon", law.parameter / factor)
+
+
+def double_zero(law: Law, sample: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A control that must be rejected: zero counted once for each sign."""
+    p = float(magnitudes(law)[0])
+    chosen = np.random.default_rng(5).random(sample.size) < p / (1 + p)
+    return np.where(chosen, 0, sample)  # Pr[0] is now 2 p / (1 + p)
+
+
+def cut_tail(law: Law, sample: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A control that must be rejected: no draw beyond the last 1 in 100,000."""
+    return sample[np.abs(sample) <= tail_cut(magnitudes(law))]

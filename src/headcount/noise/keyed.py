@@ -20,13 +20,14 @@ from headcount.noise.keys import RunKey, encode
 from headcount.noise.laws import Gaussian, Geometric, Law, exact
 from headcount.noise.source import KeyKind, Stream, check_draws
 from headcount.noise.tables import TABLE_LIMIT, Table, build_table
-from headcount.noise.words import CHUNK, Words, derive_key
+from headcount.noise.words import CHUNK, Words, compiled, derive_key
 
 SAMPLER_VERSION = 1
 """Part of every key: a change of sampler gives unrelated noise, never a second use of the same."""
 
 ServedBy = Literal["table", "slow"]
 
+_INT64 = np.dtype(np.int64)
 _log = logging.getLogger(__name__)
 
 
@@ -164,7 +165,7 @@ class KeyedNoise:
     def _some(self, source: _Source, draw: int, index: NDArray[np.int64]) -> NDArray[np.int64]:
         """The scalars of one draw at the given positions."""
         check_draws(source.stream, range(draw, draw + 1))
-        if index.dtype != np.int64 or index.ndim != 1:
+        if index.dtype != _INT64 or index.ndim != 1:
             raise ConfigError(
                 source.name,
                 place="index",
@@ -210,13 +211,11 @@ def _look_up(
     source: _Source, words: NDArray[np.uint64], out: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Decide the words by table; returns the positions that stay open."""
-    from headcount.noise import kernels
-
     table = source.table
     if table is None:
         return np.arange(words.size, dtype=np.int64)
     undecided = np.empty(words.size, dtype=np.int64)
-    found = kernels.lookup(
+    found = compiled().lookup(
         words, table.drop, table.thresholds, table.guide, table.shift, out, undecided
     )
     return undecided[:found]

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import cache
+from types import ModuleType
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -22,6 +24,14 @@ CHUNK = 1 << 15
 """Words made at a time: 256 KiB, so that they are still in the cache when they are used."""
 
 _ZEROS = np.zeros(8 * CHUNK, dtype=np.uint8)
+
+
+@cache
+def compiled() -> ModuleType:
+    """The compiled kernels, loaded with numba when the first noise is drawn."""
+    from headcount.noise import kernels
+
+    return kernels
 
 
 def derive_key(secret: bytes, info: bytes) -> bytes:
@@ -54,8 +64,7 @@ class Words:
 
     def at(self, index: NDArray[np.int64], base: int, size: int) -> NDArray[np.uint64]:
         """Words base + index; raises IndexError when an index is outside 0 .. size - 1."""
-        from headcount.noise import kernels
-
+        kernels = compiled()
         counters = np.empty(2 * index.size, dtype=np.uint64)
         if not kernels.counters(index, base, size, counters):
             raise IndexError(f"found a position outside 0..{size - 1}")
