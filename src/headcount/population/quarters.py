@@ -1,0 +1,39 @@
+"""Living quarters: housing units and group-quarters facilities by type, beside the people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.geography import Geography
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Quarters:
+    """How many living quarters of each type stand in each leaf unit.
+
+    where
+        attribute   the attribute of the schema whose levels are the types ("hhgq")
+        occupied    leaf units x levels of that attribute: occupied housing units and facilities
+        vacant      vacant housing units per leaf unit
+
+    They are published exactly where a mechanism is told so, and bound how many people of each type
+    a place can hold.
+    """
+
+    geography: Geography
+    attribute: str
+    occupied: NDArray[np.int64]
+    vacant: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        leaves = self.geography.size(self.geography.leaf)
+        if self.occupied.ndim != 2 or len(self.occupied) != leaves or self.vacant.shape != (leaves,):
+            raise ValueError("living quarters need one row for each leaf unit")
+        if (self.occupied < 0).any() or (self.vacant < 0).any():
+            raise ValueError("living quarters are counted from 0")
+
+    def __repr__(self) -> str:
+        return f"<Quarters by {self.attribute!r}: {self.occupied.shape[1]} types>"
