@@ -1,0 +1,315 @@
+"""The study flaxman-2019 end to end on a small population, and its numbers on the real one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import exp, log
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from scipy import stats
+
+from headcount.errors import ConfigError, InputError, PrivacyError
+from headcount.mechanisms import Geometric, protect
+from headcount.noise import KeyedNoise, RunKey, Stream
+from headcount.population.uniform import uniform
+from headcount.studies.flaxman_2019 import (
+    EXACT,
+    PUBLISHED,
+    PUBLISHED_ROWS,
+    FlaxmanStudy,
+    PublishedNoise,
+    Settings,
+    Variant,
+    compare,
+    direct_runs,
+    figure_1,
+    move_one,
+    published_loss,
+    run_study,
+)
+from headcount.studies.flaxman_2019.direct import audit_table, direct_table, votes
+from headcount.studies.flaxman_2019.law import averaged_loss
+from headcount.studies.flaxman_2019.runs import counted
+from headcount.tabulate import tabulate
+
+SMALL = Settings(
+    people=40_000,
+    mean=100,
+    moved=(0, 100),
+    direct_runs=60,
+    audit_runs=200,
+    audit_epsilon=Fraction(4),
+)
+SMALL_SWEEP = {"epsilon": (Fraction(1, 5),), "depth": (2,), "kernel_factor": (0.1, 0.3)}
+
+
+@pytest.fixture(scope="module")
+def small() -> FlaxmanStudy:
+    return run_study(seed=3, replicates=2, settings=SMALL, sweep_values=SMALL_SWEEP)
+
+
+# --- the whole study --------------------------------------------------------------------------
+
+
+def test_tables_have_the_agreed_columns(small: FlaxmanStudy) -> None:
+    tables = small.tables()
+    epl = ["mechanism", "epsilon", "residual_sd", "median_abs_residual", "median_abs_epl"]
+    assert tables["epl"].columns == tables["epl_exact"].columns == [*epl, "max_abs_epl"]
+    assert tables["direct"].columns == [
+        *("mechanism", "epsilon", "event", "k", "log_ratio", "audit_epsilon_lower", "confidence")
+    ]
+    assert {"parameter", "value", "mechanism", "median_abs_epl"} <= set(tables["sweep"].columns)
+    assert {"epl_replicates", "raked_levels", "claims", "losses", "audit"} <= set(tables)
+
+
+def test_tables_have_the_agreed_rows(small: FlaxmanStudy) -> None:
+    tables = small.tables()
+    cases = {(r.mechanism, r.epsilon) for r in PUBLISHED_ROWS}
+    for name in ("epl", "epl_exact"):
+        assert set(tables[name].select("mechanism", "epsilon").iter_rows()) == cases
+        assert tables[name].null_count().sum_horizontal().item() == 0
+    by_event = tables["direct"].group_by("mechanism", "event").agg(pl.col("k").min(), n=pl.len())
+    assert by_event.filter(pl.col("event") == "eq").select("k", "n").unique().rows() == [(-10, 21)]
+    assert by_event.filter(pl.col("event") == "ge").select("k", "n").unique().rows() == [(-8, 17)]
+    assert by_event.height == 6
+    assert tables["epl_replicates"].height == 2 * 9 * 2
+    assert tables["raked_levels"].height == 3 * 3 * 4
+    assert tables["sweep"].height == 3 * 4
+
+
+def test_epl_is_the_mean_of_its_replicates(small: FlaxmanStudy) -> None:
+    rows = small.figure.replicates.filter(
+        (pl.col("variant") == PUBLISHED)
+        & (pl.col("mechanism") == "averaged")
+        & (pl.col("epsilon") == 0.1)
+    )
+    mean = small.tables()["epl"].filter(
+        (pl.col("mechanism") == "averaged") & (pl.col("epsilon") == 0.1)
+    )
+    assert mean["residual_sd"].item() == pytest.approx(rows["residual_sd"].mean())
+    assert rows["residual_sd"].n_unique() == 2
+
+
+def test_the_same_seed_gives_the_same_study_and_another_does_not(small: FlaxmanStudy) -> None:
+    again = run_study(seed=3, replicates=2, settings=SMALL, sweep_values=SMALL_SWEEP).tables()
+    for name, table in small.tables().items():
+        assert_frame_equal(table, again[name])
+    other = figure_1(seed=4, settings=SMALL, variants=(EXACT,)).epl(EXACT)
+    assert not other.equals(small.tables()["epl_exact"])
+
+
+def test_runs_do_not_depend_on_how_they_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = figure_1(seed=3, replicates=3, settings=SMALL).replicates
+    monkeypatch.setattr("headcount.studies.flaxman_2019.runs._AT_ONCE", 1)
+    assert_frame_equal(figure_1(seed=3, replicates=3, settings=SMALL).replicates, whole)
+
+
+def test_raked_keeps_its_error_at_every_level_and_geometric_does_not(small: FlaxmanStudy) -> None:
+    at = {
+        (row["mechanism"], row["level"]): row["median_abs_residual"]
+        for row in small.levels.filter(pl.col("epsilon") == 0.1).iter_rows(named=True)
+    }
+    assert at["raked", "level_1"] < 3 * at["raked", "level_3"]
+    assert at["geometric", "level_1"] > 3 * at["geometric", "level_3"]
+
+
+def test_bad_settings_say_what_was_expected() -> None:
+    with pytest.raises(ConfigError, match="areas 0 and 9261, expected two areas of 0 to 9260"):
+        Settings(moved=(0, 9261))
+    with pytest.raises(ConfigError, match="moved: found areas 5 and 5"):
+        Settings(moved=(5, 5))
+    with pytest.raises(ConfigError, match=r"epsilons: found 0.1, .* too: 0.025, 0.05"):
+        Settings(epsilons=(Fraction(1, 10),))
+    with pytest.raises(ConfigError, match="replicates: found 0, expected 1 or more"):
+        run_study(seed=1, replicates=0)
+
+
+# --- against the published numbers ------------------------------------------------------------
+
+
+def test_published_numbers_come_out_again() -> None:
+    """Four replicates: tolerances widened by the chance error of that many.
+
+    The SD of 4 x 9,261 geometric errors has a relative standard error of 0.6 %.
+    """
+    table = compare(figure_1(seed=12345, replicates=4).epl())
+    far = table.filter(pl.col("relative_difference").abs() > pl.col("tolerance") + 0.02)
+    assert table.height == 21
+    assert table["tolerance"].null_count() == 1  # raked at 0.025 is shown, not judged
+    assert far.rows() == []
+
+
+def test_a_wrong_mechanism_does_not_pass_the_comparison() -> None:
+    """Negative control: 10 % less noise, as if epsilon were larger, is found."""
+    epl = figure_1(seed=12345).epl().with_columns(pl.col("residual_sd") * 0.9)
+    table = compare(epl).filter(pl.col("quantity") == "residual_sd")
+    assert not table["within"].any()
+
+
+def test_published_loss_is_above_the_stated_one() -> None:
+    assert published_loss(Fraction(1, 10)) == pytest.approx(-log(0.9))
+    assert published_loss(Fraction(1, 10), shares=4) == pytest.approx(-4 * log(1 - 0.025))
+    with pytest.raises(PrivacyError, match=r"found epsilon 1 in one draw, .* less than 1"):
+        published_loss(Fraction(1))
+
+
+def test_losses_name_both_units(small: FlaxmanStudy) -> None:
+    rows = {
+        (r["variant"], r["mechanism"]): (r["true_loss_add_remove"], r["true_loss_change_one"])
+        for r in small.losses.filter(pl.col("epsilon") == 0.1).iter_rows(named=True)
+    }
+    assert rows[EXACT, "geometric"] == pytest.approx((0.1, 0.2))
+    assert rows[EXACT, "raked"] == pytest.approx((0.1, 0.15))
+    assert rows[PUBLISHED, "geometric"] == pytest.approx((-log(0.9), -2 * log(0.9)))
+    assert rows[PUBLISHED, "raked"] == pytest.approx((-4 * log(0.975), -6 * log(0.975)))
+
+
+# --- the published variant of the noise -------------------------------------------------------
+
+
+def noise(variant: str) -> KeyedNoise | PublishedNoise:
+    base = KeyedNoise(RunKey.from_seed(1), "test", b"data", b"config")
+    return PublishedNoise(base) if variant == PUBLISHED else base
+
+
+@pytest.mark.parametrize("variant", [EXACT, PUBLISHED])
+def test_noise_follows_its_law_and_not_the_other(variant: Variant) -> None:
+    """At epsilon 0.5 the ratios are exp(-0.5) = 0.607 and 0.5: each fits one sample only."""
+    stream = Stream("leaf", "cells", 20_000)
+    drawn = noise(variant).geometric(stream, epsilon=Fraction(1, 2), draws=range(1))
+    ratios = {EXACT: exp(-0.5), PUBLISHED: 0.5}
+    fits = {name: _fit(np.abs(drawn).ravel(), ratio) for name, ratio in ratios.items()}
+    wrong: Variant = EXACT if variant == PUBLISHED else PUBLISHED
+    assert fits[variant] > 0.001
+    assert fits[wrong] < 1e-10
+
+
+def _fit(size: np.ndarray, ratio: float) -> float:
+    """Chi-square p-value of |noise| against (1-r)/(1+r) r^|k|, the tail in one bin."""
+    top = 8
+    chance = 2 * (1 - ratio) / (1 + ratio) * ratio ** np.arange(top)
+    chance[0] /= 2
+    expected = np.append(chance, 1 - chance.sum()) * size.size
+    observed = np.bincount(np.minimum(size, top), minlength=top + 1)
+    return float(stats.chisquare(observed, expected).pvalue)
+
+
+def test_published_noise_at_places_is_that_of_the_whole_draw() -> None:
+    stream, index = Stream("leaf", "cells", 50), np.array([3, 40], dtype=np.int64)
+    source = noise(PUBLISHED)
+    whole = source.geometric(stream, epsilon=Fraction(1, 10), draws=range(2))
+    some = source.geometric_at(stream, epsilon=Fraction(1, 10), draw=1, index=index)
+    assert np.array_equal(some, whole[1, index])
+
+
+def test_other_laws_pass_through_unchanged() -> None:
+    stream, index = Stream("leaf", "cells", 9), np.array([2], dtype=np.int64)
+    ours, base = noise(PUBLISHED), noise(EXACT)
+    ratio, variance = Fraction(1, 3), Fraction(4)
+    for a, b in (
+        (ours.geometric_ratio(stream, ratio=ratio, draws=range(1)),
+         base.geometric_ratio(stream, ratio=ratio, draws=range(1))),
+        (ours.gaussian(stream, variance=variance, draws=range(1)),
+         base.gaussian(stream, variance=variance, draws=range(1))),
+        (ours.geometric_ratio_at(stream, ratio=ratio, draw=0, index=index),
+         base.geometric_ratio_at(stream, ratio=ratio, draw=0, index=index)),
+        (ours.gaussian_at(stream, variance=variance, draw=0, index=index),
+         base.gaussian_at(stream, variance=variance, draw=0, index=index)),
+    ):  # fmt: skip
+        assert np.array_equal(a, b)
+
+
+def test_no_release_can_be_made_with_published_noise() -> None:
+    counts = tabulate(uniform(people=1000, depth=1, mean=100))
+    mechanism = Geometric(epsilon=Fraction(1, 10))
+    with pytest.raises(PrivacyError, match=r"published variant of flaxman-2019 in a release"):
+        protect(counts, mechanism, noise(PUBLISHED))
+    assert protect(counts, mechanism, noise(EXACT)).key_kind == "seed"
+
+
+# --- two neighbouring databases ---------------------------------------------------------------
+
+
+def test_one_person_moves() -> None:
+    d = uniform(people=1000, depth=1, mean=100, seed=1)
+    moved = move_one(d, source=2, target=7)
+    difference = counted(moved)[0].totals() - counted(d)[0].totals()
+    assert difference.tolist() == [0, 0, -1, 0, 0, 0, 0, 1, 0, 0]
+    assert counted(moved)[1] != counted(d)[1]  # so that their noise differs
+    empty = replace(d, count=np.zeros(10, dtype=np.int64))
+    with pytest.raises(InputError, match="area 2: found nobody, expected a person to move"):
+        move_one(empty, source=2, target=7)
+    with pytest.raises(InputError, match="expected one count for each area"):
+        move_one(replace(d, count=None), source=2, target=7)
+
+
+def test_both_databases_are_really_run_through_every_mechanism() -> None:
+    """With little noise the mean release moves by one person; in the null test it does not."""
+    settings = replace(SMALL, direct_epsilon=Fraction(20))
+    made = direct_runs(seed=5, runs=60, settings=settings)
+    for name, d in made.d.items():
+        step = made.d_prime[name][:, -1].mean(axis=0) - d[:, -1].mean(axis=0)
+        assert step == pytest.approx([-1, 1], abs=0.15), name
+    null = made.null[:, -1].mean(axis=0) - made.d["raked"][:, -1].mean(axis=0)
+    assert null == pytest.approx([0, 0], abs=0.15)
+    assert not np.array_equal(made.null, made.d["raked"])
+
+
+def test_audit_finds_the_move_and_nothing_in_the_null_test() -> None:
+    settings = replace(SMALL, direct_epsilon=Fraction(8))
+    made = direct_runs(seed=5, runs=300, settings=settings)
+    table = audit_table(made, seed=5, settings=settings)
+    assert (table["audit_epsilon_lower"] <= table["promised_loss"]).all()
+    real = table.filter(~pl.col("control"))["audit_epsilon_lower"]
+    null = table.filter("control")["audit_epsilon_lower"]
+    assert real.min() > 1  # type: ignore[operator]
+    assert null.max() < 0.1  # type: ignore[operator]
+    assert table["looks_at"].n_unique() == 2
+    assert table["unit"].unique().to_list() == ["change-one"]
+
+
+def test_direct_ratios_of_geometric_agree_with_the_law() -> None:
+    """{error >= k} at k = 0: Pr under D over Pr under D' is exp(epsilon), exactly."""
+    settings = replace(SMALL, direct_epsilon=Fraction(1), people=10_000, moved=(0, 10))
+    made = direct_runs(seed=5, runs=4000, settings=settings)
+    row = direct_table(made, seed=5, settings=settings).filter(
+        (pl.col("mechanism") == "geometric") & (pl.col("event") == "ge") & (pl.col("k") == 0)
+    )
+    assert abs(row["log_ratio"].item() - 1) < 4 * row["standard_error"].item()
+    assert row["standard_error"].item() < 0.06
+
+
+def test_votes_count_what_speaks_for_the_first_database() -> None:
+    exact = np.array([[10, 20], [5, 6]])
+    as_d, as_d_prime = [[10.0, 20.0], [5.0, 6.0]], [[9.0, 21.0], [4.0, 7.0]]
+    released = np.array([as_d, as_d_prime, [[10.0, 21.0], [5.0, 7.0]]])
+    assert votes(released, exact).tolist() == [4, 0, 2]
+
+
+# --- the exact law of averaged ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parts", [1, 2, 4])
+def test_law_of_averaged_agrees_with_a_plain_convolution(parts: int) -> None:
+    epsilon = Fraction(1, 2)
+    reach = 600
+    draw = np.exp(-float(epsilon) / parts * np.abs(np.arange(-reach, reach + 1)))
+    law = draw
+    for _ in range(parts - 1):
+        law = np.convolve(law, draw)
+    middle = len(law) // 2
+    x = np.arange(12.0)
+    at = middle + np.rint(parts * x).astype(int)
+    brute = np.log(law[at]) - np.log(law[at + parts])
+    assert averaged_loss(x, epsilon=epsilon, parts=parts) == pytest.approx(brute, rel=1e-9)
+
+
+def test_averaged_loses_nearly_epsilon_far_out_and_never_more() -> None:
+    loss = averaged_loss(np.array([0.0, 100.0, 10_000.0]), epsilon=Fraction(1, 20), parts=4)
+    assert loss[0] < 0.01 * 0.05
+    assert 0.5 * 0.05 < loss[1] < 0.05
+    assert 0.99 * 0.05 < loss[2] < 0.05
