@@ -5,6 +5,7 @@ import logging
 import os
 import pickle
 import stat
+from dataclasses import asdict, dataclass
 
 import pytest
 from hypothesis import given
@@ -40,6 +41,8 @@ def test_seed_keys_repeat_and_differ_by_seed_and_replicate():
     keys = {RunKey.from_seed(s, r).material for s in range(20) for r in range(20)}
     assert len(keys) == 400
     assert RunKey.from_seed(3, 4) == RunKey.from_seed(3, 4)
+    assert len({RunKey.from_seed(3, 4), RunKey.from_seed(3, 4)}) == 1
+    assert RunKey.from_seed(3) != "seed"
     assert RunKey.from_seed(3).kind == "seed"
 
 
@@ -73,6 +76,15 @@ def test_key_of_a_release_is_never_shown_pickled_or_logged(caplog, tmp_path):
     assert not shows(str(taken.value), key)
     assert not shows(caplog.text, key)
     assert shows(key.material.hex(), key)  # the search does find a key that is there
+
+
+def test_a_record_that_holds_a_key_cannot_be_spelled_out():
+    @dataclass
+    class Record:
+        key: RunKey
+
+    with pytest.raises(PrivacyError, match="expected other processes to read it"):
+        asdict(Record(RunKey.from_os()))
 
 
 def test_seeded_noise_pickles_without_key_material():

@@ -1,6 +1,7 @@
 """Certified tables against mpmath, and the exact law for words so short that all can be tried."""
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -174,6 +175,19 @@ def test_tables_are_cached_and_read_only():
     assert table is not None
     with pytest.raises(ValueError, match="read-only"):
         table.thresholds[0] = 0
+
+
+def test_threads_build_the_same_tables():
+    laws: list[Law] = [Gaussian(Fraction(n, 7)) for n in range(50, 60)] + [
+        Geometric("epsilon", Fraction(n, 99)) for n in range(5, 15)
+    ]
+    alone = [certify_thresholds(law, bits=63, limit=10_000) for law in laws]
+    with ThreadPoolExecutor(8) as pool:
+        together = pool.map(lambda law: certify_thresholds(law, bits=63, limit=10_000), laws)
+        for one, other in zip(alone, together, strict=True):
+            assert one is not None
+            assert other is not None
+            assert np.array_equal(one, other)
 
 
 def test_uncertified_floor_is_refused(monkeypatch):

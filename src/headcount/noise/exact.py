@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import isqrt
 
-from headcount.noise.laws import Gaussian, Law
+from headcount.noise.laws import Gaussian, Law, precision
 
 
 def invert(law: Law, word: int, *, bits: int, extension: Iterator[int]) -> int:
@@ -29,12 +29,12 @@ def invert(law: Law, word: int, *, bits: int, extension: Iterator[int]) -> int:
 
 def _decide(law: Law, prefix: int, length: int) -> int | None:
     """The smallest k with U < Pr[|X| <= k] for every U in [prefix, prefix + 1) / 2^length."""
-    from flint import arb, ctx
+    from flint import arb
 
     room = (1 << length) - prefix - 1
     if room == 0:  # U may still be as near to 1 as it likes
         return None
-    with ctx.workprec(length + 64):
+    with precision(length + 64):
         scale = arb(1 << length)
 
         def surely_within(k: int) -> bool:  # all such U are below Pr[|X| <= k]

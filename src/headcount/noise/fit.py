@@ -12,7 +12,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.noise.laws import Gaussian, Geometric, Law
+from headcount.noise.laws import Gaussian, Geometric, Law, precision
 
 BINS = 40
 """Few bins: the power against a small change of scale falls with their number."""
@@ -48,9 +48,7 @@ class Fit:
 
 def magnitudes(law: Law) -> NDArray[np.float64]:
     """Pr[|X| = k] for k = 0, 1, ... until what remains is below 1e-30."""
-    from flint import ctx
-
-    with ctx.workprec(256):
+    with precision(256):
         survivals = [1.0]
         for ball in law.survivals():
             survivals.append(float(ball.mid()))

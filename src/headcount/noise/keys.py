@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from dataclasses import dataclass, field
 from hashlib import sha256
+from hmac import compare_digest
 from pathlib import Path
 
 from headcount.errors import ConfigError, PrivacyError, RunError
@@ -22,14 +22,26 @@ KEY_BYTES = 32
 _HEADER = b"headcount run key 1"
 
 
-@dataclass(frozen=True, repr=False)
 class RunKey:
-    """The key all noise of one run is derived from; make one with ``from_os`` or ``from_seed``."""
+    """The key all noise of one run is derived from; make one with ``from_os`` or ``from_seed``.
 
-    kind: KeyKind
-    material: bytes = field(repr=False)
-    seed: int | None = None
-    replicate: int | None = None
+    Not a dataclass: ``asdict`` of something that holds a key would copy its bytes out.
+    """
+
+    __slots__ = ("kind", "material", "replicate", "seed")
+
+    def __init__(
+        self,
+        *,
+        kind: KeyKind,
+        material: bytes,
+        seed: int | None = None,
+        replicate: int | None = None,
+    ) -> None:
+        self.kind: KeyKind = kind
+        self.material = material
+        self.seed = seed
+        self.replicate = replicate
 
     @classmethod
     def from_os(cls) -> RunKey:
@@ -46,6 +58,14 @@ class RunKey:
                 )
         material = sha256(encode("headcount seed", seed, replicate)).digest()
         return cls(kind="seed", material=material, seed=seed, replicate=replicate)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RunKey):
+            return NotImplemented
+        return self.kind == other.kind and compare_digest(self.material, other.material)
+
+    def __hash__(self) -> int:
+        return hash((self.kind, self.material))
 
     def __repr__(self) -> str:
         if self.kind == "seed":

@@ -7,10 +7,12 @@ midpoint-radius interval arithmetic", IEEE Trans. Computers 66(8), 2017).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
+from threading import RLock
 from typing import TYPE_CHECKING, Literal
 
 from headcount.errors import ConfigError
@@ -20,6 +22,20 @@ if TYPE_CHECKING:
 
 LARGEST_SCALE = 1 << 40
 """Largest scale or standard deviation served: noise beyond 63 bits then has odds below e^-8e6."""
+
+_BALLS = RLock()
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Work with balls of so many bits; one thread at a time, as FLINT's setting is shared.
+
+    Balls enclose at any precision: without the lock results would be wider, never wrong.
+    """
+    from flint import ctx
+
+    with _BALLS, ctx.workprec(bits):
+        yield
 
 
 @dataclass(frozen=True)
@@ -135,18 +151,18 @@ Law = Geometric | Gaussian
 
 
 @lru_cache(maxsize=16)
-def _gaussian_survivals(law: Gaussian, precision: int) -> tuple[arb, ...]:
+def _gaussian_survivals(law: Gaussian, bits: int) -> tuple[arb, ...]:
     """Enclose Pr[|X| > k] for k = 0 .. last; the last ball also holds every later value.
 
     Weights are summed from the tail, so that small sums keep their relative precision. What lies
     beyond the last weight, w(n), is at most w(n + 1) / (1 - w(n + 2) / w(n + 1)), because the
     ratio of neighbouring weights falls.
     """
-    from flint import arb, ctx
+    from flint import arb
 
-    with ctx.workprec(precision):
-        # w(n) < 2^-precision once n^2 > 2 variance precision (as ln 2 < 1)
-        last = isqrt(2 * precision * -(-law.parameter.numerator // law.parameter.denominator)) + 2
+    with precision(bits):
+        # w(n) < 2^-bits once n^2 > 2 variance bits (as ln 2 < 1)
+        last = isqrt(2 * bits * -(-law.parameter.numerator // law.parameter.denominator)) + 2
         bound = law.weight(last + 1) / (1 - law.weight(last + 2) / law.weight(last + 1))
         beyond = arb(0).union(bound.upper())
         # w(k) = w(k + 1) / step(k) with step(k) = q^(2k + 1), q = w(1)

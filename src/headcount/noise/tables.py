@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import PrivacyError
-from headcount.noise.laws import Law
+from headcount.noise.laws import Law, precision
 
 if TYPE_CHECKING:
     from flint import arb
@@ -63,10 +63,8 @@ def certify_thresholds(law: Law, *, bits: int, limit: int) -> NDArray[np.uint64]
     Each floor is certified: the whole ball that encloses the real number has that floor. Otherwise
     the precision grows. None if more than ``limit`` are needed.
     """
-    from flint import ctx
-
-    for precision in _PRECISIONS:
-        with ctx.workprec(precision):
+    for digits in _PRECISIONS:
+        with precision(digits):
             if law.survival_below(limit - 1) * (1 << bits) > 1:
                 return None
             values = _floors(law, bits=bits, limit=limit)
