@@ -446,8 +446,8 @@ def _limits(study: FlaxmanStudy) -> tuple[Block, ...]:
             "nothing in it is a private release.",
         ),
         Prose(
-            "- **Other events.** A loss measured on chosen events can only be too low as a "
-            "statement on the method. The audit of raked above is an example.\n"
+            "- **Other events.** Chance error aside, the loss seen in chosen events is at most "
+            "that of the method and may be far below it. The audit of raked is an example.\n"
             "- **Another population.** People are spread evenly here and there is one count for "
             "each area, no age, sex or race. Real areas differ greatly in size; errors of raked "
             "then differ from area to area, and pooling them is no longer justified.\n"

@@ -262,7 +262,7 @@ def sweep_figure(study: FlaxmanStudy) -> Figure:
         alt="Measured loss over epsilon for three methods as one chosen setting varies.",
         chart=band_chart(
             frame,
-            x=Axis(column="value", title="Value of the setting", scale="log", format="~g"),
+            x=Axis(column="value", title="Value of the setting", scale="log", format=",~g"),
             y=Axis(column="ratio", title="Measured loss / ε", format=".2f", zero=True),
             low="lowest", high="highest", series="mechanism",
             controls=[Control(column="setting", label="Setting")],
