@@ -1,0 +1,115 @@
+"""Noise that cannot be drawn again is on disk before anyone sees it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headcount.errors import PrivacyError, RunError
+from headcount.noise import KeyedNoise, OpenDPNoise, RunKey, Stream
+from headcount.noise.recorded import RecordedNoise
+
+STREAM = Stream("tract", "cells", 7)
+ONE = Fraction(1)
+
+
+class Counting:
+    """OpenDP's noise, counting how often it is asked."""
+
+    def __init__(self) -> None:
+        self.times = 0
+        self._real = OpenDPNoise()
+        self.key_kind, self.backend = self._real.key_kind, self._real.backend
+
+    def __getattr__(self, name: str):
+        self.times += 1
+        return getattr(self._real, name)
+
+
+def recorded(folder: Path) -> tuple[RecordedNoise, Counting]:
+    source = Counting()
+    return RecordedNoise(source, folder / "noise"), source
+
+
+def test_a_draw_is_made_once_and_read_ever_after(tmp_path: Path):
+    noise, source = recorded(tmp_path)
+    first = noise.geometric(STREAM, epsilon=ONE, draws=range(3))
+    assert first.shape == (3, 7)
+    assert first.dtype == np.int64
+    resumed, untouched = recorded(tmp_path)
+    for again in (noise, resumed):
+        np.testing.assert_array_equal(again.geometric(STREAM, epsilon=ONE, draws=range(3)), first)
+    assert (source.times, untouched.times) == (1, 0)
+    assert (noise.key_kind, noise.backend) == ("os", "opendp")
+
+
+def test_what_differs_is_drawn_apart(tmp_path: Path):
+    noise, source = recorded(tmp_path)
+    wide = Stream("tract", "cells", 400)
+    draws = [
+        noise.geometric(wide, epsilon=ONE, draws=range(1)),
+        noise.geometric(wide, epsilon=ONE, draws=range(1, 2)),
+        noise.geometric(Stream("county", "cells", 400), epsilon=ONE, draws=range(1)),
+        noise.geometric(Stream("tract", "age", 400), epsilon=ONE, draws=range(1)),
+        noise.gaussian(Stream("tract", "g", 400), variance=ONE, draws=range(1)),
+    ]
+    assert source.times == 5
+    assert len({draw.tobytes() for draw in draws}) == 5
+
+
+def test_positions_are_those_of_the_whole_draw(tmp_path: Path):
+    """Also with a source that has addresses: the table sampler is the oracle."""
+    index = np.array([6, 0, 3])
+    keyed = KeyedNoise(RunKey.from_seed(1), "test", b"data", b"config")
+    noise = RecordedNoise(keyed, tmp_path / "noise")
+    half = Fraction(1, 2)
+    np.testing.assert_array_equal(
+        noise.geometric_at(STREAM, epsilon=ONE, draw=2, index=index),
+        keyed.geometric_at(STREAM, epsilon=ONE, draw=2, index=index),
+    )
+    np.testing.assert_array_equal(
+        noise.geometric_ratio_at(STREAM, ratio=half, draw=0, index=index),
+        keyed.geometric_ratio_at(STREAM, ratio=half, draw=0, index=index),
+    )
+    np.testing.assert_array_equal(
+        noise.gaussian_at(STREAM, variance=ONE, draw=1, index=index),
+        keyed.gaussian_at(STREAM, variance=ONE, draw=1, index=index),
+    )
+    assert noise.key_kind == "seed"
+
+
+def test_a_draw_that_could_not_be_written_is_never_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    noise, source = recorded(tmp_path)
+
+    def full(_path: Path, _data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("headcount.noise.recorded.write_bytes_atomic", full)
+        with pytest.raises(OSError, match="No space left"):
+            noise.geometric(STREAM, epsilon=ONE, draws=range(1))
+    assert source.times == 1
+    with pytest.raises(PrivacyError, match="second request for draw 0"):
+        noise.geometric(STREAM, epsilon=ONE, draws=range(1))  # in the process that has seen it
+    resumed, _ = recorded(tmp_path)
+    resumed.geometric(STREAM, epsilon=ONE, draws=range(1))
+
+
+def test_a_damaged_recording_is_found(tmp_path: Path):
+    noise, _ = recorded(tmp_path)
+    noise.geometric(STREAM, epsilon=ONE, draws=range(1))
+    (path,) = (tmp_path / "noise").iterdir()
+    for content in (b"", path.read_bytes()[:-5], b"other"):
+        path.write_bytes(content)
+        with pytest.raises(RunError, match=r"\.npy: found a damaged file, expected recorded noise"):
+            noise.geometric(STREAM, epsilon=ONE, draws=range(1))
+
+
+def test_the_folder_is_closed_to_others(tmp_path: Path):
+    recorded(tmp_path)
+    assert (tmp_path / "noise").stat().st_mode & 0o777 == 0o700

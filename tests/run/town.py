@@ -1,0 +1,86 @@
+"""A small town to protect: its files, its ledger, and configs for it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
+
+UNITS = [("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2"), ("b", "b3")]
+"""Public: b3 is a tract in which nobody lives."""
+
+SEXES, AGES = ("f", "m"), ("minor", "adult", "old")
+
+
+def people(seed: int = 0, *, count: int = 60) -> list[tuple[str, str, str, str]]:
+    """County, tract, sex and age of everyone; nobody is old and male, which is impossible here."""
+    generator = np.random.default_rng(seed)
+    rows = []
+    for _ in range(count):
+        county, tract = UNITS[generator.integers(4)]
+        sex, age = SEXES[generator.integers(2)], AGES[generator.integers(3)]
+        rows.append((county, tract, "f" if age == "old" else sex, age))
+    return rows
+
+
+def write_town(folder: Path, *, rows: list[tuple[str, str, str, str]] | None = None) -> None:
+    """``people.csv``, ``tracts.csv`` and ``town.toml`` (a schema)."""
+    lines = ["county,tract,sex,age", *(",".join(row) for row in rows or people())]
+    (folder / "people.csv").write_text("\n".join(lines) + "\n")
+    tracts = ["county,tract", *(",".join(unit) for unit in UNITS)]
+    (folder / "tracts.csv").write_text("\n".join(tracts) + "\n")
+
+
+MICRODATA = """
+kind = "microdata"
+file = "people.csv"
+units = "tracts.csv"
+geography = { columns = ["county", "tract"] }
+attribute = [
+  { name = "sex", levels = ["f", "m"] },
+  { name = "age", levels = ["minor", "adult", "old"] },
+]
+structural_zero = [{ sex = ["m"], age = ["old"] }]
+"""
+
+
+def write_config(
+    folder: Path,
+    *,
+    population: str = MICRODATA,
+    mechanism: str = 'name = "geometric"\nepsilon = 0.5',
+    run: str = "",
+    out: str = "out",
+    name: str = "config.toml",
+) -> Path:
+    """A config beside the town's files."""
+    path = folder / name
+    path.write_text(
+        f'[population]\n{population}\n[mechanism]\n{mechanism}\n[run]\nout = "{out}"\n{run}\n'
+    )
+    return path
+
+
+LEDGER = 'ledger = "ledger.db"\ndataset = "town"'
+"""Lines of a config that spends on the town's ledger."""
+
+
+def make_ledger(
+    folder: Path, *, total: str = "2", unit: UnitOfPrivacy = UnitOfPrivacy.ADD_REMOVE
+) -> Ledger:
+    """A ledger with the town declared."""
+    ledger = Ledger.create(folder / "ledger.db")
+    ledger.declare("town", total=PureLoss(epsilon=Fraction(total), unit=unit))
+    return ledger
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
