@@ -6,8 +6,10 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
+from headcount.run import protect_run
 
 UNITS = [("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2"), ("b", "b3")]
 """Public: b3 is a tract in which nobody lives."""
@@ -84,3 +86,19 @@ def contents(folder: Path) -> dict[str, bytes]:
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+class Stop(Exception):
+    """Stands for a crash."""
+
+
+def interrupted(config: Path, monkeypatch: pytest.MonkeyPatch, *, at: str) -> None:
+    """A run that breaks off when it calls ``headcount.run.<at>``."""
+
+    def stop(*_arguments, **_named):
+        raise Stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"headcount.run.{at}", stop)
+        with pytest.raises(Stop):
+            protect_run(config)
