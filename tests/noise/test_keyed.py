@@ -194,6 +194,14 @@ def test_shared_words_would_be_seen():
     assert related(first, mixed)  # even one shared word in twenty
 
 
+def test_extensions_use_a_key_of_their_own():
+    """With one key, the extension of word 0 would be words 0, 1, ... themselves."""
+    words = make()._source(STREAM, "epsilon", EPSILON).words
+    extension = words.extension(0)
+    run = next(words.run(0, 8)).tolist()
+    assert not set(run) & {next(extension) for _ in range(8)}
+
+
 def test_slow_sampler_takes_over_visibly_with_the_same_values(caplog):
     """Inversion is one function of the word, whether by table or slowly."""
     stream = Stream("county", "cells", 300)
