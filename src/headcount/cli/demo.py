@@ -18,5 +18,5 @@ def demo(
     from headcount.progress import bar
     from headcount.run_studies import run_flaxman_2019
 
-    report = run_flaxman_2019(out, seed=2019, replicates=5, progress=bar)
+    report = run_flaxman_2019(out, seed=12345, replicates=5, progress=bar)
     typer.echo(f"Done. Open the report in a browser:\n  {report.resolve()}")

@@ -19,7 +19,7 @@ Out = Annotated[Path, typer.Option(help="A new directory for report, tables and 
 @app.command("flaxman-2019")
 def flaxman_2019(
     out: Out,
-    seed: Annotated[int, typer.Option(min=0, help="Makes the study repeatable.")] = 2019,
+    seed: Annotated[int, typer.Option(min=0, help="Makes the study repeatable.")] = 12345,
     replicates: Annotated[int, typer.Option(min=1, help="Runs behind every mean.")] = 20,
 ) -> None:
     """Flaxman (2019): how much privacy do simple counting mechanisms lose, measured three ways?
