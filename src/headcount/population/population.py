@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from headcount.errors import InputError
 from headcount.geography import Geography
+from headcount.population.quarters import Quarters
 from headcount.schema import Schema
 
 
@@ -19,7 +20,7 @@ class Population:
     The schema's cells and the geography's units are the *public domain*: everything that could
     be published about, whether anyone is there or not. ``read_off`` names the parts of it that
     were read off the confidential data instead of being given; they are published without noise
-    and every guarantee lists them.
+    and every guarantee lists them. ``quarters`` are the living quarters, where they are known.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Population:
     count: NDArray[np.int64] | None = None
     public: bool = False
     read_off: tuple[str, ...] = ()
+    quarters: Quarters | None = None
 
     def __post_init__(self) -> None:
         schema = self.schema

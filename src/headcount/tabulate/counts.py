@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from headcount.geography import Geography
 from headcount.population import Population
+from headcount.population.quarters import Quarters
 from headcount.schema import Schema
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Counts:
     level: str
     matrix: csr_array[Any, tuple[int, int]]
     read_off: tuple[str, ...] = ()
+    quarters: Quarters | None = None
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
@@ -46,7 +48,7 @@ class Counts:
         if level == self.level:
             return self
         up = adder(self.geography, level, of=self.level)
-        return Counts(self.schema, self.geography, level, (up @ self.matrix).tocsr(), self.read_off)
+        return replace(self, level=level, matrix=(up @ self.matrix).tocsr())
 
     def dense(self) -> NDArray[np.int64]:
         """The counts as a full array, units by cells."""
@@ -77,6 +79,7 @@ def tabulate(population: Population) -> Counts:
         population.geography.leaf,
         matrix,
         population.read_off,
+        population.quarters,
     )
 
 

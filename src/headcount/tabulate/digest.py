@@ -31,4 +31,8 @@ def content_digest(counts: Counts) -> bytes:
     matrix.sort_indices()
     for part in (matrix.indptr, matrix.indices, matrix.data):
         add("counts", np.asarray(part).astype("<i8").tobytes())
+    if counts.quarters is not None:
+        add("quarters by", counts.quarters.attribute.encode())
+        add("occupied", counts.quarters.occupied.astype("<i8").tobytes())
+        add("vacant", counts.quarters.vacant.astype("<i8").tobytes())
     return hasher.digest()
