@@ -1,5 +1,6 @@
 """No float between a key and a draw: in the compiled kernels, the arrays, or the Python around."""
 
+import ast
 import inspect
 import sys
 from fractions import Fraction
@@ -144,3 +145,24 @@ def test_a_float_around_the_kernels_is_found(monkeypatch):
     exec(compile("from __future__ import annotations\n" + source, keyed.__file__, "exec"), space)
     monkeypatch.setattr(keyed, "_look_up", space["_look_up"])
     assert "_look_up: x" in floats_on_path(draw_everything)
+
+
+def floats_in_text(source: str) -> list[str]:
+    """Float literals and names of float types: temporaries that no variable ever holds."""
+    return [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(source))
+        if (isinstance(node, ast.Constant) and isinstance(node.value, float | complex))
+        or (isinstance(node, ast.Name) and node.id in ("float", "complex"))
+        or (
+            isinstance(node, ast.Attribute) and node.attr.startswith(("float", "complex", "double"))
+        )
+    ]
+
+
+@pytest.mark.parametrize("name", ["exact", "kernels", "keyed", "keys", "laws", "tables", "words"])
+def test_the_text_of_the_path_has_no_float(name):
+    text = (HOME / f"{name}.py").read_text()
+    assert floats_in_text(text) == []
+    assert floats_in_text(text + "\nx = np.arange(3) * 1.0\n") == ["1.0"]
+    assert floats_in_text(text + "\nx = y.astype(np.float64)\n") == ["np.float64"]
