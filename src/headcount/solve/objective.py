@@ -1,0 +1,63 @@
+"""What an answer costs and how far it is from feasible, parent by parent."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.solve.batch import NO_BOUND, Batch
+
+Counts = NDArray[np.float64] | NDArray[np.int64]
+
+
+def margins(batch: Batch, x: Counts) -> NDArray[np.float64]:
+    """The families' marginals of an answer, float64[C, S] as in the batch."""
+    kids, width = batch.margin.shape
+    out = np.zeros((kids, width))
+    cell = np.repeat(batch.cell, np.diff(batch.var_start))
+    for f in range(len(batch.family_weight)):
+        first, last = batch.family_start[f], batch.family_start[f + 1]
+        size = int(last - first)
+        at = batch.var_child.astype(np.int64) * size + batch.group[f, cell]
+        out[:, first:last] = np.bincount(at, x, kids * size).reshape(kids, size)
+    return out
+
+
+def objective(batch: Batch, x: Counts) -> NDArray[np.float64]:
+    """The weighted squared distance of an answer to the noisy ones, float64[P]."""
+    weight = np.repeat(batch.family_weight, np.diff(batch.family_start))
+    child = np.where(weight > 0, weight * (margins(batch, x) - batch.margin) ** 2, 0.0).sum(axis=1)
+    detail = batch.weight * (x - batch.answer) ** 2 if batch.weight > 0 else np.zeros(len(x))
+    return _per_parent(detail, batch.var_start[batch.cell_start]) + _per_parent(
+        child, batch.child_start
+    )
+
+
+def violation(batch: Batch, x: Counts) -> NDArray[np.float64]:
+    """The largest violation of any constraint of each parent, in persons, float64[P]."""
+    worst = np.zeros(batch.parents)
+    first_var = batch.var_start[batch.cell_start]
+    np.maximum.at(worst, _owner(first_var), np.maximum(-x, 0.0))
+    if not batch.is_root:
+        gap = np.abs(_per_parent(x, batch.var_start) - batch.total)
+        np.maximum.at(worst, _owner(batch.cell_start), gap)
+    have = margins(batch, x)
+    if have.size:
+        under = np.where(batch.low > -NO_BOUND, batch.low - have, 0.0)
+        over = np.where(batch.high < NO_BOUND, have - batch.high, 0.0)
+        child = np.maximum(np.maximum(under, over).max(axis=1), 0.0)
+        np.maximum.at(worst, _owner(batch.child_start), child)
+    return worst
+
+
+def _owner(start: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.repeat(np.arange(len(start) - 1), np.diff(start))
+
+
+def _per_parent(values: Counts, start: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sums over the stretches start[k] : start[k+1], the empty ones 0; exact where the values are.
+
+    Not a difference of running sums: that would carry the rounding of everything before.
+    """
+    sums: NDArray[np.float64] = np.bincount(_owner(start), values, len(start) - 1)
+    return sums
