@@ -1,0 +1,129 @@
+"""Every constraint of an answer, in integers. Shares no code with the solvers that it checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.solve.batch import NO_BOUND, Batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Violation:
+    """A constraint that an answer breaks, by its place and never by a count.
+
+    kind    "negative", "sum" (children do not add up to their parent), "low" or "high"
+    parent  the parent's number in its level
+    index   the parent's place in the batch
+    cell    schema cell, or kept margin, for "negative" and "sum"; else -1
+    child   the child's number among all children of the batch; -1 for "sum"
+    family, group   the bounded group for "low" and "high"; else -1
+    """
+
+    kind: str
+    parent: int
+    index: int
+    cell: int = -1
+    child: int = -1
+    family: int = -1
+    group: int = -1
+
+    def __str__(self) -> str:
+        """The constraint in words."""
+        if self.kind == "sum":
+            return f"parent {self.parent}: its children do not add up to it in cell {self.cell}"
+        if self.kind == "negative":
+            return f"parent {self.parent}: child {self.child} is negative in cell {self.cell}"
+        side = "below its lower" if self.kind == "low" else "above its upper"
+        where = f"group {self.group} of family {self.family}"
+        return f"parent {self.parent}: child {self.child} is {side} bound in {where}"
+
+
+def violations(
+    batch: Batch, counts: NDArray[np.int64], *, keep: NDArray[np.int32] | None = None
+) -> list[Violation]:
+    """Every constraint that an answer breaks: none, if all is well.
+
+    ``keep`` numbers the margin, for each schema cell, in which children must add up to their
+    parent; by default every cell of its own.
+    """
+    if counts.dtype != np.int64 or counts.shape != batch.var_child.shape:
+        raise TypeError(
+            f"counts: found {counts.dtype}{list(counts.shape)}, "
+            f"expected int64{list(batch.var_child.shape)}"
+        )
+    entry = np.repeat(np.arange(len(batch.cell)), np.diff(batch.var_start))
+    owner = np.repeat(np.arange(batch.parents), np.diff(batch.cell_start))
+    return [
+        *_negatives(batch, counts, entry, owner),
+        *([] if batch.is_root else _sums(batch, counts, entry, owner, keep)),
+        *_bounds(batch, counts, entry),
+    ]
+
+
+def _negatives(
+    batch: Batch, counts: NDArray[np.int64], entry: NDArray[np.int64], owner: NDArray[np.int64]
+) -> list[Violation]:
+    return [
+        Violation(
+            kind="negative",
+            parent=int(batch.parent[owner[entry[v]]]),
+            index=int(owner[entry[v]]),
+            cell=int(batch.cell[entry[v]]),
+            child=int(batch.var_child[v]),
+        )
+        for v in np.flatnonzero(counts < 0)
+    ]
+
+
+def _sums(
+    batch: Batch,
+    counts: NDArray[np.int64],
+    entry: NDArray[np.int64],
+    owner: NDArray[np.int64],
+    keep: NDArray[np.int32] | None,
+) -> list[Violation]:
+    size = batch.group.shape[1] if keep is None else int(keep.max()) + 1
+    name = batch.cell if keep is None else keep[batch.cell]
+    place = owner * size + name
+    lacking = np.zeros(batch.parents * size, dtype=np.int64)
+    np.add.at(lacking, place, batch.total)
+    np.subtract.at(lacking, place[entry], counts)
+    return [
+        Violation(
+            kind="sum",
+            parent=int(batch.parent[k // size]),
+            index=int(k // size),
+            cell=int(k % size),
+        )
+        for k in np.flatnonzero(lacking)
+    ]
+
+
+def _bounds(batch: Batch, counts: NDArray[np.int64], entry: NDArray[np.int64]) -> list[Violation]:
+    owner = np.repeat(np.arange(batch.parents), np.diff(batch.child_start))
+    found = []
+    for family, group in enumerate(batch.group):
+        columns = slice(batch.family_start[family], batch.family_start[family + 1])
+        low, high = batch.low[:, columns], batch.high[:, columns]
+        has_low, has_high = low > -NO_BOUND, high < NO_BOUND
+        if not (has_low.any() or has_high.any()):
+            continue
+        margin = np.zeros(low.shape, dtype=np.int64)
+        np.add.at(margin, (batch.var_child, group[batch.cell[entry]]), counts)
+        broken = {"low": has_low & (margin < low), "high": has_high & (margin > high)}
+        found += [
+            Violation(
+                kind=kind,
+                parent=int(batch.parent[owner[c]]),
+                index=int(owner[c]),
+                child=int(c),
+                family=family,
+                group=int(g),
+            )
+            for kind, where in broken.items()
+            for c, g in zip(*np.nonzero(where), strict=True)
+        ]
+    return found

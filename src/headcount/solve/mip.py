@@ -1,0 +1,123 @@
+"""Linear and integer programs by HiGHS: for what is no network, and for what is rare."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import HeadcountError
+from headcount.solve.batch import Batch
+from headcount.solve.rows import bound_rows, stack, sum_rows
+
+Vector = NDArray[np.float64]
+
+
+class SolverError(HeadcountError):
+    """A general solver that neither solved a problem nor proved that it has no solution."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Program:
+    """Minimise cost'x subject to row_low <= A x <= row_high and low <= x <= high."""
+
+    cost: Vector
+    low: Vector
+    high: Vector
+    matrix: Any  # scipy sparse
+    row_low: Vector
+    row_high: Vector
+    integer: bool
+
+
+def minimise(program: Program, *, time_limit: float = 600.0) -> Vector | None:
+    """The optimum by HiGHS with no gap; None if there is no solution."""
+    import highspy
+
+    model = _model(program)
+    solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, value in {
+        "output_flag": False,
+        "threads": 1,
+        "time_limit": time_limit,
+        "mip_rel_gap": 0.0,
+        "mip_abs_gap": 1e-9,
+        "mip_feasibility_tolerance": 1e-9,
+        "primal_feasibility_tolerance": 1e-9,
+    }.items():
+        solver.setOptionValue(option, value)
+    solver.passModel(model)
+    solver.run()
+    status = solver.getModelStatus()
+    if status == highspy.HighsModelStatus.kOptimal:
+        x = np.array(solver.getSolution().col_value)
+        return np.rint(x) if program.integer else x
+    # Every program here is bounded below, so that "unbounded or infeasible" is the latter.
+    nothing = highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible
+    if status in nothing:
+        return None
+    raise SolverError(
+        f"HiGHS: found status {solver.modelStatusToString(status)!r}, "
+        "expected an optimum or a proof that there is none"
+    )
+
+
+def _model(program: Program) -> Any:
+    import highspy
+
+    columns = program.matrix.tocsc()
+    model = highspy.HighsLp()
+    model.num_col_ = len(program.cost)
+    model.num_row_ = len(program.row_low)
+    model.col_cost_ = program.cost
+    model.col_lower_, model.col_upper_ = program.low, program.high
+    model.row_lower_, model.row_upper_ = program.row_low, program.row_high
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.start_ = columns.indptr
+    model.a_matrix_.index_ = columns.indices
+    model.a_matrix_.value_ = columns.data
+    if program.integer:
+        model.integrality_ = [highspy.HighsVarType.kInteger] * len(program.cost)
+    return model
+
+
+def rounding_program(
+    batch: Batch, whole: NDArray[np.int64], cost: NDArray[np.int64], *, wide: int = 0
+) -> Program:
+    """Rounding of one parent with its variables in three parts, y = up + far up - down.
+
+        minimise  sum (1 - 2 frac) up + far up + down
+        up in {0, 1}, 0 <= far up <= wide, 0 <= down <= wide (one more for an integer) and <= floor
+
+    where the sums and bounds are lowered by the floors' margins.
+    """
+    from scipy.sparse import hstack
+
+    from headcount.solve.network import SCALE
+
+    rows = stack(sum_rows(batch), bound_rows(batch))
+    moved = rows.matrix @ whole
+    ones = np.ones(len(whole))
+    down = np.minimum(whole, wide + (cost == SCALE))
+    return Program(
+        cost=np.concatenate([cost / SCALE, ones, ones]),
+        low=np.zeros(3 * len(whole)),
+        high=np.concatenate([ones, wide * ones, down.astype(np.float64)]),
+        matrix=hstack([rows.matrix, rows.matrix, -rows.matrix], format="csc"),
+        row_low=rows.low - moved,
+        row_high=rows.high - moved,
+        integer=True,
+    )
+
+
+def round_one(
+    batch: Batch, whole: NDArray[np.int64], cost: NDArray[np.int64], *, wide: int = 0
+) -> NDArray[np.int64] | None:
+    """Round one parent by HiGHS; None if there is no rounding in this range."""
+    steps = minimise(rounding_program(batch, whole, cost, wide=wide))
+    if steps is None:
+        return None
+    up, far, down = steps.astype(np.int64).reshape(3, len(whole))
+    return whole + up + far - down

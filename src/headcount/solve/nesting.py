@@ -1,0 +1,106 @@
+"""Do the bounds on a child nest? Only then is rounding a network problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.solve.batch import NO_BOUND, Batch
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Nesting:
+    """The bounded groups of a batch as a forest: of two groups one holds the other or none.
+
+    The matrix of "sum over children" rows and of such a forest of rows within each child is a
+    network matrix, so the linear relaxation of rounding has integral vertices (Hoffman and
+    Kruskal 1956). Groups that cross an earlier group of the forest are left out of it.
+
+        column    int32[T]   the column of ``low`` and ``high`` of each node of the forest; a node
+                             comes after every node that holds it
+        above     int32[T]   the smallest node that holds this one, -1 for none
+        leaf      int32[n]   for each schema cell the smallest node that holds it, -1 for none
+        left_out  int64[L]   bounded columns that cross the forest
+    """
+
+    column: NDArray[np.int64]
+    above: NDArray[np.int32]
+    leaf: NDArray[np.int32]
+    left_out: NDArray[np.int64]
+
+    @property
+    def nested(self) -> bool:
+        """Whether the forest holds every bounded group: rounding is a network problem."""
+        return len(self.left_out) == 0
+
+
+def nesting(batch: Batch) -> Nesting:
+    """Sort the bounded groups of a batch into a forest and what crosses it."""
+    bounded = bounded_columns(batch)
+    overlap = _overlaps(batch, bounded)
+    size = overlap.diagonal()
+    crossing = (overlap > 0) & (overlap < np.minimum(size[:, None], size[None, :]))
+    taken = np.ones(len(bounded), dtype=bool)
+    if crossing.any():
+        taken[:] = False
+        for k in range(len(bounded)):
+            taken[k] = not crossing[k, taken].any()
+    chosen = np.flatnonzero(taken)
+    chosen = chosen[np.argsort(-size[chosen], kind="stable")]
+    above, leaf = _forest(batch, bounded[chosen], overlap[np.ix_(chosen, chosen)])
+    return Nesting(
+        column=bounded[chosen].astype(np.int64),
+        above=above,
+        leaf=leaf,
+        left_out=bounded[~taken].astype(np.int64),
+    )
+
+
+def bounded_columns(batch: Batch) -> NDArray[np.int64]:
+    """The columns in which some child has a bound that can bind."""
+    return np.flatnonzero(((batch.low > 0) | (batch.high < NO_BOUND)).any(axis=0))
+
+
+def column_of_cell(batch: Batch) -> NDArray[np.int64]:
+    """For each family and schema cell, the column of its group."""
+    return batch.group + batch.family_start[:-1, None]
+
+
+def locate(batch: Batch, column: int) -> tuple[int, int]:
+    """Family and group of a column."""
+    family = int(np.searchsorted(batch.family_start, column, side="right")) - 1
+    return family, int(column - batch.family_start[family])
+
+
+def _overlaps(batch: Batch, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many cells each two of the groups share."""
+    from scipy.sparse import csr_array
+
+    families, cells = batch.group.shape
+    rank = np.full(int(batch.family_start[-1]), -1, dtype=np.int64)
+    rank[columns] = np.arange(len(columns))
+    row = rank[column_of_cell(batch)].ravel()
+    col = np.tile(np.arange(cells), families)
+    held = row >= 0
+    ones = np.ones(int(held.sum()), dtype=np.int64)
+    shape = (len(columns), cells)
+    member = csr_array((ones, (row[held], col[held])), shape=shape)
+    overlap: NDArray[np.int64] = (member @ member.T).toarray()
+    return overlap
+
+
+def _forest(
+    batch: Batch, columns: NDArray[np.int64], overlap: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Link groups, given from large to small, to the smallest group that holds them."""
+    above = np.full(len(columns), -1, dtype=np.int32)
+    leaf = np.full(batch.group.shape[1], -1, dtype=np.int32)
+    where = column_of_cell(batch)
+    for k, column in enumerate(columns):
+        holders = np.flatnonzero(overlap[k, :k] == overlap[k, k])
+        if len(holders):
+            above[k] = holders[-1]
+        leaf[(where == column).any(axis=0)] = k
+    return above, leaf

@@ -1,0 +1,231 @@
+"""Successive shortest paths in the network of one parent; see network.py. Loads numba."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+FAR = np.int64(2**62)
+
+Array = Any  # numba compiles for the dtypes that batch.py names; annotations would not be read
+
+
+@njit(nogil=True, cache=True)
+def _step(y: int, cost: int, scale: int) -> int:
+    """Cost of going from y to y + 1: the L1 distance falls below the floor, rises above ceiling."""
+    if y < 0:
+        return -scale
+    return cost if y == 0 else scale
+
+
+@njit(nogil=True, cache=True)
+def _push(heap_key: Array, heap_node: Array, size: int, key: int, node: int) -> int:
+    k = size
+    while k > 0 and heap_key[(k - 1) >> 1] > key:
+        heap_key[k] = heap_key[(k - 1) >> 1]
+        heap_node[k] = heap_node[(k - 1) >> 1]
+        k = (k - 1) >> 1
+    heap_key[k] = key
+    heap_node[k] = node
+    return size + 1
+
+
+@njit(nogil=True, cache=True)
+def _pop(heap_key: Array, heap_node: Array, size: int) -> int:
+    """Remove the first of the heap, which the caller has read."""
+    size -= 1
+    key, node = heap_key[size], heap_node[size]
+    k = 0
+    while True:
+        c = 2 * k + 1
+        if c >= size:
+            break
+        if c + 1 < size and heap_key[c + 1] < heap_key[c]:
+            c += 1
+        if heap_key[c] >= key:
+            break
+        heap_key[k] = heap_key[c]
+        heap_node[k] = heap_node[c]
+        k = c
+    heap_key[k] = key
+    heap_node[k] = node
+    return size
+
+
+@njit(nogil=True, cache=True)
+def _by_target(count: int, target: Array) -> Any:
+    """Indices grouped by target 0 ... count - 1, as starts and a list."""
+    start = np.zeros(count + 1, np.int64)
+    for v in range(len(target)):
+        start[target[v] + 1] += 1
+    for k in range(count):
+        start[k + 1] += start[k]
+    fill = start[:count].copy()
+    order = np.empty(len(target), np.int64)
+    for v in range(len(target)):
+        order[fill[target[v]]] = v
+        fill[target[v]] += 1
+    return start, order
+
+
+@njit(nogil=True, cache=True)
+def repair(
+    y: Array, least: Array, most: Array, cost: Array, scale: int, start: Array, entry: Array,
+    child: Array, home: Array, above: Array, margin: Array, floor: Array, roof: Array,
+    threshold: Array, is_root: bool,
+) -> int:  # fmt: skip
+    """Bring all margins within their bounds at least cost; returns the number of paths, or -1.
+
+    Nodes: the groups of the forest child by child, then the top, then the entries. At the root
+    there are no sums to keep, so that the entries are one with the top. With ``scale`` 0 all
+    steps are free and of any length: the search is then a plain flow test.
+    """
+    groups, nodes, entries = len(margin), len(above), len(home)
+    top = groups
+    size = len(y)
+    source = np.empty(size, np.int64)
+    target = np.empty(size, np.int64)
+    for v in range(size):
+        source[v] = top if is_root else top + 1 + entry[v]
+        target[v] = child[v] * nodes + home[entry[v]] if home[entry[v]] >= 0 else top
+    up = np.full(groups, top, np.int64)
+    for k in range(groups):
+        if above[k % nodes] >= 0:
+            up[k] = k - k % nodes + above[k % nodes]
+    in_start, incoming = _by_target(top + 1, target)
+    down_start, down = _by_target(top + 1, up)
+    count = top + 1 + entries
+    excess = np.zeros(count, np.int64)
+    potential = np.zeros(count, np.int64)
+    potential[top + 1 :] = threshold
+    for k in range(groups):
+        if floor[k] > roof[k]:
+            return -1
+        over = margin[k] - min(max(margin[k], floor[k]), roof[k])
+        margin[k] -= over
+        excess[k] += over
+        excess[up[k]] -= over
+    distance = np.empty(count, np.int64)
+    done = np.empty(count, np.bool_)
+    via = np.empty(count, np.int64)
+    heap_key = np.empty(2 * size + 2 * groups + 1, np.int64)
+    heap_node = np.empty(2 * size + 2 * groups + 1, np.int64)
+    paths = 0
+    for s in range(count):
+        while excess[s] > 0:
+            end = _search(s, top, is_root, size, start, source, target, in_start, incoming, up,
+                          down_start, down, y, least, most, cost, scale, margin, floor, roof,
+                          excess, potential, distance, done, via, heap_key, heap_node)  # fmt: skip
+            if end < 0:
+                return -1
+            _augment(s, end, size, source, target, up, y, least, most, scale, margin, floor, roof,
+                     excess, via)  # fmt: skip
+            paths += 1
+    return paths
+
+
+@njit(nogil=True, cache=True)
+def _search(
+    s: int, top: int, is_root: bool, size: int, start: Array, source: Array, target: Array,
+    in_start: Array, incoming: Array, up: Array, down_start: Array, down: Array, y: Array,
+    least: Array, most: Array, cost: Array, scale: int, margin: Array, floor: Array, roof: Array,
+    excess: Array, potential: Array, distance: Array, done: Array, via: Array, heap_key: Array,
+    heap_node: Array,
+) -> int:  # fmt: skip
+    """Dijkstra on reduced costs from s to the nearest shortage, potentials updated; -1 if none.
+
+    via[node] says how the node was reached: variable v forward is v, backward is size + v; the
+    arc of group k upward is 2 size + k, downward 2 size + groups + k.
+    """
+    groups = len(up)
+    distance[:] = FAR
+    done[:] = False
+    distance[s] = 0
+    heap = _push(heap_key, heap_node, 0, 0, s)
+    while heap > 0:
+        d, u = heap_key[0], heap_node[0]
+        heap = _pop(heap_key, heap_node, heap)
+        if done[u]:
+            continue
+        done[u] = True
+        if excess[u] < 0:
+            for k in range(len(done)):
+                if done[k]:
+                    potential[k] += distance[k] - d
+            return int(u)
+        base = d + potential[u]
+        if u > top or (is_root and u == top):
+            first = start[u - top - 1] if u > top else 0
+            last = start[u - top] if u > top else size
+            for v in range(first, last):
+                if y[v] < most[v]:
+                    far = base + _step(y[v], cost[v], scale) - potential[target[v]]
+                    if far < distance[target[v]]:
+                        distance[target[v]] = far
+                        via[target[v]] = v
+                        heap = _push(heap_key, heap_node, heap, far, target[v])
+        if u > top:
+            continue
+        for k in range(in_start[u], in_start[u + 1]):
+            v = incoming[k]
+            if y[v] > least[v]:
+                far = base - _step(y[v] - 1, cost[v], scale) - potential[source[v]]
+                if far < distance[source[v]]:
+                    distance[source[v]] = far
+                    via[source[v]] = size + v
+                    heap = _push(heap_key, heap_node, heap, far, source[v])
+        if u < top and margin[u] < roof[u] and base - potential[up[u]] < distance[up[u]]:
+            far = base - potential[up[u]]
+            distance[up[u]] = far
+            via[up[u]] = 2 * size + u
+            heap = _push(heap_key, heap_node, heap, far, up[u])
+        for k in range(down_start[u], down_start[u + 1]):
+            g = down[k]
+            if margin[g] > floor[g] and base - potential[g] < distance[g]:
+                distance[g] = base - potential[g]
+                via[g] = 2 * size + groups + g
+                heap = _push(heap_key, heap_node, heap, distance[g], g)
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def _augment(
+    s: int, end: int, size: int, source: Array, target: Array, up: Array, y: Array, least: Array,
+    most: Array, scale: int, margin: Array, floor: Array, roof: Array, excess: Array, via: Array,
+) -> None:  # fmt: skip
+    """Send as much as fits along the path that ``via`` tells, one unit where steps are priced."""
+    groups = len(up)
+    amount = min(excess[s], -excess[end])
+    for send in (False, True):
+        u = end
+        while u != s:
+            a = via[u]
+            if a < size:
+                room = most[a] - y[a] if scale == 0 else 1
+                u = source[a]
+                if send:
+                    y[a] += amount
+            elif a < 2 * size:
+                a -= size
+                room = y[a] - least[a] if scale == 0 else 1
+                u = target[a]
+                if send:
+                    y[a] -= amount
+            elif a < 2 * size + groups:
+                a -= 2 * size
+                room = roof[a] - margin[a]
+                u = a
+                if send:
+                    margin[a] += amount
+            else:
+                a -= 2 * size + groups
+                room = margin[a] - floor[a]
+                u = up[a]
+                if send:
+                    margin[a] -= amount
+            if not send:
+                amount = min(amount, room)
+    excess[s] -= amount
+    excess[end] += amount

@@ -1,0 +1,177 @@
+"""Controlled rounding: the integers nearest to an estimate that keep every constraint."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import HeadcountError
+from headcount.solve.batch import Batch
+from headcount.solve.check import Violation, violations
+from headcount.solve.nesting import Nesting, nesting
+
+
+class Method(IntEnum):
+    """How a parent was rounded."""
+
+    GREEDY = 0
+    """The nearest integers that add up keep every bound."""
+    NETWORK = 1
+    """Shortest paths repaired the bounds."""
+    MIP = 2
+    """Overlapping bounds: HiGHS."""
+    NONE = 3
+    """There is no rounding, even one step further; the counts are -1."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rounded:
+    """Integer counts with the way each parent took.
+
+    counts   int64[V]
+    method   int8[P]    a Method
+    widened  bool[P]    no rounding within floor and ceiling: the search went one step further
+    repairs  int64[P]   shortest paths used
+    broken   violations of the parents that have a rounding; must be empty
+    """
+
+    counts: NDArray[np.int64]
+    method: NDArray[np.int8]
+    widened: NDArray[np.bool_]
+    repairs: NDArray[np.int64]
+    broken: tuple[Violation, ...]
+
+
+def round_batch(batch: Batch, x: NDArray[np.float64], *, threads: int = 1) -> Rounded:
+    """Round every parent's estimate at the least L1 distance.
+
+        minimise    sum (1 - 2 frac) y      over y in {0, 1}, counts = floor + y
+        subject to  sum over children of counts = total; low <= margins of counts <= high
+
+    A value within 1e-6 of an integer is that integer, and may move by one either way. Where the
+    bounds nest this is a network problem, solved exactly on integer costs (network.py); where
+    they overlap, the nested part is solved first, and a parent whose answer breaks another
+    bound goes to HiGHS. Whoever has no such rounding is searched one step further.
+    """
+    from headcount.solve import network
+
+    if x.shape != batch.var_child.shape or not np.all(x >= -network.WHOLE) or np.isinf(x).any():
+        raise HeadcountError(
+            f"rounding: found an estimate of shape {list(x.shape)} or with values that are "
+            f"negative or not finite, expected {list(batch.var_child.shape)} finite ones"
+        )
+    whole, cost = np.empty(len(x), np.int64), np.empty(len(x), np.int64)
+    network.split(np.maximum(x, 0.0), whole, cost)
+    forest = nesting(batch)
+    counts = np.full(len(x), -1, dtype=np.int64)
+    method = np.full(batch.parents, Method.NONE, dtype=np.int8)
+    widened = np.zeros(batch.parents, dtype=bool)
+    repairs = np.zeros(batch.parents, dtype=np.int64)
+    todo = np.arange(batch.parents)
+    for wide in (0, 1):
+        widened[todo] = wide > 0
+        status = _by_network(batch, forest, todo, whole, cost, wide, counts, repairs, threads)
+        method[todo[status == network.GREEDY]] = Method.GREEDY
+        method[todo[status == network.REPAIRED]] = Method.NETWORK
+        solved = todo[status != network.IMPOSSIBLE]
+        if not forest.nested:
+            _by_mip(batch, _breaking(batch, counts, solved), whole, cost, wide, counts, method)
+        todo = todo[method[todo] == Method.NONE]
+        if len(todo) == 0:
+            break
+    repairs[method == Method.NONE] = 0
+    return Rounded(
+        counts=counts,
+        method=method,
+        widened=widened,
+        repairs=repairs,
+        broken=_broken(batch, counts, method),
+    )
+
+
+def _by_network(
+    batch: Batch,
+    forest: Nesting,
+    todo: NDArray[np.int64],
+    whole: NDArray[np.int64],
+    cost: NDArray[np.int64],
+    wide: int,
+    counts: NDArray[np.int64],
+    repairs: NDArray[np.int64],
+    threads: int,
+) -> NDArray[np.int8]:
+    from headcount.solve import network
+
+    status = np.empty(batch.parents, dtype=np.int8)
+    kernel: Any = network.round_parents
+
+    def work(parents: NDArray[np.int64]) -> None:
+        kernel(
+            parents, *network_arguments(batch, forest), whole, cost, wide, counts, status, repairs
+        )
+
+    map_parents(work, batch, todo, threads=threads)
+    return status[todo]
+
+
+def network_arguments(batch: Batch, forest: Nesting) -> tuple[Any, ...]:
+    """The arrays that every network kernel takes."""
+    return (
+        batch.cell_start, batch.cell, batch.total, batch.child_start, batch.var_start,
+        batch.var_child, batch.low, batch.high, batch.is_root,
+        forest.column, forest.above, forest.leaf,
+    )  # fmt: skip
+
+
+def map_parents(work: Any, batch: Batch, parents: NDArray[np.int64], *, threads: int) -> None:
+    """Call work(some parents) on as many threads as asked; kernels let go of the interpreter.
+
+    Python's threads rather than numba's: they may be used from threads, and half the compiling.
+    Stretches have about equal numbers of variables, four to a thread.
+    """
+    if threads <= 1 or len(parents) < 2:
+        work(parents)
+        return
+    first = batch.var_start[batch.cell_start[:-1]][parents]
+    last = batch.var_start[batch.cell_start[1:]][parents]
+    load = np.cumsum(last - first + 1)
+    cuts = np.searchsorted(load, load[-1] * np.arange(1, 4 * threads) / (4 * threads))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, np.split(parents, np.unique(cuts))))
+
+
+def _breaking(
+    batch: Batch, counts: NDArray[np.int64], solved: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Those among the solved parents whose counts break a bound outside the forest."""
+    broken = {v.index for v in violations(batch, counts)}
+    return np.array(sorted(broken & set(solved.tolist())), dtype=np.int64)
+
+
+def _by_mip(
+    batch: Batch,
+    parents: NDArray[np.int64],
+    whole: NDArray[np.int64],
+    cost: NDArray[np.int64],
+    wide: int,
+    counts: NDArray[np.int64],
+    method: NDArray[np.int8],
+) -> None:
+    from headcount.solve.mip import round_one
+
+    for p in parents:
+        part = slice(*batch.var_start[batch.cell_start[p : p + 2]])
+        found = round_one(batch.one(int(p)), whole[part], cost[part], wide=wide)
+        method[p] = Method.NONE if found is None else Method.MIP
+        counts[part] = -1 if found is None else found
+
+
+def _broken(
+    batch: Batch, counts: NDArray[np.int64], method: NDArray[np.int8]
+) -> tuple[Violation, ...]:
+    return tuple(v for v in violations(batch, counts) if method[v.index] != Method.NONE)

@@ -1,0 +1,83 @@
+"""The constraints of one parent as sparse rows, for general solvers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.solve.batch import NO_BOUND, Batch
+from headcount.solve.nesting import bounded_columns, column_of_cell
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rows:
+    """Rows low <= A x <= high over the variables of a batch.
+
+    ``label`` holds (child, column) of each row; (-1, entry) where the row is no child's bound.
+    """
+
+    matrix: Any  # scipy's csr_array ships no types
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    label: NDArray[np.int64]
+
+
+def entry_of(batch: Batch) -> NDArray[np.int64]:
+    """The entry of each variable."""
+    return np.repeat(np.arange(len(batch.cell)), np.diff(batch.var_start))
+
+
+def sum_rows(batch: Batch) -> Rows:
+    """Children sum to their parent, entry by entry; no rows at the root."""
+    from scipy.sparse import csr_array
+
+    entries = 0 if batch.is_root else len(batch.cell)
+    variables = len(batch.var_child)
+    used = np.arange(variables if entries else 0)
+    where = (entry_of(batch)[: len(used)], used)
+    total = batch.total[:entries].astype(np.float64)
+    return Rows(
+        matrix=csr_array((np.ones(len(used)), where), shape=(entries, variables)),
+        low=total,
+        high=total,
+        label=np.stack([np.full(entries, -1), np.arange(entries)], axis=1),
+    )
+
+
+def bound_rows(batch: Batch) -> Rows:
+    """The bounds of every child on every bounded group."""
+    from scipy.sparse import csr_array
+
+    columns = bounded_columns(batch)
+    children = int(batch.child_start[-1])
+    rank = np.full(int(batch.family_start[-1]), -1, dtype=np.int64)
+    rank[columns] = np.arange(len(columns))
+    slot = rank[column_of_cell(batch)][:, batch.cell[entry_of(batch)]]
+    family, variable = np.nonzero(slot >= 0)
+    row = batch.var_child[variable] * len(columns) + slot[family, variable]
+    shape = (children * len(columns), len(batch.var_child))
+    low = batch.low[:, columns].ravel().astype(np.float64)
+    high = batch.high[:, columns].ravel().astype(np.float64)
+    return Rows(
+        matrix=csr_array((np.ones(len(row)), (row, variable)), shape=shape),
+        low=np.where(low > 0, low, -np.inf),
+        high=np.where(high < float(NO_BOUND), high, np.inf),
+        label=np.stack(
+            [np.repeat(np.arange(children), len(columns)), np.tile(columns, children)], axis=1
+        ),
+    )
+
+
+def stack(*parts: Rows) -> Rows:
+    """Several sets of rows, one below the other."""
+    from scipy.sparse import vstack
+
+    return Rows(
+        matrix=vstack([part.matrix for part in parts], format="csr"),
+        low=np.concatenate([part.low for part in parts]),
+        high=np.concatenate([part.high for part in parts]),
+        label=np.concatenate([part.label for part in parts]),
+    )
