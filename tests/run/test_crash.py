@@ -1,0 +1,273 @@
+"""Kill -9 at random points: the resumed release is the uninterrupted one, and is spent once.
+
+Key and run id of a private release are fresh each time, so "the uninterrupted one" is made from a
+copy of the same directory, taken when the run had bound itself to its key and drawn nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headcount.mechanisms import Raked, protect
+from headcount.noise import OpenDPNoise
+from headcount.noise.recorded import RecordedNoise
+from headcount.privacy import Ledger, SpendState
+from headcount.release.directory import RunDirectory
+from headcount.release.store import read_release
+from headcount.run import open_run
+from tests.run import crash_driver
+from tests.run.town import LEDGER, contents, make_ledger, write_config, write_town
+
+POINTS = 50
+RAKED = 'name = "raked"\nepsilon = 0.5'
+
+
+class Driver:
+    """The warm process that runs, and kills, children."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, crash_driver.__file__],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "OPENBLAS_NUM_THREADS": "1",  # no threads before the fork
+                "POLARS_MAX_THREADS": "1",
+            },
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, home: Path, **job: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"config": str(home / "config.toml"), **job}) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+    def close(self) -> None:
+        """Let the process end."""
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def drive() -> Iterator[Driver]:
+    driver = Driver()
+    yield driver
+    driver.close()
+
+
+@dataclass(frozen=True)
+class Start:
+    """A run that has begun and drawn nothing, and what it becomes when nothing disturbs it."""
+
+    home: Path
+    whole: dict[str, bytes]
+    lines: int
+
+    def copy(self, name: str) -> Path:
+        """The begun run once more, its ledger included, under the same key."""
+        home = self.home.with_name(name)
+        shutil.copytree(self.home, home)
+        return home
+
+
+def begun(drive: Driver, folder: Path, *, run: str = "", at: str = "_spend") -> Start:
+    home = folder / "start"
+    home.mkdir()
+    write_town(home)
+    make_ledger(home, total="100")
+    write_config(home, mechanism=RAKED, run=f"{LEDGER}\n{run}")
+    assert drive(home, at=at)["ended"] == "killed"
+    undisturbed = folder / "undisturbed"
+    shutil.copytree(home, undisturbed)
+    answer = drive(undisturbed)
+    assert answer["ended"] == "finished"
+    assert faults(undisturbed, contents(undisturbed / "out/release")) == []
+    return Start(home, contents(undisturbed / "out/release"), answer["lines"])
+
+
+def unpaid(home: Path) -> list[str]:
+    """What a killed run must not show: anything from noise without a spend on the books."""
+    written = RunDirectory(home / "out").written()
+    spends = Ledger.open(home / "ledger.db").history("town")
+    drawn = [spend for spend in spends if spend.state in (SpendState.DRAWN, SpendState.COMPLETE)]
+    return [f"{path.name} is written and nothing is spent" for path in written if not drawn]
+
+
+def faults(home: Path, whole: dict[str, bytes]) -> list[str]:
+    """How a run that was resumed to its end differs from what it should be; none if it is right."""
+    found = []
+    ledger = Ledger.open(home / "ledger.db")
+    states = [spend.state for spend in ledger.history("town")]
+    if states != [SpendState.COMPLETE]:
+        found.append(f"spends: {states}")
+    release = contents(home / "out/release")
+    if release.keys() != whole.keys():
+        found.append(f"files: {sorted(release)}")
+    found += [f"{name} differs" for name in whole if release.get(name) != whole[name]]
+    inside = sorted(path.name for path in (home / "out/internal").iterdir())
+    if inside != ["config.json", "lock", "run.json"]:
+        found.append(f"internal: {inside}")
+    return found
+
+
+@pytest.mark.slow
+def test_fifty_kills_leave_one_spend_and_the_same_release(drive: Driver, tmp_path: Path):
+    start = begun(drive, tmp_path)
+    assert len(start.whole) == 5  # three levels, receipt, manifest
+    generator = random.Random(1)
+    lines = sorted(generator.sample(range(1, start.lines + 1), POINTS))
+    stages = set()
+    for line in lines:
+        home = start.copy(f"line-{line}")
+        assert drive(home, line=line)["ended"] == "killed"
+        spends = Ledger.open(home / "ledger.db").history("town")
+        stages.add((bool(spends), len(contents(home / "out/release"))))
+        assert unpaid(home) == []
+        assert drive(home)["ended"] == "finished"
+        assert faults(home, start.whole) == [], line
+        shutil.rmtree(home)
+    # Before the spend, after it, with some and with all files written: all were really met.
+    assert {spent for spent, _ in stages} == {False, True}
+    assert len({files for _, files in stages}) >= 4
+
+
+@pytest.mark.slow
+def test_kills_by_the_clock(drive: Driver, tmp_path: Path):
+    """At no particular line: also within a system call or inside SQLite."""
+    start = begun(drive, tmp_path)
+    generator = random.Random(2)
+    killed = 0
+    for number in range(12):
+        home = start.copy(f"clock-{number}")
+        while drive(home, seconds=generator.uniform(0.01, 0.12))["ended"] == "killed":
+            killed += 1
+            assert unpaid(home) == []
+            if generator.random() < 0.5:
+                break  # half of them are killed again and again
+        drive(home)
+        assert faults(home, start.whole) == []
+        shutil.rmtree(home)
+    assert killed > 0
+
+
+def test_one_run_killed_over_and_over(drive: Driver, tmp_path: Path):
+    start = begun(drive, tmp_path)
+    home = start.copy("again")
+    generator = random.Random(3)
+    for _ in range(20):
+        ended = drive(home, line=generator.randrange(1, start.lines))["ended"]
+        assert ended in (
+            "killed",
+            "finished",
+        )  # finished: a run that is nearly done has fewer lines
+    assert drive(home)["ended"] == "finished"
+    assert faults(home, start.whole) == []
+
+
+@pytest.mark.slow
+def test_kills_from_the_very_first_line(drive: Driver, tmp_path: Path):
+    """A run that has not begun may still change its key; with a seed its tables may not change."""
+    home = tmp_path / "seeded"
+    home.mkdir()
+    write_town(home)
+    make_ledger(home)
+    write_config(home, mechanism=RAKED, run=f"{LEDGER}\nseed = 5")
+    whole = tmp_path / "whole"
+    shutil.copytree(home, whole)
+    lines = drive(whole)["lines"]
+    tables = read_release(whole / "out/release").tables
+    generator = random.Random(4)
+    for line in generator.sample(range(1, lines + 1), 15):
+        copy = tmp_path / f"line-{line}"
+        shutil.copytree(home, copy)
+        assert drive(copy, line=line)["ended"] == "killed"
+        assert unpaid(copy) == []
+        assert drive(copy)["ended"] == "finished"
+        (spend,) = Ledger.open(copy / "ledger.db").history("town")
+        assert spend.state is SpendState.COMPLETE
+        assert spend.not_private_because
+        for level, table in read_release(copy / "out/release").tables.items():
+            np.testing.assert_array_equal(table, tables[level])
+        shutil.rmtree(copy)
+
+
+OPENDP = 'noise = "opendp"'
+
+
+@pytest.mark.slow
+def test_kills_after_opendp_has_drawn(drive: Driver, tmp_path: Path):
+    """Once all noise is recorded, the run resumes to the same release."""
+    start = begun(drive, tmp_path, run=OPENDP, at="write_release")
+    assert len(contents(start.home / "out/internal/noise")) == 3
+    generator = random.Random(5)
+    for line in generator.sample(range(1, start.lines + 1), 15):
+        home = start.copy(f"line-{line}")
+        assert drive(home, line=line)["ended"] == "killed"
+        assert drive(home)["ended"] == "finished"
+        assert faults(home, start.whole) == [], line
+        shutil.rmtree(home)
+
+
+@pytest.mark.slow
+def test_kills_while_opendp_draws(drive: Driver, tmp_path: Path):
+    """What was recorded before the kill is what is released: nothing is drawn a second time."""
+    start = begun(drive, tmp_path, run=OPENDP)
+    generator = random.Random(6)
+    recorded = set()
+    for line in generator.sample(range(start.lines // 4, start.lines), 15):
+        home = start.copy(f"line-{line}")
+        noise = home / "out/internal/noise"
+        assert drive(home, line=line)["ended"] == "killed"
+        assert unpaid(home) == []
+        first = {n: c for n, c in contents(noise).items() if n.endswith(".npy")}
+        recorded.add(len(first))
+        if not (home / "out/release/manifest.json").exists():
+            assert drive(home, at="write_release")["ended"] == "killed"
+            second = contents(noise)
+            assert {name: second.get(name) for name in first} == first
+            shutil.copytree(noise, home / "noise")
+        assert drive(home)["ended"] == "finished"
+        release, planned = open_run(home / "out")
+        if (home / "noise").exists():
+            replay = RecordedNoise(OpenDPNoise(), home / "noise")
+            expected = protect(planned.counts, Raked(epsilon=planned.mechanism.epsilon), replay)  # type: ignore[attr-defined]
+            for level, table in expected.tables.items():
+                np.testing.assert_array_equal(release.tables[level], table)
+        assert faults(home, contents(home / "out/release")) == []
+        shutil.rmtree(home)
+    assert len(recorded) > 1
+
+
+@pytest.mark.parametrize(
+    ("broken", "fault"),
+    [("another key", "tract.parquet differs"), ("no memory", "spends: ")],
+)
+def test_a_broken_resume_is_noticed(broken: str, fault: str, drive: Driver, tmp_path: Path):
+    start = begun(drive, tmp_path)
+    home = start.copy("broken")
+    assert drive(home, at="_receipt", broken=broken)["ended"] == "killed"
+    assert drive(home, broken=broken)["ended"] == "finished"
+    assert any(one.startswith(fault) for one in faults(home, start.whole))
+
+
+def test_a_spend_after_the_noise_is_noticed(drive: Driver, tmp_path: Path):
+    start = begun(drive, tmp_path)
+    home = start.copy("broken")
+    assert drive(home, at="_digest", broken="late spend")["ended"] == "killed"
+    assert "tract.parquet is written and nothing is spent" in unpaid(home)
