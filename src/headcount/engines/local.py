@@ -1,0 +1,38 @@
+"""This machine: threads over pieces of work, because the heavy parts run without Python's lock."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class LocalEngine:
+    """All cores of this machine, or as many as told; a few pieces in memory at a time."""
+
+    workers: int = 0
+
+    def map(self, function: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
+        """Yield the results in order; an error in one piece stops the rest."""
+        workers = self.workers or os.cpu_count() or 1
+        if workers == 1 or len(pieces) == 1:
+            yield from map(function, pieces)
+            return
+        pool = ThreadPoolExecutor(workers)
+        try:
+            waiting: deque[Future[R]] = deque()
+            for piece in pieces:
+                waiting.append(pool.submit(function, piece))
+                if len(waiting) > 2 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)

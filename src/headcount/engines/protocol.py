@@ -1,0 +1,16 @@
+"""What a mechanism knows of the machine: a way to map one pure function over pieces of work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Engine(Protocol):
+    """Runs pieces of work, in any order and place, and returns the results in order."""
+
+    def map(self, function: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
+        """Yield ``function(piece)`` for each piece, in the order of the pieces."""

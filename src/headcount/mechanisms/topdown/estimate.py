@@ -1,0 +1,178 @@
+"""The node function: a parent's estimate and its children's answers become the children's counts.
+
+It is pure: every engine calls it with the same arguments and gets the same counts, in whatever
+chunks and on whatever machine. It sees noisy answers, bounds and estimates; never the truth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.geography import Geography
+from headcount.mechanisms.topdown import kernels
+from headcount.mechanisms.topdown.level import Level
+from headcount.mechanisms.topdown.measure import Measurements
+from headcount.solve.batch import Batch
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Integer counts of some units, sparse: row u holds cells ``cell[start[u]:start[u+1]]``."""
+
+    start: Integers
+    cell: NDArray[np.int32]
+    value: Integers
+
+    @property
+    def units(self) -> int:
+        """Number of rows."""
+        return len(self.start) - 1
+
+    def totals(self) -> Integers:
+        """People per row."""
+        ends = np.concatenate([[0], np.cumsum(self.value)])
+        return np.asarray(ends[self.start[1:]] - ends[self.start[:-1]], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Family:
+    """A chunk of parents with their children: positions in their levels."""
+
+    parents: range
+    children: range
+
+
+def chunks(geography: Geography, level: str, *, children_at_once: int = 2_000) -> list[Family]:
+    """Cut the parents of a level into runs with about so many children each."""
+    depth = geography.depth(level)
+    parent = geography.parents[depth]
+    first = np.append(geography.children_start(geography.levels[depth - 1]), len(parent))
+    cuts = [0]
+    while cuts[-1] < len(first) - 1:
+        reach = first[cuts[-1]] + children_at_once
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(first, reach, side="right")) - 1))
+    return [
+        Family(range(a, b), range(int(first[a]), int(first[b])))
+        for a, b in zip(cuts, cuts[1:], strict=False)
+    ]
+
+
+def spans(start: Integers, length: Integers) -> Integers:
+    """The numbers start[i], ..., start[i] + length[i] - 1 for every i, one after another."""
+    ends = np.cumsum(length)
+    offset = np.repeat(start - (ends - length), length)
+    return np.asarray(offset + np.arange(ends[-1] if len(ends) else 0), dtype=np.int64)
+
+
+def build_batch(
+    above: Rows, parents: Integers, child_first: Integers, level: Level, measurements: Measurements
+) -> tuple[Batch, Integers, Integers]:
+    """The problems of some parents, and for each variable its child (in the level) and cell.
+
+    where
+        parents       positions of the parents to solve
+        child_first   first child of every parent of the level above, and the end
+    """
+    sizes = above.start[parents + 1] - above.start[parents]
+    entries = spans(above.start[parents], sizes)
+    families = child_first[parents + 1] - child_first[parents]
+    child = spans(child_first[parents], families)
+    cell_start = np.concatenate([[0], np.cumsum(sizes)])
+    child_start = np.concatenate([[0], np.cumsum(families)])
+    cell, high = above.cell[entries], level.high[child]
+    var_start = np.zeros(len(entries) + 1, dtype=np.int64)
+    kernels.count_variables(cell_start, cell, child_start, level.column, high, var_start)
+    var_child = np.empty(var_start[-1], dtype=np.int32)
+    var_cell = np.empty(var_start[-1], dtype=np.int64)
+    kernels.fill_variables(
+        cell_start, cell, child_start, level.column, high, var_child, var_cell
+    )
+    var_unit = child[var_child]
+    answer = np.zeros(len(var_unit))
+    if level.weight > 0:
+        answer = measurements.detail(level.name, var_unit, var_cell).astype(np.float64)
+    batch = Batch(
+        parent=parents,
+        cell_start=cell_start,
+        cell=cell,
+        total=above.value[entries],
+        child_start=child_start,
+        var_start=var_start,
+        var_child=var_child,
+        answer=answer,
+        weight=level.weight,
+        family_start=level.family_start,
+        group=level.group,
+        family_weight=level.family_weight,
+        margin=level.margin[child],
+        low=level.low[child],
+        high=high,
+    )
+    return batch, var_unit, var_cell
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One chunk's result: its children's counts, and what happened on the way."""
+
+    rows: Rows
+    notes: dict[str, float]
+
+
+def children_of(
+    chunk: Family,
+    *,
+    above: Rows,
+    child_first: Integers,
+    level: Level,
+    measurements: Measurements,
+) -> Step:
+    """Estimate, round and check the children of a chunk of parents.
+
+    An only child copies its parent, and children of an empty parent are empty: no solve.
+    """
+    parents = np.arange(chunk.parents.start, chunk.parents.stop, dtype=np.int64)
+    kids = child_first[parents + 1] - child_first[parents]
+    people = above.start[parents + 1] - above.start[parents] > 0
+    alone = parents[people & (kids == 1)]
+    solve = parents[people & (kids > 1)]
+    pieces = [_copies(above, alone, child_first)]
+    notes: dict[str, float] = {"only children": len(alone), "empty parents": int((~people).sum())}
+    if len(solve):
+        batch, unit, cell = build_batch(above, solve, child_first, level, measurements)
+        counts, happened = solve_batch(batch)
+        pieces.append((unit, cell, counts))
+        notes |= happened
+    unit, cell, value = (np.concatenate(part) for part in zip(*pieces, strict=True))
+    child = (unit - chunk.children.start).astype(np.int32)
+    rows = Rows(*kernels.rows_by_child(len(chunk.children), child, cell, value))
+    return Step(rows, notes)
+
+
+def _copies(
+    above: Rows, alone: Integers, child_first: Integers
+) -> tuple[Integers, Integers, Integers]:
+    """Only children with their parent's counts."""
+    sizes = above.start[alone + 1] - above.start[alone]
+    entries = spans(above.start[alone], sizes)
+    unit = np.repeat(child_first[alone], sizes)
+    return unit, above.cell[entries].astype(np.int64), above.value[entries]
+
+
+def solve_batch(batch: Batch) -> tuple[Integers, dict[str, float]]:
+    """Least squares, then rounding, on one thread: engines run chunks side by side."""
+    from headcount.solve.leastsquares import least_squares
+    from headcount.solve.rounding import Method, round_batch
+
+    solved = least_squares(batch, threads=1)
+    rounded = round_batch(batch, solved.x, threads=1)
+    notes = dict(solved.outcome.summary())
+    notes["rounded by network"] = int((rounded.method == Method.NETWORK).sum())
+    notes["rounded by MIP"] = int((rounded.method == Method.MIP).sum())
+    notes["widened"] = int(rounded.widened.sum())
+    return rounded.counts, notes

@@ -1,0 +1,106 @@
+"""Compiled loops over sparse counts: look-ups, variables of a chunk, children from variables."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit(cache=True, nogil=True)
+def add_truth(
+    indptr: NDArray[np.int32],
+    indices: NDArray[np.int32],
+    data: NDArray[np.int64],
+    unit: NDArray[np.int64],
+    cell: NDArray[np.int64],
+    answers: NDArray[np.int64],
+) -> None:
+    """Add the true count of each (unit, cell) to its answer; rows are sorted by cell."""
+    for i in range(len(unit)):
+        low, high = indptr[unit[i]], indptr[unit[i] + 1]
+        while low < high:
+            middle = (low + high) // 2
+            if indices[middle] < cell[i]:
+                low = middle + 1
+            else:
+                high = middle
+        if low < indptr[unit[i] + 1] and indices[low] == cell[i]:
+            answers[i] += data[low]
+
+
+@njit(cache=True, nogil=True)
+def count_variables(
+    cell_start: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    child_start: NDArray[np.int64],
+    column: NDArray[np.int32],
+    high: NDArray[np.int64],
+    var_start: NDArray[np.int64],
+) -> None:
+    """Fill ``var_start``: how many children each kept cell may be non-zero in.
+
+    ``column[f, cell]`` is the column of ``high`` that bounds the cell in family f.
+    """
+    for p in range(len(cell_start) - 1):
+        for e in range(cell_start[p], cell_start[p + 1]):
+            open_children = 0
+            for c in range(child_start[p], child_start[p + 1]):
+                open_children += _is_open(column, high, c, cell[e])
+            var_start[e + 1] = var_start[e] + open_children
+
+
+@njit(cache=True, nogil=True)
+def fill_variables(
+    cell_start: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    child_start: NDArray[np.int64],
+    column: NDArray[np.int32],
+    high: NDArray[np.int64],
+    var_child: NDArray[np.int32],
+    var_cell: NDArray[np.int64],
+) -> None:
+    """Name the child and the cell of each variable, in the order of ``count_variables``."""
+    v = 0
+    for p in range(len(cell_start) - 1):
+        for e in range(cell_start[p], cell_start[p + 1]):
+            for c in range(child_start[p], child_start[p + 1]):
+                if _is_open(column, high, c, cell[e]):
+                    var_child[v] = c
+                    var_cell[v] = cell[e]
+                    v += 1
+
+
+@njit(cache=True, nogil=True)
+def _is_open(
+    column: NDArray[np.int32], high: NDArray[np.int64], child: int, cell: int
+) -> bool:
+    for f in range(column.shape[0]):
+        if high[child, column[f, cell]] == 0:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def rows_by_child(
+    children: int,
+    var_child: NDArray[np.int32],
+    var_cell: NDArray[np.int64],
+    value: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    """Sparse rows of the children from the variables of their parents, cells in order."""
+    indptr = np.zeros(children + 1, dtype=np.int64)
+    for v in range(len(value)):
+        if value[v] > 0:
+            indptr[var_child[v] + 1] += 1
+    indptr = np.cumsum(indptr)
+    place = indptr[:-1].copy()
+    cells = np.empty(indptr[-1], dtype=np.int32)
+    values = np.empty(indptr[-1], dtype=np.int64)
+    for v in range(len(value)):
+        if value[v] > 0:
+            at = place[var_child[v]]
+            cells[at] = var_cell[v]
+            values[at] = value[v]
+            place[var_child[v]] = at + 1
+    return indptr, cells, values

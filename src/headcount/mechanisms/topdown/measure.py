@@ -1,0 +1,146 @@
+"""The measuring step: the only place where TopDown's noise meets true counts.
+
+Every query at every level is measured once. Marginals are drawn whole. Detailed answers are drawn
+where they are asked for: noise is a pure function of its address, so an answer that the estimate
+never looks at (a cell that is empty in the parent's estimate) need not be drawn, and the release
+has the same distribution. What is drawn is truth plus integer noise; floats come after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import PrivacyError
+from headcount.mechanisms.topdown import kernels
+from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.noise import (
+    Noise,
+    Stream,
+    discrete_gaussian_variance,
+    geometric_variance,
+)
+from headcount.privacy import (
+    PureLoss,
+    ZCDPLoss,
+    gaussian_variance,
+    geometric_rate,
+    marginal_sensitivity,
+)
+from headcount.tabulate import CELLS, Counts
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class NoiseOf:
+    """The noise of one measured query: its parameter and the weight of its answers.
+
+    where
+        parameter   rate of the two-sided geometric, or variance of the discrete Gaussian
+        weight      1 / variance of the noise, as in the 2018 code
+    """
+
+    gaussian: bool
+    parameter: Fraction
+    weight: float
+
+
+def noise_of(settings: TopDownSettings, *, level: str, query: str, entries: int) -> NoiseOf | None:
+    """The noise a query gets at a level; None where it is not measured."""
+    if settings.loss is None:
+        return NoiseOf(False, Fraction(0), 1.0)
+    loss = settings.allocation.losses(settings.loss).get((level, query))
+    if loss is None:
+        return None
+    moved = marginal_sensitivity(unit=loss.unit, units=entries, cells=1)
+    if isinstance(loss, ZCDPLoss):
+        variance = gaussian_variance(loss, sensitivity=moved)
+        return NoiseOf(True, variance, 1 / discrete_gaussian_variance(variance))
+    rate = geometric_rate(loss, sensitivity=moved)
+    return NoiseOf(False, rate, 1 / geometric_variance(rate))
+
+
+class Measurements:
+    """Noisy answers of one run, by level and query; holds the truth, and never gives it out."""
+
+    def __init__(
+        self, counts: Mapping[str, Counts], settings: TopDownSettings, noise: Noise, *, run: int
+    ) -> None:
+        self._counts = counts
+        self._settings = settings
+        self._noise = noise
+        self._run = run
+
+    def noise_of(self, level: str, query: str) -> NoiseOf | None:
+        """The noise of a query at a level; None where it is not measured."""
+        counts = self._counts[level]
+        cells = int(counts.schema.possible.sum())
+        if query != CELLS:
+            cells = self._settings.query(query).size(counts.schema)
+        entries = counts.geography.size(level) * cells
+        return noise_of(self._settings, level=level, query=query, entries=entries)
+
+    def margin(self, level: str, query: str) -> Integers:
+        """Noisy answers of a marginal at a level: units x groups, always summed over the truth."""
+        counts = self._counts[level]
+        truth = (counts.matrix @ self._settings.query(query).matrix(counts.schema)).toarray()
+        law = self._require(level, query)
+        stream = Stream(level=level, query=query, size=truth.size)
+        drawn = self._draw(law, stream, np.arange(truth.size, dtype=np.int64))
+        return np.asarray(truth, dtype=np.int64) + drawn.reshape(truth.shape)
+
+    def detail(self, level: str, unit: Integers, cell: Integers) -> Integers:
+        """Noisy detailed answers of some (unit, cell) pairs of a level."""
+        counts = self._counts[level]
+        law = self._require(level, CELLS)
+        cells = counts.schema.size
+        stream = Stream(level=level, query=CELLS, size=counts.geography.size(level) * cells)
+        answers = self._draw(law, stream, unit * cells + cell)
+        matrix = counts.matrix
+        kernels.add_truth(matrix.indptr, matrix.indices, matrix.data, unit, cell, answers)
+        return answers
+
+    def _require(self, level: str, query: str) -> NoiseOf:
+        if (law := self.noise_of(level, query)) is None:
+            raise PrivacyError(f"topdown: {query!r} at {level!r} has no share and is not measured")
+        return law
+
+    def _draw(self, law: NoiseOf, stream: Stream, index: Integers) -> Integers:
+        if law.parameter == 0:
+            return np.zeros(len(index), dtype=np.int64)
+        if law.gaussian:
+            return self._noise.gaussian_at(
+                stream, variance=law.parameter, draw=self._run, index=index
+            )
+        return self._noise.geometric_at(stream, epsilon=law.parameter, draw=self._run, index=index)
+
+
+def distance_to_truth(
+    counts: Counts, released: NDArray[np.int64], *, epsilon: Fraction, noise: Noise, run: int
+) -> int:
+    """The protected L1 distance between release and truth over all leaf cells.
+
+    Changing one record moves the distance by at most 2, so noise of rate epsilon / 2 costs epsilon
+    (the report of the 2018 test).
+    """
+    distance = int(np.abs(counts.dense() - released).sum())
+    stream = Stream(level=counts.level, query="distance to the truth", size=1)
+    drawn = noise.geometric_at(
+        stream, epsilon=epsilon / 2, draw=run, index=np.zeros(1, dtype=np.int64)
+    )
+    return distance + int(drawn[0])
+
+
+def total_loss(settings: TopDownSettings) -> PureLoss | ZCDPLoss | None:
+    """The main loss and the report's, together; zCDP counts the report as epsilon^2 / 2."""
+    loss, report = settings.loss, settings.report_epsilon
+    if loss is None or not report:
+        return loss
+    if isinstance(loss, PureLoss):
+        return PureLoss(epsilon=loss.epsilon + report, unit=loss.unit)
+    return ZCDPLoss(rho=loss.rho + report * report / 2, unit=loss.unit)

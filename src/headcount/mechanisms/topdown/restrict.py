@@ -1,0 +1,195 @@
+"""What a release must keep exactly or within bounds, worked out from the truth by the curator.
+
+Right-hand sides are data: they are published, or follow from what is published. The guarantee
+lists them as released without noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError, InputError
+from headcount.geography import Geography
+from headcount.mechanisms.topdown.settings import QuartersBounds, TopDownSettings
+from headcount.schema import Recode, Schema
+from headcount.solve.batch import NO_BOUND
+from headcount.tabulate import Counts, Query
+from headcount.tabulate.counts import adder
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Restriction:
+    """Bounds on the answers of one query in every unit of one level."""
+
+    query: Query
+    low: Integers
+    high: Integers
+
+
+Restrictions = Mapping[str, tuple[Restriction, ...]]
+"""For each level, its restrictions."""
+
+
+def restrict(settings: TopDownSettings, counts: Mapping[str, Counts]) -> Restrictions:
+    """All restrictions of every level, each query at most once a level, the tighter bound kept."""
+    found: dict[str, dict[str, Restriction]] = {level: {} for level in counts}
+    for invariant in settings.invariants:
+        query = settings.query(invariant.query)
+        # Exact below is exact above: the parts add up to the whole.
+        for level in _at_or_above(invariant.level, counts):
+            answer = _answers(counts[level], query)
+            _add(found[level], Restriction(query, answer, answer))
+    for bounds in settings.bounds:
+        for level, restrictions in _quarters_bounds(settings, bounds, counts).items():
+            for restriction in restrictions:
+                _add(found[level], restriction)
+    return {level: tuple(by_query.values()) for level, by_query in found.items()}
+
+
+def refuse_truth_outside(restrictions: Restrictions, counts: Mapping[str, Counts]) -> None:
+    """Refuse bounds that the truth itself breaks: names the unit and the constraint, no count.
+
+    For the curator only: that a run was refused says something about the data.
+    """
+    for level, those in restrictions.items():
+        geography = counts[level].geography
+        for restriction in those:
+            truth = _answers(counts[level], restriction.query)
+            outside = (truth < restriction.low) | (truth > restriction.high)
+            if outside.any():
+                unit, group = (int(i[0]) for i in np.nonzero(outside))
+                raise InputError(
+                    "topdown",
+                    place=f"level {level!r}, unit {_code(geography, level, unit)!r}, bound on "
+                    f"{restriction.query.name!r}, group {group}",
+                    found="a true count outside the bound",
+                    expected="bounds that the data meet",
+                )
+
+
+def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
+    """What the restrictions publish, in plain words."""
+    said = [f"{one.query!r} of every {one.level}" for one in settings.invariants]
+    for bounds in settings.bounds:
+        said.append(f"the number of living quarters of each type ({bounds.query!r}) everywhere")
+    return tuple(said)
+
+
+def _at_or_above(level: str, counts: Mapping[str, Counts]) -> tuple[str, ...]:
+    geography = next(iter(counts.values())).geography
+    return geography.levels[: geography.depth(level) + 1]
+
+
+def _answers(counts: Counts, query: Query) -> Integers:
+    return np.asarray((counts.matrix @ query.matrix(counts.schema)).toarray(), dtype=np.int64)
+
+
+def _add(found: dict[str, Restriction], new: Restriction) -> None:
+    old = found.get(new.query.name)
+    if old is not None:
+        low, high = np.maximum(old.low, new.low), np.minimum(old.high, new.high)
+        new = Restriction(new.query, low, high)
+    found[new.query.name] = new
+
+
+def _quarters_bounds(
+    settings: TopDownSettings, bounds: QuartersBounds, counts: Mapping[str, Counts]
+) -> dict[str, list[Restriction]]:
+    """The rules of the 2018 test (E5, E6), from the leaf up; one column for each set of types."""
+    geography = next(iter(counts.values())).geography
+    query = settings.query(bounds.query)
+    occupied = _occupied(bounds, counts[geography.leaf], query)
+    sets = _sets(occupied.shape[1], unions=bounds.unions)
+    low, high = occupied @ sets, (occupied * np.asarray(bounds.caps)) @ sets
+    below = geography.leaf
+    made = {below: _split(query, counts[below].schema, sets, low, high)}
+    for level in reversed(geography.levels[:-1]):
+        up = adder(geography, level, of=below)
+        low, high = up @ low, up @ high
+        if level == bounds.total_level:
+            here = adder(geography, level, of=geography.leaf) @ occupied
+            low, high = _from_total(here, counts[level].totals(), sets)
+        made[level] = _split(query, counts[level].schema, sets, low, high)
+        below = level
+    return made
+
+
+def _occupied(bounds: QuartersBounds, leaf: Counts, query: Query) -> Integers:
+    quarters = leaf.quarters
+    if quarters is None:
+        raise ConfigError(
+            "topdown", place=f"bounds on {query.name!r}", found="no living quarters in the data",
+            expected="a population with a table of living quarters",
+        )  # fmt: skip
+    types = quarters.occupied.shape[1]
+    if query.by != (quarters.attribute,) or len(bounds.caps) != types:
+        raise ConfigError(
+            "topdown",
+            place=f"bounds on {query.name!r}",
+            found=f"a query by {list(query.by)} and {len(bounds.caps)} caps",
+            expected=f"a query by {quarters.attribute!r} and one cap for each of {types} types",
+        )
+    if bounds.total_level and bounds.total_level not in leaf.geography.levels[:-1]:
+        raise ConfigError(
+            "topdown", place="total_level", found=repr(bounds.total_level),
+            expected=f"one of {list(leaf.geography.levels[:-1])}",
+        )  # fmt: skip
+    return quarters.occupied
+
+
+def _sets(types: int, *, unions: bool) -> Integers:
+    """Types x sets, 1 where a set holds the type: each type alone, then unions of 2 to types-1."""
+    sets = [frozenset([k]) for k in range(types)]
+    if unions:
+        sets += [frozenset(s) for n in range(2, types) for s in combinations(range(types), n)]
+    return np.array([[int(k in s) for s in sets] for k in range(types)], dtype=np.int64)
+
+
+def _from_total(occupied: Integers, totals: Integers, sets: Integers) -> tuple[Integers, Integers]:
+    """Bounds rebuilt from a unit's exact total: the others must hold at least one person each."""
+    inside = occupied @ sets
+    outside = occupied.sum(axis=1, keepdims=True) - inside
+    everyone = np.broadcast_to(totals[:, None], inside.shape)
+    low = np.where(outside == 0, everyone, inside)
+    high = np.where(inside > 0, everyone - outside, 0)
+    return low, high
+
+
+def _split(
+    query: Query, schema: Schema, sets: Integers, low: Integers, high: Integers
+) -> list[Restriction]:
+    """The types alone as bounds on the query; each union as a query of its own with two groups."""
+    types = len(sets)
+    made = [Restriction(query, low[:, :types], np.minimum(high[:, :types], NO_BOUND))]
+    for j in range(types, sets.shape[1]):
+        members = np.flatnonzero(sets[:, j])
+        free = np.full(len(low), NO_BOUND)
+        union = _union(query, schema, tuple(int(k) for k in members))
+        made.append(
+            Restriction(
+                union,
+                np.column_stack([low[:, j], -free]),
+                np.column_stack([np.minimum(high[:, j], NO_BOUND), free]),
+            )
+        )
+    return made
+
+
+def _union(query: Query, schema: Schema, members: tuple[int, ...]) -> Query:
+    (name,) = query.by
+    attribute = schema.attribute(str(name))
+    inside = [attribute.levels[k] for k in members]
+    rest = [level for level in attribute.levels if level not in inside]
+    label = "+".join(inside)
+    return Query(label, (Recode.of(attribute, label, {"inside": inside, "rest": rest}),))
+
+
+def _code(geography: Geography, level: str, unit: int) -> str:
+    return str(geography.units[geography.depth(level)][unit])
