@@ -1,0 +1,179 @@
+"""Full disks, read-only folders and other processes: a clear refusal, and the last good state."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import headcount.run
+from headcount.errors import PrivacyError, RunError
+from headcount.privacy import SpendState
+from headcount.release.directory import RunDirectory
+from headcount.release.store import read_release
+from headcount.run import protect_run
+from tests.run.town import LEDGER, contents, make_ledger, write_config, write_town
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+SEEDED = "seed = 3"
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    write_town(tmp_path)
+    return tmp_path
+
+
+class FullDisk:
+    """``fsync`` on a disk that is full at one of the calls."""
+
+    def __init__(self, *, at: int) -> None:
+        self._left = at
+        self._real = os.fsync
+
+    def __call__(self, handle: int) -> None:
+        self._left -= 1
+        if self._left == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._real(handle)
+
+
+def test_a_disk_that_is_full_at_any_write_leaves_a_run_that_resumes(
+    town: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ledger = make_ledger(town)
+    run = f"{LEDGER}\n{SEEDED}"
+    whole = read_release(protect_run(write_config(town, run=run, out="whole")) / "release")
+    config = write_config(town, run=run)
+    failures = 0
+    while not (town / "out/release/manifest.json").exists():
+        failures += 1
+        before = contents(town / "out")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", FullDisk(at=failures))
+            with pytest.raises(OSError, match="No space left on device"):
+                protect_run(config)
+        after = contents(town / "out")
+        before.pop("internal/run.key", None)  # replaced as long as the run has not begun
+        assert before.items() <= after.items()  # nothing that was good has changed
+        assert not [name for name in after if name.endswith(".tmp")]
+    assert failures > 5
+    protect_run(config)
+    found = read_release(town / "out/release")
+    for level, table in whole.tables.items():
+        np.testing.assert_array_equal(found.tables[level], table)
+    assert [spend.state for spend in ledger.history("town")] == [SpendState.COMPLETE] * 2
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
+from headcount.cli.app import main
+main()
+"""
+
+
+def test_a_real_limit_on_files_ends_in_one_line_and_exit_code_3(town: Path):
+    config = write_config(town)
+    command = [sys.executable, "-c", LIMITED, "1000", "protect", str(config)]
+    limited = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert limited.returncode == 3
+    assert limited.stderr == "error: file system: File too large\n"
+    # Bound to its key, nothing published; the same command without the limit finishes it.
+    directory = RunDirectory(town / "out")
+    facts = directory.require_facts()
+    assert directory.key.is_file()
+    assert contents(directory.release) == {}
+    protect_run(config)
+    assert directory.require_facts() == facts
+    assert directory.is_complete
+
+
+def test_a_read_only_folder_is_named_and_nothing_is_spent(
+    town: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ledger = make_ledger(town)
+
+    def refuse(path: Path, *_mode: object, **_named: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(os, "mkdir", refuse)  # a mode would not stop a test that runs as root
+    with pytest.raises(OSError, match="Read-only file system") as caught:
+        protect_run(write_config(town, run=LEDGER))
+    assert caught.value.filename == str(town / "out")
+    assert not (town / "out").exists()
+    assert ledger.history("town") == ()
+
+
+def test_a_ledger_that_cannot_be_written_stops_the_run_before_noise(
+    town: Path, monkeypatch: pytest.MonkeyPatch
+):
+    make_ledger(town)
+
+    def refuse(*_arguments: object) -> None:
+        import sqlite3
+
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr("headcount.privacy.ledger_rows.insert_spend", refuse)
+    with pytest.raises(PrivacyError, match="the step was not recorded: database or disk is full"):
+        protect_run(write_config(town, run=LEDGER))
+    assert RunDirectory(town / "out").written() == []
+
+
+def test_a_run_at_work_refuses_a_second(town: Path):
+    directory = RunDirectory(town / "out")
+    with directory.held(), pytest.raises(RunError, match="found another process at work here"):
+        protect_run(write_config(town))
+    assert directory.facts() is None
+
+
+def test_two_commands_at_once_make_one_release(town: Path):
+    ledger = make_ledger(town)
+    config = write_config(town, run=LEDGER)
+    command = [sys.executable, "-m", "headcount", "protect", str(config)]
+    racers = [
+        subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = [racer.communicate()[1] for racer in racers]
+    codes = [racer.returncode for racer in racers]
+    assert 0 in codes
+    for code, text in zip(codes, said, strict=True):
+        assert code == 0 or (code == 2 and "found another process at work here" in text)
+    (spend,) = ledger.history("town")
+    assert spend.state is SpendState.COMPLETE
+    read_release(town / "out/release")
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_what_another_process_did_in_between_is_seen(
+    same: bool, town: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Between the first look at the folder and its lock, another run may come and go."""
+    mine = write_config(town)
+    epsilon = "0.5" if same else "7"
+    mechanism = f'name = "geometric"\nepsilon = {epsilon}'
+    theirs = write_config(town, mechanism=mechanism, name="theirs.toml")
+    prepare = headcount.run.prepare
+
+    def slowly(config):
+        planned = prepare(config)
+        monkeypatch.setattr("headcount.run.prepare", prepare)
+        protect_run(theirs)
+        return planned
+
+    monkeypatch.setattr("headcount.run.prepare", slowly)
+    if same:
+        protect_run(mine)
+    else:
+        with pytest.raises(RunError, match="made with another config"):
+            protect_run(mine)
+    assert repr(read_release(town / "out/release")).startswith(
+        f"<Release by Geometric(epsilon=Fraction({'1, 2' if same else '7, 1'}))"
+    )
