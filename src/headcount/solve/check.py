@@ -33,12 +33,12 @@ class Violation:
     def __str__(self) -> str:
         """The constraint in words."""
         if self.kind == "sum":
-            return f"parent {self.parent}: its children do not add up to it in cell {self.cell}"
+            return f"parent {self.parent}: cell {self.cell}: sum of the children not kept"
         if self.kind == "negative":
-            return f"parent {self.parent}: child {self.child} is negative in cell {self.cell}"
-        side = "below its lower" if self.kind == "low" else "above its upper"
+            return f"parent {self.parent}: child {self.child}: cell {self.cell}: negative"
+        side = "lower" if self.kind == "low" else "upper"
         where = f"group {self.group} of family {self.family}"
-        return f"parent {self.parent}: child {self.child} is {side} bound in {where}"
+        return f"parent {self.parent}: child {self.child}: {side} bound of {where} not kept"
 
 
 def violations(

@@ -1,0 +1,281 @@
+"""When a parent's counts cannot be shared within the bounds: keep a margin, change little else.
+
+The failsafe of the 2018 end-to-end test. A parent that has no feasible answer gives up its cells
+but keeps the margin over the attributes that the caller names; cells that were 0 reopen where
+that margin is positive. With P the parent's counts and x those of its children,
+
+    1.  D* = min  D(x) = sum over cells |P[c] - sum over children x[c, j]|
+        subject to  the kept margin of the children's sum = the parent's; all bounds; x >= 0
+    2.  the least squares answer with D(x) <= D* + 1 and the same constraints
+    3.  rounding: 1 and 2 again for the steps y in {0, 1} above the floor of x, with integer
+        slacks and sum (1 - 2 frac) y in place of the squares
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.solve.batch import Batch
+from headcount.solve.check import Violation, violations
+from headcount.solve.mip import Program, SolverError, minimise, rounding_program
+from headcount.solve.rows import Rows, bound_rows, entry_of
+
+Vector = NDArray[np.float64]
+
+SLACK = 1.0
+"""How much more than the least change the second stage may spend."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Rescued:
+    """Answers of parents that needed the failsafe.
+
+    counts    int64[V]
+    x         float64[V]   the estimate before rounding
+    moved     float64[P]   least L1 change of the parent's cells, D*
+    widened   bool[P]      rounding had to go one step beyond floor and ceiling
+    broken    violations of bounds and of the kept margin; must be empty
+    """
+
+    counts: NDArray[np.int64]
+    x: Vector
+    moved: Vector
+    widened: NDArray[np.bool_]
+    broken: tuple[Violation, ...]
+
+    @property
+    def used(self) -> int:
+        """How many parents were rescued: the failsafe count of the receipt."""
+        return len(self.moved)
+
+
+def reopen(
+    batch: Batch,
+    *,
+    keep: NDArray[np.int32],
+    total: NDArray[np.int64],
+    answer: NDArray[np.float64],
+    opened: NDArray[np.bool_] | None = None,
+) -> Batch:
+    """A parent's problem with every cell in which the kept margin is positive.
+
+    ``total`` (n) and ``answer`` (n, children) give the parent's counts and the noisy detailed
+    answers of all schema cells, ``opened`` (n, children) where a count may be.
+    """
+    margin = np.bincount(keep, weights=total)
+    cell = np.flatnonzero(margin[keep] > 0).astype(np.int32)
+    free = np.ones(answer.shape, dtype=bool) if opened is None else opened
+    entry, child = np.nonzero(free[cell])
+    return replace(
+        batch,
+        cell_start=np.array([0, len(cell)]),
+        cell=cell,
+        total=total[cell],
+        var_start=np.concatenate([[0], np.cumsum(free[cell].sum(axis=1))]).astype(np.int64),
+        var_child=child.astype(np.int32),
+        answer=np.ascontiguousarray(answer[cell][entry, child], dtype=np.float64),
+    )
+
+
+def rescue(batch: Batch, *, keep: NDArray[np.int32]) -> Rescued:
+    """Take every parent of a batch, its cells reopened, through the failsafe.
+
+    ``keep`` numbers, for each schema cell, the kept margin that it belongs to. Raises
+    SolverError, which names the parent, when there is no answer even so.
+    """
+    x, moved = np.zeros(len(batch.answer)), np.zeros(batch.parents)
+    counts = np.zeros(len(batch.answer), dtype=np.int64)
+    widened = np.zeros(batch.parents, dtype=bool)
+    for p, one in enumerate(batch):
+        part = slice(*batch.var_start[batch.cell_start[p : p + 2]])
+        x[part], moved[p] = estimate(one, keep=keep)
+        counts[part], widened[p] = round_kept(one, x[part], keep=keep)
+    broken = tuple(violations(batch, counts, keep=keep))
+    return Rescued(counts=counts, x=x, moved=moved, widened=widened, broken=broken)
+
+
+def estimate(batch: Batch, *, keep: NDArray[np.int32]) -> tuple[Vector, float]:
+    """Least squares of one parent that change its cells by at most D* + 1; and D*."""
+    least = _least_change(batch, keep=keep)
+    return _least_squares(batch, keep=keep, allowed=least + SLACK), least
+
+
+def round_kept(
+    batch: Batch, x: Vector, *, keep: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], bool]:
+    """Round one parent's estimate, the parent's change again within 1 of the least; widened?"""
+    from headcount.solve.network import split
+
+    whole, cost = np.empty(len(x), np.int64), np.empty(len(x), np.int64)
+    split(np.maximum(x, 0.0), whole, cost)
+    for wide in (0, 1):
+        steps = _round_within(batch, whole, cost, keep=keep, wide=wide)
+        if steps is not None:
+            return whole + steps, wide > 0
+    raise SolverError(f"failsafe: parent {batch.parent[0]}: found no rounding, expected one")
+
+
+def _least_change(batch: Batch, *, keep: NDArray[np.int32]) -> float:
+    rows, size = _kept_rows(batch, keep), len(batch.answer)
+    program = _with_change(
+        Program(
+            cost=np.zeros(size),
+            low=np.zeros(size),
+            high=np.full(size, np.inf),
+            matrix=rows.matrix,
+            row_low=rows.low,
+            row_high=rows.high,
+            integer=False,
+        ),
+        _cell_sums(batch),
+        batch.total.astype(np.float64),
+        price=1.0,
+    )
+    found = minimise(program)
+    if found is None:
+        raise SolverError(
+            f"failsafe: parent {batch.parent[0]}: found bounds that no counts with its kept margin "
+            "can meet, expected bounds that its parent's margin allows"
+        )
+    return float(found[size:].sum())
+
+
+def _least_squares(batch: Batch, *, keep: NDArray[np.int32], allowed: float) -> Vector:
+    """The batch's objective without the parent's cells, but with its margin and D <= allowed.
+
+    The variables are (x, marginals, too much, too little, room): the quadratic programme of the
+    unconstrained parent with three more blocks.
+    """
+    from scipy.sparse import block_array, csc_matrix, csr_array, eye_array
+
+    from headcount.solve.general import Programme, programme, solve_clarabel, solve_piqp
+    from headcount.solve.outcome import Status
+
+    free = programme(replace(batch, is_root=True))
+    margin, target = _margin_rows(batch, keep)
+    entries, extra = len(batch.cell), free.matrix.shape[1] - free.variables
+    eye, ones = eye_array(entries), csr_array(np.ones((1, entries)))
+    blocks = [
+        [free.matrix, None, None, None],
+        [_pad(margin, extra), None, None, None],
+        [_pad(_cell_sums(batch), extra), -eye, eye, None],
+        [None, ones, ones, csr_array([[1.0]])],
+    ]
+    nothing = np.zeros(2 * entries + 1)
+    problem = Programme(
+        curvature=np.concatenate([free.curvature, nothing]),
+        linear=np.concatenate([free.linear, nothing]),
+        matrix=csc_matrix(block_array(blocks)),
+        equal=np.concatenate([free.equal, target, batch.total, [allowed]]),
+        low=np.concatenate([free.low, nothing]),
+        high=np.concatenate([free.high, np.full(len(nothing), np.inf)]),
+        variables=free.variables,
+    )
+    for solve in (solve_clarabel, solve_piqp):
+        status, x = solve(problem)
+        if status is Status.SOLVED:
+            return np.where(x < 1e-7, 0.0, x)
+    raise SolverError(
+        f"failsafe: parent {batch.parent[0]}: found no least squares answer by Clarabel or PIQP, "
+        "expected one, since the constraints can be met"
+    )
+
+
+def _round_within(
+    batch: Batch,
+    whole: NDArray[np.int64],
+    cost: NDArray[np.int64],
+    *,
+    keep: NDArray[np.int32],
+    wide: int,
+) -> NDArray[np.int64] | None:
+    from scipy.sparse import hstack, vstack
+
+    steps = rounding_program(replace(batch, is_root=True), whole, cost, wide=wide)
+    margin, target = _margin_rows(batch, keep)
+    left = target - margin @ whole
+    steps = replace(
+        steps,
+        matrix=vstack([steps.matrix, hstack([margin, margin, -margin])], format="csc"),
+        row_low=np.concatenate([steps.row_low, left]),
+        row_high=np.concatenate([steps.row_high, left]),
+    )
+    sums = _cell_sums(batch)
+    by_part = hstack([sums, sums, -sums])
+    missing = batch.total - sums @ whole
+    first = _with_change(replace(steps, cost=0 * steps.cost), by_part, missing, price=1.0)
+    found = minimise(first)
+    if found is None:
+        return None
+    size = len(steps.cost)
+    allowed = float(found[size:].sum()) + SLACK
+    found = minimise(_with_change(steps, by_part, missing, price=0.0, allowed=allowed))
+    if found is None:
+        return None
+    up, far, down = found[:size].astype(np.int64).reshape(3, len(whole))
+    return up + far - down
+
+
+def _with_change(
+    program: Program, sums: Any, missing: Vector, *, price: float, allowed: float = np.inf
+) -> Program:
+    """Two more variables a cell, too much and too little, tied to the cell's sum; D <= allowed."""
+    from scipy.sparse import block_array, csr_array, eye_array
+
+    entries = len(missing)
+    ones, eye = csr_array(np.ones((1, entries))), eye_array(entries)
+    matrix = block_array(
+        [[program.matrix, None, None], [sums, -eye, eye], [None, ones, ones]], format="csc"
+    )
+    return replace(
+        program,
+        cost=np.concatenate([program.cost, np.full(2 * entries, price)]),
+        low=np.concatenate([program.low, np.zeros(2 * entries)]),
+        high=np.concatenate([program.high, np.full(2 * entries, np.inf)]),
+        matrix=matrix,
+        row_low=np.concatenate([program.row_low, missing, [-np.inf]]),
+        row_high=np.concatenate([program.row_high, missing, [allowed]]),
+    )
+
+
+def _cell_sums(batch: Batch) -> Any:
+    """Rows that sum each cell over the children."""
+    from scipy.sparse import csr_array
+
+    size = len(batch.var_child)
+    where = (entry_of(batch), np.arange(size))
+    return csr_array((np.ones(size), where), shape=(len(batch.cell), size))
+
+
+def _margin_rows(batch: Batch, keep: NDArray[np.int32]) -> tuple[Any, Vector]:
+    """Rows that sum each kept margin over its cells and the children, with the parent's counts."""
+    from scipy.sparse import csr_array
+
+    present, margin = np.unique(keep[batch.cell], return_inverse=True)
+    size = len(batch.var_child)
+    where = (margin[entry_of(batch)], np.arange(size))
+    matrix = csr_array((np.ones(size), where), shape=(len(present), size))
+    return matrix, np.bincount(margin, weights=batch.total, minlength=len(present))
+
+
+def _kept_rows(batch: Batch, keep: NDArray[np.int32]) -> Rows:
+    from scipy.sparse import vstack
+
+    bounds = bound_rows(batch)
+    margin, target = _margin_rows(batch, keep)
+    return Rows(
+        matrix=vstack([bounds.matrix, margin], format="csr"),
+        low=np.concatenate([bounds.low, target]),
+        high=np.concatenate([bounds.high, target]),
+        label=np.concatenate([bounds.label, np.full((len(target), 2), -1)]),
+    )
+
+
+def _pad(matrix: Any, columns: int) -> Any:
+    from scipy.sparse import csr_array, hstack
+
+    return hstack([matrix, csr_array((matrix.shape[0], columns))])

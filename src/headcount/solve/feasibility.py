@@ -1,0 +1,91 @@
+"""Is there any answer at all? If not, which constraints stand in the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.solve.batch import Batch
+from headcount.solve.check import Violation
+from headcount.solve.mip import Program, minimise
+from headcount.solve.nesting import locate, nesting
+from headcount.solve.rounding import map_parents, network_arguments
+from headcount.solve.rows import bound_rows, stack, sum_rows
+
+DEAR = 1000.0
+"""Breaking a parent's sum costs so much more than breaking a bound: the bounds get named."""
+
+
+def clashes(batch: Batch, *, threads: int = 1) -> list[Violation]:
+    """Constraints that no non-negative integer answer keeps; empty if every parent has one.
+
+    Nested bounds are tested by a flow through the network of network.py. An infeasible parent,
+    and every parent with overlapping bounds, goes to HiGHS, which breaks as little as possible:
+
+        minimise  sum of slacks   subject to   sums and bounds of the batch, with slacks
+
+    and the constraints with a slack are the ones named.
+    """
+    from headcount.solve import network
+
+    forest = nesting(batch)
+    possible = np.zeros(batch.parents, dtype=np.bool_)
+    kernel: Any = network.can_share
+
+    def work(parents: NDArray[np.int64]) -> None:
+        kernel(parents, *network_arguments(batch, forest), possible)
+
+    map_parents(work, batch, np.arange(batch.parents), threads=threads)
+    suspects = np.flatnonzero(~possible) if forest.nested else np.arange(batch.parents)
+    return [found for p in suspects for found in _least_broken(batch, int(p), not forest.nested)]
+
+
+def _least_broken(batch: Batch, p: int, integer: bool) -> list[Violation]:
+    """The constraints of parent p that break when as little as possible breaks."""
+    from scipy.sparse import eye_array, hstack
+
+    one = batch.one(p)
+    rows = stack(sum_rows(one), bound_rows(one))
+    size, variables = len(rows.low), len(one.var_child)
+    is_sum = rows.label[:, 0] < 0
+    price = np.where(is_sum, DEAR, 1.0)
+    steps = minimise(
+        Program(
+            cost=np.concatenate([np.zeros(variables), price, price]),
+            low=np.zeros(variables + 2 * size),
+            high=np.full(variables + 2 * size, np.inf),
+            matrix=hstack([rows.matrix, eye_array(size), -eye_array(size)], format="csc"),
+            row_low=rows.low,
+            row_high=rows.high,
+            integer=integer,
+        )
+    )
+    if steps is None:  # low above high: no slack on the margin mends that
+        return _upside_down(batch, p)
+    under, over = steps[variables:].reshape(2, size) > 1e-6
+    found = []
+    for k in np.flatnonzero(under | over):
+        kind = "sum" if is_sum[k] else ("low" if under[k] else "high")
+        found.append(_violation(batch, p, kind, *rows.label[k]))
+    return found
+
+
+def _upside_down(batch: Batch, p: int) -> list[Violation]:
+    children = range(batch.child_start[p], batch.child_start[p + 1])
+    return [
+        _violation(batch, p, "low", c - batch.child_start[p], column)
+        for c in children
+        for column in np.flatnonzero(batch.low[c] > batch.high[c])
+    ]
+
+
+def _violation(batch: Batch, p: int, kind: str, child: int, place: int) -> Violation:
+    parent = int(batch.parent[p])
+    if kind == "sum":
+        cell = int(batch.cell[batch.cell_start[p] + place])
+        return Violation(kind=kind, parent=parent, index=p, cell=cell)
+    family, group = locate(batch, int(place))
+    number = int(batch.child_start[p] + child)
+    return Violation(kind=kind, parent=parent, index=p, child=number, family=family, group=group)
