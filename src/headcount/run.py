@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from headcount.errors import RunError
 from headcount.evaluate.scores import score
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Mechanism, complete_guarantee, protect
-from headcount.mechanisms.measured import Measured
+from headcount.mechanisms.measured import Measured, losses_of, total_loss
 from headcount.noise import SAMPLER_VERSION, KeyedNoise, Noise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState, UnitOfPrivacy
@@ -180,6 +179,8 @@ def _receipt(
 ) -> dict[str, Any]:
     """Everything about the making that may be published."""
     schema, geography = release.schema, release.geography
+    losses = release.guarantee.losses
+    unit = losses[0].unit if losses else UnitOfPrivacy.ADD_REMOVE
     recorded = "no ledger was named: nobody adds up the losses of this dataset's releases"
     if ledger is not None:
         recorded = f"dataset {planned.config.run.dataset!r}"
@@ -188,7 +189,7 @@ def _receipt(
         "run_id": facts.run_id,
         "mechanism": release.mechanism,
         "guarantee": guarantee_to_json(release.guarantee),
-        "measurements": _measurements(planned.mechanism.plan(schema, geography)),
+        "measurements": _measurements(planned.mechanism.plan(schema, geography), unit),
         "key_kind": release.key_kind,
         "noise_backend": release.backend,
         "sampler_version": SAMPLER_VERSION,
@@ -203,22 +204,31 @@ def _receipt(
     }
 
 
-def _measurements(plan: Sequence[Measured]) -> list[dict[str, Any]]:
-    """The allocation and what it costs: exact fractions as text."""
-    whole = sum((one.epsilon(UnitOfPrivacy.ADD_REMOVE) for one in plan), Fraction(0))
-    return [
-        {
-            "level": one.level,
-            "query": one.query,
-            "share": str(one.epsilon(UnitOfPrivacy.ADD_REMOVE) / whole),
-            "draws": one.draws,
-            "noise": "two-sided geometric",
-            "rate": str(one.rate),
-            "variance": one.variance,
-            **{f"epsilon {unit}": str(one.epsilon(unit)) for unit in UnitOfPrivacy},
-        }
-        for one in plan
-    ]
+def _measurements(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[dict[str, Any]]:
+    """The allocation and what it costs, in exact fractions as text; shares under ``unit``."""
+    whole, parts = total_loss(plan, unit), losses_of(plan, unit)
+    told = []
+    for one, part in zip(plan, parts, strict=True):
+        costs = {which: one.loss(which) for which in UnitOfPrivacy}
+        parameter = {"rate": str(one.rate)} if one.rate is not None else {"sigma2": str(one.sigma2)}
+        told.append(
+            {
+                "level": one.level,
+                "query": one.query,
+                "share": str(part.amount / whole.amount) if part and whole else "0",
+                "draws": one.draws,
+                "noise": one.law,
+                **parameter,
+                "variance": one.variance,
+                **{
+                    f"{loss.currency} {which}" if loss else f"epsilon {which}": (
+                        str(loss.amount) if loss else "0"
+                    )
+                    for which, loss in costs.items()
+                },
+            }
+        )
+    return told
 
 
 def open_run(path: Path) -> tuple[Release, Plan]:

@@ -25,10 +25,8 @@ def check(
     typer.echo(f"population: {planned.counts.schema.size:,} cells, {planned.counts.geography!r}")
     typer.echo(f"mechanism:  {planned.mechanism!r}")
     for one in planned.mechanism.plan(planned.counts.schema, planned.counts.geography):
-        losses = "; ".join(
-            f"epsilon {one.epsilon(unit)} when {unit.phrase}" for unit in UnitOfPrivacy
-        )
-        typer.echo(f"  measures {one.query} at {one.level}, {one.draws}x: {losses}")
+        losses = [str(loss) for unit in UnitOfPrivacy if (loss := one.loss(unit)) is not None]
+        typer.echo(f"  measures {one.query} at {one.level}, {one.draws}x: {'; '.join(losses)}")
     for sentence in planned.guarantee.sentences():
         typer.echo(f"  {sentence}")
     typer.echo("all right: nothing was drawn, written or spent")

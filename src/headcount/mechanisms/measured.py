@@ -7,37 +7,69 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from headcount.geography import Geography
-from headcount.privacy import Guarantee, Loss, PureLoss, UnitOfPrivacy, marginal_sensitivity
+from headcount.noise import discrete_gaussian_variance, geometric_variance
+from headcount.privacy import (
+    Guarantee,
+    Loss,
+    PureLoss,
+    UnitOfPrivacy,
+    ZCDPLoss,
+    marginal_sensitivity,
+    pure_to_zcdp,
+    sequential,
+)
 from headcount.schema import Schema
 from headcount.tabulate import CELLS
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One query measured at one level, ``draws`` times, with two-sided geometric noise.
+    """One query measured at one level, ``draws`` times, with noise of one of two laws.
 
     where
-        rate      the noise parameter: Pr[noise = k] is proportional to exp(-rate |k|)
         entries   counts in the measured vector: units of the level x possible cells
+        rate      two-sided geometric, Pr[k] proportional to exp(-rate |k|)
+        sigma2    discrete Gaussian, Pr[k] proportional to exp(-k^2 / (2 sigma2))
+        moves     for an answer that is no marginal: how far one changed record can move it
     """
 
     level: str
     query: str
-    rate: Fraction
     entries: int
+    rate: Fraction | None = None
+    sigma2: Fraction | None = None
     draws: int = 1
+    moves: int | None = None
 
-    def epsilon(self, unit: UnitOfPrivacy) -> Fraction:
-        """The exact loss of the measurement: rate x sensitivity, once for each draw."""
+    def __post_init__(self) -> None:
+        if (self.rate is None) == (self.sigma2 is None):
+            raise ValueError("a measurement has either a rate or a sigma2")
+
+    def loss(self, unit: UnitOfPrivacy) -> Loss | None:
+        """The exact loss of all draws together; None if a neighbour leaves every answer alone."""
         moved = marginal_sensitivity(unit=unit, units=self.entries, cells=1)
-        return self.rate * moved.l1 * self.draws
+        l1, l2_squared = moved.l1, moved.l2_squared
+        if self.moves is not None:
+            l1, l2_squared = self.moves, self.moves**2
+        if l1 == 0:
+            return None
+        if self.rate is not None:
+            return PureLoss(epsilon=self.rate * l1 * self.draws, unit=unit)
+        assert self.sigma2 is not None
+        return ZCDPLoss(rho=Fraction(l2_squared) / (2 * self.sigma2) * self.draws, unit=unit)
+
+    @property
+    def law(self) -> str:
+        """The noise in words."""
+        return "two-sided geometric" if self.rate is not None else "discrete Gaussian"
 
     @property
     def variance(self) -> float:
-        """Variance of each count's noise in one draw."""
-        from headcount.noise import geometric_variance
-
-        return float(geometric_variance(self.rate))
+        """Variance of each answer's noise in one draw."""
+        if self.rate is not None:
+            return geometric_variance(self.rate)
+        assert self.sigma2 is not None
+        return discrete_gaussian_variance(self.sigma2)
 
 
 def measure_cells(
@@ -48,14 +80,27 @@ def measure_cells(
     return Measured(level=level, query=CELLS, rate=rate, entries=entries, draws=draws)
 
 
+def losses_of(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[Loss | None]:
+    """The loss of each measurement, all in one currency; None where it costs nothing.
+
+    Beside Gaussian noise, which is counted in rho, geometric noise counts rho = epsilon^2 / 2.
+    """
+    losses = [one.loss(unit) for one in plan]
+    if any(isinstance(loss, ZCDPLoss) for loss in losses):
+        return [pure_to_zcdp(x).value if isinstance(x, PureLoss) else x for x in losses]
+    return losses
+
+
+def total_loss(plan: Sequence[Measured], unit: UnitOfPrivacy) -> Loss | None:
+    """Measurements compose in sequence: their losses add up."""
+    losses = [loss for loss in losses_of(plan, unit) if loss is not None]
+    return sequential(losses) if losses else None
+
+
 def guarantee_of(plan: Sequence[Measured]) -> Guarantee:
-    """Measurements compose in sequence: their losses add up, for each unit of privacy.
+    """The guarantee of measurements without restrictions, for each unit of privacy.
 
     A unit under which nothing measured can change (one count, one changed record) is left out.
     """
-    losses: list[Loss] = []
-    for unit in UnitOfPrivacy:
-        total = sum((one.epsilon(unit) for one in plan), Fraction(0))
-        if total:
-            losses.append(PureLoss(epsilon=total, unit=unit))
-    return Guarantee(losses=tuple(losses))
+    losses = [total_loss(plan, unit) for unit in UnitOfPrivacy]
+    return Guarantee(losses=tuple(loss for loss in losses if loss is not None))

@@ -30,7 +30,7 @@ class Quarters:
 
     def __post_init__(self) -> None:
         leaves = self.geography.size(self.geography.leaf)
-        if self.occupied.ndim != 2 or len(self.occupied) != leaves or self.vacant.shape != (leaves,):
+        if self.occupied.shape[:-1] != (leaves,) or self.vacant.shape != (leaves,):
             raise ValueError("living quarters need one row for each leaf unit")
         if (self.occupied < 0).any() or (self.vacant < 0).any():
             raise ValueError("living quarters are counted from 0")

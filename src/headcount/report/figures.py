@@ -367,7 +367,8 @@ def bin_values(
 
 
 def _series(frame: pl.DataFrame, series: str) -> tuple[list[str], list[Any]]:
-    names = ordered_series([str(name) for name in frame.get_column(series).unique(maintain_order=True).to_list()])
+    shown = frame.get_column(series).unique(maintain_order=True).to_list()
+    names = ordered_series([str(name) for name in shown])
     return names, looks_for(names)
 
 

@@ -25,9 +25,9 @@ from headcount import mechanisms
 from headcount.geography import regular
 from headcount.mechanisms import Mechanism
 from headcount.mechanisms.base import Runs
+from headcount.mechanisms.measured import total_loss
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
-from headcount.privacy import PureLoss
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Counts, tabulate
 
@@ -167,14 +167,14 @@ def guarantee_names_its_unit(mechanism: Mechanism) -> None:
 
 
 def plan_stays_within_the_guarantee(mechanism: Mechanism) -> None:
-    """The planned measurements add up to no more than the pure losses that are promised."""
+    """The planned measurements add up to no more than the losses that are promised."""
     for counts in _examples():
         plan = mechanism.plan(counts.schema, counts.geography)
         for loss in mechanism.guarantee(counts.schema, counts.geography).losses:
-            if isinstance(loss, PureLoss):
-                _require(len(plan) > 0, f"nothing planned, {loss.epsilon} promised")
-                spent = sum((one.epsilon(loss.unit) for one in plan), Fraction(0))
-                _require(spent <= loss.epsilon, f"{spent} planned, {loss.epsilon} promised")
+            spent = total_loss(plan, loss.unit)
+            if spent is None or spent.currency is not loss.currency:
+                raise ContractError(f"{spent or 'nothing'} planned, {loss.amount} promised")
+            _require(spent.amount <= loss.amount, f"{spent.amount} planned, {loss.amount} promised")
 
 
 def repr_makes_it_again(mechanism: Mechanism) -> None:

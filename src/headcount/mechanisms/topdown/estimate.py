@@ -7,6 +7,7 @@ chunks and on whatever machine. It sees noisy answers, bounds and estimates; nev
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,10 +57,7 @@ def chunks(geography: Geography, level: str, *, children_at_once: int = 2_000) -
     while cuts[-1] < len(first) - 1:
         reach = first[cuts[-1]] + children_at_once
         cuts.append(max(cuts[-1] + 1, int(np.searchsorted(first, reach, side="right")) - 1))
-    return [
-        Family(range(a, b), range(int(first[a]), int(first[b])))
-        for a, b in zip(cuts, cuts[1:], strict=False)
-    ]
+    return [Family(range(a, b), range(int(first[a]), int(first[b]))) for a, b in pairwise(cuts)]
 
 
 def spans(start: Integers, length: Integers) -> Integers:
@@ -89,9 +87,7 @@ def build_batch(
     kernels.count_variables(cell_start, cell, child_start, level.column, high, var_start)
     var_child = np.empty(var_start[-1], dtype=np.int32)
     var_cell = np.empty(var_start[-1], dtype=np.int64)
-    kernels.fill_variables(
-        cell_start, cell, child_start, level.column, high, var_child, var_cell
-    )
+    kernels.fill_variables(cell_start, cell, child_start, level.column, high, var_child, var_cell)
     var_unit = child[var_child]
     answer = np.zeros(len(var_unit))
     if level.weight > 0:

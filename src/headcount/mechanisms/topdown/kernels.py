@@ -72,13 +72,11 @@ def fill_variables(
 
 
 @njit(cache=True, nogil=True)
-def _is_open(
-    column: NDArray[np.int32], high: NDArray[np.int64], child: int, cell: int
-) -> bool:
+def _is_open(column: NDArray[np.int32], high: NDArray[np.int64], child: int, cell: int) -> bool:
+    shut = 0
     for f in range(column.shape[0]):
-        if high[child, column[f, cell]] == 0:
-            return False
-    return True
+        shut += high[child, column[f, cell]] == 0
+    return shut == 0
 
 
 @njit(cache=True, nogil=True)

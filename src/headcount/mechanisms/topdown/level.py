@@ -1,4 +1,4 @@
-"""One level's part of the descent: its families, answers and bounds, ready for the node function."""
+"""One level's part of the descent: its families, their answers and their bounds."""
 
 from __future__ import annotations
 
