@@ -1,0 +1,5 @@
+"""A seeded synthetic United States of 1940, fitted to published tabulations."""
+
+from headcount.population.us1940.generate import us1940
+
+__all__ = ["us1940"]

@@ -1,0 +1,76 @@
+"""The published figures and the model's shapes, read from the data files beside this module."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+RACES = ("white", "black", "american_indian", "chinese", "japanese", "other")
+GROUPS = (*RACES, *(f"{race}_hispanic" for race in RACES))
+"""Race x ethnicity in the order of the schema: ethnicity first, then race."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """One row of ``states.csv``."""
+
+    fips: str
+    name: str
+    persons: int
+    counties: int
+    races: tuple[int, ...]
+    hispanic: float
+    adults: float
+    district_size: float
+
+
+@cache
+def states() -> tuple[State, ...]:
+    """The 51 states and territories in the order of their FIPS codes."""
+    lines = [line for line in _text("states.csv").splitlines() if not line.startswith("#")]
+    rows = [line.split(",") for line in lines[1:]]
+    return tuple(
+        State(
+            fips=row[0],
+            name=row[1],
+            persons=int(row[2]),
+            counties=int(row[3]),
+            races=tuple(int(value) for value in row[4:9]),
+            hispanic=float(row[9]),
+            adults=float(row[10]),
+            district_size=float(row[11]),
+        )
+        for row in rows
+    )
+
+
+@cache
+def published() -> Mapping[str, Any]:
+    """What is printed about the 1940 file."""
+    return tomllib.loads(_text("published.toml"))
+
+
+@cache
+def model() -> Mapping[str, Any]:
+    """Fitted shapes and guesses."""
+    return tomllib.loads(_text("model.toml"))
+
+
+def apportion(weights: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+    """Whole numbers in proportion to weights that add to a total, by largest remainder."""
+    exact = weights * (total / weights.sum())
+    whole = np.floor(exact).astype(np.int64)
+    short = total - int(whole.sum())
+    whole[np.argsort(whole - exact, kind="stable")[:short]] += 1
+    return whole
+
+
+def _text(name: str) -> str:
+    return (resources.files(__package__) / "data" / name).read_text(encoding="utf-8")

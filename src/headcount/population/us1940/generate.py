@@ -1,0 +1,265 @@
+"""A synthetic 1940: people by cell, and living quarters, in every enumeration district."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.population.population import Population
+from headcount.population.quarters import Quarters
+from headcount.population.us1940 import figures
+from headcount.population.us1940.figures import apportion, model, published
+from headcount.population.us1940.groups import draw_groups, group_targets
+from headcount.population.us1940.people import (
+    CELLS,
+    Facilities,
+    draw_ages,
+    draw_households,
+    place_facilities,
+)
+from headcount.population.us1940.places import Plan, plan_nation
+from headcount.schema import load_schema
+
+Ints = NDArray[np.int64]
+LEVELS = ("nation", "state", "county", "enumeration_district")
+
+
+def us1940(
+    *, seed: int, scale: float = 1.0, states: Sequence[str] | None = None
+) -> tuple[Population, Quarters]:
+    """A population with the published shape of the United States of 1940, and its quarters.
+
+    where
+        seed        one seed, one population; a state is the same whichever others are kept
+        scale       share of the counties kept in each state, at least one: fewer places of the
+                    same sizes
+        states      postal abbreviations of the states to keep; all 51 if None
+
+    At full scale the totals of persons, races, ethnicities, states, counties, districts and living
+    quarters are those published; ``fit`` says how near everything else comes.
+    """
+    kept = _chosen_states(states)
+    if not 0 < scale <= 1:
+        raise InputError("us1940", place="scale", found=str(scale), expected="above 0, at most 1")
+    plan = plan_nation(seed)
+    targets = nation_targets(plan)
+    counties = _chosen_counties(plan, kept, scale, seed)
+    parts = [
+        draw_state(plan, targets, number, counties[plan.state[counties] == number], seed)
+        for number in kept
+    ]
+    geography = _geography(plan, counties)
+    start = np.cumsum([0, *(len(part.occupied) for part in parts)])
+    name = f"us1940(seed={seed}, scale={scale:g}, states={states and list(states)})"
+    population = Population(
+        name=name,
+        schema=load_schema("e2e-2018"),
+        geography=geography,
+        unit=np.concatenate([part.unit + at for part, at in zip(parts, start, strict=False)]),
+        cell=np.concatenate([part.cell for part in parts]),
+        count=np.concatenate([part.count for part in parts]),
+        public=True,
+    )
+    occupied = np.concatenate([part.occupied for part in parts])
+    vacant = np.zeros(len(occupied), dtype=np.int64)  # the file has no vacant unit
+    return population, Quarters(geography, "hhgq", occupied, vacant)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Targets:
+    """What each state as a whole should have."""
+
+    persons: Ints
+    groups: Ints
+    adults: NDArray[np.float64]
+    adults_only: Ints
+    facility_persons: Ints
+    facility_records: Ints
+    facility_districts: Ints
+    units: Ints
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One state's entries, with district positions that start from 0."""
+
+    unit: NDArray[np.int32]
+    cell: NDArray[np.int32]
+    count: Ints
+    occupied: Ints
+
+
+def nation_targets(plan: Plan) -> Targets:
+    """Every state's totals: the printed ones, and shares of the nation's for the rest."""
+    of_district = plan.state[plan.county]
+    persons = np.bincount(of_district, weights=plan.persons).astype(np.int64)
+    districts = np.bincount(of_district)
+    held = _facility_persons(persons)
+    facilities = model()["facility"]
+    records = np.zeros_like(held)
+    for institution, key in ((True, "institutions"), (False, "other_quarters")):
+        of_kind = np.array([row["institution"] == institution for row in facilities])
+        rate = np.array([row["per_record"] for row in facilities])[of_kind]
+        shares = held[:, of_kind] / rate
+        split = apportion(shares.reshape(-1), published()["quarters"][key])
+        records[:, of_kind] = split.reshape(shares.shape)
+    share = districts / districts.sum()
+    return Targets(
+        persons=persons,
+        groups=group_targets(persons),
+        adults=_adult_shares(persons),
+        adults_only=apportion(share, model()["age"]["adults_only"]),
+        facility_persons=held,
+        facility_records=records,
+        facility_districts=np.rint(
+            np.outer(share, [row["districts"] for row in facilities])
+        ).astype(np.int64),
+        units=_units(persons - held.sum(axis=1), records.sum(axis=1)),
+    )
+
+
+def draw_state(plan: Plan, targets: Targets, number: int, counties: Ints, seed: int) -> Part:
+    """Everybody in the chosen counties of one state, from the state's own random stream."""
+    rng = np.random.default_rng([seed, 1, int(figures.states()[number].fips)])
+    here = np.isin(plan.county, counties)
+    persons = plan.persons[here]
+    county = np.searchsorted(counties, plan.county[here])
+    part = persons.sum() / targets.persons[number]
+    groups = draw_groups(
+        rng,
+        persons=persons,
+        county=county,
+        targets=apportion(targets.groups[number].astype(np.float64), int(persons.sum())),
+    )
+    cells = draw_ages(
+        rng,
+        groups,
+        adults=targets.adults[number],
+        adults_only=round(targets.adults_only[number] * part),
+    )
+    facilities = tuple(
+        Facilities(
+            districts=max(1, round(targets.facility_districts[number, t] * part)),
+            persons=max(1, round(targets.facility_persons[number, t] * part)),
+            records=max(1, round(targets.facility_records[number, t] * part)),
+            minors=row["minors"],
+        )
+        for t, row in enumerate(model()["facility"])
+    )
+    placed, occupied = place_facilities(rng, cells, facilities)
+    occupied[:, 0] = draw_households(
+        rng, placed[:, 0].sum(axis=1), total=round(targets.units[number] * part)
+    )
+    flat = placed.reshape(len(persons), -1)
+    unit, cell = np.nonzero(flat)
+    assert flat.shape[1] == len(occupied[0]) * CELLS
+    return Part(
+        unit=unit.astype(np.int32),
+        cell=cell.astype(np.int32),
+        count=flat[unit, cell],
+        occupied=occupied,
+    )
+
+
+def _facility_persons(persons: Ints) -> Ints:
+    """People in group quarters by state and type: printed sums for three states, else a share."""
+    facilities = model()["facility"]
+    held = np.zeros((len(persons), len(facilities)), dtype=np.int64)
+    for institution, key in ((True, "institutions"), (False, "other_quarters")):
+        of_kind = [t for t, row in enumerate(facilities) if row["institution"] == institution]
+        national = np.array([facilities[t]["persons"] for t in of_kind], dtype=np.float64)
+        known = {
+            number: row[key]
+            for number, s in enumerate(figures.states())
+            if key in (row := published()["state"].get(s.name, {}))
+        }
+        rest = int(national.sum()) - sum(known.values())
+        free = np.array([number not in known for number in range(len(persons))])
+        of_state = np.zeros(len(persons), dtype=np.int64)
+        of_state[list(known)] = list(known.values())
+        of_state[free] = apportion(persons[free].astype(np.float64), rest)
+        for number, people in enumerate(of_state):
+            held[number, of_kind] = apportion(national, int(people))
+    return held
+
+
+def _units(in_households: Ints, records: Ints) -> Ints:
+    """Occupied housing units by state: printed records less facilities, else by people."""
+    quarters = published()["quarters"]
+    total = sum(quarters[key] for key in ("households", "more_households", "fragments"))
+    units = np.zeros(len(records), dtype=np.int64)
+    for number, s in enumerate(figures.states()):
+        printed = published()["state"].get(s.name, {}).get("units")
+        units[number] = 0 if printed is None else printed - records[number]
+    free = units == 0
+    units[free] = apportion(in_households[free].astype(np.float64), total - int(units.sum()))
+    return units
+
+
+def _adult_shares(persons: Ints) -> NDArray[np.float64]:
+    """Share aged 18 and over by state, printed for Massachusetts."""
+    known = published()["state"]
+    share = np.array([s.adults for s in figures.states()])
+    fixed = np.array(["adults" in known.get(s.name, {}) for s in figures.states()])
+    adults = persons * share
+    adults[fixed] = [
+        known[s.name]["adults"] for s in figures.states() if "adults" in known.get(s.name, {})
+    ]
+    free = ~fixed
+    wanted = model()["age"]["adults"] * persons.sum() - adults[fixed].sum()
+    adults[free] *= wanted / adults[free].sum()
+    result: NDArray[np.float64] = adults / persons
+    return result
+
+
+def _chosen_states(names: Sequence[str] | None) -> list[int]:
+    known = [s.name for s in figures.states()]
+    if names is None:
+        return list(range(len(known)))
+    for name in names:
+        if name not in known:
+            raise InputError(
+                "us1940", place="states", found=repr(name), expected=f"some of {' '.join(known)}"
+            )
+    if not names:
+        raise InputError("us1940", place="states", found="none", expected="at least one state")
+    return sorted({known.index(name) for name in names})
+
+
+def _chosen_counties(plan: Plan, kept: list[int], scale: float, seed: int) -> Ints:
+    """Counties of the kept states: every one, or an even sample along their sizes."""
+    size = np.bincount(plan.county, weights=plan.persons)
+    chosen = []
+    for number in kept:
+        here = np.flatnonzero(plan.state == number)
+        if scale < 1:
+            rng = np.random.default_rng([seed, 2, number])
+            take = max(1, round(scale * len(here)))
+            place = ((np.arange(take) + rng.random()) * (len(here) / take)).astype(np.int64)
+            here = np.sort(here[np.argsort(size[here], kind="stable")][place])
+        chosen.append(here)
+    return np.concatenate(chosen)
+
+
+def _geography(plan: Plan, counties: Ints) -> Geography:
+    """Codes of 2, 6 and 10 digits, each beginning with that of the place around it."""
+    of_state, state = np.unique(plan.state[counties], return_inverse=True)
+    state_codes = np.array([figures.states()[number].fips for number in of_state])
+    county_codes = np.char.add(
+        state_codes[state], np.char.zfill(plan.code[counties].astype(str), 4)
+    )
+    number = np.bincount(plan.county, minlength=len(plan.state))[counties]
+    county = np.repeat(np.arange(len(counties)), number)
+    local = 1 + np.arange(len(county)) - np.repeat(np.cumsum(number) - number, number)
+    district_codes = np.char.add(county_codes[county], np.char.zfill(local.astype(str), 4))
+    parents = (np.zeros(0), np.zeros(len(of_state)), state, county)
+    return Geography(
+        LEVELS,
+        (np.array(["0"]), state_codes, county_codes, district_codes),
+        tuple(parent.astype(np.int32) for parent in parents),
+    )

@@ -1,0 +1,171 @@
+"""The plan of the nation: how many people live in each state, county and district."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.population.us1940.figures import apportion, model, published, states
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Places with their people.
+
+    where
+        state       for each county the position of its state
+        code        for each county its four digits within the state
+        county      for each district the position of its county
+        persons     for each district its people
+    """
+
+    state: Ints
+    code: Ints
+    county: Ints
+    persons: Ints
+
+
+def plan_nation(seed: int) -> Plan:
+    """Every state, county and district of the nation; cheap, so always made as a whole."""
+    rng = np.random.default_rng([seed, 0])
+    per_state = state_persons()
+    state = np.repeat(np.arange(len(per_state)), [s.counties for s in states()])
+    position = np.concatenate([np.arange(s.counties) for s in states()])
+    persons = county_persons(rng, state, per_state)
+    county = np.repeat(np.arange(len(persons)), district_numbers(state, persons))
+    return Plan(
+        state=state,
+        code=10 * (2 * position + 1),
+        county=county,
+        persons=district_persons(rng, county, persons),
+    )
+
+
+def state_persons() -> Ints:
+    """People of each state in the file: printed where printed, else the census scaled to fit."""
+    known = published()["state"]
+    persons = np.array([s.persons for s in states()], dtype=np.int64)
+    for number, s in enumerate(states()):
+        persons[number] = known.get(s.name, {}).get("persons", -persons[number])
+    free = persons < 0
+    rest = published()["totals"]["persons"] - int(persons[~free].sum())
+    persons[free] = apportion(-persons[free].astype(np.float64), rest)
+    return persons
+
+
+def county_persons(rng: np.random.Generator, state: Ints, per_state: Ints) -> Ints:
+    """County sizes that add to their states and follow the published distribution."""
+    from scipy.special import ndtri
+
+    u = (np.arange(len(state)) + 0.5) / len(state)
+    z = ndtri(u)
+    upper = np.log(0.05 / (1 - np.minimum(u, 1 - 1e-12)))
+    quantiles = np.where(
+        u < 0.5,
+        18_679 * np.exp(0.85 * z),
+        np.where(
+            u < 0.95,
+            18_679 * np.exp(1.144 * z * (np.maximum(z, 0) / 1.645) ** 0.2),
+            122_710 * np.exp(0.816 * upper - 0.0285 * upper**2),
+        ),
+    )
+    size = rng.lognormal(0.0, 0.9, len(state))
+    first = np.searchsorted(state, np.arange(len(per_state)))
+    size[first] *= 6
+    return fit_sizes(size, group=state, totals=per_state, quantiles=quantiles, rounds=30)
+
+
+def district_numbers(state: Ints, persons: Ints) -> Ints:
+    """How many districts each county has: at least one, and exactly as many as published."""
+    known = published()["state"]
+    relative = np.array([s.district_size for s in states()])
+    per_state = np.bincount(state, weights=persons)
+    wanted = per_state / relative
+    fixed = {
+        number: known[s.name]["enumeration_districts"]
+        for number, s in enumerate(states())
+        if "enumeration_districts" in known.get(s.name, {})
+    }
+    free = np.array([number not in fixed for number in range(len(relative))])
+    numbers = np.zeros(len(relative), dtype=np.int64)
+    numbers[list(fixed)] = list(fixed.values())
+    total = published()["totals"]["enumeration_districts"]
+    numbers[free] = apportion(wanted[free], total - int(numbers.sum()))
+    counts = np.zeros(len(state), dtype=np.int64)
+    for number, districts in enumerate(numbers):
+        here = state == number
+        counts[here] = 1 + apportion(
+            np.maximum(persons[here] * (districts / per_state[number]) - 1, 0.0),
+            int(districts - here.sum()),
+        )
+    return counts
+
+
+def district_persons(rng: np.random.Generator, county: Ints, persons: Ints) -> Ints:
+    """District sizes that add to their counties and follow the published distribution."""
+    number = np.bincount(county)
+    mean = persons / number
+    size = mean[county] * rng.lognormal(0.0, model()["districts"]["spread"], len(county))
+    quantiles = district_quantiles(len(county), int(persons.sum()))
+    return fit_sizes(size, group=county, totals=persons, quantiles=quantiles, rounds=40)
+
+
+def district_quantiles(number: int, total: int) -> Floats:
+    """The sizes of that many districts in ascending order (formula in ``model.toml``)."""
+    from scipy.special import ndtri
+
+    shape = model()["districts"]
+    printed = next(
+        row
+        for row in published()["counts"]
+        if (row["count_type"], row["level"]) == ("TC", "enumeration_district")
+    )
+    median, p95 = printed["median"], printed["p95"]
+    u = (np.arange(number) + 0.5) / number
+    at_90 = np.log(median) + shape["middle"] * ndtri(0.9)
+    rising = at_90 + (np.log(p95) - at_90) * (u - 0.9) / 0.05
+    quantiles = np.select(
+        [u < 0.5, u < 0.9, u < 0.95],
+        [
+            median * (2 * u) ** shape["low"],
+            median * np.exp(shape["middle"] * ndtri(u)),
+            np.exp(rising),
+        ],
+        p95 * (0.05 / (1 - u)) ** shape["tail"],
+    )
+    # The mean is published too; what the formula leaves over goes to the largest districts.
+    return np.asarray(np.maximum(quantiles, 1.0) * 1.0)
+
+
+def fit_sizes(size: Floats, *, group: Ints, totals: Ints, quantiles: Floats, rounds: int) -> Ints:
+    """Sizes close to given quantiles whose sums over groups are exact.
+
+    Each round scales the sizes to the totals of their groups and then moves each, in logs, most of
+    the way to the quantile of its rank; the last step scales and rounds by largest remainder.
+    """
+    rank = np.empty(len(size), dtype=np.int64)
+    for _ in range(rounds):
+        size = size * (totals / np.bincount(group, weights=size))[group]
+        rank[np.argsort(size, kind="stable")] = np.arange(len(size))
+        size = size**0.3 * quantiles[rank] ** 0.7
+    size = np.maximum(size * (totals / np.bincount(group, weights=size))[group], 1.0)
+    return round_within(size, group=group, totals=totals)
+
+
+def round_within(size: Floats, *, group: Ints, totals: Ints) -> Ints:
+    """Whole numbers of at least 1 that add to the totals of their groups."""
+    number = np.bincount(group)
+    above = np.maximum(size - 1.0, 1e-9)
+    above *= ((totals - number) / np.bincount(group, weights=above))[group]
+    whole = np.floor(above).astype(np.int64)
+    short = (totals - number) - np.bincount(group, weights=whole).astype(np.int64)
+    order = np.lexsort((whole - above, group))
+    start = np.concatenate([[0], np.cumsum(number)[:-1]])
+    place = np.empty(len(size), dtype=np.int64)
+    place[order] = np.arange(len(size)) - start[group[order]]
+    return whole + 1 + (place < short[group])
