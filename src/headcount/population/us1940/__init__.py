@@ -1,5 +1,6 @@
 """A seeded synthetic United States of 1940, fitted to published tabulations."""
 
+from headcount.population.us1940.fit import fit, homogeneity_index
 from headcount.population.us1940.generate import us1940
 
-__all__ = ["us1940"]
+__all__ = ["fit", "homogeneity_index", "us1940"]

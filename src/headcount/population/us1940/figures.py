@@ -66,7 +66,7 @@ def model() -> Mapping[str, Any]:
 def apportion(weights: NDArray[np.float64], total: int) -> NDArray[np.int64]:
     """Whole numbers in proportion to weights that add to a total, by largest remainder."""
     exact = weights * (total / weights.sum())
-    whole = np.floor(exact).astype(np.int64)
+    whole: NDArray[np.int64] = np.floor(exact).astype(np.int64)
     short = total - int(whole.sum())
     whole[np.argsort(whole - exact, kind="stable")[:short]] += 1
     return whole

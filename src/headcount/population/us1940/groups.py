@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from headcount.population.us1940.figures import (
     GROUPS,
     RACES,
-    State,
     apportion,
     model,
     published,

@@ -1,0 +1,220 @@
+"""How near the synthetic 1940 comes to the published one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.population.population import Population
+from headcount.population.quarters import Quarters
+from headcount.population.us1940.figures import GROUPS, RACES, published, states
+
+Ints = NDArray[np.int64]
+
+# Greatest relative difference allowed, by count type and level: (median and p95, cells).
+ALLOWED = {
+    ("TC", "state"): (0.02, 0.0),
+    ("TC", "county"): (0.02, 0.0),
+    ("TC", "enumeration_district"): (0.02, 0.0),
+    ("SC", "state"): (0.15, 0.03),
+    ("SC", "county"): (0.15, 0.03),
+    ("SC", "enumeration_district"): (0.06, 0.03),
+}
+ALLOWED_SD = 0.10
+ALLOWED_STATE = 0.01
+"""For the detail of a state; printed means of released tables may also be 3 people off."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One published figure beside ours; the tolerance is in the figure's own unit."""
+
+    quantity: str
+    level: str
+    target: float
+    achieved: float
+    tolerance: float
+
+
+def fit(population: Population, quarters: Quarters | None = None) -> pl.DataFrame:
+    """Published figures, ours, the difference, the tolerance, and whether it is kept.
+
+    A part of the nation (fewer states, a smaller scale) is compared by shape only: its totals are
+    left out, except those of complete states, and ``within`` is null where the published figure is
+    about the whole nation.
+    """
+    counts = _by_district(population)
+    whole = int(counts.sum()) == published()["totals"]["persons"]
+    rows = [*_shape(population, counts)]
+    if whole:
+        rows = [*_totals(population, counts), *rows, *_homogeneity(population, counts)]
+        if quarters is not None:
+            rows += _records(quarters)
+    judged = [whole] * len(rows)
+    rows += [*_states(population, counts, quarters)]
+    judged += [True] * (len(rows) - len(judged))
+    difference = pl.col("achieved") - pl.col("target")
+    return (
+        pl.DataFrame([asdict(row) for row in rows])
+        .with_columns(difference.alias("difference"), pl.Series("judged", judged))
+        .with_columns(
+            within=pl.when("judged").then(pl.col("difference").abs() <= pl.col("tolerance") + 1e-9)
+        )
+        .select("quantity", "level", "target", "achieved", "difference", "tolerance", "within")
+    )
+
+
+def homogeneity_index(cells: Ints) -> Ints:
+    """24 - ages x races x ethnicities present, for units x 24 cells (Petti & Flaxman 2020, code)."""
+    there = cells.reshape(-1, 2, 2, len(RACES)) > 0
+    ages, ethnicities, races = (
+        there.any(axis=axes).sum(axis=1) for axes in ((2, 3), (1, 3), (1, 2))
+    )
+    index: Ints = 24 - ages * ethnicities * races
+    return index
+
+
+def _by_district(population: Population) -> Ints:
+    """Districts x (voting age x ethnicity x race), over all types of quarters."""
+    return _table(population, population.cell % 24, 24)
+
+
+def _table(population: Population, column: NDArray[np.int32], width: int) -> Ints:
+    leaves = population.geography.size(population.geography.leaf)
+    place = population.unit.astype(np.int64) * width + column
+    counts = np.ones(len(place)) if population.count is None else population.count
+    flat = np.bincount(place, weights=counts, minlength=leaves * width)
+    return flat.astype(np.int64).reshape(leaves, width)
+
+
+def _fold(population: Population, counts: Ints, level: str) -> Ints:
+    """Counts of a coarser level."""
+    at = population.geography.ancestors(level)
+    start = np.searchsorted(at, np.arange(population.geography.size(level)))
+    folded: Ints = np.add.reduceat(counts, start, axis=0)
+    return folded
+
+
+def _exact(quantity: str, level: str, target: float, achieved: float) -> Row:
+    return Row(quantity=quantity, level=level, target=target, achieved=achieved, tolerance=0.0)
+
+
+def _totals(population: Population, counts: Ints) -> Iterator[Row]:
+    facts = published()
+    geography = population.geography
+    yield _exact("persons", "nation", facts["totals"]["persons"], counts.sum())
+    for key, level in (
+        ("states", "state"),
+        ("counties", "county"),
+        ("enumeration_districts", "enumeration_district"),
+    ):
+        yield _exact(
+            f"units at level {level}", "nation", facts["totals"][key], geography.size(level)
+        )
+    table = counts.sum(axis=0).reshape(2, 2, len(RACES))
+    for race, number in zip(RACES, table.sum(axis=(0, 1)), strict=True):
+        yield _exact(f"race: {race}", "nation", facts["race"][race], number)
+    for ethnicity, number in zip(facts["hispanic"], table.sum(axis=(0, 2)), strict=True):
+        yield _exact(f"ethnicity: {ethnicity}", "nation", facts["hispanic"][ethnicity], number)
+
+
+def _records(quarters: Quarters) -> Iterator[Row]:
+    facts = published()["quarters"]
+    occupied = quarters.occupied.sum(axis=0)
+    households = facts["households"] + facts["more_households"] + facts["fragments"]
+    yield _exact("occupied housing units", "nation", households, occupied[0])
+    yield _exact("institution records", "nation", facts["institutions"], occupied[1:4].sum())
+    yield _exact(
+        "other group-quarters records", "nation", facts["other_quarters"], occupied[4:].sum()
+    )
+
+
+def _shape(population: Population, counts: Ints) -> Iterator[Row]:
+    for row in published()["counts"]:
+        kind, level = row["count_type"], row["level"]
+        table = _fold(population, counts, level)
+        values = table.sum(axis=1) if kind == "TC" else table[table > 0]
+        near, cells = ALLOWED[kind, level]
+        for name, achieved, allowed in (
+            ("non-empty cells", len(values), cells),
+            ("median", np.median(values), near),
+            ("p95", np.quantile(values, 0.95), near),
+            ("mean", values.mean(), max(cells, 1e-4)),  # the printed means are rounded
+            ("SD", values.std(), ALLOWED_SD),
+        ):
+            target = row[{"non-empty cells": "cells", "SD": "sd"}.get(name, name)]
+            yield Row(
+                quantity=f"{kind} {name}",
+                level=level,
+                target=target,
+                achieved=float(achieved),
+                tolerance=allowed * target,
+            )
+
+
+def _homogeneity(population: Population, counts: Ints) -> Iterator[Row]:
+    """Units by index; a range is written as its middle and half its width."""
+    for level, bounds in published()["homogeneity"].items():
+        index = homogeneity_index(_fold(population, counts, level))
+        for value, (low, high) in bounds.items():
+            yield Row(
+                quantity=f"units with homogeneity index {value}",
+                level=level,
+                target=(low + high) / 2,
+                achieved=float((index == int(value)).sum()),
+                tolerance=(high - low) / 2,
+            )
+
+
+def _states(population: Population, counts: Ints, quarters: Quarters | None) -> Iterator[Row]:
+    geography = population.geography
+    of_state = geography.ancestors("state")
+    of_county = geography.ancestors("state", of="county")
+    types = _table(population, population.cell // 24, 8)
+    for number, code in enumerate(geography.units[1]):
+        state = next(s for s in states() if s.fips == code)
+        printed = published()["state"].get(state.name)
+        if printed is None or (of_county == number).sum() != state.counties:
+            continue
+        here = of_state == number
+        ours = _state_figures(counts[here], types[here])
+        ours["enumeration_districts"] = int(here.sum())
+        if quarters is not None:
+            ours["units"] = int(quarters.occupied[here].sum())
+        yield from _compare(state.name, printed, ours)
+
+
+def _state_figures(counts: Ints, types: Ints) -> dict[str, int]:
+    """The quantities that are printed for some state."""
+    table = counts.sum(axis=0).reshape(2, len(GROUPS))
+    races = table[:, :6] + table[:, 6:]
+    figures = dict(zip(RACES, races.sum(axis=0), strict=True))
+    return figures | {
+        "persons": table.sum(),
+        "adults": table[1].sum(),
+        "sc_cells": (counts > 0).sum(),
+        "chinese_japanese_other": races[:, 3:].sum(),
+        "white_hispanic": table[:, 6].sum(),
+        "black_hispanic": table[:, 7].sum(),
+        "white_not_hispanic_adults": table[1, 0],
+        "black_hispanic_minors": table[0, 7],
+        "institutions": types[:, 1:4].sum(),
+        "other_quarters": types[:, 4:].sum(),
+    }
+
+
+def _compare(name: str, printed: dict[str, Any], ours: dict[str, int]) -> Iterator[Row]:
+    for key, target in printed.items():
+        if key in ours:
+            yield Row(
+                quantity=f"{name}: {key.replace('_', ' ')}",
+                level="state",
+                target=target,
+                achieved=float(ours[key]),
+                tolerance=max(ALLOWED_STATE * target, 3.0),
+            )
