@@ -143,7 +143,7 @@ def test_two_commands_at_once_make_one_release(town: Path):
     ]
     said = [racer.communicate()[1] for racer in racers]
     codes = [racer.returncode for racer in racers]
-    assert 0 in codes
+    assert 0 in codes, said
     for code, text in zip(codes, said, strict=True):
         assert code == 0 or (code == 2 and "found another process at work here" in text)
     (spend,) = ledger.history("town")
