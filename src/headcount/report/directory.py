@@ -24,13 +24,18 @@ def study_is_there(out: Path, *, study: str, settings: Settings) -> bool:
     """Whether ``out`` holds this very study, finished; refuse a folder that holds anything else."""
     if not out.exists():
         return False
+    if not out.is_dir():
+        raise RunError(f"{out}: found a file, expected a new or empty directory")
     manifest = out / MANIFEST
     if not manifest.is_file():
-        strange = sorted(path.name for path in out.iterdir() if path.name not in _OURS)
+        strange = sorted(path.name for path in out.iterdir() if not _ours(path))
         if strange:
             raise RunError(f"{out}: found {strange[0]!r}, expected a new or empty directory")
         return False
-    found = json.loads(manifest.read_text(encoding="utf-8"))
+    try:
+        found = dict(json.loads(manifest.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        raise RunError(f"{manifest}: found a damaged file, expected a study's manifest") from None
     wanted = _identity(study, settings)
     if {key: found.get(key) for key in wanted} != wanted:
         raise RunError(
@@ -51,6 +56,8 @@ def write_study(
     """Write ``report.html``, ``tables/*.csv``, ``figures/*`` and, last, ``manifest.json``."""
     (out / "tables").mkdir(parents=True, exist_ok=True)
     (out / "figures").mkdir(exist_ok=True)
+    for leftover in out.rglob(".*.tmp"):  # of a process that was killed while writing
+        leftover.unlink()
     for name, table in tables.items():
         write_text_atomic(out / "tables" / f"{name}.csv", table.write_csv())
     save_figures(report, out / "figures")
@@ -62,7 +69,10 @@ def write_study(
     return out / "report.html"
 
 
-_OURS = {"tables", "figures", "report.html"}
+def _ours(path: Path) -> bool:
+    """Whether an unfinished study may have left this behind."""
+    leftover = path.name.startswith(".") and path.name.endswith(".tmp")
+    return leftover or path.name in ("tables", "figures", "report.html")
 
 
 def _identity(study: str, settings: Settings) -> dict[str, Any]:
