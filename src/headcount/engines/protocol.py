@@ -14,3 +14,11 @@ class Engine(Protocol):
 
     def map(self, function: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
         """Yield ``function(piece)`` for each piece, in the order of the pieces."""
+
+
+class InOrder:
+    """One piece after the other, here: the plainest engine."""
+
+    def map(self, function: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
+        """Yield ``function(piece)`` for each piece."""
+        return map(function, pieces)

@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.engines.protocol import Engine, InOrder
 from headcount.geography import Geography
 from headcount.mechanisms.measured import Measured
 from headcount.noise import KeyedNoise, Noise, RunKey, Stream
 from headcount.population import Population
 from headcount.privacy import Guarantee
+from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts, content_digest, tabulate
 
-Runs = NDArray[np.int64] | NDArray[np.float64]
-"""Protected counts of several runs: runs x units x cells."""
+Runs: TypeAlias = Any
+"""Protected counts of several runs: an array runs x units x cells, or one sparse table a run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +31,16 @@ class Outcome:
     """What a mechanism made: protected counts per published level, and facts for the receipt."""
 
     tables: Mapping[str, Runs]
-    notes: Mapping[str, int | str] = field(default_factory=dict)
+    notes: Mapping[str, float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """Where a run works: its engine, who watches, and a folder that survives a crash."""
+
+    engine: Engine = field(default_factory=InOrder)
+    progress: Progress = silent
+    workspace: Path | None = None
 
 
 class Mechanism(Protocol):
@@ -48,11 +60,22 @@ class Mechanism(Protocol):
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """What a release of such counts promises."""
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def check(self, counts: Counts) -> None:
+        """Refuse data that cannot be protected as asked, before any loss is recorded."""
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
         """Protect the leaf counts once for each run number; run r never reuses run s's noise."""
 
 
-def protect(data: Population | Counts, mechanism: Mechanism, noise: Noise | None = None) -> Release:
+def protect(
+    data: Population | Counts,
+    mechanism: Mechanism,
+    noise: Noise | None = None,
+    *,
+    context: Context | None = None,
+) -> Release:
     """Protect a population once: one run of the mechanism, with its guarantee completed.
 
     Without ``noise`` a fresh key comes from the operating system. The guarantee lists what of the
@@ -63,7 +86,7 @@ def protect(data: Population | Counts, mechanism: Mechanism, noise: Noise | None
     if noise is None:
         config = sha256(repr(mechanism).encode()).digest()
         noise = KeyedNoise(RunKey.from_os(), mechanism.name, content_digest(counts), config)
-    outcome = mechanism.run(counts, noise, runs=range(1))
+    outcome = mechanism.run(counts, noise, runs=range(1), context=context)
     return Release(
         schema=counts.schema,
         geography=counts.geography,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from headcount.errors import PrivacyError
 from headcount.geography import Geography
-from headcount.mechanisms.base import Outcome, cell_stream, noisy
+from headcount.mechanisms.base import Context, Outcome, cell_stream, noisy
 from headcount.mechanisms.measured import Measured, guarantee_of, measure_cells
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
@@ -43,7 +43,12 @@ class Identity:
         """Nothing is measured with noise."""
         return ()
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def check(self, counts: Counts) -> None:
+        """Any counts will do."""
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
         """The truth, once per run."""
         return Outcome({counts.level: np.repeat(counts.dense()[None], len(runs), axis=0)})
 
@@ -67,7 +72,12 @@ class Geometric:
         """Every leaf cell once, at the whole epsilon."""
         return (measure_cells(schema, geography, geography.leaf, rate=self.epsilon),)
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def check(self, counts: Counts) -> None:
+        """Any counts will do."""
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
         """Leaf counts plus noise."""
         drawn = noise.geometric(cell_stream(counts), epsilon=self.epsilon, draws=runs)
         return Outcome({counts.level: noisy(counts, drawn)})
@@ -97,7 +107,12 @@ class Averaged:
         leaf = geography.leaf
         return (measure_cells(schema, geography, leaf, rate=share, draws=self.parts),)
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def check(self, counts: Counts) -> None:
+        """Any counts will do."""
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
         """Sum the P integer answers of each run, then divide."""
         share = self.epsilon / self.parts
         draws = range(runs.start * self.parts, runs.stop * self.parts)
@@ -138,7 +153,12 @@ class Raked:
             measure_cells(schema, geography, level, rate=share) for level in geography.levels
         )
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def check(self, counts: Counts) -> None:
+        """Any counts will do."""
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
         """Measure every level, then rake from the top."""
         geography = counts.geography
         share = self.epsilon / len(geography.levels)

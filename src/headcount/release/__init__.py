@@ -1,5 +1,5 @@
 """What is published: the release, its store and its receipt."""
 
-from headcount.release.release import Release
+from headcount.release.release import Dense, Release, Table
 
-__all__ = ["Release"]
+__all__ = ["Dense", "Release", "Table"]

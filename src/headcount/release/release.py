@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,11 @@ from headcount.privacy import Guarantee
 from headcount.schema import Schema
 from headcount.tabulate.counts import adder
 
-Table = NDArray[np.int64] | NDArray[np.float64]
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Dense = NDArray[np.int64] | NDArray[np.float64]
+Table: TypeAlias = "NDArray[np.int64] | NDArray[np.float64] | csr_array[Any, tuple[int, int]]"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,14 +41,15 @@ class Release:
     guarantee: Guarantee
     key_kind: str
     backend: str
-    notes: Mapping[str, int | str] = field(default_factory=dict)
+    notes: Mapping[str, float | str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Release by {self.mechanism}: {', '.join(self.tables)}>"
 
-    def at(self, level: str) -> Table:
+    def at(self, level: str) -> Dense:
         """Protected counts at a level: as published, or the published leaf added up."""
-        if level in self.tables:
-            return self.tables[level]
-        leaf = self.geography.leaf
-        return np.asarray(adder(self.geography, level, of=leaf) @ self.tables[leaf])
+        if level not in self.tables:
+            leaf = self.geography.leaf
+            return np.asarray(adder(self.geography, level, of=leaf) @ self.at(leaf))
+        table = self.tables[level]
+        return table if isinstance(table, np.ndarray) else np.asarray(table.toarray())

@@ -16,7 +16,7 @@ from headcount.errors import InputError, RunError
 from headcount.files import write_bytes_atomic
 from headcount.geography.geography import Geography
 from headcount.release.receipt import guarantee_from_json
-from headcount.release.release import Release, Table
+from headcount.release.release import Dense, Release, Table
 from headcount.schema import Attribute, Schema, impossible
 
 MANIFEST = "manifest.json"
@@ -29,8 +29,8 @@ def write_release(release: Release, folder: Path, *, receipt: Mapping[str, Any])
     """Write a release so that it is whole or visibly unfinished: the manifest comes last."""
     folder.mkdir(parents=True, exist_ok=True)
     names = []
-    for level, table in release.tables.items():
-        frame = level_frame(release.geography, release.schema, level, table)
+    for level in release.tables:
+        frame = level_frame(release.geography, release.schema, level, release.at(level))
         buffer = io.BytesIO()
         frame.write_parquet(buffer, compression="zstd")
         names.append(table_file(level))
@@ -109,7 +109,7 @@ def check_publishable(schema: Schema, geography: Geography) -> None:
             )
 
 
-def level_frame(geography: Geography, schema: Schema, level: str, table: Table) -> pl.DataFrame:
+def level_frame(geography: Geography, schema: Schema, level: str, table: Dense) -> pl.DataFrame:
     """One level as a wide table: the codes from the top to the unit, then one column a cell."""
     depth = geography.depth(level)
     above = [level] if depth == 0 else geography.levels[1 : depth + 1]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.engines import Engine
+from headcount.errors import RunError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.estimate import (
+    Node,
     Rows,
     Step,
     build_batch,
-    children_of,
     chunks,
+    refuse_broken,
     solve_batch,
 )
 from headcount.mechanisms.topdown.level import Level, prepare_level
@@ -24,16 +27,31 @@ from headcount.mechanisms.topdown.restrict import Restrictions
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.progress import Progress, silent
 from headcount.schema import Schema
+from headcount.tabulate import Query
+from headcount.tabulate.counts import adder
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Integers = NDArray[np.int64]
 _LARGEST = {"largest violation"}
 
 
+class LevelStore(Protocol):
+    """Where finished levels are kept, so that a crashed run need not do them again."""
+
+    def load(self, level: str) -> tuple[Rows, dict[str, float]] | None:
+        """A finished level, or None."""
+
+    def save(self, level: str, rows: Rows, notes: dict[str, float]) -> None:
+        """Keep a finished level, whole or not at all."""
+
+
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Integer counts of every level, from the top, and what happened at each."""
+    """Integer counts of every level (sparse, units x cells), and what happened at each."""
 
-    rows: Mapping[str, Rows]
+    tables: Mapping[str, csr_array[Any, tuple[int, int]]]
     notes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
@@ -46,11 +64,15 @@ def descend(
     restrictions: Restrictions,
     engine: Engine,
     progress: Progress = silent,
+    finished: LevelStore | None = None,
 ) -> Descent:
-    """Estimate every level from the top down."""
+    """Estimate every level from the top down; levels that ``finished`` holds are taken from it."""
     rows: dict[str, Rows] = {}
     notes: dict[str, dict[str, float]] = {}
     for depth, name in enumerate(geography.levels):
+        if finished is not None and (kept := finished.load(name)) is not None:
+            rows[name], notes[name] = kept
+            continue
         level = prepare_level(
             name,
             schema=schema,
@@ -63,10 +85,23 @@ def descend(
             steps = [_root(schema, level, measurements)]
         else:
             above = rows[geography.levels[depth - 1]]
-            steps = list(_children(geography, level, above, measurements, engine, progress))
+            node = Node(
+                above=above,
+                child_first=_child_first(geography, depth),
+                codes=geography.units[depth - 1],
+                level=level,
+                measurements=measurements,
+                keep=_kept_margin(schema, settings),
+            )
+            pieces = chunks(geography, name)
+            done = engine.map(node, pieces)
+            steps = list(progress(done, what=name, total=len(pieces)))
         rows[name] = _join([step.rows for step in steps])
         notes[name] = _add_notes([step.notes for step in steps])
-    return Descent(rows, notes)
+        refuse_broken(rows[name], level, geography.units[depth])
+        if finished is not None:
+            finished.save(name, rows[name], notes[name])
+    return Descent(_summed_from_leaf(geography, rows, schema.size), notes)
 
 
 def _root(schema: Schema, level: Level, measurements: Measurements) -> Step:
@@ -76,31 +111,43 @@ def _root(schema: Schema, level: Level, measurements: Measurements) -> Step:
     batch, _, cells = build_batch(
         everything, np.zeros(1, dtype=np.int64), np.array([0, 1]), level, measurements
     )
-    counts, notes = solve_batch(replace(batch, is_root=True))
+    counts, stuck, notes = solve_batch(replace(batch, is_root=True))
+    if len(stuck):
+        raise RunError(
+            f"topdown: level {level.name!r}: found bounds on the whole that cannot be met, "
+            f"expected bounds that some counts meet"
+        )
     kept = counts > 0
     start = np.array([0, int(kept.sum())])
     return Step(Rows(start, cells[kept].astype(np.int32), counts[kept]), notes)
 
 
-def _children(
-    geography: Geography,
-    level: Level,
-    above: Rows,
-    measurements: Measurements,
-    engine: Engine,
-    progress: Progress,
-) -> list[Step]:
-    depth = geography.depth(level.name)
+def _child_first(geography: Geography, depth: int) -> Integers:
     first = geography.children_start(geography.levels[depth - 1])
-    child_first = np.append(first, geography.size(level.name)).astype(np.int64)
-    pieces = chunks(geography, level.name)
-    steps = engine.map(
-        lambda chunk: children_of(
-            chunk, above=above, child_first=child_first, level=level, measurements=measurements
-        ),
-        pieces,
-    )
-    return list(progress(steps, what=level.name, total=len(pieces)))
+    return np.append(first, len(geography.units[depth])).astype(np.int64)
+
+
+def _kept_margin(schema: Schema, settings: TopDownSettings) -> NDArray[np.int32] | None:
+    """The margin each cell belongs to when the attributes of the failsafe are summed over."""
+    if not settings.failsafe_over:
+        return None
+    kept = tuple(name for name in schema.names if name not in settings.failsafe_over)
+    return Query("kept", kept).groups(schema).astype(np.int32)
+
+
+def _summed_from_leaf(
+    geography: Geography, rows: dict[str, Rows], cells: int
+) -> dict[str, csr_array[Any, tuple[int, int]]]:
+    """Every level as the sum of its leaves: after a failsafe a parent is what its children say."""
+    from scipy.sparse import csr_array
+
+    leaf = rows[geography.leaf]
+    counts = csr_array((leaf.value, leaf.cell, leaf.start), shape=(leaf.units, cells))
+    tables = {geography.leaf: counts}
+    for depth in range(len(geography.levels) - 1, 0, -1):
+        level, below = geography.levels[depth - 1], geography.levels[depth]
+        tables[level] = (adder(geography, level, of=below) @ tables[below]).tocsr()
+    return tables
 
 
 def _join(parts: list[Rows]) -> Rows:

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.errors import RunError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown import kernels
 from headcount.mechanisms.topdown.level import Level
@@ -120,55 +121,132 @@ class Step:
     notes: dict[str, float]
 
 
-def children_of(
-    chunk: Family,
-    *,
-    above: Rows,
-    child_first: Integers,
-    level: Level,
-    measurements: Measurements,
-) -> Step:
-    """Estimate, round and check the children of a chunk of parents.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Node:
+    """Everything a chunk of one level shares: the node function of that level.
 
-    An only child copies its parent, and children of an empty parent are empty: no solve.
+    where
+        above         the parents' counts
+        child_first   first child of every parent, and the end
+        codes         the parents' codes, for errors
+        keep          the margin each cell belongs to in the failsafe; None for no failsafe
     """
-    parents = np.arange(chunk.parents.start, chunk.parents.stop, dtype=np.int64)
-    kids = child_first[parents + 1] - child_first[parents]
-    people = above.start[parents + 1] - above.start[parents] > 0
-    alone = parents[people & (kids == 1)]
-    solve = parents[people & (kids > 1)]
-    pieces = [_copies(above, alone, child_first)]
-    notes: dict[str, float] = {"only children": len(alone), "empty parents": int((~people).sum())}
-    if len(solve):
-        batch, unit, cell = build_batch(above, solve, child_first, level, measurements)
-        counts, happened = solve_batch(batch)
-        pieces.append((unit, cell, counts))
-        notes |= happened
-    unit, cell, value = (np.concatenate(part) for part in zip(*pieces, strict=True))
-    child = (unit - chunk.children.start).astype(np.int32)
-    rows = Rows(*kernels.rows_by_child(len(chunk.children), child, cell, value))
-    return Step(rows, notes)
+
+    above: Rows
+    child_first: Integers
+    codes: NDArray[np.str_]
+    level: Level
+    measurements: Measurements
+    keep: NDArray[np.int32] | None = None
+
+    def __call__(self, chunk: Family) -> Step:
+        """Estimate, round and check the children of a chunk of parents.
+
+        An only child copies its parent, and children of an empty parent are empty: no solve.
+        """
+        parents = np.arange(chunk.parents.start, chunk.parents.stop, dtype=np.int64)
+        kids = self.child_first[parents + 1] - self.child_first[parents]
+        people = self.above.start[parents + 1] - self.above.start[parents] > 0
+        alone = parents[people & (kids == 1)]
+        pieces = [self._copies(alone)]
+        notes: dict[str, float] = {
+            "only children": len(alone),
+            "empty parents": int((~people).sum()),
+        }
+        solve = parents[people & (kids > 1)]
+        if len(solve):
+            solved, happened = self._solve(solve)
+            pieces += solved
+            notes |= happened
+        unit, cell, value = (np.concatenate(part) for part in zip(*pieces, strict=True))
+        child = (unit - chunk.children.start).astype(np.int32)
+        return Step(Rows(*kernels.rows_by_child(len(chunk.children), child, cell, value)), notes)
+
+    def _copies(self, alone: Integers) -> Triples:
+        """Only children with their parent's counts."""
+        sizes = self.above.start[alone + 1] - self.above.start[alone]
+        entries = spans(self.above.start[alone], sizes)
+        unit = np.repeat(self.child_first[alone], sizes)
+        return unit, self.above.cell[entries].astype(np.int64), self.above.value[entries]
+
+    def _solve(self, parents: Integers) -> tuple[list[Triples], dict[str, float]]:
+        batch, unit, cell = build_batch(
+            self.above, parents, self.child_first, self.level, self.measurements
+        )
+        counts, stuck, notes = solve_batch(batch)
+        pieces = [(unit, cell, np.maximum(counts, 0))]
+        for p in stuck:
+            pieces.append(self._rescue(int(parents[p])))
+        notes["failsafe"] = len(stuck)
+        return pieces, notes
+
+    def _rescue(self, parent: int) -> Triples:
+        """One parent through the failsafe: its empty cells reopen where the kept margin is not."""
+        from headcount.solve.failsafe import rescue
+        from headcount.solve.mip import SolverError
+
+        if self.keep is None:
+            raise self._unmet(parent, "and no failsafe is set")
+        own = slice(self.above.start[parent], self.above.start[parent + 1])
+        total = np.zeros(len(self.keep), dtype=np.int64)
+        total[self.above.cell[own]] = self.above.value[own]
+        margin = np.bincount(self.keep, weights=total)
+        cell = np.flatnonzero(margin[self.keep] > 0).astype(np.int32)
+        reopened = Rows(np.array([0, len(cell)]), cell, total[cell])
+        kids = self.child_first[parent : parent + 2]
+        batch, unit, cells = build_batch(
+            reopened, np.zeros(1, dtype=np.int64), kids, self.level, self.measurements
+        )
+        try:
+            rescued = rescue(batch, keep=self.keep)
+        except SolverError:
+            raise self._unmet(parent, "even by the failsafe") from None
+        if rescued.broken:
+            raise self._unmet(parent, "even by the failsafe")
+        return unit, cells, rescued.counts
+
+    def _unmet(self, parent: int, how: str) -> RunError:
+        return RunError(
+            f"topdown: level {self.level.name!r}: found bounds of the children of "
+            f"{str(self.codes[parent])!r} that cannot be met, {how}; expected bounds that leave "
+            f"room for the parent's counts"
+        )
 
 
-def _copies(
-    above: Rows, alone: Integers, child_first: Integers
-) -> tuple[Integers, Integers, Integers]:
-    """Only children with their parent's counts."""
-    sizes = above.start[alone + 1] - above.start[alone]
-    entries = spans(above.start[alone], sizes)
-    unit = np.repeat(child_first[alone], sizes)
-    return unit, above.cell[entries].astype(np.int64), above.value[entries]
+Triples = tuple[Integers, Integers, Integers]
+"""Unit, cell and count of some entries."""
 
 
-def solve_batch(batch: Batch) -> tuple[Integers, dict[str, float]]:
-    """Least squares, then rounding, on one thread: engines run chunks side by side."""
+def solve_batch(batch: Batch) -> tuple[Integers, Integers, dict[str, float]]:
+    """Least squares, then rounding: the counts, the parents left without any, and what happened.
+
+    One thread, because engines run chunks side by side. Parents without an answer have counts of
+    0 or below.
+    """
     from headcount.solve.leastsquares import least_squares
     from headcount.solve.rounding import Method, round_batch
 
     solved = least_squares(batch, threads=1)
     rounded = round_batch(batch, solved.x, threads=1)
+    stuck = np.union1d(solved.outcome.unsolved, np.flatnonzero(rounded.method == Method.NONE))
+    counts = rounded.counts.copy()
+    for p in stuck:
+        counts[slice(*batch.var_start[batch.cell_start[p : p + 2]])] = 0
     notes = dict(solved.outcome.summary())
     notes["rounded by network"] = int((rounded.method == Method.NETWORK).sum())
     notes["rounded by MIP"] = int((rounded.method == Method.MIP).sum())
-    notes["widened"] = int(rounded.widened.sum())
-    return rounded.counts, notes
+    notes["rounded wider"] = int(rounded.widened.sum())
+    return counts, stuck, notes
+
+
+def refuse_broken(rows: Rows, level: Level, codes: NDArray[np.str_]) -> None:
+    """Check every bound of every unit of a level again, in integers, whoever solved it."""
+    bad = kernels.first_broken(
+        rows.start, rows.cell, rows.value, level.column, level.low, level.high
+    )
+    if bad >= 0:
+        unit, column = divmod(int(bad), level.low.shape[1])
+        raise RunError(
+            f"topdown: level {level.name!r}, unit {str(codes[unit])!r}: found the bound on "
+            f"{level.family_of(column)!r} broken, expected it kept"
+        )

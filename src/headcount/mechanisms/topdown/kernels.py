@@ -102,3 +102,26 @@ def rows_by_child(
             values[at] = value[v]
             place[var_child[v]] = at + 1
     return indptr, cells, values
+
+
+@njit(cache=True, nogil=True)
+def first_broken(
+    start: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    value: NDArray[np.int64],
+    column: NDArray[np.int32],
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+) -> int:
+    """The first unit x column whose margin is outside its bounds, or -1."""
+    families, columns = column.shape[0], low.shape[1]
+    margin = np.zeros(columns, dtype=np.int64)
+    for u in range(len(start) - 1):
+        margin[:] = 0
+        for k in range(start[u], start[u + 1]):
+            for f in range(families):
+                margin[column[f, cell[k]]] += value[k]
+        for c in range(columns):
+            if margin[c] < low[u, c] or margin[c] > high[u, c]:
+                return int(u * columns + c)
+    return -1

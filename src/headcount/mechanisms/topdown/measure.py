@@ -11,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import PrivacyError
+from headcount.geography import Geography
 from headcount.mechanisms.topdown import kernels
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import (
@@ -25,13 +27,18 @@ from headcount.noise import (
     geometric_variance,
 )
 from headcount.privacy import (
+    Loss,
     PureLoss,
     ZCDPLoss,
     gaussian_variance,
     geometric_rate,
     marginal_sensitivity,
 )
+from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Integers = NDArray[np.int64]
 
@@ -50,19 +57,35 @@ class NoiseOf:
     weight: float
 
 
-def noise_of(settings: TopDownSettings, *, level: str, query: str, entries: int) -> NoiseOf | None:
-    """The noise a query gets at a level; None where it is not measured."""
-    if settings.loss is None:
-        return NoiseOf(False, Fraction(0), 1.0)
-    loss = settings.allocation.losses(settings.loss).get((level, query))
+def noise_of(loss: Loss | None, *, entries: int) -> NoiseOf:
+    """The noise that a loss buys for a vector of so many answers; no loss at all, no noise."""
     if loss is None:
-        return None
+        return NoiseOf(gaussian=False, parameter=Fraction(0), weight=1.0)
     moved = marginal_sensitivity(unit=loss.unit, units=entries, cells=1)
     if isinstance(loss, ZCDPLoss):
         variance = gaussian_variance(loss, sensitivity=moved)
-        return NoiseOf(True, variance, 1 / discrete_gaussian_variance(variance))
-    rate = geometric_rate(loss, sensitivity=moved)
-    return NoiseOf(False, rate, 1 / geometric_variance(rate))
+        weight = 1 / discrete_gaussian_variance(variance)
+        return NoiseOf(gaussian=True, parameter=variance, weight=weight)
+    if isinstance(loss, PureLoss):
+        rate = geometric_rate(loss, sensitivity=moved)
+        return NoiseOf(gaussian=False, parameter=rate, weight=1 / geometric_variance(rate))
+    raise PrivacyError(f"topdown: found {loss}, expected a pure or a zCDP loss")
+
+
+def planned_noise(
+    settings: TopDownSettings, schema: Schema, geography: Geography
+) -> dict[tuple[str, str], tuple[NoiseOf, int]]:
+    """For each measured (level, query) its noise and the number of its answers."""
+    allocation = settings.allocation(geography)
+    losses = allocation.losses(settings.loss) if settings.loss is not None else {}
+    planned = {}
+    for level, query in allocation.measured:
+        cells = int(schema.possible.sum())
+        if query != CELLS:
+            cells = settings.query(query).size(schema)
+        entries = geography.size(level) * cells
+        planned[level, query] = (noise_of(losses.get((level, query)), entries=entries), entries)
+    return planned
 
 
 class Measurements:
@@ -71,19 +94,19 @@ class Measurements:
     def __init__(
         self, counts: Mapping[str, Counts], settings: TopDownSettings, noise: Noise, *, run: int
     ) -> None:
+        leaf = next(iter(counts.values()))
         self._counts = counts
         self._settings = settings
         self._noise = noise
         self._run = run
+        self._planned = planned_noise(settings, leaf.schema, leaf.geography)
+        for level in counts.values():
+            level.matrix.sort_indices()  # detail looks counts up by bisection
 
     def noise_of(self, level: str, query: str) -> NoiseOf | None:
         """The noise of a query at a level; None where it is not measured."""
-        counts = self._counts[level]
-        cells = int(counts.schema.possible.sum())
-        if query != CELLS:
-            cells = self._settings.query(query).size(counts.schema)
-        entries = counts.geography.size(level) * cells
-        return noise_of(self._settings, level=level, query=query, entries=entries)
+        planned = self._planned.get((level, query))
+        return planned[0] if planned is not None else None
 
     def margin(self, level: str, query: str) -> Integers:
         """Noisy answers of a marginal at a level: units x groups, always summed over the truth."""
@@ -121,26 +144,21 @@ class Measurements:
 
 
 def distance_to_truth(
-    counts: Counts, released: NDArray[np.int64], *, epsilon: Fraction, noise: Noise, run: int
+    counts: Counts,
+    released: csr_array[Any, tuple[int, int]],
+    *,
+    epsilon: Fraction,
+    noise: Noise,
+    run: int,
 ) -> int:
     """The protected L1 distance between release and truth over all leaf cells.
 
     Changing one record moves the distance by at most 2, so noise of rate epsilon / 2 costs epsilon
     (the report of the 2018 test).
     """
-    distance = int(np.abs(counts.dense() - released).sum())
+    distance = int(abs(counts.matrix - released).sum())
     stream = Stream(level=counts.level, query="distance to the truth", size=1)
     drawn = noise.geometric_at(
         stream, epsilon=epsilon / 2, draw=run, index=np.zeros(1, dtype=np.int64)
     )
     return distance + int(drawn[0])
-
-
-def total_loss(settings: TopDownSettings) -> PureLoss | ZCDPLoss | None:
-    """The main loss and the report's, together; zCDP counts the report as epsilon^2 / 2."""
-    loss, report = settings.loss, settings.report_epsilon
-    if loss is None or not report:
-        return loss
-    if isinstance(loss, PureLoss):
-        return PureLoss(epsilon=loss.epsilon + report, unit=loss.unit)
-    return ZCDPLoss(rho=loss.rho + report * report / 2, unit=loss.unit)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from headcount.errors import ConfigError
-from headcount.privacy import Allocation, PureLoss, ZCDPLoss
+from headcount.geography import Geography
+from headcount.privacy import Allocation, PureLoss, ZCDPLoss, allocate
+from headcount.schema.attribute import first_repeated, one_of
 from headcount.tabulate import CELLS, Query
 
 
@@ -38,17 +41,23 @@ class QuartersBounds:
     unions: bool = False
 
 
+Shares = tuple[tuple[str, Fraction], ...]
+"""Named parts of a whole."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TopDownSettings:
     """What TopDown leaves to its user.
 
     where
-        loss        1. the overall loss, in pure epsilon or zCDP rho, with its unit of privacy;
-                    None adds no noise at all, to check a set-up (and protects nothing)
-        allocation  2. how it is split over levels, 4. and over queries within a level
-        queries     3. the marginals that are measured or constrained, beside the cells
-        invariants  5. what is published exactly
-        bounds      6. what bounds the counts
+        loss           1. the overall loss, in pure epsilon or zCDP rho, with its unit of privacy;
+                       None adds no noise at all, to check a set-up (and protects nothing)
+        level_shares   2. how it is split over levels; None for equal parts
+        queries        3. the marginals that are measured or restricted, beside the cells
+        query_shares   4. how a level's part is split over queries; "cells" is the detailed query
+        level_queries  4. other splits at some levels
+        invariants     5. what is published exactly
+        bounds         6. what bounds the counts
         (7. what to publish is the run's business: counts, microdata, measurements)
         failsafe_over    attributes to sum over when a parent cannot be met: the margin of all
                          others is kept
@@ -56,7 +65,9 @@ class TopDownSettings:
     """
 
     loss: PureLoss | ZCDPLoss | None
-    allocation: Allocation
+    query_shares: Shares
+    level_shares: Shares | None = None
+    level_queries: tuple[tuple[str, Shares], ...] = ()
     queries: tuple[Query, ...] = ()
     invariants: tuple[Invariant, ...] = ()
     bounds: tuple[QuartersBounds, ...] = ()
@@ -64,15 +75,37 @@ class TopDownSettings:
     report_epsilon: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        names = [CELLS, *(query.name for query in self.queries)]
-        used = [*(one.query for one in self.allocation.shares)]
-        used += [*(one.query for one in self.invariants), *(one.query for one in self.bounds)]
-        for name in used:
-            if name not in names:
+        known = [CELLS, *(query.name for query in self.queries)]
+        if repeated := first_repeated(known):
+            raise ConfigError(
+                "topdown", place="queries", found=f"{repeated!r} twice", expected="distinct names"
+            )
+        for name in [*(i.query for i in self.invariants), *(b.query for b in self.bounds)]:
+            if name not in known[1:]:
                 raise ConfigError(
-                    "topdown", place=f"query {name!r}", found="an unknown query",
-                    expected=f"one of {names}",
-                )  # fmt: skip
+                    "topdown",
+                    place=f"query {name!r}",
+                    found="an unknown query",
+                    expected=one_of(known[1:]),
+                )
+        levels = [level for level, _ in self.level_shares or (("every level", Fraction(1)),)]
+        self._allocate(levels)
+
+    def allocation(self, geography: Geography) -> Allocation:
+        """The share of every level x query, checked against the levels of a geography."""
+        return self._allocate(list(geography.levels))
+
+    def _allocate(self, levels: Sequence[str]) -> Allocation:
+        shares = self.level_shares
+        if shares is None:
+            shares = tuple((level, Fraction(1, len(levels))) for level in levels)
+        other = dict(self.level_queries)
+        return allocate(
+            levels=shares,
+            queries={level: other.get(level, self.query_shares) for level, _ in shares},
+            known_levels=levels,
+            known_queries=[CELLS, *(query.name for query in self.queries)],
+        )
 
     def query(self, name: str) -> Query:
         """The query of that name."""

@@ -1,0 +1,129 @@
+"""TopDown as a mechanism: what it promises, what it measures, and one run of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import exp, floor, log
+
+from headcount.geography import Geography
+from headcount.mechanisms.base import Context, Outcome
+from headcount.mechanisms.measured import Measured, total_loss
+from headcount.mechanisms.topdown.checkpoint import FinishedLevels
+from headcount.mechanisms.topdown.descend import Descent, descend
+from headcount.mechanisms.topdown.measure import (
+    Measurements,
+    distance_to_truth,
+    planned_noise,
+)
+from headcount.mechanisms.topdown.restrict import exact_statements, refuse_truth_outside, restrict
+from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.noise import Noise
+from headcount.privacy import Guarantee
+from headcount.schema import Schema
+from headcount.tabulate import Counts
+
+REPORT = "distance to the truth"
+_CONFIDENCE = 0.9
+
+
+@dataclass(frozen=True, kw_only=True)
+class TopDown(TopDownSettings):
+    """Noisy measurements at every level, then least squares and rounding from the top down.
+
+    Abowd et al. (2019), "Census TopDown"; the code of the 2018 end-to-end test. The release is
+    integer, non-negative, adds up over levels, and keeps every invariant and bound exactly.
+    """
+
+    name = "topdown"
+    draws_noise = True
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every level x query with a share, and the report."""
+        if self.loss is None:
+            return ()
+        plan = [
+            Measured(level=level, query=query, entries=entries, sigma2=noise.parameter)
+            if noise.gaussian
+            else Measured(level=level, query=query, entries=entries, rate=noise.parameter)
+            for (level, query), (noise, entries) in planned_noise(self, schema, geography).items()
+        ]
+        if self.report_epsilon:
+            rate = self.report_epsilon / 2
+            plan.append(Measured(level=geography.leaf, query=REPORT, entries=1, rate=rate, moves=2))
+        return tuple(plan)
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """The loss under the chosen unit, given everything that is released exactly."""
+        if self.loss is None:
+            return Guarantee.none("no noise is added: epsilon is infinite")
+        loss = total_loss(self.plan(schema, geography), self.loss.unit)
+        assert loss is not None  # shares sum to 1
+        stated = Guarantee(losses=(loss,))
+        exact = exact_statements(self)
+        if not exact:
+            return stated
+        beyond = "databases that differ in what is released without noise"
+        return replace(stated.also_exact(*exact), not_covered=(*stated.not_covered, beyond))
+
+    def check(self, counts: Counts) -> None:
+        """Refuse data that break the bounds, before any loss is recorded."""
+        levels = {level: counts.at(level) for level in counts.geography.levels}
+        refuse_truth_outside(restrict(self, levels), levels)
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
+        """Protect the counts once for each run number."""
+        context = context or Context()
+        levels = {level: counts.at(level) for level in counts.geography.levels}
+        restrictions = restrict(self, levels)
+        refuse_truth_outside(restrictions, levels)
+        made: list[Descent] = []
+        for run in runs:
+            kept = FinishedLevels(context.workspace, run) if context.workspace else None
+            made.append(
+                descend(
+                    schema=counts.schema,
+                    geography=counts.geography,
+                    settings=self,
+                    measurements=Measurements(levels, self, noise, run=run),
+                    restrictions=restrictions,
+                    engine=context.engine,
+                    progress=context.progress,
+                    finished=kept,
+                )
+            )
+        notes: dict[str, float | str] = {
+            f"{level}: {what}": value
+            for level, happened in made[0].notes.items()
+            for what, value in happened.items()
+        }
+        if self.report_epsilon and self.loss is not None:
+            notes |= self._report(counts, made[0], noise, run=runs.start)
+        tables = {level: [one.tables[level] for one in made] for level in counts.geography.levels}
+        return Outcome(tables, notes)
+
+    def _report(self, counts: Counts, made: Descent, noise: Noise, *, run: int) -> dict[str, float]:
+        """The protected share of people whose record differs, with an upper bound (E18)."""
+        released = made.tables[counts.geography.leaf]
+        people = int(released.sum())
+        distance = distance_to_truth(
+            counts, released, epsilon=self.report_epsilon, noise=noise, run=run
+        )
+        reach = noise_quantile(self.report_epsilon / 2, confidence=_CONFIDENCE)
+        return {
+            f"{REPORT}, share of people": distance / (2 * people),
+            f"{REPORT}, upper bound at {_CONFIDENCE:.0%} confidence": (distance + reach)
+            / (2 * people),
+        }
+
+
+def noise_quantile(rate: Fraction, *, confidence: float) -> int:
+    """The smallest k with Pr[noise >= -k] >= confidence for two-sided geometric noise.
+
+    Pr[noise < -k] = a^(k + 1) / (1 + a), where a = exp(-rate)
+    """
+    a = exp(-rate)
+    missed = 1 - confidence
+    return max(0, floor(log(missed * (1 + a)) / -float(rate)))
