@@ -24,7 +24,6 @@ class State:
     fips: str
     name: str
     persons: int
-    counties: int
     races: tuple[int, ...]
     hispanic: float
     adults: float
@@ -34,21 +33,24 @@ class State:
 @cache
 def states() -> tuple[State, ...]:
     """The 51 states and territories in the order of their FIPS codes."""
-    lines = [line for line in _text("states.csv").splitlines() if not line.startswith("#")]
-    rows = [line.split(",") for line in lines[1:]]
     return tuple(
         State(
             fips=row[0],
             name=row[1],
             persons=int(row[2]),
-            counties=int(row[3]),
-            races=tuple(int(value) for value in row[4:9]),
-            hispanic=float(row[9]),
-            adults=float(row[10]),
-            district_size=float(row[11]),
+            races=tuple(int(value) for value in row[3:8]),
+            hispanic=float(row[8]),
+            adults=float(row[9]),
+            district_size=float(row[10]),
         )
-        for row in rows
+        for row in _rows("states.csv")
     )
+
+
+@cache
+def counties() -> Mapping[str, int]:
+    """Printed population of every county by its FIPS code, in the order of the codes."""
+    return {fips: int(persons) for fips, persons in _rows("counties.csv")}
 
 
 @cache
@@ -70,6 +72,22 @@ def apportion(weights: NDArray[np.float64], total: int) -> NDArray[np.int64]:
     short = total - int(whole.sum())
     whole[np.argsort(whole - exact, kind="stable")[:short]] += 1
     return whole
+
+
+def fill(
+    weights: NDArray[np.float64], known: NDArray[np.float64], *, total: int
+) -> NDArray[np.int64]:
+    """Whole numbers that add to a total: the known ones (not NaN), the rest by weight."""
+    free = np.isnan(known)
+    whole: NDArray[np.int64] = np.where(free, 0, np.rint(known)).astype(np.int64)
+    if free.any():
+        whole[free] = apportion(weights[free], total - int(whole.sum()))
+    return whole
+
+
+def _rows(name: str) -> list[list[str]]:
+    lines = [line for line in _text(name).splitlines() if not line.startswith("#")]
+    return [line.split(",") for line in lines[1:]]
 
 
 def _text(name: str) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
-from headcount.population.us1940.figures import GROUPS, RACES, published, states
+from headcount.population.us1940.figures import GROUPS, RACES, counties, published, states
 
 Ints = NDArray[np.int64]
 
@@ -70,7 +70,7 @@ def fit(population: Population, quarters: Quarters | None = None) -> pl.DataFram
 
 
 def homogeneity_index(cells: Ints) -> Ints:
-    """24 - ages x races x ethnicities present, for units x 24 cells (Petti & Flaxman 2020, code)."""
+    """24 - ages x races x ethnicities present, units x 24 cells (Petti & Flaxman's code)."""
     there = cells.reshape(-1, 2, 2, len(RACES)) > 0
     ages, ethnicities, races = (
         there.any(axis=axes).sum(axis=1) for axes in ((2, 3), (1, 3), (1, 2))
@@ -179,7 +179,8 @@ def _states(population: Population, counts: Ints, quarters: Quarters | None) -> 
     for number, code in enumerate(geography.units[1]):
         state = next(s for s in states() if s.fips == code)
         printed = published()["state"].get(state.name)
-        if printed is None or (of_county == number).sum() != state.counties:
+        everywhere = sum(county[:2] == state.fips for county in counties())
+        if printed is None or (of_county == number).sum() != everywhere:
             continue
         here = of_state == number
         ours = _state_figures(counts[here], types[here])

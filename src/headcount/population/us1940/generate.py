@@ -13,7 +13,7 @@ from headcount.geography import Geography
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.us1940 import figures
-from headcount.population.us1940.figures import apportion, model, published
+from headcount.population.us1940.figures import apportion, fill, model, published
 from headcount.population.us1940.groups import draw_groups, group_targets
 from headcount.population.us1940.people import (
     CELLS,
@@ -173,16 +173,8 @@ def _facility_persons(persons: Ints) -> Ints:
     for institution, key in ((True, "institutions"), (False, "other_quarters")):
         of_kind = [t for t, row in enumerate(facilities) if row["institution"] == institution]
         national = np.array([facilities[t]["persons"] for t in of_kind], dtype=np.float64)
-        known = {
-            number: row[key]
-            for number, s in enumerate(figures.states())
-            if key in (row := published()["state"].get(s.name, {}))
-        }
-        rest = int(national.sum()) - sum(known.values())
-        free = np.array([number not in known for number in range(len(persons))])
-        of_state = np.zeros(len(persons), dtype=np.int64)
-        of_state[list(known)] = list(known.values())
-        of_state[free] = apportion(persons[free].astype(np.float64), rest)
+        known = [published()["state"].get(s.name, {}).get(key, np.nan) for s in figures.states()]
+        of_state = fill(persons.astype(np.float64), np.array(known), total=int(national.sum()))
         for number, people in enumerate(of_state):
             held[number, of_kind] = apportion(national, int(people))
     return held
@@ -192,13 +184,9 @@ def _units(in_households: Ints, records: Ints) -> Ints:
     """Occupied housing units by state: printed records less facilities, else by people."""
     quarters = published()["quarters"]
     total = sum(quarters[key] for key in ("households", "more_households", "fragments"))
-    units = np.zeros(len(records), dtype=np.int64)
-    for number, s in enumerate(figures.states()):
-        printed = published()["state"].get(s.name, {}).get("units")
-        units[number] = 0 if printed is None else printed - records[number]
-    free = units == 0
-    units[free] = apportion(in_households[free].astype(np.float64), total - int(units.sum()))
-    return units
+    known = published()["state"]
+    printed = [known.get(s.name, {}).get("units", np.nan) for s in figures.states()]
+    return fill(in_households.astype(np.float64), np.array(printed) - records, total=total)
 
 
 def _adult_shares(persons: Ints) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from headcount.population.us1940.figures import (
     GROUPS,
     RACES,
-    apportion,
+    fill,
     model,
     published,
     states,
@@ -25,10 +25,15 @@ def group_targets(persons: Ints) -> Ints:
     (ethnicity), scaled until all totals hold, and rounded so that they hold exactly.
     """
     known = [published()["state"].get(s.name, {}) for s in states()]
-    races = _fit_free(
-        np.array([s.races for s in states()], dtype=np.float64),
-        np.array([[row.get(race, np.nan) for race in RACES[1:]] for row in map(_whole, known)]),
-        np.array([published()["race"][race] for race in RACES[1:]]),
+    races = np.column_stack(
+        [
+            fill(
+                np.array([float(s.races[column]) for s in states()]),
+                np.array([_whole(row).get(race, np.nan) for row in known]),
+                total=published()["race"][race],
+            )
+            for column, race in enumerate(RACES[1:])
+        ]
     )
     hispanic = _hispanic_shares(races, persons, known)
     targets = np.zeros((len(persons), len(GROUPS)), dtype=np.int64)
@@ -48,17 +53,6 @@ def _whole(row: dict[str, float]) -> dict[str, float]:
     return row
 
 
-def _fit_free(first: Floats, fixed: Floats, totals: Ints) -> Ints:
-    """Columns that add to their totals with the fixed entries (not NaN) as they are."""
-    result = np.zeros(first.shape, dtype=np.int64)
-    for column, total in enumerate(totals):
-        free = np.isnan(fixed[:, column])
-        result[~free, column] = np.rint(fixed[~free, column])
-        rest = int(total) - int(result[:, column].sum())
-        result[free, column] = apportion(first[free, column], rest)
-    return result
-
-
 def _hispanic_shares(races: Ints, persons: Ints, known: list[dict[str, float]]) -> Ints:
     """Hispanic people by state and race, adding to the nation's."""
     shape = model()["hispanic"]
@@ -72,10 +66,11 @@ def _hispanic_shares(races: Ints, persons: Ints, known: list[dict[str, float]]) 
     for number, row in enumerate(known):
         if "black_hispanic" in row:
             result[number, 1] = round(row["black_hispanic"])
-    fixed = np.array([[row.get("white_hispanic", np.nan)] for row in known])
-    white = np.maximum(share * persons - result.sum(axis=1), 1.0)
-    total = published()["hispanic"]["hispanic"] - int(result.sum())
-    result[:, :1] = _fit_free(white[:, None], fixed, np.array([total]))
+    result[:, 0] = fill(
+        np.maximum(share * persons - result.sum(axis=1), 1.0),
+        np.array([row.get("white_hispanic", np.nan) for row in known]),
+        total=published()["hispanic"]["hispanic"] - int(result.sum()),
+    )
     return result
 
 

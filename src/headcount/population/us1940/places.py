@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.population.us1940.figures import apportion, model, published, states
+from headcount.population.us1940.figures import (
+    apportion,
+    counties,
+    fill,
+    model,
+    published,
+    states,
+)
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -32,70 +39,49 @@ class Plan:
 
 def plan_nation(seed: int) -> Plan:
     """Every state, county and district of the nation; cheap, so always made as a whole."""
-    rng = np.random.default_rng([seed, 0])
-    per_state = state_persons()
-    state = np.repeat(np.arange(len(per_state)), [s.counties for s in states()])
-    position = np.concatenate([np.arange(s.counties) for s in states()])
-    persons = county_persons(rng, state, per_state)
+    codes = np.array([int(fips) for fips in counties()])
+    state = np.searchsorted([int(s.fips) for s in states()], codes // 1000)
+    persons = county_persons(state, state_persons())
     county = np.repeat(np.arange(len(persons)), district_numbers(state, persons))
     return Plan(
         state=state,
-        code=10 * (2 * position + 1),
+        code=10 * (codes % 1000),
         county=county,
-        persons=district_persons(rng, county, persons),
+        persons=district_persons(np.random.default_rng([seed, 0]), county, persons),
     )
 
 
 def state_persons() -> Ints:
     """People of each state in the file: printed where printed, else the census scaled to fit."""
     known = published()["state"]
-    persons = np.array([s.persons for s in states()], dtype=np.int64)
-    for number, s in enumerate(states()):
-        persons[number] = known.get(s.name, {}).get("persons", -persons[number])
-    free = persons < 0
-    rest = published()["totals"]["persons"] - int(persons[~free].sum())
-    persons[free] = apportion(-persons[free].astype(np.float64), rest)
+    printed = [known.get(s.name, {}).get("persons", np.nan) for s in states()]
+    census = np.array([float(s.persons) for s in states()])
+    return fill(census, np.array(printed), total=published()["totals"]["persons"])
+
+
+def county_persons(state: Ints, per_state: Ints) -> Ints:
+    """People of each county in the file, likewise."""
+    census = np.array([float(persons) for persons in counties().values()])
+    printed = np.full(len(census), np.nan)
+    for fips, known in published()["county"].items():
+        for number, code in enumerate(counties()):
+            if code[:2] == fips and code[2:] in known:
+                printed[number] = known[code[2:]]
+    persons = np.zeros(len(census), dtype=np.int64)
+    for number, total in enumerate(per_state):
+        here = state == number
+        persons[here] = fill(census[here], printed[here], total=int(total))
     return persons
-
-
-def county_persons(rng: np.random.Generator, state: Ints, per_state: Ints) -> Ints:
-    """County sizes that add to their states and follow the published distribution."""
-    from scipy.special import ndtri
-
-    u = (np.arange(len(state)) + 0.5) / len(state)
-    z = ndtri(u)
-    upper = np.log(0.05 / (1 - np.minimum(u, 1 - 1e-12)))
-    quantiles = np.where(
-        u < 0.5,
-        18_679 * np.exp(0.85 * z),
-        np.where(
-            u < 0.95,
-            18_679 * np.exp(1.144 * z * (np.maximum(z, 0) / 1.645) ** 0.2),
-            122_710 * np.exp(0.816 * upper - 0.0285 * upper**2),
-        ),
-    )
-    size = rng.lognormal(0.0, 0.9, len(state))
-    first = np.searchsorted(state, np.arange(len(per_state)))
-    size[first] *= 6
-    return fit_sizes(size, group=state, totals=per_state, quantiles=quantiles, rounds=30)
 
 
 def district_numbers(state: Ints, persons: Ints) -> Ints:
     """How many districts each county has: at least one, and exactly as many as published."""
     known = published()["state"]
     relative = np.array([s.district_size for s in states()])
+    printed = [known.get(s.name, {}).get("enumeration_districts", np.nan) for s in states()]
     per_state = np.bincount(state, weights=persons)
-    wanted = per_state / relative
-    fixed = {
-        number: known[s.name]["enumeration_districts"]
-        for number, s in enumerate(states())
-        if "enumeration_districts" in known.get(s.name, {})
-    }
-    free = np.array([number not in fixed for number in range(len(relative))])
-    numbers = np.zeros(len(relative), dtype=np.int64)
-    numbers[list(fixed)] = list(fixed.values())
     total = published()["totals"]["enumeration_districts"]
-    numbers[free] = apportion(wanted[free], total - int(numbers.sum()))
+    numbers = fill(per_state / relative, np.array(printed), total=total)
     counts = np.zeros(len(state), dtype=np.int64)
     for number, districts in enumerate(numbers):
         here = state == number
@@ -111,11 +97,11 @@ def district_persons(rng: np.random.Generator, county: Ints, persons: Ints) -> I
     number = np.bincount(county)
     mean = persons / number
     size = mean[county] * rng.lognormal(0.0, model()["districts"]["spread"], len(county))
-    quantiles = district_quantiles(len(county), int(persons.sum()))
+    quantiles = district_quantiles(len(county))
     return fit_sizes(size, group=county, totals=persons, quantiles=quantiles, rounds=40)
 
 
-def district_quantiles(number: int, total: int) -> Floats:
+def district_quantiles(number: int) -> Floats:
     """The sizes of that many districts in ascending order (formula in ``model.toml``)."""
     from scipy.special import ndtri
 
@@ -138,8 +124,7 @@ def district_quantiles(number: int, total: int) -> Floats:
         ],
         p95 * (0.05 / (1 - u)) ** shape["tail"],
     )
-    # The mean is published too; what the formula leaves over goes to the largest districts.
-    return np.asarray(np.maximum(quantiles, 1.0) * 1.0)
+    return np.asarray(np.maximum(quantiles, 1.0))
 
 
 def fit_sizes(size: Floats, *, group: Ints, totals: Ints, quantiles: Floats, rounds: int) -> Ints:
