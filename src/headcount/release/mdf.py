@@ -1,0 +1,167 @@
+"""Synthetic people and units as text in the layouts of the Census Bureau's MDF for 1940."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.population.quarters import Quarters
+from headcount.progress import Progress, silent
+from headcount.release.placement import Dwellings, LeafCounts, People, place
+from headcount.release.streamed import pieces, whole_files
+from headcount.schema import Schema
+from headcount.schema.load import load_schema
+
+PERSON_FILE, UNIT_FILE = "MDF_PER.txt", "MDF_UNIT.txt"
+
+BUILD = "3.1.4"
+PLACE_FIELDS = ("SCHEMA_TYPE_CODE", "SCHEMA_BUILD_ID", "STATE", "COUNTY", "ENUMDIST", "EUID")
+PERSON_FIELDS = (
+    *PLACE_FIELDS,
+    *("EPNUM", "RTYPE", "QREL", "QSEX", "QAGE", "CENHISP", "CENRACE", "QSPANX"),
+    *(f"QRACE{number}" for number in range(1, 9)),
+    "CIT",
+)
+UNIT_FILLERS = {
+    "HHT": "9",
+    "HHT2": "99",
+    "NPF": "99",
+    "CPLT": "9",
+    "UPART": "9",
+    "MULTG": "9",
+    "HHLDRAGE": "999",
+    "HHSPAN": "9",
+    "HHRACE": "99",
+    "PAOC": "9",
+    "P18": "99",
+    "P60": "99",
+    "P65": "99",
+    "P75": "99",
+}
+UNIT_FIELDS = (*PLACE_FIELDS, "RTYPE", "GQTYPE", "TEN", "VACS", "FINAL_POP", *UNIT_FILLERS)
+GQTYPES = (0, 2, 3, 4, 6, 7, 8, 9)  # of IPUMS, for each type of the schema
+
+LEAF_CODE = 10  # characters: state 2, county 4, enumeration district 4
+
+
+def write_mdf(
+    counts: LeafCounts,
+    *,
+    schema: Schema,
+    geography: Geography,
+    quarters: Quarters,
+    folder: Path,
+    metadata: Sequence[str] = (),
+    progress: Progress = silent,
+) -> tuple[Path, Path]:
+    """Write MDF_PER and MDF_UNIT as the 2018 end-to-end test did for 1940; say where they are.
+
+    Fields between bars, no header, ``metadata`` as lines that begin with '#'. The layout has fields
+    for the attributes of the schema e2e-2018 only. Both files appear whole or not at all.
+    """
+    _refuse_other_layout(schema, geography, quarters)
+    person_head = _comments(metadata, PERSON_FIELDS)
+    unit_head = _comments(metadata, UNIT_FIELDS)
+    placed = place(counts, schema=schema, geography=geography, quarters=quarters)
+    people = _MdfPeople(geography)
+    units = _MdfUnits(geography)
+    with whole_files(folder / PERSON_FILE, folder / UNIT_FILE) as (person_file, unit_file):
+        person_file.write(person_head)
+        for start, stop in pieces(placed.people, "writing people", progress):
+            person_file.write(people.text(placed.people_between(start, stop)))
+        unit_file.write(unit_head)
+        for start, stop in pieces(placed.quarters, "writing units", progress):
+            unit_file.write(units.text(placed.quarters_between(start, stop), start))
+    return folder / PERSON_FILE, folder / UNIT_FILE
+
+
+class _MdfPeople:
+    """Person lines: what depends on the leaf, EUID, EPNUM, and what depends on the cell."""
+
+    def __init__(self, geography: Geography) -> None:
+        self.places = _places("MPD1940", geography)
+        cells = np.ndindex(load_schema("e2e-2018").shape)
+        self.traits = pl.Series([_traits(*levels) for levels in cells])
+
+    def text(self, people: People) -> bytes:
+        return _bars(
+            self.places.gather(people.leaf),
+            pl.Series(people.quarters),
+            pl.Series(people.number),
+            self.traits.gather(people.cell),
+        )
+
+
+def _traits(kind: int, adult: int, hispanic: int, race: int) -> str:
+    known = ["3" if kind == 0 else "5", "99", "9", "18" if adult else "17"]
+    return "|".join([*known, str(hispanic + 1), str(race + 1), *["9999"] * 9, "9"])
+
+
+class _MdfUnits:
+    """Unit lines: what depends on the leaf, EUID, what depends on the type, and FINAL_POP."""
+
+    def __init__(self, geography: Geography) -> None:
+        self.places = _places("MUD1940", geography)
+        facilities = [f"4|{gqtype}|0|0" for gqtype in GQTYPES[1:]]
+        self.kinds = pl.Series(["2|0|9|0", *facilities, "2|0|0|9"])
+        self.fillers = pl.Series(["|".join(UNIT_FILLERS.values())])
+
+    def text(self, dwellings: Dwellings, first: int) -> bytes:
+        rows = len(dwellings.leaf)
+        return _bars(
+            self.places.gather(dwellings.leaf),
+            pl.Series(np.arange(first, first + rows)),
+            self.kinds.gather(dwellings.slot),
+            pl.Series(dwellings.people),
+            self.fillers.gather(np.zeros(rows, dtype=np.int64)),
+        )
+
+
+def _places(layout: str, geography: Geography) -> pl.Series:
+    """The fields before EUID, for each leaf."""
+    codes = geography.units[-1].tolist()
+    return pl.Series([f"{layout}|{BUILD}|{code[:2]}|{code[2:6]}|{code[6:]}" for code in codes])
+
+
+def _bars(*columns: pl.Series) -> bytes:
+    """Lines of columns between bars; a column may itself hold several fields."""
+    buffer = io.BytesIO()
+    frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
+    frame.write_csv(buffer, include_header=False, separator="|", quote_style="never")
+    return buffer.getvalue()
+
+
+def _comments(metadata: Sequence[str], fields: Sequence[str]) -> bytes:
+    for line in metadata:
+        if line.splitlines() not in ([line], []):
+            raise InputError(
+                "metadata", found=f"a line break in {line!r}", expected="single lines of text"
+            )
+    lines = [*metadata, f"Fields: {'|'.join(fields)}"]
+    return "".join(f"# {line}\n" for line in lines).encode()
+
+
+def _refuse_other_layout(schema: Schema, geography: Geography, quarters: Quarters) -> None:
+    wanted = load_schema("e2e-2018")
+    if schema.attributes != wanted.attributes or quarters.attribute != wanted.names[0]:
+        raise InputError(
+            "MDF layout",
+            found=f"attributes {list(schema.names)}, living quarters by {quarters.attribute!r}",
+            expected="the attributes and levels of schema 'e2e-2018', living quarters by 'hhgq' "
+            "(tidy files take any schema)",
+        )
+    codes = geography.units[-1]
+    bad = np.flatnonzero(np.char.str_len(codes) != LEAF_CODE)
+    if len(bad):
+        raise InputError(
+            "MDF layout",
+            place=f"{geography.leaf} {str(codes[bad[0]])!r}",
+            found="a code of another length",
+            expected=f"{LEAF_CODE} characters: state 2, county 4, enumeration district 4",
+        )
