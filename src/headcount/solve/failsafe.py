@@ -259,7 +259,9 @@ def _margin_rows(batch: Batch, keep: NDArray[np.int32]) -> tuple[Any, Vector]:
     size = len(batch.var_child)
     where = (margin[entry_of(batch)], np.arange(size))
     matrix = csr_array((np.ones(size), where), shape=(len(present), size))
-    return matrix, np.bincount(margin, weights=batch.total, minlength=len(present))
+    target = np.zeros(len(present))
+    np.add.at(target, margin, batch.total)
+    return matrix, target
 
 
 def _kept_rows(batch: Batch, keep: NDArray[np.int32]) -> Rows:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation
-from headcount.solve.mip import Program, minimise
+from headcount.solve.mip import Program, SolverError, minimise
 from headcount.solve.nesting import locate, nesting
 from headcount.solve.rounding import map_parents, network_arguments
 from headcount.solve.rows import bound_rows, stack, sum_rows
@@ -46,6 +46,8 @@ def _least_broken(batch: Batch, p: int, integer: bool) -> list[Violation]:
     """The constraints of parent p that break when as little as possible breaks."""
     from scipy.sparse import eye_array, hstack
 
+    if upside_down := _upside_down(batch, p):
+        return upside_down
     one = batch.one(p)
     rows = stack(sum_rows(one), bound_rows(one))
     size, variables = len(rows.low), len(one.var_child)
@@ -62,8 +64,8 @@ def _least_broken(batch: Batch, p: int, integer: bool) -> list[Violation]:
             integer=integer,
         )
     )
-    if steps is None:  # low above high: no slack on the margin mends that
-        return _upside_down(batch, p)
+    if steps is None:
+        raise SolverError("HiGHS: found no answer to a problem with slacks, expected one")
     under, over = steps[variables:].reshape(2, size) > 1e-6
     found = []
     for k in np.flatnonzero(under | over):
@@ -75,7 +77,7 @@ def _least_broken(batch: Batch, p: int, integer: bool) -> list[Violation]:
 def _upside_down(batch: Batch, p: int) -> list[Violation]:
     children = range(batch.child_start[p], batch.child_start[p + 1])
     return [
-        _violation(batch, p, "low", c - batch.child_start[p], column)
+        _violation(batch, p, "low", int(c - batch.child_start[p]), int(column))
         for c in children
         for column in np.flatnonzero(batch.low[c] > batch.high[c])
     ]

@@ -60,11 +60,12 @@ def round_batch(batch: Batch, x: NDArray[np.float64], *, threads: int = 1) -> Ro
     """
     from headcount.solve import network
 
-    if x.shape != batch.var_child.shape or not np.all(x >= -network.WHOLE) or np.isinf(x).any():
+    if x.shape != batch.var_child.shape:
         raise HeadcountError(
-            f"rounding: found an estimate of shape {list(x.shape)} or with values that are "
-            f"negative or not finite, expected {list(batch.var_child.shape)} finite ones"
+            f"rounding: found {list(x.shape)} values, expected {list(batch.var_child.shape)}"
         )
+    if not np.all((x >= -network.WHOLE) & (x < np.inf)):
+        raise HeadcountError("rounding: found values negative or not finite, expected neither")
     whole, cost = np.empty(len(x), np.int64), np.empty(len(x), np.int64)
     network.split(np.maximum(x, 0.0), whole, cost)
     forest = nesting(batch)
