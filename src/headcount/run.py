@@ -237,9 +237,13 @@ def open_run(path: Path) -> tuple[Release, Plan]:
     facts = directory.facts()
     if facts is None or not directory.is_complete:
         raise RunError(f"{path}: found no finished run, expected one made by headcount protect")
-    config = Config.model_validate_json(
-        (directory.internal / "config.json").read_text(encoding="utf-8")
-    )
+    kept = directory.internal / "config.json"
+    try:
+        config = Config.model_validate_json(kept.read_text(encoding="utf-8"))
+    except ValueError:
+        raise RunError(f"{kept}: found a damaged file, expected the run's config") from None
+    if config_digest(config).hex() != facts.config_digest:
+        raise RunError(f"{kept}: found another config than the run's, expected it unchanged")
     planned = plan(config)
     if content_digest(planned.counts).hex() != facts.data_digest:
         raise RunError(

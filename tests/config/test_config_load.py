@@ -355,3 +355,17 @@ def test_the_digest_covers_what_shapes_the_release_and_not_where_files_lie(tmp_p
     ]
     assert {digest(text) for text in same} == {digest(GOOD)}
     assert len({digest(text) for text in [GOOD, *other]}) == len(other) + 1
+
+
+def test_the_digest_does_not_depend_on_where_a_schema_lies(tmp_path: Path):
+    text = (
+        '[population]\nkind = "counts"\nfile = "c.csv"\nschema = "own.toml"\n'
+        'geography = { columns = ["tract"] }\n[mechanism]\nname = "identity"\n[run]\nout = "o"\n'
+    )
+    digests = set()
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        config = load_config(write(tmp_path / name, text))
+        assert getattr(config.population, "schema_") == str(tmp_path / name / "own.toml")  # noqa: B009
+        digests.add(config_digest(config))
+    assert len(digests) == 1

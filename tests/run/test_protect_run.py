@@ -413,3 +413,36 @@ def test_plan_reads_and_promises_but_writes_nothing(town: Path):
     assert planned.guarantee.exists
     assert not (town / "out").exists()
     assert Identity() == plan(load_config(write_config(town, mechanism=IDENTITY))).mechanism
+
+
+def test_evaluate_needs_the_config_of_the_run(town: Path):
+    kept = protect_run(write_config(town)) / "internal" / "config.json"
+    text = kept.read_text()
+    kept.write_text(text.replace('"public": false', '"public": true'))  # to lose the banner
+    with pytest.raises(RunError, match="found another config than the run's, expected it unchang"):
+        evaluate_run(town / "out")
+    kept.write_text(text[:-5])
+    with pytest.raises(RunError, match=r"config\.json: found a damaged file, expected the run's"):
+        evaluate_run(town / "out")
+
+
+def test_a_folder_may_move_while_its_run_is_unfinished(
+    town: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    pl.DataFrame(wide_counts()).write_csv(town / "counts.csv")
+    (town / "schema.toml").write_text(SCHEMA)
+    population = (
+        'kind = "counts"\nfile = "counts.csv"\nschema = "schema.toml"\n'
+        'geography = { columns = ["county", "tract"] }'
+    )
+    interrupted(write_config(town, population=population), monkeypatch, at="write_release")
+    facts = RunDirectory(town / "out").require_facts()
+    moved = tmp_path.with_name("moved")
+    town.rename(moved)
+    # Another schema is other data, wherever it lies.
+    (moved / "schema.toml").write_text(SCHEMA.replace('["f", "m"]', '["m", "f"]'))
+    with pytest.raises(RunError, match="begun on other data"):
+        protect_run(moved / "config.toml")
+    (moved / "schema.toml").write_text(SCHEMA)
+    protect_run(moved / "config.toml")
+    assert read_receipt(moved / "out/release")["run_id"] == facts.run_id

@@ -114,5 +114,6 @@ def _relative_to(config: Config, folder: Path) -> Config:
 
 def config_digest(config: Config) -> bytes:
     """Digest of everything in a config that shapes the release: not where files lie."""
-    places = {"population": {"file", "units"}, "run": {"out", "ledger", "new_content"}}
+    # What the files hold, the schema's included, is in the digest of the data.
+    places = {"population": {"file", "units", "schema_"}, "run": {"out", "ledger", "new_content"}}
     return sha256(config.model_dump_json(exclude=places, by_alias=True).encode()).digest()
