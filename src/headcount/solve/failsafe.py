@@ -108,10 +108,11 @@ def round_kept(
     batch: Batch, x: Vector, *, keep: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], bool]:
     """Round one parent's estimate, the parent's change again within 1 of the least; widened?"""
-    from headcount.solve.network import split
+    from headcount.solve.network import SCALE
 
-    whole, cost = np.empty(len(x), np.int64), np.empty(len(x), np.int64)
-    split(np.maximum(x, 0.0), whole, cost)
+    # The plain floor: moving integers as well could lower D* and so forbid a nearer rounding.
+    whole = np.floor(np.maximum(x, 0.0)).astype(np.int64)
+    cost = np.rint((1.0 - 2.0 * (np.maximum(x, 0.0) - whole)) * SCALE).astype(np.int64)
     for wide in (0, 1):
         steps = _round_within(batch, whole, cost, keep=keep, wide=wide)
         if steps is not None:
@@ -196,6 +197,7 @@ def _round_within(
     from scipy.sparse import hstack, vstack
 
     steps = rounding_program(replace(batch, is_root=True), whole, cost, wide=wide)
+    steps.high[2 * len(whole) :] = np.minimum(whole, wide)
     margin, target = _margin_rows(batch, keep)
     left = target - margin @ whole
     steps = replace(

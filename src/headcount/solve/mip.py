@@ -34,26 +34,32 @@ class Program:
 
 def minimise(program: Program, *, time_limit: float = 600.0) -> Vector | None:
     """The optimum by HiGHS with no gap; None if there is no solution."""
+    solver = load(program, mip_feasibility_tolerance=1e-9, primal_feasibility_tolerance=1e-9,
+                  time_limit=time_limit)  # fmt: skip
+    solver.run()
+    return optimum(solver, integer=program.integer)
+
+
+def load(program: Program, **options: float) -> Any:
+    """HiGHS on one thread with the program in it, ready to run."""
     import highspy
 
-    model = _model(program)
     solver: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, value in {
-        "output_flag": False,
-        "threads": 1,
-        "time_limit": time_limit,
-        "mip_rel_gap": 0.0,
-        "mip_abs_gap": 1e-9,
-        "mip_feasibility_tolerance": 1e-9,
-        "primal_feasibility_tolerance": 1e-9,
-    }.items():
+    quiet = {"output_flag": False, "threads": 1, "mip_rel_gap": 0.0, "mip_abs_gap": 1e-9}
+    for option, value in (quiet | options).items():
         solver.setOptionValue(option, value)
-    solver.passModel(model)
-    solver.run()
+    solver.passModel(_model(program))
+    return solver
+
+
+def optimum(solver: Any, *, integer: bool) -> Vector | None:
+    """What a run of HiGHS has found; None if it proved that there is no solution."""
+    import highspy
+
     status = solver.getModelStatus()
-    if status == highspy.HighsModelStatus.kOptimal:
+    if status in (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kModelEmpty):
         x = np.array(solver.getSolution().col_value)
-        return np.rint(x) if program.integer else x
+        return np.rint(x) if integer else x
     # Every program here is bounded below, so that "unbounded or infeasible" is the latter.
     nothing = highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible
     if status in nothing:

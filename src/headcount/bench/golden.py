@@ -1,0 +1,164 @@
+"""Do least squares, rounding and the failsafe match another system's answers in a folder?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.bench.figures import Reading
+from headcount.bench.golden_files import Golden, golden_problems
+from headcount.solve.batch import Batch
+from headcount.solve.check import violations
+from headcount.solve.failsafe import estimate, reopen, round_kept
+from headcount.solve.leastsquares import least_squares
+from headcount.solve.objective import objective, violation
+from headcount.solve.outcome import Status
+from headcount.solve.rounding import Method, round_batch
+
+ABOVE = 1e-6
+"""How much our objective may lie above the stored one, relative, and a distance, absolute."""
+BROKEN = 1e-6
+"""How far an estimate may break a constraint, in persons."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """One problem: relative gap of the objective, violation, gap of the L1 distance.
+
+    A gap above 0 means worse than the stored answer. ``rounded`` says that rounding from the
+    stored estimate kept every constraint in integers; ``ours`` that rounding our own did.
+    """
+
+    name: str
+    failsafe: bool
+    gap: float
+    violation: float
+    distance: float
+    rounded: bool
+    ours: bool
+
+    @property
+    def solved(self) -> bool:
+        """Whether least squares is as good as the stored answer."""
+        return self.gap <= ABOVE and self.violation <= BROKEN
+
+    @property
+    def near(self) -> bool:
+        """Whether rounding is as good as the stored answer, and ours is sound too."""
+        return self.rounded and self.ours and self.distance <= ABOVE
+
+
+def measure(directory: Path) -> list[Reading]:
+    """Run every problem of the folder; counts of passes, worst gaps, names of what failed."""
+    verdicts = [judge(golden, directory) for golden in golden_problems(directory)]
+    plain = [v for v in verdicts if not v.failsafe]
+    rescued = [v for v in verdicts if v.failsafe]
+    return [
+        *_readings("least squares and rounding", plain),
+        *_readings("failsafe", rescued),
+    ]
+
+
+def judge(golden: Golden, directory: Path) -> Verdict:
+    """One problem against its stored answers; rounding starts from the stored estimate."""
+    if golden.failsafe:
+        return _judge_failsafe(golden, directory)
+    batch, stored = golden.batch, _on_variables(golden.batch, golden.estimate)
+    solved = least_squares(batch, threads=1)
+    done = bool((solved.outcome.status == Status.SOLVED).all())
+    found = round_batch(batch, stored)
+    own = round_batch(batch, solved.x)
+    return Verdict(
+        name=golden.name,
+        failsafe=False,
+        gap=_gap(batch, solved.x, golden.objective) if done else np.inf,
+        violation=float(violation(batch, solved.x).max(initial=0.0)),
+        distance=_distance(batch, found.counts, golden),
+        rounded=_sound(batch, found.counts) and bool((found.method != Method.NONE).all()),
+        ours=_sound(batch, own.counts),
+    )
+
+
+def _judge_failsafe(golden: Golden, directory: Path) -> Verdict:
+    """The first attribute is summed over: the margin over all others is kept."""
+    if golden.parent is None:
+        raise ValueError(f"{golden.name}: found a failsafe problem without parent")
+    cells = len(golden.parent)
+    keep = (np.arange(cells) % (cells // golden.shape[0])).astype(np.int32)
+    with np.load(directory / f"{golden.name}.npz", allow_pickle=False) as arrays:
+        noisy = arrays["noisy_detail"].reshape(cells, -1)
+    batch = reopen(golden.batch, keep=keep, total=golden.parent, answer=noisy)
+    x, least = estimate(batch, keep=keep)
+    counts, _ = round_kept(batch, _on_variables(batch, golden.estimate), keep=keep)
+    own, _ = round_kept(batch, x, keep=keep)
+    return Verdict(
+        name=golden.name,
+        failsafe=True,
+        gap=_gap(batch, x, golden.objective),
+        violation=_kept_violation(batch, x, keep, allowed=least + 1),
+        distance=_distance(batch, counts, golden),
+        rounded=_sound(batch, counts, keep),
+        ours=_sound(batch, own, keep),
+    )
+
+
+def _kept_violation(
+    batch: Batch, x: NDArray[np.float64], keep: NDArray[np.int32], *, allowed: float
+) -> float:
+    """Largest violation of bounds, of the kept margin, and of the change allowed to the parent."""
+    from dataclasses import replace
+
+    sums = np.add.reduceat(np.append(x, 0.0), batch.var_start[:-1])
+    sums[np.diff(batch.var_start) == 0] = 0.0
+    margin = np.bincount(keep[batch.cell], weights=sums - batch.total)
+    change = float(np.abs(sums - batch.total).sum()) - allowed
+    bounds = float(violation(replace(batch, is_root=True), x).max(initial=0.0))
+    return max(bounds, float(np.abs(margin).max(initial=0.0)), change)
+
+
+def _readings(what: str, verdicts: list[Verdict]) -> list[Reading]:
+    if not verdicts:
+        return [Reading(what=f"{what}: problems", value=0, unit="problems")]
+    many = f"of {len(verdicts)} pass"
+    bad = ", ".join(v.name for v in verdicts if not v.solved)
+    far = ", ".join(v.name for v in verdicts if not v.near)
+    return [
+        Reading(
+            what=f"{what}: estimates", value=sum(v.solved for v in verdicts), unit=many,
+            note=f"failed: {bad}" if bad else "",
+        ),
+        Reading(what="  worst objective above the stored", value=max(v.gap for v in verdicts),
+                unit="relative", note="negative: ours is lower"),
+        Reading(what="  worst violation", value=max(v.violation for v in verdicts),
+                unit="persons"),
+        Reading(
+            what=f"{what}: rounding from the stored estimate", unit=many,
+            value=sum(v.near for v in verdicts), note=f"failed: {far}" if far else "",
+        ),
+        Reading(what="  worst L1 distance above the stored", unit="persons",
+                value=max(v.distance for v in verdicts)),
+    ]  # fmt: skip
+
+
+def _gap(batch: Batch, x: NDArray[np.float64], stored: float) -> float:
+    return (float(objective(batch, x).sum()) - stored) / max(abs(stored), 1e-300)
+
+
+def _on_variables(batch: Batch, dense: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A dense answer (cells, children) in the batch's order."""
+    cell = np.repeat(batch.cell, np.diff(batch.var_start))
+    return np.ascontiguousarray(dense[cell, batch.var_child])
+
+
+def _distance(batch: Batch, counts: NDArray[np.int64], golden: Golden) -> float:
+    """How much farther our counts are from the stored estimate than the stored ones."""
+    dense = np.zeros(golden.estimate.shape)
+    dense[np.repeat(batch.cell, np.diff(batch.var_start)), batch.var_child] = counts
+    return float(np.abs(dense - golden.estimate).sum()) - golden.distance
+
+
+def _sound(batch: Batch, counts: NDArray[np.int64], keep: NDArray[np.int32] | None = None) -> bool:
+    return not violations(batch, counts, keep=keep)

@@ -1,0 +1,110 @@
+"""How fast is controlled rounding, beside HiGHS on the same problems?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import process_time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.bench.figures import Reading
+from headcount.bench.problems import problem
+from headcount.solve.batch import Batch
+from headcount.solve.dense import side_by_side
+from headcount.solve.leastsquares import least_squares
+from headcount.solve.mip import Program, load, optimum, rounding_program
+from headcount.solve.network import SCALE, split
+from headcount.solve.rounding import round_batch
+
+CASES = {
+    "n=192, epsilon 0.25": 45,
+    "n=192, epsilon 1": 45,
+    "n=192, epsilon 4": 45,
+    "49 states, totals fixed": 49,
+    "n=2016, blocks": 25,
+    "n=2016, tracts": 27,
+}
+PROBLEMS = 10
+REPEATS = 5
+Counts = NDArray[np.int64]
+
+
+def measure() -> list[Reading]:
+    """CPU milliseconds a problem on one thread, and the ratio to HiGHS at equal optimum.
+
+    Our time is all of ``round_batch``, the sorting of bounds and the integer check included.
+    HiGHS gets the plain model, one binary for each variable, no gap, default tolerances; its time
+    is that of its run alone, without building the model.
+    """
+    readings = []
+    for name, children in CASES.items():
+        problems = [problem(name, seed=seed, children=children) for seed in range(PROBLEMS)]
+        readings += _compare(f"{name}, {children} children", problems)
+    return readings
+
+
+def _compare(name: str, problems: list[Batch]) -> list[Reading]:
+    batch = side_by_side(problems)
+    x = least_squares(batch, threads=1).x
+    found = round_batch(batch, x, threads=1)  # compile and warm
+    begin = process_time()
+    for _ in range(REPEATS):
+        found = round_batch(batch, x, threads=1)
+    ours = (process_time() - begin) / REPEATS / len(problems)
+    whole, cost = np.empty(len(x), np.int64), np.empty(len(x), np.int64)
+    split(x, whole, cost)
+    seconds, equal = [], 0
+    for p, each in enumerate(problems):
+        part = slice(*batch.var_start[batch.cell_start[p : p + 2]])
+        theirs, cpu = _highs(each, whole[part], cost[part])
+        seconds.append(cpu)
+        gap = _price(whole[part], cost[part], theirs) - _price(
+            whole[part], cost[part], found.counts[part]
+        )
+        equal += abs(gap) <= 1e-6
+    highs = float(np.mean(seconds))
+    return [
+        Reading(
+            what=f"{name}: headcount",
+            value=1e3 * ours,
+            unit="ms CPU",
+            note=f"{len(problems)} problems, {len(x) / len(problems):,.0f} variables, "
+            f"{found.repairs.mean():.1f} repairs, {int(found.widened.sum())} widened, "
+            f"{len(found.broken)} violations",
+        ),
+        Reading(
+            what="  HiGHS MIP",
+            value=highs / ours,
+            unit="x headcount",
+            note=f"{1e3 * highs:,.2f} ms CPU, same optimum in {equal} of {len(problems)}",
+        ),
+    ]
+
+
+def _highs(batch: Batch, whole: Counts, cost: Counts) -> tuple[Counts, float]:
+    """HiGHS' counts, and the CPU seconds of its run."""
+    solver = load(_binaries(rounding_program(batch, whole, cost), len(whole)))
+    begin = process_time()
+    solver.run()
+    seconds = process_time() - begin
+    steps = optimum(solver, integer=True)
+    if steps is None:
+        raise RuntimeError("found no rounding by HiGHS, expected one")
+    return whole + steps.astype(np.int64), seconds
+
+
+def _binaries(program: Program, size: int) -> Program:
+    """The program without its moves beyond floor and ceiling."""
+    return replace(
+        program,
+        cost=program.cost[:size],
+        low=program.low[:size],
+        high=program.high[:size],
+        matrix=program.matrix.tocsc()[:, :size],
+    )
+
+
+def _price(whole: Counts, cost: Counts, counts: Counts) -> float:
+    step = counts - whole
+    return float(np.where(step > 0, cost, -step * SCALE).sum() / SCALE)
