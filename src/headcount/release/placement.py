@@ -142,7 +142,7 @@ def _spread(end: Numbers, start: int, stop: int) -> Numbers:
 def _entries(
     counts: LeafCounts, schema: Schema, geography: Geography
 ) -> tuple[Numbers, Numbers, Numbers]:
-    """Leaf, cell and people of each count that is not 0."""
+    """Leaf, cell and people of each count that is not 0; a sparse one may come in several parts."""
     shape = (geography.size(geography.leaf), schema.size)
     if counts.shape != shape or not np.issubdtype(counts.dtype, np.integer):
         raise InputError(
@@ -154,11 +154,9 @@ def _entries(
         leaf, cell = np.nonzero(counts)
         people = counts[leaf, cell].astype(np.int64)
     else:
-        sparse = counts.copy()
-        sparse.sum_duplicates()
-        sparse.eliminate_zeros()
-        leaf = np.repeat(np.arange(shape[0]), np.diff(sparse.indptr))
-        cell, people = sparse.indices, sparse.data.astype(np.int64)
+        held = counts.data != 0
+        leaf = np.repeat(np.arange(shape[0]), np.diff(counts.indptr))[held]
+        cell, people = counts.indices[held], counts.data[held].astype(np.int64)
     if (people < 0).any():
         code = str(geography.units[-1][leaf[np.argmax(people < 0)]])
         raise InputError(
