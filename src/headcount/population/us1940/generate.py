@@ -13,8 +13,8 @@ from headcount.geography import Geography
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.us1940 import figures
-from headcount.population.us1940.figures import apportion, fill, model, published
-from headcount.population.us1940.groups import draw_groups, group_targets
+from headcount.population.us1940.figures import apportion, model, published
+from headcount.population.us1940.groups import draw_groups
 from headcount.population.us1940.people import (
     CELLS,
     Facilities,
@@ -23,9 +23,11 @@ from headcount.population.us1940.people import (
     place_facilities,
 )
 from headcount.population.us1940.places import Plan, plan_nation
+from headcount.population.us1940.targets import Targets, nation_targets
 from headcount.schema import load_schema
 
 Ints = NDArray[np.int64]
+MOST_DRAWS, NEAR = 40, 0.005
 LEVELS = ("nation", "state", "county", "enumeration_district")
 
 
@@ -71,20 +73,6 @@ def us1940(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Targets:
-    """What each state as a whole should have."""
-
-    persons: Ints
-    groups: Ints
-    adults: NDArray[np.float64]
-    adults_only: Ints
-    facility_persons: Ints
-    facility_records: Ints
-    facility_districts: Ints
-    units: Ints
-
-
-@dataclass(frozen=True, kw_only=True)
 class Part:
     """One state's entries, with district positions that start from 0."""
 
@@ -94,54 +82,13 @@ class Part:
     occupied: Ints
 
 
-def nation_targets(plan: Plan) -> Targets:
-    """Every state's totals: the printed ones, and shares of the nation's for the rest."""
-    of_district = plan.state[plan.county]
-    persons = np.bincount(of_district, weights=plan.persons).astype(np.int64)
-    districts = np.bincount(of_district)
-    held = _facility_persons(persons)
-    facilities = model()["facility"]
-    records = np.zeros_like(held)
-    for institution, key in ((True, "institutions"), (False, "other_quarters")):
-        of_kind = np.array([row["institution"] == institution for row in facilities])
-        rate = np.array([row["per_record"] for row in facilities])[of_kind]
-        shares = held[:, of_kind] / rate
-        split = apportion(shares.reshape(-1), published()["quarters"][key])
-        records[:, of_kind] = split.reshape(shares.shape)
-    share = districts / districts.sum()
-    return Targets(
-        persons=persons,
-        groups=group_targets(persons),
-        adults=_adult_shares(persons),
-        adults_only=apportion(share, model()["age"]["adults_only"]),
-        facility_persons=held,
-        facility_records=records,
-        facility_districts=np.rint(
-            np.outer(share, [row["districts"] for row in facilities])
-        ).astype(np.int64),
-        units=_units(persons - held.sum(axis=1), records.sum(axis=1)),
-    )
-
-
 def draw_state(plan: Plan, targets: Targets, number: int, counties: Ints, seed: int) -> Part:
-    """Everybody in the chosen counties of one state, from the state's own random stream."""
-    rng = np.random.default_rng([seed, 1, int(figures.states()[number].fips)])
+    """Everybody in the chosen counties of one state, from the state's own random streams."""
     here = np.isin(plan.county, counties)
     persons = plan.persons[here]
     county = np.searchsorted(counties, plan.county[here])
     part = persons.sum() / targets.persons[number]
-    groups = draw_groups(
-        rng,
-        persons=persons,
-        county=county,
-        targets=apportion(targets.groups[number].astype(np.float64), int(persons.sum())),
-    )
-    cells = draw_ages(
-        rng,
-        groups,
-        adults=targets.adults[number],
-        adults_only=round(targets.adults_only[number] * part),
-    )
+    cells, rng = _draw_cells(persons, county, targets, number, seed)
     facilities = tuple(
         Facilities(
             districts=max(1, round(targets.facility_districts[number, t] * part)),
@@ -166,43 +113,41 @@ def draw_state(plan: Plan, targets: Targets, number: int, counties: Ints, seed: 
     )
 
 
-def _facility_persons(persons: Ints) -> Ints:
-    """People in group quarters by state and type: printed sums for three states, else a share."""
-    facilities = model()["facility"]
-    held = np.zeros((len(persons), len(facilities)), dtype=np.int64)
-    for institution, key in ((True, "institutions"), (False, "other_quarters")):
-        of_kind = [t for t, row in enumerate(facilities) if row["institution"] == institution]
-        national = np.array([facilities[t]["persons"] for t in of_kind], dtype=np.float64)
-        known = [published()["state"].get(s.name, {}).get(key, np.nan) for s in figures.states()]
-        of_state = fill(persons.astype(np.float64), np.array(known), total=int(national.sum()))
-        for number, people in enumerate(of_state):
-            held[number, of_kind] = apportion(national, int(people))
-    return held
+def _draw_cells(
+    persons: Ints, county: Ints, targets: Targets, number: int, seed: int
+) -> tuple[Ints, np.random.Generator]:
+    """Districts x ages x groups, and the stream to go on with.
 
-
-def _units(in_households: Ints, records: Ints) -> Ints:
-    """Occupied housing units by state: printed records less facilities, else by people."""
-    quarters = published()["quarters"]
-    total = sum(quarters[key] for key in ("households", "more_households", "fragments"))
-    known = published()["state"]
-    printed = [known.get(s.name, {}).get("units", np.nan) for s in figures.states()]
-    return fill(in_households.astype(np.float64), np.array(printed) - records, total=total)
-
-
-def _adult_shares(persons: Ints) -> NDArray[np.float64]:
-    """Share aged 18 and over by state, printed for Massachusetts."""
-    known = published()["state"]
-    share = np.array([s.adults for s in figures.states()])
-    fixed = np.array(["adults" in known.get(s.name, {}) for s in figures.states()])
-    adults = persons * share
-    adults[fixed] = [
-        known[s.name]["adults"] for s in figures.states() if "adults" in known.get(s.name, {})
-    ]
-    free = ~fixed
-    wanted = model()["age"]["adults"] * persons.sum() - adults[fixed].sum()
-    adults[free] *= wanted / adults[free].sum()
-    result: NDArray[np.float64] = adults / persons
-    return result
+    A state whose number of non-empty cells is printed is drawn again until it comes near, which
+    conditions the draw on that number; of the draws made, the nearest is kept.
+    """
+    state = figures.states()[number]
+    part = persons.sum() / targets.persons[number]
+    printed = published()["state"].get(state.name, {}) if part == 1 else {}
+    wanted = printed.get("sc_cells")
+    nearest: tuple[float, Ints, np.random.Generator] | None = None
+    for draw in range(1 if wanted is None else MOST_DRAWS):
+        rng = np.random.default_rng([seed, 1, int(state.fips), draw])
+        groups = draw_groups(
+            rng,
+            persons=persons,
+            county=county,
+            targets=apportion(targets.groups[number].astype(np.float64), int(persons.sum())),
+        )
+        cells = draw_ages(
+            rng,
+            groups,
+            adults=targets.adults[number],
+            adults_only=round(targets.adults_only[number] * part),
+            printed=printed,
+        )
+        off = 0.0 if wanted is None else abs(int((cells > 0).sum()) / wanted - 1)
+        if nearest is None or off < nearest[0]:
+            nearest = (off, cells, rng)
+        if off <= NEAR:
+            break
+    assert nearest is not None
+    return nearest[1], nearest[2]
 
 
 def _chosen_states(names: Sequence[str] | None) -> list[int]:

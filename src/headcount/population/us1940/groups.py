@@ -95,11 +95,12 @@ def _spread(
     rng: np.random.Generator, shape: dict[str, float], persons: Ints, county: Ints
 ) -> Floats:
     """Relative weight of a group in each district: floor + (1 - floor) C D size^urban."""
-    number = int(county[-1]) + 1
     uneven = rng.gamma(shape["district"], 1 / shape["district"], len(persons))
     if "county" in shape:
         size = np.bincount(county, weights=persons)
-        of_county = rng.gamma(shape["county"], 1 / shape["county"], number)
+        like = model()["counties"]
+        steady = np.maximum(size / like["large"], 1.0) ** like["steady"]
+        of_county = rng.gamma(shape["county"] * steady) / (shape["county"] * steady)
         of_county *= (size / np.exp(np.log(size).mean())) ** shape["urban"]
         uneven *= of_county[county]
     return shape["floor"] + (1 - shape["floor"]) * uneven
@@ -127,9 +128,8 @@ def fit_expected(weight: Floats, *, persons: Ints, targets: Ints, rounds: int = 
 
 def _clumps(rng: np.random.Generator, mean: Floats, shape: dict[str, float]) -> Ints:
     """People who come in clumps: M ~ Poisson(mean / size), M + Poisson(M (size - 1)) people."""
-    lone = rng.poisson(mean * shape["lone"])
-    clumps = rng.poisson(mean * ((1 - shape["lone"]) / shape["clump"]))
-    people: Ints = lone + clumps + rng.poisson(clumps * (shape["clump"] - 1))
+    clumps = rng.poisson(mean / shape["clump"])
+    people: Ints = clumps + rng.poisson(clumps * (shape["clump"] - 1))
     return people
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,12 +26,20 @@ class Facilities:
     minors: float
 
 
-def draw_ages(rng: np.random.Generator, groups: Ints, *, adults: float, adults_only: int) -> Ints:
+def draw_ages(
+    rng: np.random.Generator,
+    groups: Ints,
+    *,
+    adults: float,
+    adults_only: int,
+    printed: Mapping[str, float],
+) -> Ints:
     """Split groups by voting age: districts x (under 18, 18 and over) x groups.
 
     where
         adults          share aged 18 and over that the state should have
         adults_only     number of districts without minors
+        printed         numbers of the state that are printed, if all of it is here
     """
     shape = model()["age"]
     persons = groups.sum(axis=1)
@@ -42,12 +51,39 @@ def draw_ages(rng: np.random.Generator, groups: Ints, *, adults: float, adults_o
         + shift
         + np.where(np.arange(len(GROUPS)) > 0, rng.normal(0, shape["group"], groups.shape), 0.0)
     )
-    # A district is drawn with odds 1 / size: the smallest keys of exponentials at those rates.
-    without = np.argsort(rng.exponential(1.0, len(persons)) * persons)[:adults_only]
+    # Small districts more often: the smallest exponentials at the rates 1 / sqrt(size).
+    without = np.argsort(rng.exponential(1.0, len(persons)) * np.sqrt(persons))[:adults_only]
     share = np.clip(share + (adults - (share * groups).sum() / groups.sum()), 0.05, 0.97)
     share[without] = 1.0
     old = rng.binomial(groups, share)
+    if "adults" in printed:
+        old = _settle_ages(rng, old, groups, np.where(share == 1.0, groups, 0), printed)
     return np.stack([groups - old, old], axis=1)
+
+
+def _settle_ages(
+    rng: np.random.Generator, old: Ints, groups: Ints, least: Ints, printed: Mapping[str, float]
+) -> Ints:
+    """Adults moved to the printed numbers: of two groups, and of all."""
+    white, black = GROUPS.index("white"), GROUPS.index("black_hispanic")
+    known = {
+        white: int(printed["white_not_hispanic_adults"]),
+        black: int(groups[:, black].sum() - printed["black_hispanic_minors"]),
+    }
+    for group, total in known.items():
+        old[:, group] = settle(
+            rng, old[:, group], total=total, most=groups[:, group], least=least[:, group]
+        )
+    others = [group for group in range(len(GROUPS)) if group not in known]
+    settled = settle(
+        rng,
+        old[:, others].reshape(-1),
+        total=int(printed["adults"]) - sum(known.values()),
+        most=groups[:, others].reshape(-1),
+        least=least[:, others].reshape(-1),
+    )
+    old[:, others] = settled.reshape(-1, len(others))
+    return old
 
 
 def place_facilities(
