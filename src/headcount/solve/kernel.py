@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from headcount.solve.pack import FEASIBLE, pack
+from headcount.solve.pack import FEASIBLE, HIGH, LOW, MARGIN, STAND_IN, WEIGHT, pack
 from headcount.solve.ssn import newton, primal
 
 SOLVED, STUCK, IMPOSSIBLE = 0, 1, 2
@@ -21,12 +21,11 @@ def recentre(
     nu: NDArray[np.float64],
     u: NDArray[np.float64],
     slots: NDArray[np.float64],
-    slot: NDArray[np.int32],
-    proximal: NDArray[np.bool_],
     soft: bool,
-    answer: NDArray[np.float64],
+    centre: NDArray[np.float64],
+    target: NDArray[np.float64],
 ) -> float:
-    """Move the centres of the proximal terms to the last answer; the largest move.
+    """Move the centres of the stand-in terms to the last answer; the largest move.
 
     A weight of 0 has no closed form, so a small one stands in, centred on the last answer:
     the proximal point method (Rockafellar 1976), whose limit is an answer to the true problem.
@@ -34,62 +33,50 @@ def recentre(
     move = 0.0
     if soft:
         for v in range(u.size):
-            x = max(u[v], 0.0)
-            move = max(move, abs(x - answer[v]))
-            answer[v] = x
-    for f in range(proximal.size):
-        if not proximal[f]:
-            continue
-        for v in range(u.size):
-            s = slot[f, v]
-            if s < nu.size - 1 and slots[2, s] < slots[3, s]:
-                z = min(max(slots[1, s] + nu[s] / slots[0, s], slots[2, s]), slots[3, s])
-                move = max(move, abs(z - slots[1, s]))
-                slots[1, s] = z
+            change = max(u[v], 0.0) - centre[v]
+            move = max(move, abs(change))
+            centre[v] += change
+            target[v] += change
+    for s in range(slots.shape[1]):
+        if slots[STAND_IN, s] > 0.0 and slots[LOW, s] < slots[HIGH, s]:
+            z = slots[MARGIN, s] + nu[s] / slots[WEIGHT, s]
+            z = min(max(z, slots[LOW, s]), slots[HIGH, s])
+            move = max(move, abs(z - slots[MARGIN, s]))
+            slots[MARGIN, s] = z
     return move
 
 
 @njit(nogil=True, cache=True)
 def start_centres(
-    start: NDArray[np.int64],
+    start: NDArray[np.uint64],
     total: NDArray[np.float64],
+    give: NDArray[np.float64],
+    target: NDArray[np.float64],
     slots: NDArray[np.float64],
-    slot: NDArray[np.int32],
-    run: NDArray[np.int64],
-    proximal: NDArray[np.bool_],
-    soft: bool,
+    slot: NDArray[np.uint32],
     is_root: bool,
-    answer: NDArray[np.float64],
 ) -> bool:
-    """The first centres: an even share for each variable, its sums for the groups.
-
-    Returns whether there is any centre at all.
-    """
-    if soft:
-        for e in range(total.size):
-            for v in range(start[e], start[e + 1]):
-                answer[v] = total[e] / (start[e + 1] - start[e])
-    if not proximal.any():
-        return soft
+    """The first centres of stand-in slots: the sums without any price. Whether there are any."""
     n = slots.shape[1]
-    nu, sums, u = np.zeros(n + 1), np.empty(n + 1), np.empty(answer.size)
+    some = False
+    for s in range(n):
+        some = some or (slots[STAND_IN, s] > 0.0 and slots[LOW, s] < slots[HIGH, s])
+    if not some:
+        return False
+    nu, sums, u = np.zeros(n + 1), np.empty(n + 1), np.empty(target.size)
     primal(
-        nu, start, total, answer, slot, run, is_root, np.zeros(total.size), u, sums,
-        np.empty(answer.size),
+        nu, start, total, give, target, slot, is_root, np.zeros(total.size), u, sums,
+        np.empty(target.size),
     )  # fmt: skip
-    some = soft
-    for f in range(proximal.size):
-        for v in range(answer.size):
-            s = slot[f, v]
-            if proximal[f] and s < n and slots[2, s] < slots[3, s]:
-                slots[1, s] = min(max(sums[s], slots[2, s]), slots[3, s])
-                some = True
-    return some
+    for s in range(n):
+        if slots[STAND_IN, s] > 0.0:
+            slots[MARGIN, s] = min(max(sums[s], slots[LOW, s]), slots[HIGH, s])
+    return True
 
 
 @njit(nogil=True, cache=True)
 def settle(
-    start: NDArray[np.int64],
+    start: NDArray[np.uint64],
     source: NDArray[np.int64],
     u: NDArray[np.float64],
     least: float,
@@ -108,6 +95,50 @@ def settle(
                 top = v
         if x[source[top]] > 0.0:
             x[source[top]] += lost
+
+
+@njit(nogil=True, cache=True)
+def largest_violation(
+    p: int,
+    cell_start: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    total: NDArray[np.int64],
+    child_start: NDArray[np.int64],
+    var_start: NDArray[np.int64],
+    var_child: NDArray[np.int32],
+    family_start: NDArray[np.int64],
+    group: NDArray[np.int32],
+    bounded: NDArray[np.bool_],
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+    no_bound: int,
+    is_root: bool,
+    x: NDArray[np.float64],
+) -> float:
+    """How far parent p's part of x is from its constraints, from the batch itself."""
+    worst, kids = 0.0, child_start[p]
+    for e in range(cell_start[p], cell_start[p + 1]):
+        sum_x = 0.0
+        for v in range(var_start[e], var_start[e + 1]):
+            sum_x += x[v]
+            worst = max(worst, -x[v])
+        if not is_root:
+            worst = max(worst, abs(sum_x - total[e]))
+    for f in range(bounded.size):
+        if not bounded[f]:
+            continue
+        column = family_start[f]
+        sums = np.zeros((child_start[p + 1] - kids, family_start[f + 1] - column))
+        for e in range(cell_start[p], cell_start[p + 1]):
+            for v in range(var_start[e], var_start[e + 1]):
+                sums[var_child[v] - kids, group[f, cell[e]]] += x[v]
+        for c in range(sums.shape[0]):
+            for g in range(sums.shape[1]):
+                if low[kids + c, column + g] > -no_bound:
+                    worst = max(worst, low[kids + c, column + g] - sums[c, g])
+                if high[kids + c, column + g] < no_bound:
+                    worst = max(worst, sums[c, g] - high[kids + c, column + g])
+    return worst
 
 
 @njit(nogil=True, cache=True)
@@ -135,7 +166,7 @@ def solve_parent(
     x: NDArray[np.float64],
 ) -> tuple[int, int, int, int]:
     """Solve parent p into x; status, attempts, Newton steps, conjugate gradient steps."""
-    feasible, source, start, totals, y, slot, run, slots = pack(
+    feasible, source, start, totals, weight, target, slot, slots = pack(
         p, cell_start, cell, total, child_start, var_start, var_child, answer, family_start, group,
         ratio, proximal, bounded, margin, low, high, no_bound, is_root, x,
     )  # fmt: skip
@@ -144,25 +175,28 @@ def solve_parent(
     if source.size == 0:
         return SOLVED, 0, 0, 0
     steps, conjugate, attempt = 0, 0, 0
-    u, tau = np.empty(source.size), np.zeros(totals.size)
+    u, tau, centre = np.empty(source.size), np.zeros(totals.size), np.zeros(source.size)
     # Sums of large counts are no more exact than this.
-    tolerance = max(tolerance, 1e-15 * max(totals.sum(), np.abs(y).max()))
+    give = 1.0 / weight
+    tolerance = max(tolerance, 1e-15 * max(totals.sum(), np.abs(give * target).max()))
+    if soft:
+        for e in range(totals.size):
+            centre[start[e] : start[e + 1]] = totals[e] / (start[e + 1] - start[e])
+        target += centre - answer[source]
     for smoothing in SMOOTHING:
         attempt += 1
         nu = np.zeros(slots.shape[1] + 1)
-        rounds = PROXIMAL_LIMIT
-        if not start_centres(start, totals, slots, slot, run, proximal, soft, is_root, y):
-            rounds = 1
-        for _round in range(rounds):
+        stand_ins = start_centres(start, totals, give, target, slots, slot, is_root) or soft
+        for _round in range(PROXIMAL_LIMIT if stand_ins else 1):
             done, n, m, _ = newton(
-                nu, start, totals, y, slot, run, slots, is_root, tolerance, smoothing,
+                nu, start, totals, give, target, slot, slots, is_root, tolerance, smoothing,
                 NEWTON_LIMIT, u, tau,
             )  # fmt: skip
             steps, conjugate = steps + n, conjugate + m
             if not done:
                 break
-            if rounds > 1:
-                done = recentre(nu, u, slots, slot, proximal, soft, y) <= PROXIMAL_MOVE
+            if stand_ins:
+                done = recentre(nu, u, slots, soft, centre, target) <= PROXIMAL_MOVE
             if done:
                 settle(start, source, u, 1e-7, x)
                 return SOLVED, attempt, steps, conjugate
@@ -193,6 +227,7 @@ def solve_parents(
     tolerance: float,
     x: NDArray[np.float64],
     counts: NDArray[np.int32],
+    violation: NDArray[np.float64],
 ) -> None:
     """Solve the listed parents; counts[p] = status, attempts, Newton steps, CG steps."""
     for p in parents:
@@ -200,4 +235,8 @@ def solve_parents(
             p, cell_start, cell, total, child_start, var_start, var_child, answer, family_start,
             group, ratio, proximal, bounded, margin, low, high, no_bound, is_root, soft, tolerance,
             x,
+        )  # fmt: skip
+        violation[p] = largest_violation(
+            p, cell_start, cell, total, child_start, var_start, var_child, family_start, group,
+            bounded, low, high, no_bound, is_root, x,
         )  # fmt: skip

@@ -40,14 +40,14 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
     """
     from headcount.solve.kernel import solve_parents
 
-    counts = np.zeros((batch.parents, 4), np.int32)
+    counts, violation = np.zeros((batch.parents, 4), np.int32), np.zeros(batch.parents)
     x = np.zeros(len(batch.answer))
     ratio, proximal = _scaled_weights(batch)
     arguments = (
         batch.cell_start, batch.cell, batch.total, batch.child_start, batch.var_start,
         batch.var_child, batch.answer, batch.family_start, batch.group, ratio, proximal,
         _bounded(batch), batch.margin, batch.low, batch.high, int(NO_BOUND), batch.is_root,
-        batch.weight == 0, tolerance, x, counts,
+        batch.weight == 0, tolerance, x, counts, violation,
     )  # fmt: skip
     workers = threads or os.cpu_count() or 1
     if workers == 1 or batch.parents == 1:
@@ -56,7 +56,7 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
         with ThreadPoolExecutor(workers) as pool:
             for task in [pool.submit(solve_parents, c, *arguments) for c in _chunks(batch)]:
                 task.result()
-    return _finish(batch, x, counts)
+    return _finish(batch, x, counts, violation)
 
 
 def _scaled_weights(
@@ -87,25 +87,31 @@ def _chunks(batch: Batch) -> Iterator[NDArray[np.int64]]:
     yield from np.split(order, np.flatnonzero(np.diff(done // piece)) + 1)
 
 
-def _finish(batch: Batch, x: NDArray[np.float64], counts: NDArray[np.int32]) -> Solved:
-    """Hand what is stuck to a general solver, and measure every answer."""
+def _finish(
+    batch: Batch,
+    x: NDArray[np.float64],
+    counts: NDArray[np.int32],
+    violation: NDArray[np.float64],
+) -> Solved:
+    """Hand what is stuck to a general solver."""
     from headcount.solve.general import solve_general
     from headcount.solve.kernel import IMPOSSIBLE, STUCK
-    from headcount.solve.objective import violation
 
     status = np.where(counts[:, 0] == IMPOSSIBLE, Status.INFEASIBLE, Status.SOLVED)
     solver = np.where(counts[:, 0] == IMPOSSIBLE, Solver.NONE, Solver.NEWTON)
     first = batch.var_start[batch.cell_start]
     for p in np.flatnonzero(counts[:, 0] == STUCK):
-        status[p], solver[p], x[first[p] : first[p + 1]], _ = solve_general(batch.one(int(p)))
+        status[p], solver[p], x[first[p] : first[p + 1]], violation[p] = solve_general(
+            batch.one(int(p))
+        )
     for p in np.flatnonzero(status != Status.SOLVED):
-        x[first[p] : first[p + 1]] = 0.0
+        x[first[p] : first[p + 1]], violation[p] = 0.0, np.inf
     outcome = Outcome(
         status=status.astype(np.int8),
         solver=solver.astype(np.int8),
         attempts=counts[:, 1],
         steps=counts[:, 2],
         conjugate=counts[:, 3],
-        violation=violation(batch, x),
+        violation=violation,
     )
     return Solved(x=x, outcome=outcome)

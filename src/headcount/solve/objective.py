@@ -59,5 +59,4 @@ def _per_parent(values: Counts, start: NDArray[np.int64]) -> NDArray[np.float64]
 
     Not a difference of running sums: that would carry the rounding of everything before.
     """
-    sums: NDArray[np.float64] = np.bincount(_owner(start), values, len(start) - 1)
-    return sums
+    return np.asarray(np.bincount(_owner(start), values, len(start) - 1), np.float64)

@@ -6,29 +6,22 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-FEASIBLE, INFEASIBLE = 0, 1
-SCATTERED, ABSENT = -1, -2
+from headcount.solve.reduce import absorb, merge, renumber
 
-Packed = tuple[
-    int,  # FEASIBLE or INFEASIBLE
-    NDArray[np.int64],  # source[v]: the batch's variable
-    NDArray[np.int64],  # start[e]: first variable of each free entry
-    NDArray[np.float64],  # total[e]
-    NDArray[np.float64],  # answer[v]
-    NDArray[np.int32],  # slot[f, v]
-    NDArray[np.int64],  # run[f, e]
-    NDArray[np.float64],  # slots[0:4]: weight, margin, low, high of each slot
-]
+FEASIBLE, INFEASIBLE = 0, 1
+# The rows of a table of slots (a slot is a group of a family in one child): the slot's weight and
+# noisy answer, its bounds, whether the weight only stands in for 0, its number of variables.
+WEIGHT, MARGIN, LOW, HIGH, STAND_IN, COUNT = 0, 1, 2, 3, 4, 5
+
+Ints = NDArray[np.int64]
+Cells = NDArray[np.int32]
+Flags = NDArray[np.bool_]
+Vector = NDArray[np.float64]
 
 
 @njit(nogil=True, cache=True)
 def is_open(
-    child: int,
-    cell: int,
-    family_start: NDArray[np.int64],
-    group: NDArray[np.int32],
-    bounded: NDArray[np.bool_],
-    high: NDArray[np.int64],
+    child: int, cell: int, family_start: Ints, group: Cells, bounded: Flags, high: Ints
 ) -> bool:
     """Whether no bound forces this cell of this child to be empty."""
     for f in range(bounded.size):
@@ -40,27 +33,29 @@ def is_open(
 @njit(nogil=True, cache=True)
 def decide(
     p: int,
-    cell_start: NDArray[np.int64],
-    cell: NDArray[np.int32],
-    total: NDArray[np.int64],
-    var_start: NDArray[np.int64],
-    var_child: NDArray[np.int32],
-    family_start: NDArray[np.int64],
-    group: NDArray[np.int32],
-    bounded: NDArray[np.bool_],
-    high: NDArray[np.int64],
+    cell_start: Ints,
+    cell: Cells,
+    total: Ints,
+    var_start: Ints,
+    var_child: Cells,
+    family_start: Ints,
+    group: Cells,
+    bounded: Flags,
+    high: Ints,
     is_root: bool,
-    x: NDArray[np.float64],
-) -> tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Set x where one answer is possible; list the variables and entries that are left.
+    x: Vector,
+) -> tuple[int, Ints, Ints, Ints, Ints, Ints]:
+    """Set x where one answer is possible; list what is left.
 
-    Nothing is left to choose in an entry with total 0 or with one open child.
+    Nothing is left to choose in an entry with total 0 or with one open child. Returns whether
+    some answer is possible at all; the free variables; where each free entry's begin; the free
+    entries; the variables that were set to more than 0, and their entries.
     """
     first, last = cell_start[p], cell_start[p + 1]
     source = np.empty(var_start[last] - var_start[first], np.int64)
-    start = np.empty(last - first + 1, np.int64)
-    totals = np.empty(last - first)
-    kept, entries = 0, 0
+    start, entry = np.empty(last - first + 1, np.int64), np.empty(last - first, np.int64)
+    fixed, fixed_entry = np.empty(last - first, np.int64), np.empty(last - first, np.int64)
+    kept, entries, n_fixed, status = 0, 0, 0, FEASIBLE
     for e in range(first, last):
         begin = kept
         for v in range(var_start[e], var_start[e + 1]):
@@ -68,209 +63,177 @@ def decide(
             if is_open(var_child[v], cell[e], family_start, group, bounded, high):
                 source[kept] = v
                 kept += 1
-        if is_root:
-            start[entries], totals[entries] = begin, 0.0
+        choices = kept - begin
+        if choices > 0 and (is_root or (total[e] > 0 and choices > 1)):
+            start[entries], entry[entries] = begin, e
             entries += 1
             continue
-        if total[e] > 0 and kept > begin + 1:
-            start[entries], totals[entries] = begin, total[e]
-            entries += 1
-            continue
-        if total[e] < 0 or (total[e] > 0 and kept == begin):
-            return INFEASIBLE, source[:0], start[:1], totals[:0]
-        if total[e] > 0:
-            x[source[begin]] = total[e]
         kept = begin
+        if is_root or total[e] == 0:
+            continue
+        if total[e] < 0 or choices == 0:
+            status = INFEASIBLE
+            continue
+        x[source[begin]] = total[e]
+        fixed[n_fixed], fixed_entry[n_fixed] = source[begin], e
+        n_fixed += 1
     start[entries] = kept
-    return FEASIBLE, source[:kept], start[: entries + 1], totals[:entries]
-
-
-@njit(nogil=True, cache=True)
-def reach(
-    p: int,
-    cell_start: NDArray[np.int64],
-    cell: NDArray[np.int32],
-    total: NDArray[np.int64],
-    child_start: NDArray[np.int64],
-    var_start: NDArray[np.int64],
-    var_child: NDArray[np.int32],
-    family_start: NDArray[np.int64],
-    group: NDArray[np.int32],
-    source: NDArray[np.int64],
-    x: NDArray[np.float64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """For each (group, child): what is decided there, how much more it could hold, and how often.
-
-    The rows are the groups of all families together, the columns the parent's children. The
-    third array counts the free variables.
-    """
-    kids = child_start[p]
-    shape = (family_start[-1], child_start[p + 1] - kids)
-    decided, room, count = np.zeros(shape), np.zeros(shape), np.zeros(shape, np.int64)
-    at = 0
-    for e in range(cell_start[p], cell_start[p + 1]):
-        for v in range(var_start[e], var_start[e + 1]):
-            free = at < source.size and source[at] == v
-            if free:
-                at += 1
-            elif x[v] == 0.0:
-                continue
-            c = var_child[v] - kids
-            for f in range(group.shape[0]):
-                s = family_start[f] + group[f, cell[e]]
-                if free:
-                    room[s, c] += total[e]
-                    count[s, c] += 1
-                else:
-                    decided[s, c] += x[v]
-    return decided, room, count
+    return (
+        status, source[:kept], start[: entries + 1], entry[:entries],
+        fixed[:n_fixed], fixed_entry[:n_fixed],
+    )  # fmt: skip
 
 
 @njit(nogil=True, cache=True)
 def number_slots(
+    width: int,
+    group: Cells,
+    cell: Cells,
+    total: Ints,
+    child: NDArray[np.uint32],
+    start: Ints,
+    entry: Ints,
+    fixed_child: Ints,
+    fixed_entry: Ints,
+    number: Cells,
+    slot: NDArray[np.uint32],
+    place: Ints,
+    room: Vector,
+    decided: Vector,
+    count: Vector,
+    used: int,
+) -> int:
+    """Number one family's slots in the order in which they are met, from ``used``; the new end.
+
+    number[place] is the slot at place = child * width + group, or -1. Of each slot: how many free
+    variables it has, how much they could hold at most, and how much is decided already.
+    """
+    number[:] = -1
+    for e in range(entry.size):
+        g = group[cell[entry[e]]]
+        most = total[entry[e]]
+        for v in range(start[e], start[e + 1]):
+            at = child[v] * width + g
+            s = number[at]
+            if s < 0:
+                s = number[at] = used
+                place[s], room[s], decided[s], count[s] = at, 0.0, 0.0, 0.0
+                used += 1
+            slot[v] = s
+            room[s] += most
+            count[s] += 1.0
+    for k in range(fixed_child.size):
+        at = fixed_child[k] * width + group[cell[fixed_entry[k]]]
+        s = number[at]
+        if s < 0:
+            s = number[at] = used
+            place[s], room[s], decided[s], count[s] = at, 0.0, 0.0, 0.0
+            used += 1
+        decided[s] += total[fixed_entry[k]]
+    return used
+
+
+@njit(nogil=True, cache=True)
+def bound_slots(
     kids: int,
-    decided: NDArray[np.float64],
-    room: NDArray[np.float64],
-    count: NDArray[np.int64],
-    family_start: NDArray[np.int64],
-    ratio: NDArray[np.float64],
-    proximal: NDArray[np.bool_],
-    bounded: NDArray[np.bool_],
-    margin: NDArray[np.float64],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
+    n_kids: int,
+    column: int,
+    width: int,
+    low: Ints,
+    high: Ints,
     no_bound: int,
     is_root: bool,
-) -> tuple[int, NDArray[np.int32], NDArray[np.float64]]:
-    """Number the (group, child) pairs that matter, children together within a group.
+    number: Cells,
+    room: Vector,
+    decided: Vector,
+    table: Vector,
+) -> int:
+    """The bounds of one family's slots, less what is decided; whether they can be met at all.
 
-    A pair matters if it holds a free variable and is measured or has a bound that can bind.
-    Bounds and noisy answers are lowered by what is decided.
+    A bound that cannot bind becomes infinite.
     """
-    n_groups, n_kids = count.shape
-    number = np.full((n_groups, n_kids), -1, np.int32)
-    slots = np.empty((4, int((count > 0).sum())))
-    n = 0
-    for f in range(ratio.size):
-        for s in range(family_start[f], family_start[f + 1]):
-            for c in range(n_kids):
-                lo, hi = -np.inf, np.inf
-                if bounded[f]:
-                    have = decided[s, c]
-                    if low[kids + c, s] > -no_bound:
-                        lo = low[kids + c, s] - have
-                    if high[kids + c, s] < no_bound:
-                        hi = high[kids + c, s] - have
-                    if lo > hi or hi < 0.0 or (lo > room[s, c] and not is_root):
-                        return INFEASIBLE, number, slots
-                    if is_root and lo > 0.0 and count[s, c] == 0:
-                        return INFEASIBLE, number, slots
-                if count[s, c] == 0:
-                    continue
-                if proximal[f]:
-                    if lo <= 0.0 and (hi == np.inf or (hi >= room[s, c] and not is_root)):
-                        continue
-                    slots[1, n] = 0.0
-                else:
-                    slots[1, n] = margin[kids + c, s] - decided[s, c]
-                slots[0, n], slots[2, n], slots[3, n] = ratio[f], lo, hi
-                number[s, c] = n
-                n += 1
-    return FEASIBLE, number, slots[:, :n].copy()
-
-
-@njit(nogil=True, cache=True)
-def map_slots(
-    kids: int,
-    entry: NDArray[np.int64],
-    cell: NDArray[np.int32],
-    source: NDArray[np.int64],
-    start: NDArray[np.int64],
-    var_child: NDArray[np.int32],
-    family_start: NDArray[np.int64],
-    group: NDArray[np.int32],
-    number: NDArray[np.int32],
-    n: int,
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """The slot of each variable in each family, and the first one where an entry's are a run.
-
-    Slot n stands for "none". Most entries are open in neighbouring children, whose slots are
-    consecutive: such a run needs no look-up.
-    """
-    n_families = group.shape[0]
-    slot = np.empty((n_families, source.size), np.int32)
-    run = np.empty((n_families, start.size - 1), np.int64)
-    for f in range(n_families):
-        for e in range(start.size - 1):
-            s = family_start[f] + group[f, cell[entry[e]]]
-            first = number[s, var_child[source[start[e]]] - kids] if start[e] < start[e + 1] else -1
-            live, together = False, first >= 0
-            for v in range(start[e], start[e + 1]):
-                k = number[s, var_child[source[v]] - kids]
-                live = live or k >= 0
-                together = together and k == first + (v - start[e])
-                slot[f, v] = k if k >= 0 else n
-            run[f, e] = first if together else (SCATTERED if live else ABSENT)
-    return slot, run
-
-
-@njit(nogil=True, cache=True)
-def entries_of(
-    source: NDArray[np.int64],
-    start: NDArray[np.int64],
-    first: int,
-    var_start: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """The batch's entry behind each free entry (one without variables keeps the last)."""
-    entry = np.empty(start.size - 1, np.int64)
-    e = first
-    for k in range(entry.size):
-        if start[k] < start[k + 1]:
-            while var_start[e + 1] <= source[start[k]]:
-                e += 1
-        entry[k] = e
-    return entry
+    for c in range(n_kids):
+        for g in range(width):
+            s = number[c * width + g]
+            lo, hi = low[kids + c, column + g], high[kids + c, column + g]
+            have = decided[s] if s >= 0 else 0.0
+            most = room[s] if s >= 0 else 0.0
+            if is_root and s >= 0:
+                most = np.inf
+            if (lo > -no_bound and lo > hi) or hi < have or (lo > -no_bound and lo > most + have):
+                return INFEASIBLE
+            if s >= 0:
+                if lo > have:
+                    table[LOW, s] = lo - have
+                if hi < no_bound and hi < most + have:
+                    table[HIGH, s] = hi - have
+    return FEASIBLE
 
 
 @njit(nogil=True, cache=True)
 def pack(
     p: int,
-    cell_start: NDArray[np.int64],
-    cell: NDArray[np.int32],
-    total: NDArray[np.int64],
-    child_start: NDArray[np.int64],
-    var_start: NDArray[np.int64],
-    var_child: NDArray[np.int32],
-    answer: NDArray[np.float64],
-    family_start: NDArray[np.int64],
-    group: NDArray[np.int32],
-    ratio: NDArray[np.float64],
-    proximal: NDArray[np.bool_],
-    bounded: NDArray[np.bool_],
-    margin: NDArray[np.float64],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
+    cell_start: Ints,
+    cell: Cells,
+    total: Ints,
+    child_start: Ints,
+    var_start: Ints,
+    var_child: Cells,
+    answer: Vector,
+    family_start: Ints,
+    group: Cells,
+    ratio: Vector,
+    stand_in: Flags,
+    bounded: Flags,
+    margin: Vector,
+    low: Ints,
+    high: Ints,
     no_bound: int,
     is_root: bool,
-    x: NDArray[np.float64],
-) -> Packed:
-    """The free part of parent p's problem; what is decided goes straight into x."""
-    kids = child_start[p]
-    status, source, start, totals = decide(
+    x: Vector,
+) -> tuple[
+    int, Ints, NDArray[np.uint64], Vector, Vector, Vector, NDArray[np.uint32], NDArray[np.float64]
+]:
+    """The free part of parent p's problem; what is decided goes straight into x.
+
+    Returns the status; the batch's variable behind each free one; where each free entry's
+    variables begin; its total; each variable's weight and weight times target; the slot of each
+    variable in each family that is left (one past the last slot for none); the table of slots.
+    """
+    kids, n_kids = child_start[p], child_start[p + 1] - child_start[p]
+    status, source, start, entry, fixed, fixed_entry = decide(
         p, cell_start, cell, total, var_start, var_child, family_start, group, bounded, high,
         is_root, x,
     )  # fmt: skip
-    decided, room, count = reach(
-        p, cell_start, cell, total, child_start, var_start, var_child, family_start, group,
-        source, x,
-    )  # fmt: skip
-    found, number, slots = number_slots(
-        kids, decided, room, count, family_start, ratio, proximal, bounded, margin, low, high,
-        no_bound, is_root,
-    )  # fmt: skip
-    entry = entries_of(source, start, cell_start[p], var_start)
-    slot, run = map_slots(
-        kids, entry, cell, source, start, var_child, family_start, group, number, slots.shape[1]
-    )
-    answers = answer[source]
-    return max(status, found), source, start, totals, answers, slot, run, slots
+    n_families, n = ratio.size, source.size
+    child, fixed_child = (var_child[source] - kids).astype(np.uint32), var_child[fixed] - kids
+    slot = np.empty((n_families, n), np.uint32)
+    table = np.empty((6, n_families * (n + fixed.size)))
+    place = np.empty(table.shape[1], np.int64)
+    room, decided = np.empty(table.shape[1]), np.empty(table.shape[1])
+    used = 0
+    for f in range(n_families):
+        column, before = family_start[f], used
+        width = family_start[f + 1] - column
+        number = np.empty(width * n_kids, np.int32)
+        used = number_slots(
+            width, group[f], cell, total, child, start, entry, fixed_child, fixed_entry, number,
+            slot[f], place, room, decided, table[COUNT], used,
+        )  # fmt: skip
+        for s in range(before, used):
+            c, g = kids + place[s] // width, column + place[s] % width
+            table[WEIGHT, s] = ratio[f]
+            table[MARGIN, s] = 0.0 if stand_in[f] else margin[c, g] - decided[s]
+            table[LOW, s], table[HIGH, s], table[STAND_IN, s] = -np.inf, np.inf, stand_in[f]
+        if bounded[f]:
+            found = bound_slots(
+                kids, n_kids, column, width, low, high, no_bound, is_root, number, room, decided,
+                table,
+            )  # fmt: skip
+            status = max(status, found)
+    weight, target = np.ones(source.size), answer[source]
+    kept = absorb(slot, table[:, :used], weight, target)
+    merge(slot, table[:, :used], kept)
+    slot, table = renumber(slot, table[:, :used], kept)
+    totals = total[entry].astype(np.float64)
+    return status, source, start.astype(np.uint64), totals, weight, target, slot, table

@@ -2,13 +2,13 @@
 
 A parent's free problem, after division by the detailed weight, is
 
-    minimise  1/2 sum_v (x_v - answer_v)^2 + sum_s r_s/2 (z_s - margin_s)^2
+    minimise  sum_v w_v/2 x_v^2 - b_v x_v + sum_s r_s/2 (z_s - margin_s)^2
     over      x >= 0, sum of x over entry e = total_e,  low <= z <= high,  Q x = z
 
 where s runs over the slots (a group of a family in one child) and Q sums variables into slots.
 With a price nu_s for every row of Q x = z the minimum over x and z has a closed form:
 
-    x_e = projection of (answer - Q'nu) onto {x >= 0, sum x = total_e}     (entry by entry)
+    x_v = max(b_v - (Q'nu)_v - tau_e, 0) / w_v,  with tau_e such that the entry's sum is total_e
     z_s = margin_s + nu_s / r_s, clipped to [low_s, high_s]
 
 and the concave dual has the gradient F(nu) = Q x - z. F is piecewise linear, so Newton's method
@@ -17,7 +17,7 @@ The generalised Jacobian is
 
     -dF = D + Q (A - sum over e of A 1_e 1_e' A / 1_e'A 1_e) Q'
 
-with A the indicator of x > 0 and D = 1/r where z is not clipped, else 0. Entries and slots just
+with A = 1/w where x > 0, else 0, and D = 1/r where z is not clipped, else 0. Entries and slots just
 outside (within a few delta, which follows the residual) count in part: far fewer steps.
 
 Li, Sun, Toh (2018), A highly efficient semismooth Newton augmented Lagrangian method;
@@ -31,77 +31,71 @@ from numba import njit
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Slots = NDArray[np.int32]
+Starts = NDArray[np.uint64]  # unsigned, as are slots: no test for negative indices in the loops
+Slots = NDArray[np.uint32]
 
 # Sums may be reordered to use wide registers; infinities and NaN keep their meaning.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
-@njit(nogil=True, cache=True, fastmath=FAST, inline="never")
-def gather(e: int, b: int, n: int, slot: Slots, run: Ints, values: Vector, out: Vector) -> None:
-    """Set out = Q' values for the n variables of entry e, which begin at b."""
-    for k in range(n):
-        out[k] = 0.0
-    for f in range(run.shape[0]):
-        first = run[f, e]
-        if first >= 0:
-            for k in range(n):
-                out[k] += values[first + k]
-        elif first == -1:
-            for k in range(n):
-                out[k] += values[slot[f, b + k]]
+@njit(nogil=True, cache=True, fastmath=FAST)
+def gather(slot: Slots, n: np.uint64 | int, values: Vector, out: Vector) -> None:
+    """Set out = Q' values for the first n variables of slot[f, v]."""
+    out[:n] = 0.0
+    for f in range(slot.shape[0]):
+        index = slot[f]
+        for v in range(n):
+            out[v] += values[index[v]]
 
 
-@njit(nogil=True, cache=True, fastmath=FAST, inline="never")
-def scatter(e: int, b: int, n: int, slot: Slots, run: Ints, part: Vector, out: Vector) -> None:
-    """Add Q part to out for the n variables of entry e, which begin at b."""
-    for f in range(run.shape[0]):
-        first = run[f, e]
-        if first >= 0:
-            for k in range(n):
-                out[first + k] += part[k]
-        elif first == -1:
-            for k in range(n):
-                out[slot[f, b + k]] += part[k]
+@njit(nogil=True, cache=True, fastmath=FAST)
+def scatter(slot: Slots, n: np.uint64 | int, part: Vector, out: Vector) -> None:
+    """Add Q part to out for the first n variables of slot[f, v]."""
+    for f in range(slot.shape[0]):
+        index = slot[f]
+        for v in range(n):
+            out[index[v]] += part[v]
 
 
-@njit(nogil=True, cache=True, fastmath=FAST, inline="never")
-def threshold(t: Vector, n: int, total: float, tau: float) -> float:
-    """The tau with sum of max(t - tau, 0) = total > 0, by Newton's method from a guess.
+@njit(nogil=True, cache=True, fastmath=FAST)
+def threshold(
+    t: Vector, give: Vector, first: np.uint64, last: np.uint64, total: float, tau: float
+) -> float:
+    """The tau with sum of give * max(t - tau, 0) = total > 0 over t[first:last], from a guess.
 
-    The sum is convex and falls in tau, so after one step every iterate lies left of the answer
-    and moves right; it stops when the active set no longer changes.
+    Newton's method: the sum is convex and falls in tau, so after one step every iterate lies left
+    of the answer and moves right; it stops when the active set no longer changes.
     """
-    before = -1
-    for _ in range(n + 3):
-        above, active = 0.0, 0
-        for k in range(n):
+    before = -1.0
+    while True:
+        above, active = 0.0, 0.0
+        for k in range(first, last):
             if t[k] > tau:
-                above += t[k]
-                active += 1
-        if active == 0:
-            top = t[0]
-            for k in range(n):
-                top = max(top, t[k])
-            tau = top - total
-            before = -1
+                above += give[k] * t[k]
+                active += give[k]
+        if active == 0.0:
+            top, share = t[first], give[first]
+            for k in range(first, last):
+                if t[k] > top:
+                    top, share = t[k], give[k]
+            # One ulp of a large t can be more than a small total.
+            tau = min(top - total / share, np.nextafter(top, -np.inf))
+            before = -1.0
             continue
         tau = (above - total) / active
         if active == before:
-            break
+            return tau
         before = active
-    return tau
 
 
-@njit(nogil=True, cache=True, fastmath=FAST, inline="never")
+@njit(nogil=True, cache=True, fastmath=FAST)
 def primal(
     nu: Vector,
-    start: Ints,
+    start: Starts,
     total: Vector,
-    answer: Vector,
+    give: Vector,
+    target: Vector,
     slot: Slots,
-    run: Ints,
     is_root: bool,
     tau: Vector,
     u: Vector,
@@ -109,38 +103,39 @@ def primal(
     work: Vector,
 ) -> tuple[float, float]:
     """Find x = max(u, 0) for prices nu, and sums = Q x; its dual value and that value's size."""
+    n = u.size
+    gather(slot, n, nu, work)
+    for v in range(n):
+        work[v] = target[v] - work[v]
     value, size = 0.0, 0.0
-    for s in range(sums.size):
-        sums[s] = 0.0
     for e in range(total.size):
-        b, n = start[e], start[e + 1] - start[e]
-        gather(e, b, n, slot, run, nu, work)
-        for k in range(n):
-            work[k] = answer[b + k] - work[k]
+        first, last = start[e], start[e + 1]
         if not is_root:
-            tau[e] = threshold(work, n, total[e], tau[e])
-        shift = tau[e]
-        here = 0.0
-        for k in range(n):
-            t = work[k]
-            u[b + k] = t - shift
-            x = max(t - shift, 0.0)
-            here += x * (0.5 * x - t)
-            work[k] = x
+            tau[e] = threshold(work, give, first, last, total[e], tau[e])
+        shift, here = tau[e], 0.0
+        for v in range(first, last):
+            t = work[v]
+            u[v] = give[v] * (t - shift)
+            x = max(u[v], 0.0)
+            # w x / 2 - t, with w x = t - shift wherever x > 0
+            here -= x * 0.5 * (t + shift)
+            work[v] = x
         value += here
         size += abs(here)
-        scatter(e, b, n, slot, run, work, sums)
+    sums[:] = 0.0
+    scatter(slot, n, work, sums)
     return value, size
 
 
-@njit(nogil=True, cache=True, fastmath=FAST, inline="never")
+@njit(nogil=True, cache=True, fastmath=FAST)
 def residual(nu: Vector, slots: Vector, sums: Vector, out: Vector) -> tuple[float, float, float]:
     """Set out = F = Q x - z; the slots' part of the dual value, its size, and max |F|."""
     value, size, worst = 0.0, 0.0, 0.0
-    for s in range(nu.size - 1):
-        r, y = slots[0, s], slots[1, s]
-        z = min(max(y + nu[s] / r, slots[2, s]), slots[3, s])
-        here = 0.5 * r * (z - y) * (z - y) - nu[s] * z
+    weight, margin, low, high = slots[0], slots[1], slots[2], slots[3]
+    for s in range(out.size):
+        r, y, price = weight[s], margin[s], nu[s]
+        z = min(max(y + price / r, low[s]), high[s])
+        here = 0.5 * r * (z - y) * (z - y) - price * z
         value += here
         size += abs(here)
         out[s] = sums[s] - z
@@ -148,53 +143,77 @@ def residual(nu: Vector, slots: Vector, sums: Vector, out: Vector) -> tuple[floa
     return value, size, worst
 
 
-@njit(nogil=True, cache=True, fastmath=FAST, inline="never")
-def soften(
-    nu: Vector,
-    slots: Vector,
-    start: Ints,
+@njit(nogil=True, cache=True, fastmath=FAST)
+def soften_slots(nu: Vector, slots: Vector, delta: float, d: Vector, diagonal: Vector) -> None:
+    """The Jacobian's D: 1/r where z is not clipped, less where it is clipped by a few delta."""
+    square = delta * delta
+    weight, margin, low, high = slots[0], slots[1], slots[2], slots[3]
+    for s in range(d.size):
+        free = margin[s] + nu[s] / weight[s]
+        out = max(max(low[s] - free, free - high[s]), 0.0)
+        part = square / (square + 5.0 * out * out) if out < 3.0 * delta else 0.0
+        d[s] = (1.0 if out == 0.0 else part) / weight[s]
+        diagonal[s] = d[s]
+    diagonal[d.size] = 0.0
+
+
+@njit(nogil=True, cache=True, fastmath=FAST)
+def soften_cells(
+    start: Starts,
     u: Vector,
+    give: Vector,
     slot: Slots,
-    run: Ints,
     delta: float,
     is_root: bool,
     a: Vector,
+    row: Starts,
     mass: Vector,
-    d: Vector,
+    active: Slots,
     diagonal: Vector,
     work: Vector,
-) -> None:
-    """The Jacobian's A, the sums of A over entries, D, and the diagonal of all together."""
+) -> tuple[int, np.uint64]:
+    """The Jacobian's A without its zeros, row by row; how many rows and variables it has.
+
+    active[f, j] is the slot of the j-th variable kept, row[i] : row[i+1] the i-th entry's, mass[i]
+    one over the sum of its a. An entry with one active variable contributes nothing.
+    """
     square, edge = delta * delta, -3.0 * delta
-    for s in range(nu.size - 1):
-        r = slots[0, s]
-        free = slots[1, s] + nu[s] / r
-        out = max(max(slots[2, s] - free, free - slots[3, s]), 0.0)
-        d[s] = (1.0 if out == 0.0 else square / (square + 5.0 * out * out)) / r
-        if out > 3.0 * delta:
-            d[s] = 0.0
-        diagonal[s] = d[s]
-    diagonal[nu.size - 1] = 0.0
-    for e in range(mass.size):
-        b, n = start[e], start[e + 1] - start[e]
-        here = 0.0
-        for k in range(n):
-            v = u[b + k]
-            part = square / (square + 5.0 * v * v) if v > edge else 0.0
-            a[b + k] = 1.0 if v > 0.0 else part
-            here += a[b + k]
-        mass[e] = 0.0 if is_root else 1.0 / here
-        for k in range(n):
-            work[k] = a[b + k] * (1.0 - a[b + k] * mass[e])
-        scatter(e, b, n, slot, run, work, diagonal)
+    rows, kept = 0, np.uint64(0)
+    one = np.uint64(1)
+    for e in range(start.size - 1):
+        begin, sum_a = kept, 0.0
+        for v in range(start[e], start[e + 1]):
+            here = u[v]
+            if here > 0.0:
+                a[kept] = give[v]
+            elif here > edge:
+                a[kept] = give[v] * square / (square + 5.0 * here * here)
+            else:
+                continue
+            sum_a += a[kept]
+            for f in range(slot.shape[0]):
+                active[f, kept] = slot[f, v]
+            kept += one
+        if kept <= begin + one and not is_root:
+            kept = begin
+            continue
+        row[rows] = begin
+        mass[rows] = 0.0 if is_root else 1.0 / sum_a
+        for j in range(begin, kept):
+            work[j] = a[j] * (1.0 - a[j] * mass[rows])
+        rows += 1
+    row[rows] = kept
+    scatter(active, kept, work, diagonal)
+    return rows, kept
 
 
-@njit(nogil=True, cache=True, fastmath=FAST, inline="never")
+@njit(nogil=True, cache=True, fastmath=FAST)
 def multiply(
     v: Vector,
-    start: Ints,
-    slot: Slots,
-    run: Ints,
+    row: Starts,
+    rows: int,
+    active: Slots,
+    n: np.uint64,
     a: Vector,
     mass: Vector,
     d: Vector,
@@ -203,30 +222,30 @@ def multiply(
     work: Vector,
 ) -> float:
     """Set out = (Jacobian + shift) v; returns v . out."""
-    for s in range(v.size - 1):
+    for s in range(d.size):
         out[s] = (d[s] + shift) * v[s]
-    for e in range(mass.size):
-        b, n = start[e], start[e + 1] - start[e]
-        gather(e, b, n, slot, run, v, work)
+    gather(active, n, v, work)
+    for e in range(rows):
         mean = 0.0
-        for k in range(n):
-            mean += a[b + k] * work[k]
+        for j in range(row[e], row[e + 1]):
+            mean += a[j] * work[j]
         mean *= mass[e]
-        for k in range(n):
-            work[k] = a[b + k] * (work[k] - mean)
-        scatter(e, b, n, slot, run, work, out)
+        for j in range(row[e], row[e + 1]):
+            work[j] = a[j] * (work[j] - mean)
+    scatter(active, n, work, out)
     dot = 0.0
-    for s in range(v.size - 1):
+    for s in range(d.size):
         dot += v[s] * out[s]
     return dot
 
 
-@njit(nogil=True, cache=True, fastmath=FAST, inline="never")
+@njit(nogil=True, cache=True, fastmath=FAST)
 def direction(
     f: Vector,
-    start: Ints,
-    slot: Slots,
-    run: Ints,
+    row: Starts,
+    rows: int,
+    active: Slots,
+    kept: np.uint64,
     a: Vector,
     mass: Vector,
     d: Vector,
@@ -243,19 +262,20 @@ def direction(
     The last place of step, like that of every price vector, stands for "no slot": it stays 0.
     """
     n = f.size
-    rest, along, image = cg[0], cg[1], cg[2]
-    rho, goal = 0.0, 0.0
+    rest, along, image, inverse = cg[0], cg[1], cg[2], cg[3]
+    rho = 0.0
     for s in range(n):
         step[s] = 0.0
         rest[s] = f[s]
-        along[s] = f[s] / (diagonal[s] + shift)
+        inverse[s] = 1.0 / (diagonal[s] + shift)
+        along[s] = f[s] * inverse[s]
         rho += f[s] * along[s]
     step[n] = along[n] = 0.0
     goal = tolerance * tolerance * rho
     for i in range(limit):
         if rho <= goal:
             return i
-        curvature = multiply(along, start, slot, run, a, mass, d, shift, image, work)
+        curvature = multiply(along, row, rows, active, kept, a, mass, d, shift, image, work)
         if not curvature > 0.0:
             return i
         alpha = rho / curvature
@@ -263,10 +283,10 @@ def direction(
         for s in range(n):
             step[s] += alpha * along[s]
             rest[s] -= alpha * image[s]
-            new += rest[s] * rest[s] / (diagonal[s] + shift)
+            new += rest[s] * rest[s] * inverse[s]
         beta = new / rho
         for s in range(n):
-            along[s] = rest[s] / (diagonal[s] + shift) + beta * along[s]
+            along[s] = rest[s] * inverse[s] + beta * along[s]
         rho = new
     return limit
 
@@ -274,11 +294,11 @@ def direction(
 @njit(nogil=True, cache=True)
 def newton(
     nu: Vector,
-    start: Ints,
+    start: Starts,
     total: Vector,
-    answer: Vector,
+    give: Vector,
+    target: Vector,
     slot: Slots,
-    run: Ints,
     slots: NDArray[np.float64],
     is_root: bool,
     tolerance: float,
@@ -289,15 +309,13 @@ def newton(
 ) -> tuple[bool, int, int, float]:
     """Maximise the dual from nu; x = max(u, 0) afterwards. Whether done, steps, CG steps, |F|."""
     n = nu.size - 1
-    widest = 1
-    for e in range(total.size):
-        widest = max(widest, start[e + 1] - start[e])
-    work, sums = np.empty(widest), np.empty(n + 1)
+    work, sums = np.empty(u.size), np.empty(n + 1)
     f, d, diagonal = np.empty(n), np.empty(n), np.empty(n + 1)
-    a, mass, cg = np.empty(u.size), np.empty(total.size), np.empty((3, n + 1))
+    a, mass, cg = np.empty(u.size), np.empty(total.size), np.empty((4, n + 1))
+    row, active = np.empty(start.size, np.uint64), np.empty(slot.shape, np.uint32)
     step, trial = np.empty(n + 1), np.empty(n + 1)
 
-    value, size = primal(nu, start, total, answer, slot, run, is_root, tau, u, sums, work)
+    value, size = primal(nu, start, total, give, target, slot, is_root, tau, u, sums, work)
     more, extra, worst = residual(nu, slots, sums, f)
     value, size = value + more, size + extra
     first, delta, shift, conjugate = worst, 0.0, 1e-3, 0
@@ -305,32 +323,28 @@ def newton(
         if worst <= tolerance:
             return True, i, conjugate, worst
         delta = smoothing * worst if worst < 1e-3 else max(smoothing * worst, 0.5 * delta)
-        soften(nu, slots, start, u, slot, run, delta, is_root, a, mass, d, diagonal, work)
+        soften_slots(nu, slots, delta, d, diagonal)
+        rows, kept = soften_cells(
+            start, u, give, slot, delta, is_root, a, row, mass, active, diagonal, work
+        )
         relative = max(0.01, min(0.1, 10.0 * worst / (1.0 + first)))
         conjugate += direction(
-            f, start, slot, run, a, mass, d, diagonal, shift, relative, 500, step, cg, work
+            f, row, rows, active, kept, a, mass, d, diagonal, shift, relative, 500, step, cg, work
         )
-        slope = 0.0
-        for s in range(n):
-            slope += f[s] * step[s]
+        slope = np.dot(f, step[:n])
         alpha, backtracks = 1.0, 0
         while True:
-            for s in range(n):
-                trial[s] = nu[s] + alpha * step[s]
-            trial[n] = 0.0
+            trial[:] = nu + alpha * step
             new, extent = primal(
-                trial, start, total, answer, slot, run, is_root, tau, u, sums, work
+                trial, start, total, give, target, slot, is_root, tau, u, sums, work
             )
             more, extra, worst = residual(trial, slots, sums, f)
             new, extent = new + more, extent + extra
-            if new >= value + 1e-4 * alpha * slope - 1e-15 * (size + extent):
-                break
-            if backtracks == 30:
+            enough = value + 1e-4 * alpha * slope - 1e-15 * (size + extent)
+            if new >= enough or backtracks == 30:
                 break
             backtracks += 1
-            after = 0.0
-            for s in range(n):
-                after += f[s] * step[s]
+            after = np.dot(f, step[:n])
             secant = slope / (slope - after) if after < slope else 0.5
             alpha *= min(max(secant, 0.1), 0.5)
         nu[:] = trial

@@ -1,0 +1,130 @@
+"""How fast is least squares, beside PIQP and OSQP on the same problems?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import process_time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.bench.figures import Reading
+from headcount.bench.problems import SETTINGS, problem
+from headcount.errors import ConfigError
+from headcount.solve.batch import Batch
+from headcount.solve.dense import side_by_side
+from headcount.solve.general import Programme, programme
+from headcount.solve.leastsquares import least_squares
+from headcount.solve.objective import objective, violation
+
+PROBLEMS = 30
+PATIENCE = 2.0  # seconds: OSQP can take minutes on the largest problems
+STATES = "49 states, totals fixed"
+Answer = tuple[NDArray[np.float64], float]
+
+
+def measure() -> list[Reading]:
+    """CPU milliseconds a problem on one thread, ratios to PIQP and OSQP, and violations.
+
+    Our time is all of ``least_squares`` on the batch. The others' is that of their solve call
+    alone, at the better of two scalings: neither building the model in Python nor their setup
+    counts against them. OSQP is cut off after PATIENCE, which flatters it.
+    """
+    least_squares(problem(next(iter(SETTINGS)), seed=0, children=2), threads=1)  # compile
+    readings = []
+    for name in SETTINGS:
+        if name == STATES:
+            problems = [problem(name, seed=seed, children=49) for seed in range(3)]
+        else:
+            problems = [problem(name, seed=seed) for seed in range(PROBLEMS)]
+        readings += _compare(name, problems)
+    return readings
+
+
+def _compare(name: str, problems: list[Batch]) -> list[Reading]:
+    batch = side_by_side(problems)
+    least_squares(batch, threads=1)  # warm
+    begin = process_time()
+    solved = least_squares(batch, threads=1)
+    ours = (process_time() - begin) / len(problems)
+    outcome = solved.outcome
+    best = objective(batch, solved.x)
+    readings = [
+        Reading(
+            what=f"{name}: headcount",
+            value=1e3 * ours,
+            unit="ms CPU",
+            note=f"violation {violation(batch, solved.x).max():.0e}, {len(problems)} problems, "
+            f"{len(batch.answer) / len(problems):,.0f} variables, "
+            f"{outcome.steps.mean():.0f} Newton and {outcome.conjugate.mean():.0f} CG steps, "
+            f"{int((outcome.solver != 0).sum())} by a general solver",
+        )
+    ]
+    for title, solve in (("PIQP 1e-8", solve_piqp), ("OSQP 1e-6", solve_osqp)):
+        answers = [_faster(solve, programme(each)) for each in problems]
+        x = np.concatenate([answer for answer, _ in answers])
+        seconds = float(np.mean([seconds for _, seconds in answers]))
+        gap = ((best - objective(batch, x)) / objective(batch, x)).max()
+        readings.append(
+            Reading(
+                what=f"  {title}",
+                value=seconds / ours,
+                unit="x headcount",
+                note=f"{1e3 * seconds:,.2f} ms CPU, violation {violation(batch, x).max():.0e}, "
+                f"our objective above theirs by at most {gap:+.0e} (relative)",
+            )
+        )
+    return readings
+
+
+def _timed(solve: Callable[[], object]) -> float:
+    begin = process_time()
+    solve()
+    return process_time() - begin
+
+
+def _faster(solve: Callable[[Programme, float], Answer], task: Programme) -> Answer:
+    """The faster of two runs, with the largest and with the smallest weight scaled to 1.
+
+    Neither scaling is better throughout, so the others get the benefit of the doubt.
+    """
+    weights = task.curvature[task.curvature > 0]
+    return min((solve(task, w) for w in (weights.max(), weights.min())), key=lambda a: a[1])
+
+
+def solve_piqp(task: Programme, scale: float) -> Answer:
+    """PIQP's answer, and the CPU seconds of its solve call."""
+    import piqp
+    from scipy.sparse import csc_matrix, diags
+
+    solver = piqp.SparseSolver()
+    solver.settings.eps_abs = solver.settings.eps_rel = 1e-8
+    solver.setup(
+        csc_matrix(diags(task.curvature / scale)), task.linear / scale, task.matrix, task.equal,
+        x_l=task.low, x_u=task.high,
+    )  # fmt: skip
+    seconds = _timed(solver.solve)
+    return np.array(solver.result.x)[: task.variables], seconds
+
+
+def solve_osqp(task: Programme, scale: float) -> Answer:
+    """OSQP's answer, and the CPU seconds of its solve call, which is cut off after PATIENCE."""
+    from scipy.sparse import csc_matrix, diags, identity, vstack
+
+    try:
+        import osqp  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise ConfigError(
+            "headcount bench topdown-solve", found="no osqp", expected="pip install osqp"
+        ) from error
+    solver = osqp.OSQP()
+    solver.setup(
+        csc_matrix(diags(task.curvature / scale)), task.linear / scale,
+        csc_matrix(vstack([task.matrix, identity(len(task.low))])),
+        np.concatenate([task.equal, task.low]), np.concatenate([task.equal, task.high]),
+        eps_abs=1e-6, eps_rel=1e-6, max_iter=20_000, time_limit=PATIENCE, verbose=False,
+    )  # fmt: skip
+    found: list[object] = []
+    seconds = _timed(lambda: found.append(solver.solve(raise_error=False)))
+    x = np.asarray(found[0].x, np.float64)  # type: ignore[attr-defined]
+    return np.nan_to_num(x[: task.variables]), seconds
