@@ -58,7 +58,7 @@ def violations(
     owner = np.repeat(np.arange(batch.parents), np.diff(batch.cell_start))
     return [
         *_negatives(batch, counts, entry, owner),
-        *([] if batch.is_root else _sums(batch, counts, entry, owner, keep)),
+        *([] if batch.is_root else _sums(batch, counts, owner, keep)),
         *_bounds(batch, counts, entry),
     ]
 
@@ -81,16 +81,16 @@ def _negatives(
 def _sums(
     batch: Batch,
     counts: NDArray[np.int64],
-    entry: NDArray[np.int64],
     owner: NDArray[np.int64],
     keep: NDArray[np.int32] | None,
 ) -> list[Violation]:
     size = batch.group.shape[1] if keep is None else int(keep.max()) + 1
     name = batch.cell if keep is None else keep[batch.cell]
     place = owner * size + name
+    running = np.concatenate([[0], np.cumsum(counts)])
+    shared = running[batch.var_start[1:]] - running[batch.var_start[:-1]]
     lacking = np.zeros(batch.parents * size, dtype=np.int64)
-    np.add.at(lacking, place, batch.total)
-    np.subtract.at(lacking, place[entry], counts)
+    np.add.at(lacking, place, batch.total - shared)
     return [
         Violation(
             kind="sum",
@@ -111,8 +111,10 @@ def _bounds(batch: Batch, counts: NDArray[np.int64], entry: NDArray[np.int64]) -
         has_low, has_high = low > -NO_BOUND, high < NO_BOUND
         if not (has_low.any() or has_high.any()):
             continue
-        margin = np.zeros(low.shape, dtype=np.int64)
-        np.add.at(margin, (batch.var_child, group[batch.cell[entry]]), counts)
+        flat = np.zeros(low.size, dtype=np.int64)
+        place = batch.var_child.astype(np.int64) * low.shape[1] + group[batch.cell[entry]]
+        np.add.at(flat, place, counts)
+        margin = flat.reshape(low.shape)
         broken = {"low": has_low & (margin < low), "high": has_high & (margin > high)}
         found += [
             Violation(

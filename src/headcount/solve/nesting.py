@@ -76,19 +76,14 @@ def locate(batch: Batch, column: int) -> tuple[int, int]:
 
 def _overlaps(batch: Batch, columns: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many cells each two of the groups share."""
-    from scipy.sparse import csr_array
-
     families, cells = batch.group.shape
     rank = np.full(int(batch.family_start[-1]), -1, dtype=np.int64)
     rank[columns] = np.arange(len(columns))
-    row = rank[column_of_cell(batch)].ravel()
-    col = np.tile(np.arange(cells), families)
+    row = rank[column_of_cell(batch)]
     held = row >= 0
-    ones = np.ones(int(held.sum()), dtype=np.int64)
-    shape = (len(columns), cells)
-    member = csr_array((ones, (row[held], col[held])), shape=shape)
-    overlap: NDArray[np.int64] = (member @ member.T).toarray()
-    return overlap
+    member = np.zeros((len(columns), cells), dtype=np.float32)
+    member[row[held], np.broadcast_to(np.arange(cells), (families, cells))[held]] = 1
+    return (member @ member.T).astype(np.int64)  # exact: far fewer than 2^24 cells
 
 
 def _forest(
