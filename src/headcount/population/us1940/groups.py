@@ -164,7 +164,7 @@ def settle(
     Changes are rounded along one random offset (systematic sampling), so that each is within one of
     its proportional part.
     """
-    counts = counts.copy()
+    before, counts = int(counts.sum()), counts.copy()
     least = np.broadcast_to(np.asarray(least, dtype=np.int64), counts.shape)
     while (difference := total - int(counts.sum())) != 0:
         room = most - counts if difference > 0 else counts - least
@@ -172,7 +172,7 @@ def settle(
         if not weight.any():
             weight = (room > 0).astype(np.float64)
         if not weight.any():
-            raise ValueError(f"{total - difference} cannot be moved to {total} within the bounds")
+            raise ValueError(f"{before} cannot be moved to {total} within the bounds")
         along = np.cumsum(weight) * (abs(difference) / weight.sum()) + rng.random()
         moved = np.minimum(np.diff(np.floor(along), prepend=0.0).astype(np.int64), room)
         if not moved.any():  # the offset fell on full places: one of the open ones takes it

@@ -92,7 +92,7 @@ def place_facilities(
     """Move people into group quarters: persons (districts x types x cells), records by type.
 
     The first type is the household. Districts are drawn by size and share a type's people
-    unevenly; nine in ten people at most leave their households.
+    unevenly; nine in ten adults at most leave their households for any one type.
     """
     districts = len(cells)
     placed = np.zeros((districts, 1 + len(facilities), CELLS), dtype=np.int64)
@@ -100,7 +100,7 @@ def place_facilities(
     records = np.zeros((districts, 1 + len(facilities)), dtype=np.int64)
     total = cells.reshape(districts, CELLS).sum(axis=1)
     for number, facility in enumerate(facilities, start=1):
-        room = np.maximum((0.9 * total).astype(np.int64) - (total - placed[:, 0].sum(axis=1)), 0)
+        room = (0.9 * placed[:, 0, len(GROUPS) :].sum(axis=1)).astype(np.int64)
         people = min(facility.persons, int(room.sum()))
         if people == 0:
             continue
@@ -138,8 +138,7 @@ def _pick(rng: np.random.Generator, cells: Ints, wanted: Ints, minors: float) ->
     half = len(GROUPS)
     young, old = cells[:, :half], cells[:, half:]
     few = np.minimum(rng.binomial(wanted, minors), young.sum(axis=1))
-    many = np.minimum(wanted - few, old.sum(axis=1))
-    few = wanted - many  # where adults run out, minors stand in; the rooms left make sure there are
+    many = wanted - few  # there are as many adults: the room was counted in them
     return np.concatenate(
         [_without_return(rng, young, few), _without_return(rng, old, many)], axis=1
     )

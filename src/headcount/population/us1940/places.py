@@ -98,7 +98,7 @@ def district_persons(rng: np.random.Generator, county: Ints, persons: Ints) -> I
     mean = persons / number
     size = mean[county] * rng.lognormal(0.0, model()["districts"]["spread"], len(county))
     quantiles = district_quantiles(len(county))
-    return fit_sizes(size, group=county, totals=persons, quantiles=quantiles, rounds=40)
+    return fit_sizes(size, group=county, totals=persons, quantiles=quantiles)
 
 
 def district_quantiles(number: int) -> Floats:
@@ -127,14 +127,14 @@ def district_quantiles(number: int) -> Floats:
     return np.asarray(np.maximum(quantiles, 1.0))
 
 
-def fit_sizes(size: Floats, *, group: Ints, totals: Ints, quantiles: Floats, rounds: int) -> Ints:
+def fit_sizes(size: Floats, *, group: Ints, totals: Ints, quantiles: Floats) -> Ints:
     """Sizes close to given quantiles whose sums over groups are exact.
 
     Each round scales the sizes to the totals of their groups and then moves each, in logs, most of
     the way to the quantile of its rank; the last step scales and rounds by largest remainder.
     """
     rank = np.empty(len(size), dtype=np.int64)
-    for _ in range(rounds):
+    for _ in range(12):  # after that no size moves by a person
         size = size * (totals / np.bincount(group, weights=size))[group]
         rank[np.argsort(size, kind="stable")] = np.arange(len(size))
         size = size**0.3 * quantiles[rank] ** 0.7

@@ -1,0 +1,256 @@
+"""The synthetic nation: parts of it in detail, and all of it against what is published."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from headcount.errors import InputError
+from headcount.population import Population
+from headcount.population.quarters import Quarters
+from headcount.population.us1940 import fit, homogeneity_index, to_microdata, us1940
+from headcount.population.us1940.figures import RACES, counties, published, states
+
+SMALL = ("NV", "VT", "DE")
+
+
+@pytest.fixture(scope="module")
+def small() -> tuple[Population, Quarters]:
+    return us1940(seed=1, states=SMALL)
+
+
+@pytest.fixture(scope="module")
+def nation() -> tuple[Population, Quarters]:
+    return us1940(seed=1)
+
+
+def counts_of(population: Population) -> np.ndarray:
+    assert population.count is not None
+    return population.count
+
+
+def tally(population: Population, column: np.ndarray, width: int) -> np.ndarray:
+    """Districts x a column, the slow and plain way."""
+    table = np.zeros((population.geography.size("enumeration_district"), width), dtype=np.int64)
+    np.add.at(table, (population.unit, column), counts_of(population))
+    return table
+
+
+def test_published_figures_agree_with_each_other() -> None:
+    facts = published()
+    assert sum(facts["race"].values()) == facts["totals"]["persons"]
+    assert sum(facts["hispanic"].values()) == facts["totals"]["persons"]
+    assert len(states()) == facts["totals"]["states"]
+    assert len(counties()) == facts["totals"]["counties"]
+    assert sum(facts["georgia_counties"]["by_thousand"]) == 153
+
+
+def test_counties_add_to_their_states() -> None:
+    for state in states():
+        inside = sum(people for fips, people in counties().items() if fips[:2] == state.fips)
+        assert inside == state.persons, state.name
+
+
+def test_one_seed_one_population(small: tuple[Population, Quarters]) -> None:
+    again, quarters = us1940(seed=1, states=SMALL)
+    other, _ = us1940(seed=2, states=SMALL)
+    assert np.array_equal(again.unit, small[0].unit)
+    assert np.array_equal(again.cell, small[0].cell)
+    assert np.array_equal(counts_of(again), counts_of(small[0]))
+    assert np.array_equal(quarters.occupied, small[1].occupied)
+    assert not np.array_equal(counts_of(other), counts_of(again))
+
+
+def test_a_state_is_the_same_with_or_without_others(small: tuple[Population, Quarters]) -> None:
+    alone, quarters = us1940(seed=1, states=("VT",))
+    population, together = small
+    here = population.geography.ancestors("state") == list(population.geography.units[1]).index(
+        "50"
+    )
+    entries = here[population.unit]
+    assert np.array_equal(alone.cell, population.cell[entries])
+    assert np.array_equal(counts_of(alone), counts_of(population)[entries])
+    assert np.array_equal(quarters.occupied, together.occupied[here])
+
+
+def test_codes_nest(small: tuple[Population, Quarters]) -> None:
+    geography = small[0].geography
+    assert geography.levels == ("nation", "state", "county", "enumeration_district")
+    assert [len(str(codes[0])) for codes in geography.units[1:]] == [2, 6, 10]
+    for depth, (above, below) in enumerate(pairwise(geography.units[1:]), start=2):
+        parents = above[geography.parents[depth]]
+        assert all(
+            str(code).startswith(parent) for code, parent in zip(below, parents, strict=True)
+        )
+    assert [str(code) for code in geography.units[2][:3]] == ["100010", "100030", "100050"]
+
+
+def test_bounds_of_living_quarters_are_real(small: tuple[Population, Quarters]) -> None:
+    population, quarters = small
+    held = tally(population, population.cell // 24, 8)
+    assert (quarters.occupied <= held).all()
+    assert (held <= quarters.occupied * np.array([99] + 7 * [99_999])).all()
+    assert (quarters.occupied[:, 0] >= 1).all()
+    assert not quarters.vacant.any()
+    assert population.public
+
+
+def test_printed_units_of_small_states(small: tuple[Population, Quarters]) -> None:
+    table = fit(*small)
+    rows = table.filter(pl.col("quantity").str.ends_with(": units"))
+    assert rows["quantity"].to_list() == ["DE: units", "NV: units", "VT: units"]
+    assert rows["difference"].to_list() == [0.0, 0.0, 0.0]
+
+
+def test_scale_keeps_fewer_places_of_the_same_sizes() -> None:
+    population, _ = us1940(seed=3, scale=0.05)
+    geography = population.geography
+    assert geography.size("state") == 51
+    assert geography.size("county") == sum(
+        max(1, round(0.05 * sum(fips[:2] == state.fips for fips in counties())))
+        for state in states()
+    )
+    persons = tally(population, np.zeros_like(population.cell), 1)[:, 0]
+    assert np.median(persons) == pytest.approx(865, rel=0.1)
+    county = np.bincount(geography.ancestors("county"), weights=persons)
+    assert np.median(county) == pytest.approx(18_679, rel=0.25)
+    shares = np.bincount(population.cell % 6, weights=population.count) / persons.sum()
+    assert shares[0] == pytest.approx(0.897, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({"scale": 0.0}, "us1940: scale: found 0.0, expected above 0, at most 1"),
+        ({"scale": 2.0}, "us1940: scale: found 2.0, expected above 0, at most 1"),
+        ({"states": ("XX",)}, "us1940: states: found 'XX', expected some of AL AK AZ"),
+        ({"states": ()}, "us1940: states: found none, expected at least one state"),
+    ],
+)
+def test_impossible_wishes_are_refused(wish: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        us1940(seed=1, **wish)
+    assert str(caught.value).startswith(message)
+
+
+def test_homogeneity_index_by_hand() -> None:
+    def brute(row: np.ndarray) -> int:
+        there = [(c // 12, c // 6 % 2, c % 6) for c in range(24) if row[c] > 0]
+        ages, ethnicities, races = (len(set(levels)) for levels in zip(*there, strict=True))
+        return 24 - ages * ethnicities * races
+
+    rng = np.random.default_rng(5)
+    cells = rng.integers(0, 4, (60, 24)) * (rng.random((60, 24)) < 0.15)
+    cells[:, 13] += 1  # nobody asks for the index of an empty place
+    assert homogeneity_index(cells).tolist() == [brute(row) for row in cells]
+
+
+def test_microdata_say_the_same() -> None:
+    population, quarters = us1940(seed=1, scale=0.3, states=("DE",))
+    persons = to_microdata(population, quarters)
+    schema, geography = population.schema, population.geography
+    counted = persons.group_by("enumeration_district", *schema.names).len()
+    expected = {
+        (str(geography.units[3][unit]), schema.cell_names[cell]): count
+        for unit, cell, count in zip(
+            population.unit, population.cell, counts_of(population), strict=True
+        )
+    }
+    assert {(row[0], "_".join(row[1:-1])): row[-1] for row in counted.iter_rows()} == expected
+    assert (persons["enumeration_district"].str.slice(0, 6) == persons["county"]).all()
+    sizes = persons.group_by("enumeration_district", "hhgq", "quarters").len()
+    assert (sizes.filter(pl.col("hhgq") == "household")["len"] <= 99).all()
+    assert sizes.height == quarters.occupied.sum()  # none stays empty
+
+
+def test_microdata_of_a_nation_are_refused(nation: tuple[Population, Quarters]) -> None:
+    with pytest.raises(InputError, match="132,404,766 persons, expected at most 20,000,000"):
+        to_microdata(*nation)
+
+
+def test_people_without_quarters_are_refused(small: tuple[Population, Quarters]) -> None:
+    population, quarters = small
+    none = Quarters(quarters.geography, "hhgq", 0 * quarters.occupied, quarters.vacant)
+    with pytest.raises(InputError, match="people without quarters of their type"):
+        to_microdata(population, none)
+
+
+def test_fit_of_a_part_judges_complete_states_only() -> None:
+    table = fit(*us1940(seed=1, states=("WA", "GA")))
+    national = table.filter(~pl.col("quantity").str.contains("^(WA|GA):"))
+    assert national["within"].null_count() == national.height
+    assert "persons" not in national["quantity"]
+    detail = table.filter(pl.col("quantity").str.contains("^(WA|GA):"))
+    assert detail.height == 25
+    assert detail["within"].all()
+    halved = fit(*us1940(seed=1, scale=0.5, states=("WA",)))
+    assert halved.filter(pl.col("quantity").str.starts_with("WA:")).is_empty()
+
+
+def test_fit_needs_the_schema(small: tuple[Population, Quarters]) -> None:
+    from headcount.population import uniform
+
+    with pytest.raises(InputError, match="expected the schema 'e2e-2018' at a whole and"):
+        fit(uniform(people=1000, mean=10))
+
+
+# The whole nation: about ten seconds.
+
+
+def test_nation_fits_every_published_figure(nation: tuple[Population, Quarters]) -> None:
+    table = fit(*nation)
+    missed = table.filter(~pl.col("within"))
+    assert missed.is_empty(), missed.rows()
+    assert table["within"].null_count() == 0
+    assert table.height == 112
+    exact = table.filter(pl.col("tolerance") == 0)
+    assert (exact["difference"] == 0).all()
+    assert exact.height >= 18
+
+
+def test_nation_keeps_every_race_by_state(nation: tuple[Population, Quarters]) -> None:
+    population, _ = nation
+    of_state = population.geography.ancestors("state")[population.unit]
+    black = np.bincount(of_state, weights=population.count * (population.cell % 6 == 1))
+    printed = np.array([state.races[0] for state in states()])
+    assert np.corrcoef(black, printed)[0, 1] > 0.9999
+    assert set(RACES) == set(published()["race"])
+
+
+def spoil(population: Population, how: str) -> Population:
+    unit, cell, count = population.unit, population.cell.copy(), population.count
+    assert count is not None
+    if how == "a person more":
+        count = count.copy()
+        count[0] += 1
+    elif how == "everybody spread evenly over races":
+        cell = (cell // 6 * 6 + np.arange(len(cell)) % 6).astype(np.int32)
+    elif how == "districts shuffled between counties":
+        unit = np.random.default_rng(0).permutation(unit.max() + 1)[unit].astype(np.int32)
+    elif how == "no cell of one person":
+        keep = count > 1
+        unit, cell, count = unit[keep], cell[keep], count[keep]
+    return Population(
+        name=how, schema=population.schema, geography=population.geography, unit=unit, cell=cell,
+        count=count, public=True,
+    )  # fmt: skip
+
+
+CONTROLS = [
+    ("a person more", "persons"),
+    ("everybody spread evenly over races", "SC median"),
+    ("districts shuffled between counties", "TC p95"),
+    ("no cell of one person", "SC non-empty cells"),
+]
+
+
+@pytest.mark.parametrize(("how", "seen_in"), CONTROLS)
+def test_a_spoilt_nation_does_not_fit(
+    nation: tuple[Population, Quarters], how: str, seen_in: str
+) -> None:
+    table = fit(spoil(nation[0], how))
+    assert seen_in in table.filter(~pl.col("within"))["quantity"].to_list()
