@@ -13,14 +13,16 @@ import polars as pl
 from headcount.config.build import build_mechanism, build_population
 from headcount.config.load import config_digest, load_config
 from headcount.config.models import Config
+from headcount.engines.local import LocalEngine
 from headcount.errors import RunError
 from headcount.evaluate.scores import score
 from headcount.files import write_text_atomic
-from headcount.mechanisms import Mechanism, complete_guarantee, protect
+from headcount.mechanisms import Context, Mechanism, complete_guarantee, protect
 from headcount.mechanisms.measured import Measured, losses_of, total_loss
 from headcount.noise import SAMPLER_VERSION, KeyedNoise, Noise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState, UnitOfPrivacy
+from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.receipt import guarantee_to_json, versions
@@ -70,10 +72,12 @@ def plan(config: Config) -> Plan:
             statement,
         )
     check_publishable(population.schema, population.geography)
-    return Plan(config, mechanism, tabulate(population), population.public)
+    counts = tabulate(population)
+    mechanism.check(counts)
+    return Plan(config, mechanism, counts, population.public)
 
 
-def protect_run(config_file: Path) -> Path:
+def protect_run(config_file: Path, *, progress: Progress = silent) -> Path:
     """Run ``protect`` for a config file; return the run's directory.
 
     The order is what makes a crash harmless: the run is bound to its data, config and key; the
@@ -89,7 +93,7 @@ def protect_run(config_file: Path) -> Path:
     with directory.held():
         directory.refuse_other(config_digest=digest)  # another process may have been here since
         if planned is not None and not directory.is_complete:
-            _make(directory, planned, ledger, digest)
+            _make(directory, planned, ledger, digest, progress)
             _close(directory, ledger)
             return directory.path
         _close(directory, ledger)
@@ -119,7 +123,13 @@ def _ledger(config: Config) -> Ledger | None:
     return ledger
 
 
-def _make(directory: RunDirectory, planned: Plan, ledger: Ledger | None, digest: str) -> None:
+def _make(
+    directory: RunDirectory,
+    planned: Plan,
+    ledger: Ledger | None,
+    digest: str,
+    progress: Progress,
+) -> None:
     """Bind, spend, draw, write: in this order."""
     config = planned.config
     data_digest = content_digest(planned.counts)
@@ -130,7 +140,8 @@ def _make(directory: RunDirectory, planned: Plan, ledger: Ledger | None, digest:
     if ledger is not None:
         _spend(ledger, planned, facts)
     noise = _noise(config, planned, key, data_digest, directory)
-    release = protect(planned.counts, planned.mechanism, noise)
+    context = Context(engine=LocalEngine(), progress=progress, workspace=directory.levels)
+    release = protect(planned.counts, planned.mechanism, noise, context=context)
     receipt = _receipt(planned, release, facts, ledger, noise)
     write_release(release, directory.release, receipt=receipt)
 

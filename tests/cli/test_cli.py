@@ -135,7 +135,7 @@ def test_an_expected_error_is_one_line_and_exit_code_2(town: Path, headcount: He
 def test_an_error_of_the_file_system_is_one_line_and_exit_code_3(
     error: OSError, said: str, town: Path, headcount: Headcount, monkeypatch: pytest.MonkeyPatch
 ):
-    def refuse(_config: Path) -> Path:
+    def refuse(_config: Path, **_options: object) -> Path:
         raise error
 
     monkeypatch.setattr("headcount.run.protect_run", refuse)

@@ -28,16 +28,17 @@ def protect(
       name = "age"
       levels = ["minor", "adult"]
       [mechanism]
-      name = "geometric"              # identity, geometric, raked, averaged
+      name = "geometric"              # identity, geometric, raked, averaged, topdown
       epsilon = "1/2"
       [run]
       out = "runs/first"
     """
+    from headcount.progress import bar
     from headcount.release.receipt import guarantee_from_json
     from headcount.release.store import read_receipt
     from headcount.run import protect_run
 
-    path = protect_run(config)
+    path = protect_run(config, progress=bar)
     receipt = read_receipt(path / "release")
     typer.echo(f"release: {path / 'release'}")
     for sentence in guarantee_from_json(receipt["guarantee"]).sentences():

@@ -13,6 +13,7 @@ from headcount.config.models import (
     RakedModel,
     UniformModel,
 )
+from headcount.config.topdown import TopDownModel
 from headcount.geography.build import CodeColumns, GeographySource, Prefixes
 from headcount.mechanisms import Averaged, Geometric, Identity, Mechanism, Raked
 from headcount.population import Population, uniform
@@ -31,6 +32,8 @@ def build_mechanism(config: Config) -> Mechanism:
             return Raked(epsilon=epsilon)
         case AveragedModel(epsilon=epsilon, parts=parts):
             return Averaged(epsilon=epsilon, parts=parts)
+        case TopDownModel() as model:
+            return model.build()
 
 
 def build_population(config: Config) -> Population:

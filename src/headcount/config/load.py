@@ -11,7 +11,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from headcount.config.models import UNIONS, AttributeModel, Config, GeographyModel, RunModel, Wrong
+from headcount.config.models import UNIONS, AttributeModel, Config, GeographyModel, RunModel
+from headcount.config.topdown import BoundsModel, InvariantModel, QueryModel
+from headcount.config.values import Wrong
 from headcount.errors import ConfigError
 from headcount.schema import shipped
 from headcount.schema.attribute import one_of
@@ -90,9 +92,13 @@ def _known_keys(where: tuple[int | str, ...]) -> list[str]:
         "run": RunModel,
         "geography": GeographyModel,
         "attribute": AttributeModel,
+        "queries": QueryModel,
+        "invariant": InvariantModel,
+        "bounds": BoundsModel,
     }
     around = [part for part in where[:-1] if isinstance(part, str)]
-    model = tables[around[-1]] if around else Config
+    # The nearest table that has fixed keys: queries are named by the user.
+    model = next((tables[name] for name in reversed(around) if name in tables), Config)
     return [field.alias or name for name, field in model.model_fields.items()]
 
 

@@ -3,68 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, Field, field_validator, model_validator
 
+from headcount.config.topdown import TopDownModel
+from headcount.config.values import Flag, PositiveFraction, Strict, Whole, Wrong
 from headcount.errors import InputError
 from headcount.schema import Attribute, Schema, impossible
 from headcount.schema.attribute import first_repeated
 
 
-class Wrong(ValueError):
-    """A fault in several keys together: what of them was found, not the whole table."""
-
-    def __init__(self, *, found: str, expected: str) -> None:
-        self.found = found
-        self.expected = expected
-        super().__init__(expected)
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
-
-
-def _fraction(value: object) -> Fraction:
-    if isinstance(value, bool) or not isinstance(value, int | str | Decimal | Fraction):
-        raise ValueError('a number above 0 such as 1, 0.1 or "1/8"')
-    try:
-        number = Fraction(value)
-    except (ValueError, ZeroDivisionError, OverflowError):
-        raise ValueError('a finite number above 0 such as 1, 0.1 or "1/8"') from None
-    if number <= 0:
-        raise ValueError("a number above 0")
-    return number
-
-
-Whole = Annotated[int, Field(strict=True)]
-"""A whole number as TOML writes it: not true, not "3", not 3.0."""
-
-Flag = Annotated[bool, Field(strict=True)]
-"""true or false: nothing else says whether data are public."""
-
-PositiveFraction = Annotated[Fraction, BeforeValidator(_fraction), PlainSerializer(str)]
-"""An exact number above 0; decimals in the file are read digit by digit, never as floats."""
-
-
-class GeographyModel(_Model):
+class GeographyModel(Strict):
     """Either one code column per level, or one column whose prefixes name the upper units."""
 
     columns: tuple[str, ...] = ()
     local_codes: Flag = False
     column: str = ""
-    prefixes: dict[str, Whole] = {}
+    prefixes: dict[str, Whole] = Field(default_factory=dict)
     root: str = "whole"
 
     @field_validator("prefixes")
@@ -89,7 +46,7 @@ class GeographyModel(_Model):
         return self
 
 
-class AttributeModel(_Model):
+class AttributeModel(Strict):
     """One attribute of a microdata file; without levels they are read off the data."""
 
     name: str
@@ -97,7 +54,7 @@ class AttributeModel(_Model):
     levels: tuple[str, ...] | None = None
 
 
-class MicrodataModel(_Model):
+class MicrodataModel(Strict):
     """One row a person."""
 
     kind: Literal["microdata"]
@@ -124,7 +81,7 @@ class MicrodataModel(_Model):
         return self
 
 
-class CountsModel(_Model):
+class CountsModel(Strict):
     """A wide table of counts: one row a unit, one column a cell."""
 
     kind: Literal["counts"]
@@ -136,7 +93,7 @@ class CountsModel(_Model):
     public: Flag = False
 
 
-class UniformModel(_Model):
+class UniformModel(Strict):
     """The generated population of Flaxman (2019)."""
 
     kind: Literal["uniform"]
@@ -152,27 +109,27 @@ class UniformModel(_Model):
         return self
 
 
-class IdentityModel(_Model):
+class IdentityModel(Strict):
     """The true counts."""
 
     name: Literal["identity"]
 
 
-class GeometricModel(_Model):
+class GeometricModel(Strict):
     """Two-sided geometric noise on the leaf counts."""
 
     name: Literal["geometric"]
     epsilon: PositiveFraction
 
 
-class RakedModel(_Model):
+class RakedModel(Strict):
     """Geometric noise at every level, raked from the top."""
 
     name: Literal["raked"]
     epsilon: PositiveFraction
 
 
-class AveragedModel(_Model):
+class AveragedModel(Strict):
     """The mean of several geometric releases."""
 
     name: Literal["averaged"]
@@ -180,7 +137,7 @@ class AveragedModel(_Model):
     parts: Whole = Field(4, ge=1)
 
 
-class RunModel(_Model):
+class RunModel(Strict):
     """Where the run goes, and where its noise comes from."""
 
     out: Path
@@ -210,12 +167,13 @@ class RunModel(_Model):
         return self
 
 
-class Config(_Model):
+class Config(Strict):
     """One run of ``headcount protect``."""
 
     population: Annotated[MicrodataModel | CountsModel | UniformModel, Field(discriminator="kind")]
     mechanism: Annotated[
-        IdentityModel | GeometricModel | RakedModel | AveragedModel, Field(discriminator="name")
+        IdentityModel | GeometricModel | RakedModel | AveragedModel | TopDownModel,
+        Field(discriminator="name"),
     ]
     run: RunModel
 
@@ -227,6 +185,7 @@ UNIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
         "geometric": GeometricModel,
         "raked": RakedModel,
         "averaged": AveragedModel,
+        "topdown": TopDownModel,
     },
 }
 """Tables whose keys depend on their kind or name."""

@@ -6,12 +6,12 @@ Hand-written because table readers load such a file whole, and do not say which 
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +131,7 @@ def _blocks(path: Path, size: int) -> Iterator[bytes]:
         ) from None
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open(path: Path) -> gzip.GzipFile | io.BufferedReader:
     return gzip.open(path, "rb") if _is_gzip(path) else path.open("rb")
 
 

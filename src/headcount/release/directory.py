@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import secrets
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -46,6 +47,11 @@ class RunDirectory:
     def key(self) -> Path:
         """The run key, gone when the release is complete."""
         return self.internal / "run.key"
+
+    @property
+    def levels(self) -> Path:
+        """Finished levels of a mechanism that works level by level, until the release is whole."""
+        return self.internal / "levels"
 
     @property
     def noise(self) -> Path:
@@ -159,6 +165,8 @@ class RunDirectory:
             destroy_run_key(self.noise / name)
         if self.noise.is_dir():
             self.noise.rmdir()
+        if self.levels.is_dir():
+            shutil.rmtree(self.levels)
         for folder in (self.internal, self.release):
             for leftover in folder.glob(".*.tmp"):  # of a process that was killed while writing
                 leftover.unlink()

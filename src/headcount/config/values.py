@@ -1,0 +1,57 @@
+"""Kinds of values that a config may hold: exact numbers, strict flags, tables without surprises."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+
+class Wrong(ValueError):
+    """A fault in several keys together: what of them was found, not the whole table."""
+
+    def __init__(self, *, found: str, expected: str) -> None:
+        self.found = found
+        self.expected = expected
+        super().__init__(expected)
+
+
+class Strict(BaseModel):
+    """A table in which every key is known and nothing changes afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
+
+
+def _fraction(value: object) -> Fraction:
+    if isinstance(value, bool) or not isinstance(value, int | str | Decimal | Fraction):
+        raise ValueError('a number above 0 such as 1, 0.1 or "1/8"')
+    try:
+        number = Fraction(value)
+    except (ValueError, ZeroDivisionError, OverflowError):
+        raise ValueError('a finite number above 0 such as 1, 0.1 or "1/8"') from None
+    if number <= 0:
+        raise ValueError("a number above 0")
+    return number
+
+
+Whole = Annotated[int, Field(strict=True)]
+"""A whole number as TOML writes it: not true, not "3", not 3.0."""
+
+Flag = Annotated[bool, Field(strict=True)]
+"""true or false: nothing else says whether data are public."""
+
+PositiveFraction = Annotated[Fraction, BeforeValidator(_fraction), PlainSerializer(str)]
+"""An exact number above 0; decimals in the file are read digit by digit, never as floats."""
+
+
+def _share(value: object) -> Fraction:
+    number = _fraction(value)
+    if number > 1:
+        raise ValueError("a share above 0 and at most 1")
+    return number
+
+
+Share = Annotated[Fraction, BeforeValidator(_share), PlainSerializer(str)]
+"""An exact part of a whole."""
