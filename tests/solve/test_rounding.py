@@ -142,10 +142,13 @@ def test_infeasible_shapes_are_called_so_by_both():
                 step = min(part[0], rng.uniform(0, 0.15 * seed))
                 part[0] -= step
                 part[1] += step
-        wide = minimise(rounding_program(batch, *parts(x)))
+        steps = minimise(rounding_program(batch, *parts(x)))
         found = round_batch(batch, x)
-        assert found.widened[0] == (wide is None)
-        verdicts.append(wide is None)
+        assert found.widened[0] == (steps is None)
+        verdicts.append(steps is None)
+        if steps is not None:
+            cost = rounding_program(batch, *parts(x)).cost @ steps
+            assert price(x, found.counts) / SCALE == pytest.approx(cost, abs=1e-6)
     assert any(verdicts)
     assert not all(verdicts)
 
@@ -221,6 +224,24 @@ def test_threads_do_not_change_the_answer():
         assert (found.counts == np.concatenate([one.counts for one in alone])).all()
         assert found.repairs.tolist() == [int(one.repairs[0]) for one in alone]
         assert not found.broken
+
+
+def test_the_summary_counts_the_ways():
+    names = ([0.5, 1.5], [9]), ([1.5, 0.5], [0]), ([0.9, 1.1], [0]), ([5.5, 0.5], [0])
+    batches, values = [], []
+    for x, high in names:
+        batch, value = one_cell(x, total=round(sum(x)), high=[[*high, 9]])
+        batches.append(batch)
+        values.append(value)
+    found = round_batch(side_by_side(batches), np.concatenate(values))
+    assert found.summary() == {
+        "rounded to the nearest": 1,
+        "rounded by network": 2,
+        "rounded by MIP": 0,
+        "rounded wider": 1,
+        "without a rounding": 1,
+        "shortest paths": 3,
+    }
 
 
 def slices(batch: Batch):

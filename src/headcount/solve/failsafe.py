@@ -13,8 +13,9 @@ that margin is positive. With P the parent's counts and x those of its children,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,14 @@ from headcount.solve.check import Violation, violations
 from headcount.solve.mip import Program, SolverError, minimise, rounding_program
 from headcount.solve.rows import Rows, bound_rows, entry_of
 
+if TYPE_CHECKING:
+    from headcount.solve.general import Programme
+
 Vector = NDArray[np.float64]
+
+REFINEMENTS = 5
+EXACT = 1e-6
+"""How far an estimate may break a constraint, in persons."""
 
 SLACK = 1.0
 """How much more than the least change the second stage may spend."""
@@ -148,22 +156,65 @@ def _least_change(batch: Batch, *, keep: NDArray[np.int32]) -> float:
 def _least_squares(batch: Batch, *, keep: NDArray[np.int32], allowed: float) -> Vector:
     """The batch's objective without the parent's cells, but with its margin and D <= allowed.
 
-    The variables are (x, marginals, too much, too little, room): the quadratic programme of the
-    unconstrained parent with three more blocks.
+    Counts of millions and a change of 1 are far apart for an interior point method, so its answer
+    is refined: solve again for what is left to add to it, until it keeps every constraint.
+    """
+    from headcount.solve.general import solve_clarabel, solve_piqp
+    from headcount.solve.outcome import Status
+
+    problem, complete = _quadratic(batch, keep=keep, allowed=allowed)
+    for solve in (solve_clarabel, solve_piqp):
+        x, good = np.maximum(batch.answer, 0.0), None
+        for _ in range(REFINEMENTS):
+            at = complete(x)
+            rest = replace(
+                problem,
+                linear=problem.linear + problem.curvature * at,
+                equal=problem.equal - problem.matrix @ at,
+                low=problem.low - at,
+                high=problem.high - at,
+            )
+            status, step = solve(rest)
+            if not np.isfinite(step).all():
+                break
+            x = np.maximum(x + step, 0.0)
+            at = complete(x)
+            off = np.abs(problem.matrix @ at - problem.equal).max(initial=0.0)
+            out = np.maximum(problem.low - at, at - problem.high).max(initial=0.0)
+            if status is Status.SOLVED and max(off, out) <= EXACT:
+                good = x
+            if good is not None and max(off, out) <= EXACT / 100:
+                break
+        if good is not None:
+            return good  # with its specks: set to 0, hundreds of them would break a margin
+    raise SolverError(
+        f"failsafe: parent {batch.parent[0]}: found no least squares answer by Clarabel or PIQP, "
+        "expected one, since the constraints can be met"
+    )
+
+
+def _quadratic(
+    batch: Batch, *, keep: NDArray[np.int32], allowed: float
+) -> tuple[Programme, Callable[[Vector], Vector]]:
+    """The quadratic programme of the failsafe, and how to complete counts to all its variables.
+
+    The variables are (x, marginals, too much, too little, room): the programme of a parent
+    without sums, with three more blocks.
     """
     from scipy.sparse import block_array, csc_matrix, csr_array, eye_array
 
-    from headcount.solve.general import Programme, programme, solve_clarabel, solve_piqp
-    from headcount.solve.outcome import Status
+    from headcount.solve.general import Programme, programme
 
     free = programme(replace(batch, is_root=True))
     margin, target = _margin_rows(batch, keep)
+    sums = _cell_sums(batch)
+    ties = csr_array(free.matrix)[:, : free.variables]
     entries, extra = len(batch.cell), free.matrix.shape[1] - free.variables
     eye, ones = eye_array(entries), csr_array(np.ones((1, entries)))
     blocks = [
         [free.matrix, None, None, None],
         [_pad(margin, extra), None, None, None],
-        [_pad(_cell_sums(batch), extra), -eye, eye, None],
+        [_pad(sums, extra), -eye, eye, None],
         [None, ones, ones, csr_array([[1.0]])],
     ]
     nothing = np.zeros(2 * entries + 1)
@@ -176,14 +227,14 @@ def _least_squares(batch: Batch, *, keep: NDArray[np.int32], allowed: float) -> 
         high=np.concatenate([free.high, np.full(len(nothing), np.inf)]),
         variables=free.variables,
     )
-    for solve in (solve_clarabel, solve_piqp):
-        status, x = solve(problem)
-        if status is Status.SOLVED:
-            return np.where(x < 1e-7, 0.0, x)
-    raise SolverError(
-        f"failsafe: parent {batch.parent[0]}: found no least squares answer by Clarabel or PIQP, "
-        "expected one, since the constraints can be met"
-    )
+
+    def complete(x: Vector) -> Vector:
+        change = sums @ x - batch.total
+        room = max(allowed - np.abs(change).sum(), 0.0)
+        parts = [x, ties @ x, np.maximum(change, 0.0), np.maximum(-change, 0.0), [room]]
+        return np.concatenate(parts)
+
+    return problem, complete
 
 
 def _round_within(

@@ -46,6 +46,18 @@ class Rounded:
     repairs: NDArray[np.int64]
     broken: tuple[Violation, ...]
 
+    def summary(self) -> dict[str, int]:
+        """The counts that a receipt records for a level."""
+        by = {method: int((self.method == method).sum()) for method in Method}
+        return {
+            "rounded to the nearest": by[Method.GREEDY],
+            "rounded by network": by[Method.NETWORK],
+            "rounded by MIP": by[Method.MIP],
+            "rounded wider": int((self.widened & (self.method != Method.NONE)).sum()),
+            "without a rounding": by[Method.NONE],
+            "shortest paths": int(self.repairs.sum()),
+        }
+
 
 def round_batch(batch: Batch, x: NDArray[np.float64], *, threads: int = 1) -> Rounded:
     """Round every parent's estimate at the least L1 distance.
