@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from headcount._version import __version__
 
 if TYPE_CHECKING:
+    from headcount.config.topdown import topdown
     from headcount.mechanisms import Averaged, Geometric, Identity, Raked, protect
     from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
     from headcount.population import Population, uniform
@@ -47,6 +48,7 @@ _HOME = {
     "protect_run": "run",
     "read_counts": "population.readers",
     "read_microdata": "population.readers",
+    "topdown": "config.topdown",
     "uniform": "population",
 }
 
@@ -84,5 +86,6 @@ __all__ = [
     "protect_run",
     "read_counts",
     "read_microdata",
+    "topdown",
     "uniform",
 ]

@@ -14,7 +14,7 @@ from headcount.config.build import build_mechanism, build_population
 from headcount.config.load import config_digest, load_config
 from headcount.config.models import Config
 from headcount.engines.local import LocalEngine
-from headcount.errors import RunError
+from headcount.errors import ConfigError, RunError
 from headcount.evaluate.scores import score
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context, Mechanism, complete_guarantee, protect
@@ -25,8 +25,10 @@ from headcount.privacy import Guarantee, Ledger, Loss, SpendState, UnitOfPrivacy
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.directory import RunDirectory, RunFacts
+from headcount.release.mdf import write_mdf
 from headcount.release.receipt import guarantee_to_json, versions
 from headcount.release.store import check_files, check_publishable, read_release, write_release
+from headcount.release.tidy import write_tidy
 from headcount.report.evaluation import evaluation_report
 from headcount.report.html import write_report
 from headcount.tabulate import Counts, content_digest, tabulate
@@ -73,6 +75,13 @@ def plan(config: Config) -> Plan:
         )
     check_publishable(population.schema, population.geography)
     counts = tabulate(population)
+    if {"microdata", "mdf"} & set(config.run.publish) and counts.quarters is None:
+        raise ConfigError(
+            population.name,
+            place="run.publish",
+            found="no living quarters to place people in",
+            expected="a population with living quarters, or other things to publish",
+        )
     mechanism.check(counts)
     return Plan(config, mechanism, counts, population.public)
 
@@ -140,10 +149,40 @@ def _make(
     if ledger is not None:
         _spend(ledger, planned, facts)
     noise = _noise(config, planned, key, data_digest, directory)
-    context = Context(engine=LocalEngine(), progress=progress, workspace=directory.levels)
+    measured = directory.release / "measurements"
+    context = Context(
+        engine=LocalEngine(),
+        progress=progress,
+        workspace=directory.levels,
+        measurements=measured if "measurements" in config.run.publish else None,
+    )
     release = protect(planned.counts, planned.mechanism, noise, context=context)
     receipt = _receipt(planned, release, facts, ledger, noise)
-    write_release(release, directory.release, receipt=receipt)
+    more = [*sorted(measured.glob("*.parquet")), *_microdata(directory, planned, release, progress)]
+    write_release(release, directory.release, receipt=receipt, more=more)
+
+
+def _microdata(
+    directory: RunDirectory, planned: Plan, release: Release, progress: Progress
+) -> list[Path]:
+    """Synthetic people and living quarters, in the forms the config asks for."""
+    kinds, quarters = planned.config.run.publish, planned.counts.quarters
+    if quarters is None:
+        return []
+    written: list[Path] = []
+    for kind, write in (("microdata", write_tidy), ("mdf", write_mdf)):
+        if kind in kinds:
+            folder = directory.release / kind
+            folder.mkdir(parents=True, exist_ok=True)
+            written += write(
+                release.tables[release.geography.leaf],
+                schema=release.schema,
+                geography=release.geography,
+                quarters=quarters,
+                folder=folder,
+                progress=progress,
+            )
+    return written
 
 
 def _new_key(config: Config) -> RunKey:

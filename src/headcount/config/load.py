@@ -11,7 +11,14 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from headcount.config.models import UNIONS, AttributeModel, Config, GeographyModel, RunModel
+from headcount.config.models import (
+    UNIONS,
+    AttributeModel,
+    Config,
+    GeographyModel,
+    QuartersModel,
+    RunModel,
+)
 from headcount.config.topdown import BoundsModel, InvariantModel, QueryModel
 from headcount.config.values import Wrong
 from headcount.errors import ConfigError
@@ -92,6 +99,7 @@ def _known_keys(where: tuple[int | str, ...]) -> list[str]:
         "run": RunModel,
         "geography": GeographyModel,
         "attribute": AttributeModel,
+        "quarters": QuartersModel,
         "queries": QueryModel,
         "invariant": InvariantModel,
         "bounds": BoundsModel,
@@ -108,6 +116,9 @@ def _relative_to(config: Config, folder: Path) -> Config:
     for key in ("file", "units"):
         if (value := getattr(population, key, None)) is not None:
             population = population.model_copy(update={key: folder / value})
+    if (quarters := getattr(population, "quarters", None)) is not None:
+        quarters = quarters.model_copy(update={"file": folder / quarters.file})
+        population = population.model_copy(update={"quarters": quarters})
     schema = getattr(population, "schema_", None)
     if schema is not None and schema not in shipped():
         population = population.model_copy(update={"schema_": str(folder / schema)})

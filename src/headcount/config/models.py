@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -54,6 +55,15 @@ class AttributeModel(Strict):
     levels: tuple[str, ...] | None = None
 
 
+class QuartersModel(Strict):
+    """A table of living quarters: one row a leaf unit, one column for each type."""
+
+    file: Path
+    attribute: str
+    columns: dict[str, str] = Field(default_factory=dict)
+    vacant: str = ""
+
+
 class MicrodataModel(Strict):
     """One row a person."""
 
@@ -63,6 +73,7 @@ class MicrodataModel(Strict):
     attribute: tuple[AttributeModel, ...] = ()
     structural_zero: tuple[dict[str, tuple[str, ...]], ...] = ()
     units: Path | None = None
+    quarters: QuartersModel | None = None
     public: Flag = False
 
     @model_validator(mode="after")
@@ -90,6 +101,7 @@ class CountsModel(Strict):
     schema_: str = Field(alias="schema")
     cells: dict[str, dict[str, str]] | None = None
     units: Path | None = None
+    quarters: QuartersModel | None = None
     public: Flag = False
 
 
@@ -107,6 +119,24 @@ class UniformModel(Strict):
         if self.mean > self.people:
             raise Wrong(found=f"mean {self.mean}", expected=f"at most people, {self.people}")
         return self
+
+
+class Ipums1940Model(Strict):
+    """The IPUMS extract of the census of 1940, fixed width."""
+
+    kind: Literal["ipums1940"]
+    file: Path
+    orphans: Literal["refuse", "drop"] = "refuse"
+    public: Flag = False
+
+
+class Us1940Model(Strict):
+    """The synthetic nation of 1940."""
+
+    kind: Literal["us1940"]
+    seed: Whole = Field(1940, ge=0)
+    scale: PositiveFraction = Fraction(1)
+    states: tuple[str, ...] = ()
 
 
 class IdentityModel(Strict):
@@ -146,6 +176,7 @@ class RunModel(Strict):
     ledger: Path | None = None
     dataset: str = ""
     new_content: Flag = False
+    publish: tuple[Literal["microdata", "mdf", "measurements"], ...] = ()
 
     @field_validator("noise", mode="before")
     @classmethod
@@ -168,18 +199,36 @@ class RunModel(Strict):
 
 
 class Config(Strict):
-    """One run of ``headcount protect``."""
+    """One run of ``headcount protect``. Counts are always published, more on request."""
 
-    population: Annotated[MicrodataModel | CountsModel | UniformModel, Field(discriminator="kind")]
+    population: Annotated[
+        MicrodataModel | CountsModel | UniformModel | Ipums1940Model | Us1940Model,
+        Field(discriminator="kind"),
+    ]
     mechanism: Annotated[
         IdentityModel | GeometricModel | RakedModel | AveragedModel | TopDownModel,
         Field(discriminator="name"),
     ]
     run: RunModel
 
+    @model_validator(mode="after")
+    def _more_needs_topdown(self) -> Config:
+        if self.run.publish and not isinstance(self.mechanism, TopDownModel):
+            raise Wrong(
+                found=f"run.publish = {list(self.run.publish)} with {self.mechanism.name!r}",
+                expected="publish only with mechanism 'topdown', whose counts are whole people",
+            )
+        return self
+
 
 UNIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
-    "population": {"microdata": MicrodataModel, "counts": CountsModel, "uniform": UniformModel},
+    "population": {
+        "microdata": MicrodataModel,
+        "counts": CountsModel,
+        "uniform": UniformModel,
+        "ipums1940": Ipums1940Model,
+        "us1940": Us1940Model,
+    },
     "mechanism": {
         "identity": IdentityModel,
         "geometric": GeometricModel,

@@ -5,15 +5,19 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from headcount.config.values import PositiveFraction, Share, Strict, Whole, Wrong
-from headcount.errors import HeadcountError
+from headcount.errors import ConfigError, HeadcountError
+from headcount.mechanisms import Context, protect
 from headcount.mechanisms.presets import load_preset
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.settings import Invariant, QuartersBounds, Shares
+from headcount.noise import Noise
+from headcount.population import Population
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
-from headcount.tabulate import CELLS, Query
+from headcount.release import Release
+from headcount.tabulate import CELLS, Counts, Query
 
 
 class QueryModel(Strict):
@@ -109,3 +113,27 @@ class TopDownModel(Strict):
 
 def _pairs(shares: Any) -> Shares:
     return tuple(shares.items())
+
+
+def topdown(
+    data: Population | Counts,
+    *,
+    noise: Noise | None = None,
+    context: Context | None = None,
+    **settings: Any,
+) -> Release:
+    """Protect a population by TopDown, with settings named as in the config file.
+
+        topdown(population, preset="e2e-2018", epsilon="1")
+
+    Without ``noise`` a fresh key comes from the operating system.
+    """
+    try:
+        mechanism = TopDownModel.model_validate({"name": "topdown", **settings}).build()
+    except ValidationError as error:
+        fault = error.errors()[0]
+        wrong = fault.get("ctx", {}).get("error")
+        found = wrong.found if isinstance(wrong, Wrong) else repr(fault["input"])
+        place = ".".join(str(part) for part in fault["loc"])
+        raise ConfigError("topdown", place=place, found=found, expected=fault["msg"]) from None
+    return protect(data, mechanism, noise, context=context)

@@ -41,6 +41,8 @@ class Context:
     engine: Engine = field(default_factory=InOrder)
     progress: Progress = silent
     workspace: Path | None = None
+    measurements: Path | None = None
+    """Where to write the noisy measurements, if they are to be published."""
 
 
 class Mechanism(Protocol):

@@ -19,6 +19,7 @@ from headcount.geography.build import (
 )
 from headcount.geography.geography import Geography, Index
 from headcount.population.population import Population
+from headcount.population.quarters import Quarters
 from headcount.schema import Attribute, Schema
 from headcount.schema.attribute import one_of
 
@@ -272,3 +273,33 @@ def _refuse_impossible(
             found=f"someone in cell {schema.cell_names[cell[bad[0]]]!r}, a structural zero",
             expected="nobody there",
         )
+
+
+def read_quarters(
+    path: Path,
+    *,
+    population: Population,
+    geography: GeographySource,
+    attribute: str,
+    columns: Mapping[str, str] | None = None,
+    vacant: str = "",
+) -> Quarters:
+    """Read living quarters: geography columns, then one column for each type, one row a leaf.
+
+    ``columns`` maps a level of the attribute to its column, by default the level's own name;
+    ``vacant`` is the column of vacant housing units, if there is one.
+    """
+    name, tree = str(path), population.geography
+    known = population.schema.attribute(attribute)
+    chosen = {level: (columns or {}).get(level, level) for level in known.levels}
+    extra = [vacant] if vacant else []
+    table = _read_table(path, [*geography.columns, *chosen.values(), *extra])
+    build_geography(table, geography, name=name, distinct=True)  # refuses repeated units
+    unit = place_rows(geography.codes(table)[-1], tree, name=name)
+    occupied = np.zeros((tree.size(tree.leaf), known.size), dtype=np.int64)
+    empty = np.zeros(len(occupied), dtype=np.int64)
+    for k, column in enumerate(chosen.values()):
+        occupied[unit, k] = _whole_numbers(table[column], name)
+    if vacant:
+        empty[unit] = _whole_numbers(table[vacant], name)
+    return Quarters(tree, attribute, occupied, empty)

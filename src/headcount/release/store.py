@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
-from hashlib import sha256
+from collections.abc import Mapping, Sequence
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,13 @@ LONGEST_NAME = 200
 """Bytes of a file name: what file systems allow, with room for a temporary file's ending."""
 
 
-def write_release(release: Release, folder: Path, *, receipt: Mapping[str, Any]) -> None:
-    """Write a release so that it is whole or visibly unfinished: the manifest comes last."""
+def write_release(
+    release: Release, folder: Path, *, receipt: Mapping[str, Any], more: Sequence[Path] = ()
+) -> None:
+    """Write a release so that it is whole or visibly unfinished: the manifest comes last.
+
+    ``more`` are files below ``folder`` that are written already and belong to the release.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     names = []
     for level in release.tables:
@@ -36,7 +41,8 @@ def write_release(release: Release, folder: Path, *, receipt: Mapping[str, Any])
         names.append(table_file(level))
         write_bytes_atomic(folder / names[-1], buffer.getvalue())
     _write_json(folder / RECEIPT, dict(receipt))
-    files = {name: _digest(folder / name) for name in [*names, RECEIPT]}
+    names += [RECEIPT, *(str(path.relative_to(folder)) for path in more)]
+    files = {name: _digest(folder / name) for name in names}
     _write_json(folder / MANIFEST, {"domain": _domain(release), "files": files})
 
 
@@ -181,4 +187,5 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _digest(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

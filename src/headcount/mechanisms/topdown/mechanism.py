@@ -16,6 +16,7 @@ from headcount.mechanisms.topdown.measure import (
     distance_to_truth,
     planned_noise,
 )
+from headcount.mechanisms.topdown.publish import write_measurements
 from headcount.mechanisms.topdown.restrict import exact_statements, refuse_truth_outside, restrict
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import Noise
@@ -81,13 +82,18 @@ class TopDown(TopDownSettings):
         refuse_truth_outside(restrictions, levels)
         made: list[Descent] = []
         for run in runs:
+            measurements = Measurements(levels, self, noise, run=run)
+            if context.measurements is not None:
+                write_measurements(
+                    measurements, self, counts.schema, counts.geography, context.measurements
+                )
             kept = FinishedLevels(context.workspace, run) if context.workspace else None
             made.append(
                 descend(
                     schema=counts.schema,
                     geography=counts.geography,
                     settings=self,
-                    measurements=Measurements(levels, self, noise, run=run),
+                    measurements=measurements,
                     restrictions=restrictions,
                     engine=context.engine,
                     progress=context.progress,
