@@ -37,9 +37,7 @@ def test_the_tables_have_the_promised_columns(out: Path):
 
 
 def test_every_figure_is_there_as_svg_and_png(out: Path):
-    kinds = {
-        kind: {p.stem for p in (out / "figures").glob(f"*.{kind}")} for kind in ("svg", "png")
-    }
+    kinds = {kind: {p.stem for p in (out / "figures").glob(f"*.{kind}")} for kind in ("svg", "png")}
     assert kinds["svg"] == kinds["png"]
     assert len(kinds["svg"]) >= 6
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
-from headcount.config.values import PositiveFraction, Share, Strict, Whole, Wrong
+from headcount.config.values import PositiveFraction, Share, Strict, Whole, Wrong, fraction
 from headcount.errors import ConfigError, HeadcountError
 from headcount.mechanisms import Context, protect
 from headcount.mechanisms.presets import load_preset
@@ -18,6 +18,14 @@ from headcount.population import Population
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.release import Release
 from headcount.tabulate import CELLS, Counts, Query
+
+
+def _epsilon(value: Any) -> Any:
+    return value if value is None or value == "inf" else fraction(value)
+
+
+Epsilon = Annotated[Any, BeforeValidator(_epsilon), PlainSerializer(lambda e: e and str(e))]
+"""An exact number above 0, or "inf" for no noise at all."""
 
 
 class QueryModel(Strict):
@@ -48,7 +56,7 @@ class TopDownModel(Strict):
 
     name: Literal["topdown"]
     preset: str = ""
-    epsilon: PositiveFraction | Literal["inf"] | None = None
+    epsilon: Epsilon = None
     rho: PositiveFraction | None = None
     unit: UnitOfPrivacy = UnitOfPrivacy.CHANGE_ONE
     levels: dict[str, Share] | Literal["equal"] = "equal"
@@ -135,5 +143,6 @@ def topdown(
         wrong = fault.get("ctx", {}).get("error")
         found = wrong.found if isinstance(wrong, Wrong) else repr(fault["input"])
         place = ".".join(str(part) for part in fault["loc"])
-        raise ConfigError("topdown", place=place, found=found, expected=fault["msg"]) from None
+        expected = fault["msg"].removeprefix("Value error, ")
+        raise ConfigError("topdown", place=place, found=found, expected=expected) from None
     return protect(data, mechanism, noise, context=context)

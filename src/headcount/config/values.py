@@ -24,7 +24,8 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
 
-def _fraction(value: object) -> Fraction:
+def fraction(value: object) -> Fraction:
+    """An exact number above 0 from what a config file may hold."""
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal | Fraction):
         raise ValueError('a number above 0 such as 1, 0.1 or "1/8"')
     try:
@@ -42,12 +43,12 @@ Whole = Annotated[int, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 """true or false: nothing else says whether data are public."""
 
-PositiveFraction = Annotated[Fraction, BeforeValidator(_fraction), PlainSerializer(str)]
+PositiveFraction = Annotated[Fraction, BeforeValidator(fraction), PlainSerializer(str)]
 """An exact number above 0; decimals in the file are read digit by digit, never as floats."""
 
 
 def _share(value: object) -> Fraction:
-    number = _fraction(value)
+    number = fraction(value)
     if number > 1:
         raise ValueError("a share above 0 and at most 1")
     return number

@@ -105,9 +105,7 @@ def run_study(
     figure = figure_1(
         seed=seed, replicates=replicates, variants=VARIANTS, settings=settings, progress=progress
     )
-    short = direct_runs(
-        seed=seed, runs=settings.direct_runs, settings=settings, progress=progress
-    )
+    short = direct_runs(seed=seed, runs=settings.direct_runs, settings=settings, progress=progress)
     long = direct_runs(
         seed=seed,
         runs=settings.audit_runs,

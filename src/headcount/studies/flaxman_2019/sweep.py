@@ -94,6 +94,7 @@ def _summary(scores: pl.DataFrame, epsilon: float) -> dict[str, Any]:
         **{key: means[key] for key in keys},
         "lowest_median_abs_epl": defined.min(),
         "highest_median_abs_epl": defined.max(),
-        "epl_over_epsilon": None if means["median_abs_epl"] is None
+        "epl_over_epsilon": None
+        if means["median_abs_epl"] is None
         else means["median_abs_epl"] / epsilon,
     }
