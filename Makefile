@@ -15,7 +15,8 @@ INSTALL = PIP_CONSTRAINT=requirements/lock.txt $(BIN)/python -m pip install --qu
   --disable-pip-version-check
 INPUTS := pyproject.toml requirements/lock.txt src/headcount/_version.py
 NAME ?=
-PYTEST_ARGS ?=
+# Files are dealt whole to the workers, so that what a file prepares is prepared once.
+PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 
 .PHONY: help demo test lint bench lock clean
 
