@@ -27,7 +27,7 @@ from headcount.population.us1940.targets import Targets, nation_targets
 from headcount.schema import load_schema
 
 Ints = NDArray[np.int64]
-MOST_DRAWS, NEAR = 40, 0.005
+MOST_DRAWS, NEAR = 40, 0.005  # for a state whose number of non-empty cells is printed
 LEVELS = ("nation", "state", "county", "enumeration_district")
 
 

@@ -94,16 +94,18 @@ def draw_groups(rng: np.random.Generator, *, persons: Ints, county: Ints, target
 def _spread(
     rng: np.random.Generator, shape: dict[str, float], persons: Ints, county: Ints
 ) -> Floats:
-    """Relative weight of a group in each district: floor + (1 - floor) C D size^urban."""
-    uneven = rng.gamma(shape["district"], 1 / shape["district"], len(persons))
+    """Relative weight of a group in each district (formula in ``model.toml``)."""
+    of_district = rng.gamma(shape["district"], 1 / shape["district"], len(persons))
+    here = np.ones(len(persons))
     if "county" in shape:
         size = np.bincount(county, weights=persons)
         like = model()["counties"]
         steady = np.maximum(size / like["large"], 1.0) ** like["steady"]
         of_county = rng.gamma(shape["county"] * steady) / (shape["county"] * steady)
         of_county *= (size / np.exp(np.log(size).mean())) ** shape["urban"]
-        uneven *= of_county[county]
-    return shape["floor"] + (1 - shape["floor"]) * uneven
+        here = of_county[county]
+    floor = shape["floor"]
+    return floor * (1 + here) / 2 + (1 - floor) * here * of_district
 
 
 def fit_expected(weight: Floats, *, persons: Ints, targets: Ints, rounds: int = 20) -> Floats:
