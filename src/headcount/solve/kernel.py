@@ -7,12 +7,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from headcount.solve.pack import FEASIBLE, HIGH, LOW, MARGIN, STAND_IN, WEIGHT, pack
-from headcount.solve.ssn import newton, primal
+from headcount.solve.ssn import IMPOSSIBLE, SOLVED, STUCK, newton, primal
 
-SOLVED, STUCK, IMPOSSIBLE = 0, 1, 2
 SMOOTHING = (0.5, 0.1, 0.0, 5.0)
 NEWTON_LIMIT = 200
-PROXIMAL_LIMIT = 50
+PROXIMAL_LIMIT = 500  # Newton steps of all rounds together
 PROXIMAL_MOVE = 1e-6
 
 
@@ -72,6 +71,29 @@ def start_centres(
         if slots[STAND_IN, s] > 0.0:
             slots[MARGIN, s] = min(max(sums[s], slots[LOW, s]), slots[HIGH, s])
     return True
+
+
+@njit(nogil=True, cache=True)
+def highest(
+    start: NDArray[np.uint64],
+    total: NDArray[np.float64],
+    weight: NDArray[np.float64],
+    target: NDArray[np.float64],
+    slot: NDArray[np.uint32],
+    slots: NDArray[np.float64],
+) -> float:
+    """More than the objective of any answer: each square at the worse end of its range."""
+    bound, room = 0.0, np.zeros(slots.shape[1] + 1)
+    for e in range(total.size):
+        for v in range(start[e], start[e + 1]):
+            bound += max((0.5 * weight[v] * total[e] - target[v]) * total[e], 0.0)
+            for f in range(slot.shape[0]):
+                room[slot[f, v]] += total[e]
+    for s in range(slots.shape[1]):
+        low, high = max(slots[LOW, s], 0.0), min(slots[HIGH, s], room[s])
+        worst = max(abs(low - slots[MARGIN, s]), abs(high - slots[MARGIN, s]))
+        bound += 0.5 * slots[WEIGHT, s] * worst * worst
+    return bound
 
 
 @njit(nogil=True, cache=True)
@@ -187,17 +209,19 @@ def solve_parent(
         attempt += 1
         nu = np.zeros(slots.shape[1] + 1)
         stand_ins = start_centres(start, totals, give, target, slots, slot, is_root) or soft
-        for _round in range(PROXIMAL_LIMIT if stand_ins else 1):
-            done, n, m, _ = newton(
+        left = PROXIMAL_LIMIT if stand_ins else NEWTON_LIMIT
+        while left > 0:
+            ceiling = np.inf if is_root else highest(start, totals, weight, target, slot, slots)
+            ended, n, m = newton(
                 nu, start, totals, give, target, slot, slots, is_root, tolerance, smoothing,
-                NEWTON_LIMIT, u, tau,
+                left, ceiling, u, tau,
             )  # fmt: skip
-            steps, conjugate = steps + n, conjugate + m
-            if not done:
+            steps, conjugate, left = steps + n, conjugate + m, left - max(n, 1)
+            if ended == IMPOSSIBLE:
+                return IMPOSSIBLE, attempt, steps, conjugate
+            if ended == STUCK:
                 break
-            if stand_ins:
-                done = recentre(nu, u, slots, soft, centre, target) <= PROXIMAL_MOVE
-            if done:
+            if not stand_ins or recentre(nu, u, slots, soft, centre, target) <= PROXIMAL_MOVE:
                 settle(start, source, u, 1e-7, x)
                 return SOLVED, attempt, steps, conjugate
     return STUCK, attempt, steps, conjugate

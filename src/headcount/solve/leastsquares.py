@@ -95,7 +95,7 @@ def _finish(
 ) -> Solved:
     """Hand what is stuck to a general solver."""
     from headcount.solve.general import solve_general
-    from headcount.solve.kernel import IMPOSSIBLE, STUCK
+    from headcount.solve.ssn import IMPOSSIBLE, STUCK
 
     status = np.where(counts[:, 0] == IMPOSSIBLE, Status.INFEASIBLE, Status.SOLVED)
     solver = np.where(counts[:, 0] == IMPOSSIBLE, Solver.NONE, Solver.NEWTON)

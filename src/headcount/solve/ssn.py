@@ -34,6 +34,8 @@ Vector = NDArray[np.float64]
 Starts = NDArray[np.uint64]  # unsigned, as are slots: no test for negative indices in the loops
 Slots = NDArray[np.uint32]
 
+PROJECTION_LIMIT, CONJUGATE_LIMIT = 1000, 500
+SOLVED, STUCK, IMPOSSIBLE = 0, 1, 2
 # Sums may be reordered to use wide registers; infinities and NaN keep their meaning.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
 
@@ -64,10 +66,11 @@ def threshold(
     """The tau with sum of give * max(t - tau, 0) = total > 0 over t[first:last], from a guess.
 
     Newton's method: the sum is convex and falls in tau, so after one step every iterate lies left
-    of the answer and moves right; it stops when the active set no longer changes.
+    of the answer and moves right; it stops when the active set no longer changes, or when
+    rounding would move it back.
     """
-    before = -1.0
-    while True:
+    before, floor = -1.0, -np.inf
+    for _ in range(PROJECTION_LIMIT):
         above, active = 0.0, 0.0
         for k in range(first, last):
             if t[k] > tau:
@@ -80,12 +83,13 @@ def threshold(
                     top, share = t[k], give[k]
             # One ulp of a large t can be more than a small total.
             tau = min(top - total / share, np.nextafter(top, -np.inf))
-            before = -1.0
+            before, floor = -1.0, -np.inf
             continue
         tau = (above - total) / active
-        if active == before:
-            return tau
-        before = active
+        if active == before or tau <= floor:
+            break
+        before, floor = active, tau
+    return tau
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
@@ -304,10 +308,15 @@ def newton(
     tolerance: float,
     smoothing: float,
     limit: int,
+    ceiling: float,
     u: Vector,
     tau: Vector,
-) -> tuple[bool, int, int, float]:
-    """Maximise the dual from nu; x = max(u, 0) afterwards. Whether done, steps, CG steps, |F|."""
+) -> tuple[int, int, int]:
+    """Maximise the dual from nu; x = max(u, 0) afterwards. How it ended, steps, CG steps.
+
+    A dual value is below that of every feasible answer. So one above ``ceiling``, which no answer
+    can exceed, proves that there is none.
+    """
     n = nu.size - 1
     work, sums = np.empty(u.size), np.empty(n + 1)
     f, d, diagonal = np.empty(n), np.empty(n), np.empty(n + 1)
@@ -321,7 +330,11 @@ def newton(
     first, delta, shift, conjugate = worst, 0.0, 1e-3, 0
     for i in range(limit):
         if worst <= tolerance:
-            return True, i, conjugate, worst
+            return SOLVED, i, conjugate
+        if value - 1e-9 * size > ceiling:
+            return IMPOSSIBLE, i, conjugate
+        if not np.isfinite(worst):
+            return STUCK, i, conjugate
         delta = smoothing * worst if worst < 1e-3 else max(smoothing * worst, 0.5 * delta)
         soften_slots(nu, slots, delta, d, diagonal)
         rows, kept = soften_cells(
@@ -329,7 +342,21 @@ def newton(
         )
         relative = max(0.01, min(0.1, 10.0 * worst / (1.0 + first)))
         conjugate += direction(
-            f, row, rows, active, kept, a, mass, d, diagonal, shift, relative, 500, step, cg, work
+            f,
+            row,
+            rows,
+            active,
+            kept,
+            a,
+            mass,
+            d,
+            diagonal,
+            shift,
+            relative,
+            CONJUGATE_LIMIT,
+            step,
+            cg,
+            work,
         )
         slope = np.dot(f, step[:n])
         alpha, backtracks = 1.0, 0
@@ -353,4 +380,4 @@ def newton(
             shift = max(shift * 0.1, 1e-9)
         elif backtracks >= 2:
             shift = min(shift * 8.0, 1e3)
-    return worst <= tolerance, limit, conjugate, worst
+    return SOLVED if worst <= tolerance else STUCK, limit, conjugate
