@@ -29,11 +29,30 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """A question that a module ``headcount.bench.<module>`` answers with ``measure()``."""
+    """A question that a module ``headcount.bench.<module>`` answers with ``measure(**options)``.
+
+    ``needs`` names the options that must be given, ``takes`` those that may be; see ``OPTIONS``.
+    """
 
     question: str
     module: str
+    needs: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
 
+    @property
+    def usage(self) -> str:
+        """Its options as they are typed, those that may be left out in brackets."""
+        typed = [f"{OPTIONS[one]} ..." for one in self.needs]
+        return " ".join([*typed, *(f"[{OPTIONS[one]} ...]" for one in self.takes)])
+
+
+OPTIONS: Mapping[str, str] = {
+    "directory": "--dir",
+    "name": "--name",
+    "replicates": "--replicates",
+    "epsilon": "--epsilon",
+}
+"""Arguments that a ``measure`` may have, as they are typed."""
 
 BENCHMARKS: Mapping[str, Benchmark] = {
     "start": Benchmark(question="How long do import and --help take?", module="start"),
@@ -42,26 +61,66 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
     "audit": Benchmark(question="Does the audit keep its error rate?", module="audit"),
     "noise": Benchmark(question="How many exact draws a second?", module="noise"),
+    "us1940": Benchmark(question="How well does the synthetic 1940 fit?", module="us1940"),
+    "topdown-solve": Benchmark(
+        question="Least squares beside PIQP and OSQP?", module="topdown_solve"
+    ),
+    "topdown-round": Benchmark(question="Rounding beside HiGHS?", module="topdown_round"),
+    "topdown-1940": Benchmark(
+        question="TopDown on the nation of 1940: seconds, memory, constraints?",
+        module="topdown_1940",
+        takes=("epsilon",),
+    ),
+    "golden": Benchmark(
+        question="As good as another system's stored optima?",
+        module="golden",
+        needs=("directory",),
+    ),
+    "peer-e2e": Benchmark(
+        question="Same errors as another system's releases?",
+        module="peer_e2e",
+        needs=("directory", "name"),
+        takes=("replicates",),
+    ),
 }
 
 
-def run_benchmark(name: str, *, json_file: Path | None = None) -> Sequence[Reading]:
-    """Run a benchmark and, if asked, write its readings with the machine's facts as JSON."""
-    if name not in BENCHMARKS:
+def run_benchmark(
+    which: str, /, *, json_file: Path | None = None, **options: object
+) -> Sequence[Reading]:
+    """Run a benchmark and, if asked, write its readings with the machine's facts as JSON.
+
+    ``options`` are those of ``OPTIONS``; None stands for one that was not given.
+    """
+    if which not in BENCHMARKS:
         raise ConfigError(
-            "headcount bench", found=repr(name), expected=f"one of {', '.join(BENCHMARKS)}"
+            "headcount bench", found=repr(which), expected=f"one of {', '.join(BENCHMARKS)}"
         )
-    module = import_module(f"headcount.bench.{BENCHMARKS[name].module}")
-    readings: Sequence[Reading] = module.measure()
+    given = {option: value for option, value in options.items() if value is not None}
+    _check_options(which, given)
+    module = import_module(f"headcount.bench.{BENCHMARKS[which].module}")
+    readings: Sequence[Reading] = module.measure(**given)
     if json_file is not None:
         content = {
-            "benchmark": name,
+            "benchmark": which,
             "headcount": __version__,
             "machine": machine_facts(),
             "readings": [asdict(reading) for reading in readings],
         }
         write_text_atomic(json_file, json.dumps(content, indent=2) + "\n")
     return readings
+
+
+def _check_options(which: str, given: Mapping[str, object]) -> None:
+    benchmark = BENCHMARKS[which]
+    source = f"headcount bench {which}"
+    usage = benchmark.usage or "no options"
+    for option in given:
+        if option not in (*benchmark.needs, *benchmark.takes):
+            raise ConfigError(source, found=OPTIONS.get(option, option), expected=usage)
+    for option in benchmark.needs:
+        if option not in given:
+            raise ConfigError(source, found=f"no {OPTIONS[option]}", expected=usage)
 
 
 def machine_facts() -> dict[str, Any]:

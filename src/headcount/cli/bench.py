@@ -7,10 +7,20 @@ from typing import Annotated
 
 import typer
 
+Dir = Annotated[Path | None, typer.Option("--dir", help="Folder of another system's files.")]
+Name = Annotated[str | None, typer.Option("--name", help="Which population of that folder.")]
+Replicates = Annotated[int | None, typer.Option(min=2, help="How many releases to make.")]
+Epsilon = Annotated[str | None, typer.Option(help="Total privacy loss, such as 1, 0.25 or 1/4.")]
+Json = Annotated[Path | None, typer.Option(help="Also write the figures to this file.")]
+
 
 def bench(
-    name: Annotated[str, typer.Argument(help="Which benchmark; without it they are listed.")] = "",
-    json: Annotated[Path | None, typer.Option(help="Also write the figures to this file.")] = None,
+    benchmark: Annotated[str, typer.Argument(help="Which one; without it they are listed.")] = "",
+    directory: Dir = None,
+    name: Name = None,
+    replicates: Replicates = None,
+    epsilon: Epsilon = None,
+    json: Json = None,
 ) -> None:
     """Measure something and print the figures with the machine's facts.
 
@@ -18,14 +28,28 @@ def bench(
     """
     from headcount.bench import BENCHMARKS, run_benchmark
     from headcount.bench.figures import machine_facts
+    from headcount.privacy.loss import positive
 
-    if not name:
-        for known, benchmark in BENCHMARKS.items():
-            typer.echo(f"  {known:14} {benchmark.question}")
+    if not benchmark:
+        for known, one in BENCHMARKS.items():
+            usage = f"  {one.usage}" if one.usage else ""
+            typer.echo(f"  {known:14} {one.question}{usage}")
         return
-    readings = run_benchmark(name, json_file=json)
+    readings = run_benchmark(
+        benchmark,
+        json_file=json,
+        directory=directory,
+        name=name,
+        replicates=replicates,
+        epsilon=positive(epsilon, name="--epsilon") if epsilon is not None else None,
+    )
     facts = machine_facts()
     typer.echo(f"{facts['processor']}; {facts['machine']}")
-    for one in readings:
-        note = f"  ({one.note})" if one.note else ""
-        typer.echo(f"  {one.what:58} {one.value:>14,.4g} {one.unit}{note}")
+    for reading in readings:
+        note = f"  ({reading.note})" if reading.note else ""
+        typer.echo(f"  {reading.what:58} {_short(reading.value):>14} {reading.unit}{note}")
+
+
+def _short(value: float) -> str:
+    """Four digits, or all those before the point if there are more."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:,.4g}"

@@ -1,0 +1,214 @@
+"""Does TopDown err as another system's TopDown does, on that system's own population?"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from fractions import Fraction
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.bench.figures import Reading
+from headcount.bench.peer_files import Integers, Peer, Releases, read_peer
+from headcount.bench.peer_tree import ABOVE_LEAF, EXACT, LEAF
+from headcount.bench.two_samples import energy_p_value, means_p_value
+from headcount.errors import ConfigError
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.tabulate import Counts, tabulate
+
+REPLICATES = 500
+FARTHEST = 3.5
+"""How many of the peer's standard errors a mean may lie from the peer's."""
+CAP_HOUSEHOLD, CAP_FACILITY = 99, 99_999
+_PIECES = 10
+Floats = NDArray[np.float64]
+
+
+def measure(*, directory: Path, name: str, replicates: int = REPLICATES) -> list[Reading]:
+    """Mean absolute errors at every epsilon of the peer's files beside the peer's, and tests.
+
+    An error is taken over all units (and cells, empty ones too) of one replicate, then averaged
+    over replicates; every replicate has a key of its own from the operating system.
+    """
+    if replicates < 2:
+        raise ConfigError(
+            "headcount bench peer-e2e", place="--replicates", found=str(replicates),
+            expected="2 or more",
+        )  # fmt: skip
+    peer = read_peer(directory, name)
+    counts = tabulate(peer.population)
+    readings = _describe(peer)
+    cores = os.cpu_count() or 1
+    # Fresh processes: the work is too fine-grained for threads, and forking threads is unsafe.
+    with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
+        for epsilon, theirs in peer.releases.items():
+            make = partial(replicate, counts, peer_settings(peer, epsilon))
+            list(pool.map(make, [1] * cores))  # compile, build noise tables
+            begin = perf_counter()
+            parts = list(pool.map(make, _shares(replicates, pieces=_PIECES * cores)))
+            wall = perf_counter() - begin
+            cpu = sum(seconds for _, seconds in parts) / replicates
+            readings.append(
+                Reading(
+                    what=f"epsilon {float(epsilon):g}: {replicates} replicates", value=wall,
+                    unit="s wall", note=f"{1e3 * cpu:.1f} ms CPU a replicate, compiling excluded",
+                )
+            )  # fmt: skip
+            readings += compare(counts, _joined([releases for releases, _ in parts]), theirs)
+    return readings
+
+
+def _shares(whole: int, *, pieces: int) -> list[int]:
+    """A whole as nearly equal positive parts."""
+    pieces = min(pieces, whole)
+    return [(whole + k) // pieces for k in range(pieces)]
+
+
+def _joined(parts: list[Releases]) -> Releases:
+    cells = [part.cells for part in parts if part.cells is not None]
+    return Releases(
+        totals=np.concatenate([part.totals for part in parts]), cells=np.concatenate(cells)
+    )
+
+
+def peer_settings(peer: Peer, epsilon: Fraction) -> TopDown:
+    """The preset of the 2018 test on the peer's schema, without the report."""
+    from headcount.config.topdown import TopDownModel
+    from headcount.mechanisms.presets import load_preset
+
+    first, *others = peer.population.schema.names
+    types = peer.population.schema.shape[0]
+    preset = load_preset("e2e-2018")
+    queries = preset["queries"]
+    table = {
+        "name": "topdown",
+        "epsilon": str(epsilon),
+        **preset,
+        "queries": {
+            **queries,
+            "hhgq": {**queries["hhgq"], "by": [first]},
+            "va_hisp_race": {**queries["va_hisp_race"], "by": others},
+        },
+        "invariant": [{"query": "total", "level": EXACT}],
+        "bounds": [
+            {
+                "query": "hhgq",
+                "caps": [CAP_HOUSEHOLD, *[CAP_FACILITY] * (types - 1)],
+                "total_level": EXACT,
+            }
+        ],
+        "failsafe_over": [first],
+        "report_epsilon": None,
+    }
+    return TopDownModel.model_validate(table).build()
+
+
+def replicate(counts: Counts, mechanism: TopDown, times: int) -> tuple[Releases, float]:
+    """Release the counts so many times, each with a new key from the operating system.
+
+    Returns the releases and the CPU seconds they took.
+    """
+    from headcount.mechanisms.base import protect
+
+    begin = process_time()
+    totals, cells = [], []
+    for _ in range(times):
+        table: Any = protect(counts, mechanism).tables[counts.geography.leaf]
+        dense = table.toarray()
+        totals.append(dense.sum(axis=1))
+        cells.append(_beside_type(counts, dense))
+    return Releases(totals=np.array(totals), cells=np.array(cells)), process_time() - begin
+
+
+def _beside_type(counts: Counts, dense: Integers) -> Integers:
+    """Units x cells summed over the first attribute."""
+    by_type = dense.reshape(len(dense), counts.schema.shape[0], -1)
+    return np.asarray(by_type.sum(axis=1), dtype=np.int64)
+
+
+def compare(counts: Counts, ours: Releases, theirs: Releases) -> list[Reading]:
+    """Mean absolute errors side by side, then two-sample tests on the leaf totals."""
+    geography = counts.geography
+    dense = counts.dense()
+    people = dense.sum(axis=1)
+    readings = _beside("ED totals", _error(people), ours.totals, theirs.totals)
+    if ABOVE_LEAF in geography.levels:
+        parent = geography.ancestors(ABOVE_LEAF)
+        add = np.zeros((len(parent), geography.size(ABOVE_LEAF)), dtype=np.int64)
+        add[np.arange(len(parent)), parent] = 1
+        readings += _beside(
+            "county totals", _error(people @ add), ours.totals @ add, theirs.totals @ add
+        )
+    if ours.cells is not None and theirs.cells is not None:
+        names = " x ".join(counts.schema.names[1:])
+        readings += _beside(
+            f"ED {names}", _error(_beside_type(counts, dense)), ours.cells, theirs.cells
+        )
+    return [*readings, *_tests(_error(people), ours.totals, theirs.totals)]
+
+
+def _error(true: Integers) -> Callable[[Integers], Floats]:
+    """The mean absolute error of each replicate."""
+    return lambda released: np.abs(released - true).reshape(len(released), -1).mean(axis=1)
+
+
+def _beside(
+    what: str, error: Callable[[Integers], Floats], ours: Integers, theirs: Integers
+) -> list[Reading]:
+    a, b = error(ours), error(theirs)
+    apart = (a.mean() - b.mean()) / _standard_error(b)
+    verdict = "within" if abs(apart) <= FARTHEST else "NOT within"
+    return [
+        Reading(
+            what=f"  {what}, mean absolute error", value=float(a.mean()), unit="people",
+            note=f"s.e. {_standard_error(a):.2g}; peer {b.mean():.4g}, s.e. "
+            f"{_standard_error(b):.2g}, {len(b)} replicates",
+        ),
+        Reading(
+            what="    apart", value=float(apart), unit="peer's s.e.",
+            note=f"{verdict} {FARTHEST}",
+        ),
+    ]  # fmt: skip
+
+
+def _standard_error(values: Floats) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def _tests(error: Callable[[Integers], Floats], ours: Integers, theirs: Integers) -> list[Reading]:
+    from scipy.stats import ks_2samp
+
+    a, b = ours.astype(np.float64), theirs.astype(np.float64)
+    found = {
+        "mean absolute error of a replicate (Kolmogorov-Smirnov)": float(
+            ks_2samp(error(ours), error(theirs)).pvalue
+        ),
+        "mean of any ED (permutation)": means_p_value(a, b, seed=1),
+        "whole vector of EDs (energy distance, permutation)": energy_p_value(a, b, seed=1),
+    }
+    return [Reading(what=f"  {what}", value=p, unit="p") for what, p in found.items()]
+
+
+def _describe(peer: Peer) -> list[Reading]:
+    """What was found in the files."""
+    population = peer.population
+    sizes = " x ".join(map(str, population.schema.shape))
+    levels = population.geography.levels
+    tree = ", ".join(f"{level} {population.geography.size(level)}" for level in levels[1:])
+    return [
+        Reading(
+            what="cells of the peer's schema", value=population.schema.size, unit="cells",
+            note=sizes,
+        ),
+        Reading(
+            what="leaf units of the peer's tree", value=population.geography.size(LEAF),
+            unit="units", note=f"{tree}; exact totals: {EXACT}",
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,115 @@
+"""An independent recheck, in integers, of what the preset e2e-2018 promises about a release.
+
+It shares no code with the mechanism: constraints are worked out again from the population by the
+rules of the 2018 test, with plain sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.geography import Geography
+from headcount.population import Population
+
+Integers = NDArray[np.int64]
+Broken = dict[str, tuple[int, int]]
+"""For each kind of constraint how many there are and how many are broken."""
+
+CAP_HOUSEHOLD, CAP_FACILITY = 99, 99_999
+
+
+def recheck(population: Population, tables: Mapping[str, Any], *, exact: str) -> Broken:
+    """Every bound, exact total, sum over children and sign of a release, at every level.
+
+    where
+        tables   for each level the released counts, sparse, units x cells
+        exact    the level whose totals are exact, and from whose totals bounds are rebuilt
+    """
+    geography = population.geography
+    low, high, total = constraints(population, exact=exact)
+    found: Broken = {}
+    for depth, level in enumerate(geography.levels):
+        table = tables[level]
+        people = by_type(table, types=low[level].shape[1])
+        _add(found, "bounds by type", people < low[level])
+        _add(found, "bounds by type", people > high[level])
+        if level in total:
+            _add(found, "exact totals", people.sum(axis=1) != total[level])
+        _add(found, "no count below 0", table.data < 0)
+        if depth:
+            above = tables[geography.levels[depth - 1]].toarray()
+            _add(found, "sums over children", add_children(geography, depth, table) != above)
+    return found
+
+
+def constraints(
+    population: Population, *, exact: str
+) -> tuple[dict[str, Integers], dict[str, Integers], dict[str, Integers]]:
+    """Lower and upper bounds by type, and exact totals, for each level.
+
+    A leaf with u quarters of a type holds u to 99 u people in households, to 99,999 u in each
+    facility type. Bounds add up, but at the exact level, with total T and U quarters in all,
+
+        low = T if u = U else u,  high = T - (U - u) if u > 0 else 0
+
+    and these add up above it.
+    """
+    quarters, geography = population.quarters, population.geography
+    assert quarters is not None
+    assert population.count is not None
+    types = quarters.occupied.shape[1]
+    caps = np.array([CAP_HOUSEHOLD, *[CAP_FACILITY] * (types - 1)])
+    people = np.zeros((geography.size(geography.leaf), 1), dtype=np.int64)
+    np.add.at(people[:, 0], population.unit, population.count)
+    low, high, total = {}, {}, {}
+    low_leaf, high_leaf = quarters.occupied, quarters.occupied * caps
+    for depth in range(len(geography.levels) - 1, -1, -1):
+        level = geography.levels[depth]
+        if level == exact:
+            t, u = _up(geography, level, people), _up(geography, level, quarters.occupied)
+            others = u.sum(axis=1, keepdims=True) - u
+            low[level] = np.where(others == 0, t, u)
+            high[level] = np.where(u > 0, t - others, 0)
+        elif depth < geography.depth(exact):
+            below = geography.levels[depth + 1]
+            low[level], high[level] = (
+                _up(geography, level, bound[below], of=below) for bound in (low, high)
+            )
+        else:
+            low[level], high[level] = (_up(geography, level, b) for b in (low_leaf, high_leaf))
+        if depth <= geography.depth(exact):
+            total[level] = _up(geography, level, people)[:, 0]
+    return low, high, total
+
+
+def by_type(table: Any, *, types: int) -> Integers:
+    """People of each type of living quarters, which is the first attribute, in each unit."""
+    people = np.zeros((table.shape[0], types), dtype=np.int64)
+    unit = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    np.add.at(people, (unit, table.indices // (table.shape[1] // types)), table.data)
+    return people
+
+
+def add_children(geography: Geography, depth: int, table: Any) -> Integers:
+    """The counts of the units of one level added up to their parents, units x cells."""
+    unit = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    sums = np.zeros((len(geography.units[depth - 1]), table.shape[1]), dtype=np.int64)
+    np.add.at(sums, (geography.parents[depth][unit], table.indices), table.data)
+    return sums
+
+
+def _up(
+    geography: Geography, level: str, values: NDArray[Any], *, of: str | None = None
+) -> Integers:
+    sums = np.zeros((geography.size(level), values.shape[1]), dtype=np.int64)
+    np.add.at(sums, geography.ancestors(level, of=of), values)
+    return sums
+
+
+def _add(found: Broken, kind: str, broken: NDArray[np.bool_]) -> None:
+    checked, bad = found.get(kind, (0, 0))
+    found[kind] = checked + broken.size, bad + int(broken.sum())

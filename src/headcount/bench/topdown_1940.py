@@ -1,0 +1,163 @@
+"""TopDown as in 2018 on a nation of the size of 1940: seconds, memory, constraints kept."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from fractions import Fraction
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from headcount.bench.figures import Reading, timed
+from headcount.bench.recheck import add_children, recheck
+from headcount.population import Population
+from headcount.privacy.loss import positive
+
+SEED = 1
+WARM_UP = ("DE", "RI")
+
+
+def measure(*, epsilon: Fraction | int | str = 1) -> list[Reading]:
+    """Run once on all cores in a fresh process, so that its peak memory is that of this alone."""
+    amount = positive(epsilon, name="--epsilon")
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(run_nation, amount).result()
+
+
+def run_nation(epsilon: Fraction, *, states: Sequence[str] | None = None) -> list[Reading]:
+    """One release with a key from the operating system, timed, and then rechecked.
+
+    The time is that of the whole mechanism: restrictions, measurements, least squares, rounding,
+    its own checks, and finished levels on disk. Making the population and, by a first run on two
+    small states, compiling are left out.
+    """
+    _release(_population(WARM_UP), epsilon)
+    population = _population(states)
+    before = _peak()
+    (tables, estimated, notes), wall, cpu = timed(lambda: _release(population, epsilon))
+    peak = _peak()
+    cores = f"{os.cpu_count()} cores"
+    return [
+        *_describe(population),
+        Reading(what=f"measure, optimise and round at epsilon {float(epsilon):g}", value=wall,
+                unit="s wall", note=f"{cores}; compiled before by a run on {' and '.join(WARM_UP)}"),
+        Reading(what="  all threads", value=cpu, unit="s CPU"),
+        Reading(what="  peak memory of the process", value=peak, unit="GiB",
+                note=f"{before:.2f} GiB when the population was made"),
+        *_constraints(population, tables, estimated, notes),
+        *_solvers(population, notes),
+    ]  # fmt: skip
+
+
+def _population(states: Sequence[str] | None) -> Population:
+    from headcount.population.us1940 import us1940
+
+    population, quarters = us1940(seed=SEED, states=states)
+    return replace(population, quarters=quarters)
+
+
+def _release(
+    population: Population, epsilon: Fraction
+) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, float | str]]:
+    """Released tables, the counts that were estimated at each level, and notes."""
+    from scipy.sparse import csr_array
+
+    from headcount.config.topdown import TopDownModel
+    from headcount.engines.local import LocalEngine
+    from headcount.mechanisms.base import Context, protect
+    from headcount.mechanisms.topdown.checkpoint import FinishedLevels
+
+    table = {"name": "topdown", "preset": "e2e-2018", "epsilon": str(epsilon)}
+    mechanism = TopDownModel.model_validate(table).build()
+    with TemporaryDirectory() as folder:
+        context = Context(engine=LocalEngine(), workspace=Path(folder))
+        release = protect(population, mechanism, context=context)
+        finished = FinishedLevels(Path(folder), run=0)
+        estimated = {}
+        for level in population.geography.levels:
+            kept = finished.load(level)
+            assert kept is not None
+            rows, shape = kept[0], (kept[0].units, population.schema.size)
+            estimated[level] = csr_array((rows.value, rows.cell, rows.start), shape=shape)
+    return release.tables, estimated, release.notes
+
+
+def _describe(population: Population) -> list[Reading]:
+    """The figures of the population that the time depends on."""
+    geography, quarters = population.geography, population.quarters
+    assert population.count is not None
+    assert quarters is not None
+    leaves = geography.size(geography.leaf)
+    size = np.bincount(population.unit, weights=population.count, minlength=leaves)
+    cells = np.bincount(population.unit[population.count > 0], minlength=leaves)
+    facilities = int((quarters.occupied[:, 1:].sum(axis=1) > 0).sum())
+    tree = ", ".join(f"{level} {geography.size(level):,}" for level in geography.levels[1:])
+    return [
+        Reading(what="people", value=float(size.sum()), unit="people", note=tree),
+        Reading(what="  district size, median", value=float(np.median(size)), unit="people"),
+        Reading(what="  district size, standard deviation", value=float(size.std()), unit="people"),
+        Reading(what="  non-empty cells a district", value=float(cells.mean()),
+                unit=f"of {population.schema.size}"),
+        Reading(what="  districts with facilities", value=facilities, unit=f"of {leaves:,}"),
+    ]  # fmt: skip
+
+
+def _constraints(
+    population: Population,
+    tables: Mapping[str, Any],
+    estimated: Mapping[str, Any],
+    notes: Mapping[str, float | str],
+) -> list[Reading]:
+    """What of each kind of constraint is broken, and parents whose children say otherwise."""
+    found = recheck(population, tables, exact="state")
+    many, broken = (sum(pair[i] for pair in found.values()) for i in (0, 1))
+    readings = [
+        Reading(what="constraints that are exact", value=100 * (many - broken) / many, unit="%",
+                note=f"{broken:,} broken of {many:,}, rechecked in integers"),
+        *(
+            Reading(what=f"  broken: {kind}", value=bad, unit=f"of {checked:,}")
+            for kind, (checked, bad) in found.items()
+        ),
+    ]  # fmt: skip
+    geography = population.geography
+    moved = 0
+    for depth in range(1, len(geography.levels)):
+        sums = add_children(geography, depth, estimated[geography.levels[depth]])
+        above = estimated[geography.levels[depth - 1]].toarray()
+        moved += int((sums != above).any(axis=1).sum())
+    rescued = sum(int(value) for name, value in notes.items() if name.endswith(": failsafe"))
+    readings.append(
+        Reading(what="  estimated parents that their children changed", value=moved,
+                unit="parents", note=f"{rescued} went through the failsafe")
+    )  # fmt: skip
+    return readings
+
+
+def _solvers(population: Population, notes: Mapping[str, float | str]) -> list[Reading]:
+    """What the solvers did, level by level."""
+    readings = []
+    for level in population.geography.levels:
+        said = {
+            name.removeprefix(f"{level}: "): value
+            for name, value in notes.items()
+            if name.startswith(f"{level}: ") and value
+        }
+        parents = float(said.pop("parents", 0))
+        note = ", ".join(f"{name} {value:.3g}" if isinstance(value, float) and value < 1
+                         else f"{name} {value}" for name, value in said.items())  # fmt: skip
+        readings.append(
+            Reading(what=f"  {level}: parents solved", value=parents, unit="parents", note=note)
+        )
+    return readings
+
+
+def _peak() -> float:
+    """Largest resident memory of this process so far in GiB; Linux counts in KiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
