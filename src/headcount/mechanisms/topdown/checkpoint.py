@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +16,15 @@ import pyarrow.parquet as pq
 from headcount.files import write_bytes_atomic
 from headcount.mechanisms.topdown.estimate import Rows
 
+_log = logging.getLogger(__name__)
+
 
 class FinishedLevels:
     """The finished levels of one run below a workspace folder.
 
     They hold noisy estimates, nothing of the truth; a resumed run reads them instead of
-    estimating again, and would get the same counts if they were lost.
+    estimating again, and would get the same counts if they were lost. So a damaged file is
+    reported and not used.
     """
 
     def __init__(self, folder: Path, run: int) -> None:
@@ -30,22 +36,40 @@ class FinishedLevels:
         path = self._path(level)
         if not path.is_file():
             return None
-        table = pq.read_table(path)
-        about = json.loads(table.schema.metadata[b"headcount"])
-        unit = table["unit"].to_numpy()
-        start = np.searchsorted(unit, np.arange(about["units"] + 1))
-        rows = Rows(start, table["cell"].to_numpy(), table["count"].to_numpy())
+        try:
+            table = pq.read_table(path)
+            about = json.loads(table.schema.metadata[b"headcount"])
+            unit = table["unit"].to_numpy()
+            start = np.searchsorted(unit, np.arange(about["units"] + 1))
+            rows = Rows(start, table["cell"].to_numpy(), table["count"].to_numpy())
+            if about["level"] != level or about["digest"] != _digest(rows, about):
+                raise ValueError("its digest or its level is another")
+        # A damaged file fails in whatever way the reader happens to stumble.
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            _log.warning("%s is damaged (%s): the level is estimated again", path, error)
+            return None
         return rows, about["notes"]
 
     def save(self, level: str, rows: Rows, notes: dict[str, float]) -> None:
         """Keep a finished level."""
         unit = np.repeat(np.arange(rows.units), np.diff(rows.start)).astype(np.int64)
-        about = json.dumps({"units": rows.units, "notes": notes}).encode()
+        about: dict[str, Any] = {"level": level, "units": rows.units, "notes": notes}
+        about["digest"] = _digest(rows, about)
         columns = {"unit": unit, "cell": rows.cell, "count": rows.value}
-        table = pa.table(columns).replace_schema_metadata({b"headcount": about})
+        metadata = {b"headcount": json.dumps(about).encode()}
+        table = pa.table(columns).replace_schema_metadata(metadata)
         buffer = io.BytesIO()
         pq.write_table(table, buffer, compression="zstd")
         write_bytes_atomic(self._path(level), buffer.getvalue())
 
     def _path(self, level: str) -> Path:
         return self._folder / f"{level}.parquet"
+
+
+def _digest(rows: Rows, about: dict[str, Any]) -> str:
+    """SHA-256 of the counts and of what is said about them."""
+    said = {key: about[key] for key in ("level", "units", "notes")}
+    hasher = sha256(json.dumps(said, sort_keys=True).encode())
+    for part in (rows.start, rows.cell, rows.value):
+        hasher.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
+    return hasher.hexdigest()

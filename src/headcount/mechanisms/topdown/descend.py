@@ -23,7 +23,7 @@ from headcount.mechanisms.topdown.estimate import (
 )
 from headcount.mechanisms.topdown.level import Level, prepare_level
 from headcount.mechanisms.topdown.measure import Measurements
-from headcount.mechanisms.topdown.restrict import Restrictions
+from headcount.mechanisms.topdown.restrict import Restrictions, refuse_release_outside
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.progress import Progress, silent
 from headcount.schema import Schema
@@ -91,7 +91,8 @@ def descend(
                 codes=geography.units[depth - 1],
                 level=level,
                 measurements=measurements,
-                keep=_kept_margin(schema, settings),
+                possible=schema.possible,
+                keep=kept_margin(schema, settings),
             )
             pieces = chunks(geography, name)
             done = engine.map(node, pieces)
@@ -101,7 +102,9 @@ def descend(
         refuse_broken(rows[name], level, geography.units[depth])
         if finished is not None:
             finished.save(name, rows[name], notes[name])
-    return Descent(_summed_from_leaf(geography, rows, schema.size), notes)
+    tables = _summed_from_leaf(geography, rows, schema.size)
+    refuse_release_outside(restrictions, tables, schema=schema, geography=geography)
+    return Descent(tables, notes)
 
 
 def _root(schema: Schema, level: Level, measurements: Measurements) -> Step:
@@ -127,10 +130,12 @@ def _child_first(geography: Geography, depth: int) -> Integers:
     return np.append(first, len(geography.units[depth])).astype(np.int64)
 
 
-def _kept_margin(schema: Schema, settings: TopDownSettings) -> NDArray[np.int32] | None:
+def kept_margin(schema: Schema, settings: TopDownSettings) -> NDArray[np.int32] | None:
     """The margin each cell belongs to when the attributes of the failsafe are summed over."""
     if not settings.failsafe_over:
         return None
+    for name in settings.failsafe_over:
+        schema.attribute(name)  # an unknown one is an error
     kept = tuple(name for name in schema.names if name not in settings.failsafe_over)
     return Query("kept", kept).groups(schema).astype(np.int32)
 

@@ -130,6 +130,7 @@ class Node:
         child_first   first child of every parent, and the end
         codes         the parents' codes, for errors
         keep          the margin each cell belongs to in the failsafe; None for no failsafe
+        possible      the cells that are no structural zeros: only these may reopen
     """
 
     above: Rows
@@ -137,30 +138,44 @@ class Node:
     codes: NDArray[np.str_]
     level: Level
     measurements: Measurements
+    possible: NDArray[np.bool_]
     keep: NDArray[np.int32] | None = None
 
     def __call__(self, chunk: Family) -> Step:
         """Estimate, round and check the children of a chunk of parents.
 
-        An only child copies its parent, and children of an empty parent are empty: no solve.
+        An only child copies its parent, and children of an empty parent are empty: no solve. An
+        only child whose bounds forbid the copy is a parent that cannot be met.
         """
         parents = np.arange(chunk.parents.start, chunk.parents.stop, dtype=np.int64)
         kids = self.child_first[parents + 1] - self.child_first[parents]
         people = self.above.start[parents + 1] - self.above.start[parents] > 0
         alone = parents[people & (kids == 1)]
-        pieces = [self._copies(alone)]
+        fits = self._copy_fits(alone)
+        pieces = [self._copies(alone[fits])]
         notes: dict[str, float] = {
-            "only children": len(alone),
+            "only children": int(fits.sum()),
             "empty parents": int((~people).sum()),
         }
-        solve = parents[people & (kids > 1)]
+        solve, stuck = parents[people & (kids > 1)], alone[~fits]
         if len(solve):
-            solved, happened = self._solve(solve)
-            pieces += solved
+            solved, left, happened = self._solve(solve)
+            pieces.append(solved)
+            stuck = np.concatenate([stuck, left])
             notes |= happened
+        pieces += [self._rescue(int(parent)) for parent in stuck]
+        notes["failsafe"] = len(stuck)
         unit, cell, value = (np.concatenate(part) for part in zip(*pieces, strict=True))
         child = (unit - chunk.children.start).astype(np.int32)
         return Step(Rows(*kernels.rows_by_child(len(chunk.children), child, cell, value)), notes)
+
+    def _copy_fits(self, alone: Integers) -> NDArray[np.bool_]:
+        above, level = self.above, self.level
+        fits: NDArray[np.bool_] = kernels.rows_within(
+            above.start, above.cell, above.value, alone, self.child_first[alone],
+            level.column, level.low, level.high,
+        )  # fmt: skip
+        return fits
 
     def _copies(self, alone: Integers) -> Triples:
         """Only children with their parent's counts."""
@@ -169,16 +184,13 @@ class Node:
         unit = np.repeat(self.child_first[alone], sizes)
         return unit, self.above.cell[entries].astype(np.int64), self.above.value[entries]
 
-    def _solve(self, parents: Integers) -> tuple[list[Triples], dict[str, float]]:
+    def _solve(self, parents: Integers) -> tuple[Triples, Integers, dict[str, float]]:
+        """Children's counts, the parents left without any, and what happened."""
         batch, unit, cell = build_batch(
             self.above, parents, self.child_first, self.level, self.measurements
         )
         counts, stuck, notes = solve_batch(batch)
-        pieces = [(unit, cell, np.maximum(counts, 0))]
-        for p in stuck:
-            pieces.append(self._rescue(int(parents[p])))
-        notes["failsafe"] = len(stuck)
-        return pieces, notes
+        return (unit, cell, counts), parents[stuck], notes
 
     def _rescue(self, parent: int) -> Triples:
         """One parent through the failsafe: its empty cells reopen where the kept margin is not."""
@@ -191,7 +203,7 @@ class Node:
         total = np.zeros(len(self.keep), dtype=np.int64)
         total[self.above.cell[own]] = self.above.value[own]
         margin = np.bincount(self.keep, weights=total)
-        cell = np.flatnonzero(margin[self.keep] > 0).astype(np.int32)
+        cell = np.flatnonzero((margin[self.keep] > 0) & self.possible).astype(np.int32)
         reopened = Rows(np.array([0, len(cell)]), cell, total[cell])
         kids = self.child_first[parent : parent + 2]
         batch, unit, cells = build_batch(
@@ -220,8 +232,7 @@ Triples = tuple[Integers, Integers, Integers]
 def solve_batch(batch: Batch) -> tuple[Integers, Integers, dict[str, float]]:
     """Least squares, then rounding: the counts, the parents left without any, and what happened.
 
-    One thread, because engines run chunks side by side. Parents without an answer have counts of
-    0 or below.
+    One thread, because engines run chunks side by side. Parents without an answer have counts 0.
     """
     from headcount.solve.leastsquares import least_squares
     from headcount.solve.rounding import Method, round_batch
@@ -233,9 +244,7 @@ def solve_batch(batch: Batch) -> tuple[Integers, Integers, dict[str, float]]:
     for p in stuck:
         counts[slice(*batch.var_start[batch.cell_start[p : p + 2]])] = 0
     notes = dict(solved.outcome.summary())
-    notes["rounded by network"] = int((rounded.method == Method.NETWORK).sum())
-    notes["rounded by MIP"] = int((rounded.method == Method.MIP).sum())
-    notes["rounded wider"] = int(rounded.widened.sum())
+    notes |= rounded.summary()
     return counts, stuck, notes
 
 

@@ -105,6 +105,31 @@ def rows_by_child(
 
 
 @njit(cache=True, nogil=True)
+def rows_within(
+    start: NDArray[np.int64],
+    cell: NDArray[np.int32],
+    value: NDArray[np.int64],
+    row: NDArray[np.int64],
+    unit: NDArray[np.int64],
+    column: NDArray[np.int32],
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+) -> NDArray[np.bool_]:
+    """Whether counts ``row[i]`` would keep the bounds of ``unit[i]``, for every i."""
+    within = np.ones(len(row), dtype=np.bool_)
+    margin = np.zeros(low.shape[1], dtype=np.int64)
+    for i in range(len(row)):
+        margin[:] = 0
+        for k in range(start[row[i]], start[row[i] + 1]):
+            for f in range(column.shape[0]):
+                margin[column[f, cell[k]]] += value[k]
+        for c in range(low.shape[1]):
+            if margin[c] < low[unit[i], c] or margin[c] > high[unit[i], c]:
+                within[i] = False
+    return within
+
+
+@njit(cache=True, nogil=True)
 def first_broken(
     start: NDArray[np.int64],
     cell: NDArray[np.int32],

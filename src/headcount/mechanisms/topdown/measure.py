@@ -84,7 +84,11 @@ def planned_noise(
         if query != CELLS:
             cells = settings.query(query).size(schema)
         entries = geography.size(level) * cells
-        planned[level, query] = (noise_of(losses.get((level, query)), entries=entries), entries)
+        try:
+            noise = noise_of(losses.get((level, query)), entries=entries)
+        except PrivacyError as error:
+            raise PrivacyError(f"topdown: {query!r} at {level!r}: {error}") from None
+        planned[level, query] = (noise, entries)
     return planned
 
 
@@ -101,7 +105,7 @@ class Measurements:
         self._run = run
         self._planned = planned_noise(settings, leaf.schema, leaf.geography)
         for level in counts.values():
-            level.matrix.sort_indices()  # detail looks counts up by bisection
+            level.matrix.sum_duplicates()  # detail looks counts up by bisection
 
     def noise_of(self, level: str, query: str) -> NoiseOf | None:
         """The noise of a query at a level; None where it is not measured."""

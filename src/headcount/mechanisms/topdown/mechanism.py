@@ -10,7 +10,7 @@ from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.measured import Measured, total_loss
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
-from headcount.mechanisms.topdown.descend import Descent, descend
+from headcount.mechanisms.topdown.descend import Descent, descend, kept_margin
 from headcount.mechanisms.topdown.measure import (
     Measurements,
     distance_to_truth,
@@ -70,6 +70,7 @@ class TopDown(TopDownSettings):
     def check(self, counts: Counts) -> None:
         """Refuse data that break the bounds, before any loss is recorded."""
         levels = {level: counts.at(level) for level in counts.geography.levels}
+        kept_margin(counts.schema, self)
         refuse_truth_outside(restrict(self, levels), levels)
 
     def run(
@@ -113,7 +114,7 @@ class TopDown(TopDownSettings):
     def _report(self, counts: Counts, made: Descent, noise: Noise, *, run: int) -> dict[str, float]:
         """The protected share of people whose record differs, with an upper bound (E18)."""
         released = made.tables[counts.geography.leaf]
-        people = int(released.sum())
+        people = max(int(released.sum()), 1)  # a distance to nobody is still a number
         distance = distance_to_truth(
             counts, released, epsilon=self.report_epsilon, noise=noise, run=run
         )

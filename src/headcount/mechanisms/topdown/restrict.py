@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.errors import ConfigError, InputError
+from headcount.errors import ConfigError, InputError, RunError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.settings import QuartersBounds, TopDownSettings
 from headcount.schema import Recode, Schema
@@ -59,19 +60,46 @@ def refuse_truth_outside(restrictions: Restrictions, counts: Mapping[str, Counts
     For the curator only: that a run was refused says something about the data.
     """
     for level, those in restrictions.items():
-        geography = counts[level].geography
         for restriction in those:
             truth = _answers(counts[level], restriction.query)
-            outside = (truth < restriction.low) | (truth > restriction.high)
-            if outside.any():
-                unit, group = (int(i[0]) for i in np.nonzero(outside))
+            if (where := _outside(restriction, truth)) is not None:
+                code = _code(counts[level].geography, level, where[0])
                 raise InputError(
                     "topdown",
-                    place=f"level {level!r}, unit {_code(geography, level, unit)!r}, bound on "
-                    f"{restriction.query.name!r}, group {group}",
+                    place=f"level {level!r}, unit {code!r}, bound on "
+                    f"{restriction.query.name!r}, group {where[1]}",
                     found="a true count outside the bound",
                     expected="bounds that the data meet",
                 )
+
+
+def refuse_release_outside(
+    restrictions: Restrictions, tables: Mapping[str, Any], *, schema: Schema, geography: Geography
+) -> None:
+    """Check every bound of every unit of what will be published, in integers.
+
+    Levels above the leaf are sums of leaves. After a failsafe these need not be the counts that
+    were estimated there, and what was checked then is checked again.
+    """
+    for level, those in restrictions.items():
+        for restriction in those:
+            answers = (tables[level] @ restriction.query.matrix(schema)).toarray()
+            if (where := _outside(restriction, answers)) is not None:
+                code = _code(geography, level, where[0])
+                raise RunError(
+                    f"topdown: level {level!r}, unit {code!r}: found the bound on "
+                    f"{restriction.query.name!r}, group {where[1]}, broken by the sum of its "
+                    f"leaves, expected it kept"
+                )
+
+
+def _outside(restriction: Restriction, answers: Integers) -> tuple[int, int] | None:
+    """The first unit and group outside its bounds."""
+    outside = (answers < restriction.low) | (answers > restriction.high)
+    if not outside.any():
+        return None
+    unit, group = np.nonzero(outside)
+    return int(unit[0]), int(group[0])
 
 
 def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
@@ -106,6 +134,7 @@ def _quarters_bounds(
     geography = next(iter(counts.values())).geography
     query = settings.query(bounds.query)
     occupied = _occupied(bounds, counts[geography.leaf], query)
+    _refuse_hidden_totals(settings, bounds, geography)
     sets = _sets(occupied.shape[1], unions=bounds.unions)
     low, high = occupied @ sets, (occupied * np.asarray(bounds.caps)) @ sets
     below = geography.leaf
@@ -136,12 +165,29 @@ def _occupied(bounds: QuartersBounds, leaf: Counts, query: Query) -> Integers:
             found=f"a query by {list(query.by)} and {len(bounds.caps)} caps",
             expected=f"a query by {quarters.attribute!r} and one cap for each of {types} types",
         )
-    if bounds.total_level and bounds.total_level not in leaf.geography.levels[:-1]:
+    return quarters.occupied
+
+
+def _refuse_hidden_totals(
+    settings: TopDownSettings, bounds: QuartersBounds, geography: Geography
+) -> None:
+    """Bounds made from true totals give these away, so they must be published.
+
+    Any invariant there or below will do: whatever it counts adds up to the people there.
+    """
+    if not bounds.total_level:
+        return
+    if bounds.total_level not in geography.levels[:-1]:
         raise ConfigError(
             "topdown", place="total_level", found=repr(bounds.total_level),
-            expected=f"one of {list(leaf.geography.levels[:-1])}",
+            expected=f"one of {list(geography.levels[:-1])}",
         )  # fmt: skip
-    return quarters.occupied
+    depth = geography.depth(bounds.total_level)
+    if not any(geography.depth(one.level) >= depth for one in settings.invariants):
+        raise ConfigError(
+            "topdown", place="total_level", found=f"{bounds.total_level!r} without an invariant",
+            expected="a total that is invariant at this level: the bounds are made from it",
+        )  # fmt: skip
 
 
 def _sets(types: int, *, unions: bool) -> Integers:
@@ -187,7 +233,7 @@ def _union(query: Query, schema: Schema, members: tuple[int, ...]) -> Query:
     attribute = schema.attribute(str(name))
     inside = [attribute.levels[k] for k in members]
     rest = [level for level in attribute.levels if level not in inside]
-    label = "+".join(inside)
+    label = f"{query.name} in {inside}"  # no two unions, and no query of the user, share it
     return Query(label, (Recode.of(attribute, label, {"inside": inside, "rest": rest}),))
 
 

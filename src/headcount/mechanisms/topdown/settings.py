@@ -88,7 +88,10 @@ class TopDownSettings:
                     found="an unknown query",
                     expected=one_of(known[1:]),
                 )
-        levels = [level for level, _ in self.level_shares or (("every level", Fraction(1)),)]
+        if self.level_shares is None:
+            levels = ["every other level", *dict(self.level_queries)]
+        else:
+            levels = [level for level, _ in self.level_shares]
         self._allocate(levels)
 
     def allocation(self, geography: Geography) -> Allocation:
@@ -99,10 +102,10 @@ class TopDownSettings:
         shares = self.level_shares
         if shares is None:
             shares = tuple((level, Fraction(1, len(levels))) for level in levels)
-        other = dict(self.level_queries)
+        same = {level: self.query_shares for level, _ in shares}
         return allocate(
             levels=shares,
-            queries={level: other.get(level, self.query_shares) for level, _ in shares},
+            queries=same | dict(self.level_queries),
             known_levels=levels,
             known_queries=[CELLS, *(query.name for query in self.queries)],
         )
