@@ -193,7 +193,7 @@ def test_the_answer_does_not_depend_on_threads_or_neighbours():
 )
 def test_infeasible_bounds_are_told_apart_from_failure(low, high):
     family = Family(group=[0, 0], weight=1.0, margin=[[4, 5]], low=low, high=high)
-    bad = from_dense([[1.0, 2], [3, 4]], weight=1.0, total=[4, 5], families=[family])
+    bad = from_dense([[1.0, 2.0], [3.0, 4.0]], weight=1.0, total=[4, 5], families=[family])
     good = replace(bad, low=np.zeros_like(bad.low), high=np.full_like(bad.high, 9))
     solved = least_squares(side_by_side([good, bad, good]), threads=1)
     assert solved.outcome.status.tolist() == [Status.SOLVED, Status.INFEASIBLE, Status.SOLVED]

@@ -109,14 +109,14 @@ def problem(name: str, *, seed: int, children: int | None = None) -> Batch:
         group = _groups(setting.sizes, keep)
         exact = np.zeros((group.max() + 1, kids), np.int64)
         np.add.at(exact, group, truth)
-        noisy = exact + _noise(rng, setting.discrete, variance, exact.shape)
+        noisy = exact + draw_noise(rng, setting.discrete, variance, exact.shape)
         low, high = _bounds(setting, units, exact) if keep == (0,) else (None, None)
         families.append(Family(group=group, weight=1 / variance, margin=noisy, low=low, high=high))
     if setting.totals:
         exact = truth.sum(axis=0, keepdims=True)
         families.append(Family(group=np.zeros(n, np.int64), low=exact, high=exact))
     return from_dense(
-        truth + _noise(rng, setting.discrete, setting.detail, truth.shape),
+        truth + draw_noise(rng, setting.discrete, setting.detail, truth.shape),
         weight=1 / setting.detail,
         total=parent,
         families=families,
@@ -179,9 +179,10 @@ def _bounds(setting: Setting, units: Ints, persons: Ints) -> tuple[Ints, Ints]:
     return units, np.where(units > 0, spare, 0)
 
 
-def _noise(
+def draw_noise(
     rng: np.random.Generator, law: str, variance: float, shape: tuple[int, ...]
 ) -> NDArray[np.float64]:
+    """Whole numbers with mean 0 and the variance given, not private: for benchmarks only."""
     if law == "gaussian":
         return np.rint(rng.normal(0, variance**0.5, shape))
     # variance = 2 (1 - p) / p^2, solved for p
