@@ -1,0 +1,34 @@
+"""Compiled loops: numba, with a cache that belongs to exactly these sources.
+
+Numba keeps compiled code by the content of a function's own file, not of the files it calls into.
+After an upgrade, or an edit, it would go on running old callees. So the cache folder is named
+after a digest of all of headcount's sources.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from pathlib import Path
+
+from numba import config, njit
+
+__all__ = ["njit"]
+
+
+def sources_digest(package: Path) -> str:
+    """A digest of every source file of a package."""
+    hasher = sha256()
+    for path in sorted(package.rglob("*.py")):
+        hasher.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+    return hasher.hexdigest()[:16]
+
+
+def cache_folder(package: Path) -> Path:
+    """Where compiled code of these sources is kept: in the user's cache."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "headcount" / f"compiled-{sources_digest(package)}"
+
+
+if not config.CACHE_DIR:  # a user's own setting stands
+    config.CACHE_DIR = str(cache_folder(Path(__file__).parent))
