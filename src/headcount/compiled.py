@@ -2,7 +2,7 @@
 
 Numba keeps compiled code by the content of a function's own file, not of the files it calls into.
 After an upgrade, or an edit, it would go on running old callees. So the cache folder is named
-after a digest of all of headcount's sources.
+after a digest of all files with compiled functions.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ __all__ = ["njit"]
 
 
 def sources_digest(package: Path) -> str:
-    """A digest of every source file of a package."""
+    """A digest of every file of a package that has compiled functions."""
     hasher = sha256()
     for path in sorted(package.rglob("*.py")):
-        hasher.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+        if b"njit" in (content := path.read_bytes()):
+            hasher.update(f"{path.relative_to(package)}\0".encode() + content)
     return hasher.hexdigest()[:16]
 
 
