@@ -100,6 +100,19 @@ def test_bounds_that_leave_one_answer_return_it():
     assert to_dense(batch, solve(batch), n=4) == pytest.approx(truth, abs=1e-6)
 
 
+def test_a_batch_without_parents():
+    batch = problem("n=192, epsilon 1", seed=0, children=3)
+    none = replace(
+        batch, parent=batch.parent[:0], cell_start=np.zeros(1, int), cell=batch.cell[:0],
+        total=batch.total[:0], child_start=np.zeros(1, int), var_start=np.zeros(1, int),
+        var_child=batch.var_child[:0], answer=batch.answer[:0], margin=batch.margin[:0],
+        low=batch.low[:0], high=batch.high[:0],
+    )  # fmt: skip
+    solved = least_squares(none)
+    assert len(solved.x) == len(solved.outcome.status) == 0
+    assert solved.outcome.summary()["largest violation"] == 0
+
+
 def test_nothing_to_choose_costs_no_solve():
     one_child = from_dense([[3.5], [7.0]], weight=1.0, total=[4, 9])
     masked = from_dense(

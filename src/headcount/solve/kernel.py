@@ -1,4 +1,8 @@
-"""Least squares of one parent after another, compiled. Loads numba."""
+"""Least squares of one parent after another, compiled. Loads numba.
+
+Numba's cache looks at the file of a function only, not at those it calls: after a change in pack,
+reduce or ssn, touch this file too.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from headcount.solve.pack import FEASIBLE, HIGH, LOW, MARGIN, STAND_IN, WEIGHT, pack
+from headcount.solve.pack import FEASIBLE, pack
+from headcount.solve.reduce import HIGH, LOW, MARGIN, STAND_IN, WEIGHT
 from headcount.solve.ssn import IMPOSSIBLE, SOLVED, STUCK, newton, primal
 
 SMOOTHING = (0.5, 0.1, 0.0, 5.0)

@@ -50,7 +50,7 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
         batch.weight == 0, tolerance, x, counts, violation,
     )  # fmt: skip
     workers = threads or os.cpu_count() or 1
-    if workers == 1 or batch.parents == 1:
+    if workers == 1 or batch.parents <= 1:
         solve_parents(np.arange(batch.parents), *arguments)
     else:
         with ThreadPoolExecutor(workers) as pool:

@@ -6,12 +6,19 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from headcount.solve.reduce import absorb, merge, renumber
+from headcount.solve.reduce import (
+    COUNT,
+    HIGH,
+    LOW,
+    MARGIN,
+    STAND_IN,
+    WEIGHT,
+    absorb,
+    merge,
+    renumber,
+)
 
 FEASIBLE, INFEASIBLE = 0, 1
-# The rows of a table of slots (a slot is a group of a family in one child): the slot's weight and
-# noisy answer, its bounds, whether the weight only stands in for 0, its number of variables.
-WEIGHT, MARGIN, LOW, HIGH, STAND_IN, COUNT = 0, 1, 2, 3, 4, 5
 
 Ints = NDArray[np.int64]
 Cells = NDArray[np.int32]

@@ -11,6 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+# The rows of a table of slots (a slot is a group of a family in one child): the slot's weight and
+# noisy answer, its bounds, whether the weight only stands in for 0, its number of variables.
 WEIGHT, MARGIN, LOW, HIGH, STAND_IN, COUNT = 0, 1, 2, 3, 4, 5
 
 Slots = NDArray[np.uint32]
