@@ -25,11 +25,10 @@ _COLUMNS = (
     Column(key="query", label="Counts by"),
     Column(key="n", label="Counts compared", format=",.0f"),
     Column(key="median_absolute", label="Median error", unit="people", format=",.2f"),
-    Column(key="mean_absolute", label="Mean error", unit="people", format=",.2f"),
     Column(key="p95_absolute", label="95 % are within", unit="people", format=",.1f"),
-    Column(key="max_absolute", label="Largest", unit="people", format=",.1f"),
+    Column(key="max_absolute", label="Largest", unit="people", format=",.0f"),
     Column(key="rmse", label="RMSE", unit="people", format=",.2f"),
-    Column(key="bias", label="Bias", unit="people", format="+,.3f"),
+    Column(key="bias", label="Bias", unit="people", format="+,.2f"),
 )
 
 
@@ -49,7 +48,7 @@ def evaluation_report(
     )
     return Report(
         title="What the protection costs",
-        subtitle=f"{release.mechanism}, scored against the true counts",
+        subtitle=f"A release by {release.mechanism.split('(', 1)[0]}, scored against the truth",
         summary=(
             KeyNumbers(
                 (
@@ -100,7 +99,7 @@ def evaluation_report(
             ),
             Prose("\n".join(f"- Not covered: {what}." for what in release.guarantee.not_covered)),
         ),
-        provenance=gather_provenance(recipe=recipe, seeds=()),
+        provenance=gather_provenance(recipe=recipe, seeds=(), config=release.mechanism),
         confidential=not public,
     )
 
