@@ -1,0 +1,156 @@
+"""What empirical privacy loss says about pure noise of known loss, and the way back.
+
+EPL is the maximum of a noisy curve and so too high when residuals are few. Pure two-sided
+geometric noise has a loss that is known exactly, so it shows by how much.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, exp, log
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headcount.errors import InputError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_TAIL = 30.0
+"""Noise beyond (log n + 30) / z is put at that end: it has probability below 1e-13."""
+_PAIRS = 1 << 21
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How a loss is read off residuals; the defaults are those of Petti & Flaxman (2020)."""
+
+    kernel_factor: float = 0.1
+    range_percentile: float = 95.0
+    range_multiplier: float = 1.0
+
+
+PETTI_FLAXMAN = Recipe()
+
+
+def epl_of_histogram(
+    values: ArrayLike, numbers: ArrayLike, recipe: Recipe = PETTI_FLAXMAN
+) -> float | None:
+    """The largest |EPL(x)| of ``published`` for residuals given as values and how many of each.
+
+    ``values`` are ascending and distinct. None where the recipe gives no number. It equals
+    ``published(np.repeat(values, numbers))``, at a cost that does not grow with how many there are.
+    """
+    x, w = np.asarray(values, dtype=np.float64), np.asarray(numbers, dtype=np.float64)
+    x, w = x[w > 0], w[w > 0]
+    n = float(w.sum())
+    if n < 2 or x.size < 2:
+        return None
+    sd = float(np.sqrt(np.average((x - np.average(x, weights=w)) ** 2, weights=w) * n / (n - 1)))
+    kernel_sd = recipe.kernel_factor * sd
+    ends = [_percentile(x, w, p) for p in (100 - recipe.range_percentile, recipe.range_percentile)]
+    reach = recipe.range_multiplier * max(abs(end) for end in ends)
+    edges = np.arange(-reach, reach, 1.0)
+    points = 0.5 * (edges[1:] + edges[:-1])
+    if points.size < 2 or kernel_sd < _TINY:
+        return None
+    density = _density(x, w, points, kernel_sd) / (n * kernel_sd * np.sqrt(2 * np.pi))
+    if not (density >= _TINY).all():
+        return None
+    return float(np.abs(np.diff(np.log(density))).max())
+
+
+def geometric_epl(
+    z: float, *, n: int, draws: int, seed: int, recipe: Recipe = PETTI_FLAXMAN
+) -> Floats:
+    """EPL of ``draws`` samples of n pure noise values, Pr[k] proportional to exp(-z |k|).
+
+    The true loss of that noise is z. Samples are drawn as histograms (multinomial), so a million
+    values cost no more than a thousand; NaN where the recipe gives no number.
+    """
+    if not z > 0 or n < 2 or draws < 1:
+        raise InputError(
+            "calibration of EPL",
+            found=f"z {z}, n {n}, draws {draws}",
+            expected="z above 0, n of 2 or more, draws of 1 or more",
+        )
+    reach = ceil((log(n) + _TAIL) / z)
+    values = np.arange(-reach, reach + 1)
+    weight = np.exp(-z * np.abs(values))
+    rng = np.random.default_rng([seed, n])
+    found = [
+        epl_of_histogram(values, rng.multinomial(n, weight / weight.sum()), recipe)
+        for _ in range(draws)
+    ]
+    return np.array([np.nan if one is None else one for one in found])
+
+
+def mean_geometric_epl(
+    z: float, *, n: int, draws: int, seed: int, recipe: Recipe = PETTI_FLAXMAN
+) -> float | None:
+    """The mean of ``geometric_epl``; None unless it is defined in every draw."""
+    found = geometric_epl(z, n=n, draws=draws, seed=seed, recipe=recipe)
+    return None if np.isnan(found).any() else float(found.mean())
+
+
+def calibrate(
+    epl: float | None,
+    *,
+    n: int,
+    draws: int = 32,
+    seed: int = 0,
+    recipe: Recipe = PETTI_FLAXMAN,
+) -> float | None:
+    """The z for which pure geometric noise with the same n has, on average, this EPL.
+
+    Found by a root search over log z with the same random numbers at every z. It corrects for the
+    size of the sample and for nothing else: errors that are not geometric noise may lose more or
+    less than z. None where EPL is undefined, or where no pure noise shows that EPL (when nearly
+    all noise is zero, the range looked at is too narrow for the recipe).
+    """
+    from scipy.optimize import brentq
+
+    if epl is None or not np.isfinite(epl) or epl <= 0:
+        return None
+
+    def above(log_z: float) -> float | None:
+        mean = mean_geometric_epl(exp(log_z), n=n, draws=draws, seed=seed, recipe=recipe)
+        return None if mean is None else log(mean / epl)
+
+    # EPL of pure noise is never far below z, so z is at most a little above EPL.
+    high: float | None = None
+    for step in range(40):
+        here = log(1.25 * epl) - 0.15 * step
+        value = above(here)
+        if value is None:
+            high = None
+        elif value > 0:
+            high = here
+        elif high is not None:
+            return exp(brentq(lambda x: above(x) or 0.0, here, high, xtol=2e-3))
+        else:
+            return None
+    return None
+
+
+def _density(x: Floats, w: Floats, points: Floats, kernel_sd: float) -> Floats:
+    """Sum of w exp(-(p - x)^2 / (2 h^2)) at each point."""
+    out = np.empty(points.size)
+    step = max(1, _PAIRS // x.size)
+    for start in range(0, points.size, step):
+        u = (points[start : start + step, None] - x) / kernel_sd
+        out[start : start + step] = np.exp(-0.5 * u * u) @ w
+    return out
+
+
+def _percentile(x: Floats, w: Floats, percent: float) -> float:
+    """Linear interpolation between order statistics, as numpy's default."""
+    place = (w.sum() - 1) * percent / 100
+    ends = np.cumsum(w)
+    below, above = (
+        float(x[np.searchsorted(ends, order, side="right")])
+        for order in (np.floor(place), np.ceil(place))
+    )
+    return below + (above - below) * float(place - np.floor(place))
