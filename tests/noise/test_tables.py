@@ -13,7 +13,7 @@ import pytest
 from headcount.errors import ConfigError, PrivacyError
 from headcount.noise import tables
 from headcount.noise.exact import Bits, _decide, invert, rejection_gaussian
-from headcount.noise.laws import Gaussian, Geometric, Law
+from headcount.noise.laws import LARGEST_SCALE, Gaussian, Geometric, Law
 from headcount.noise.tables import build_table, certify_thresholds
 
 LAWS: list[Law] = [
@@ -244,3 +244,18 @@ def test_survivals_and_single_values_agree():
             for k, ball in enumerate(islice(law.survivals(), 50)):
                 assert ball.overlaps(law.survival(k))
                 assert bool(law.survival_below(k) <= ball) or law.survival_below(k).overlaps(ball)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Geometric("epsilon", Fraction(6000)),
+        Geometric("epsilon", Fraction(LARGEST_SCALE)),
+        Gaussian(Fraction(1, LARGEST_SCALE)),
+    ],
+)
+def test_a_tail_below_every_precision_still_has_a_table(law: Law) -> None:
+    # Pr[|X| > 0] lies below 2^-8192: its floor is certified by the tail itself, not by 1 - tail.
+    thresholds = certify_thresholds(law, bits=63, limit=10)
+    assert thresholds is not None
+    assert thresholds.tolist() == [2**63 - 1]

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count, islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import PrivacyError
 from headcount.noise.laws import Law, precision
-
-if TYPE_CHECKING:
-    from flint import arb
 
 TABLE_LIMIT = 1 << 20
 """Most thresholds a table may have (8 MiB): geometric to scale 24,000, Gaussian to sigma 110,000.
@@ -84,19 +80,15 @@ def _floors(law: Law, *, bits: int, limit: int) -> list[int] | None:
     whole = 1 << bits
     values: list[int] = []
     for k, survival in zip(count(), islice(law.survivals(), limit), strict=False):
-        value = _floor(whole - whole * survival)
-        if value is None:
-            exact = law.exact_survival(k)
-            if exact is None:
-                return None
+        # The floor of 1 - s by the ceiling of s: a tail far below the precision still has one.
+        above = (whole * survival).ceil().unique_fmpz()
+        if above is not None:
+            value = whole - int(above)
+        elif (exact := law.exact_survival(k)) is not None:
             value = int(whole * (1 - exact) // 1)
+        else:
+            return None
         values.append(value)
         if value == whole - 1:
             break
     return values
-
-
-def _floor(ball: arb) -> int | None:
-    """The floor shared by every number in the ball, if there is one."""
-    value = ball.floor().unique_fmpz()
-    return None if value is None else int(value)
