@@ -92,3 +92,7 @@ def test_losses_in_words_name_currency_and_unit():
     assert figure(Fraction(1, 3)) == "1/3 (~0.333333)"
     assert figure(Fraction(1, 8)) == "0.125"
     assert figure(Fraction(17.1435507)) == "~17.1436"
+
+
+def test_a_loss_larger_than_any_float_can_be_written():
+    assert decimal(Fraction(10) ** 400 / 3) == "~3.33333e+399"

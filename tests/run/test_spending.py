@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headcount.config.load import load_config
-from headcount.errors import PrivacyError
+from headcount.errors import ConfigError, PrivacyError
 from headcount.privacy import Ledger, PureLoss, SpendState, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt
@@ -192,3 +192,13 @@ def test_a_run_may_be_voided_only_while_nothing_was_drawn(
     protect_run(later)
     with pytest.raises(PrivacyError, match=r"found .*release.* written, expected nothing"):
         ledger.void(late.require_facts().run_id, why="sorry", written=late.written())
+
+
+@pytest.mark.parametrize("epsilon", ['"1/10000000000000"', "1e400"])
+def test_an_epsilon_that_no_sampler_draws_is_refused_before_it_is_spent(town: Path, epsilon: str):
+    ledger = make_ledger(town, total="10")
+    config = write_config(town, run=LEDGER, mechanism=f'name = "raked"\nepsilon = {epsilon}')
+    with pytest.raises(ConfigError, match=r"epsilon: found .*, expected 1/1099511627776 to"):
+        protect_run(config)
+    assert ledger.history("town") == ()
+    assert not (town / "out").exists()

@@ -73,7 +73,8 @@ class Geometric:
         return (measure_cells(schema, geography, geography.leaf, rate=self.epsilon),)
 
     def check(self, counts: Counts) -> None:
-        """Any counts will do."""
+        """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
+        self.plan(counts.schema, counts.geography)
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
@@ -108,7 +109,8 @@ class Averaged:
         return (measure_cells(schema, geography, leaf, rate=share, draws=self.parts),)
 
     def check(self, counts: Counts) -> None:
-        """Any counts will do."""
+        """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
+        self.plan(counts.schema, counts.geography)
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
@@ -154,7 +156,8 @@ class Raked:
         )
 
     def check(self, counts: Counts) -> None:
-        """Any counts will do."""
+        """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
+        self.plan(counts.schema, counts.geography)
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None

@@ -8,6 +8,8 @@ from fractions import Fraction
 
 from headcount.geography import Geography
 from headcount.noise import discrete_gaussian_variance, geometric_variance
+from headcount.noise.laws import Gaussian as GaussianLaw
+from headcount.noise.laws import Geometric as GeometricLaw
 from headcount.privacy import (
     Guarantee,
     Loss,
@@ -44,6 +46,11 @@ class Measured:
     def __post_init__(self) -> None:
         if (self.rate is None) == (self.sigma2 is None):
             raise ValueError("a measurement has either a rate or a sigma2")
+        # Refused here, before data is read or a loss is spent, if no sampler can draw it.
+        if self.rate is not None:
+            GeometricLaw("epsilon", self.rate)
+        elif self.sigma2 is not None:
+            GaussianLaw(self.sigma2)
 
     def loss(self, unit: UnitOfPrivacy) -> Loss | None:
         """The exact loss of all draws together; None if a neighbour leaves every answer alone."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal
 from enum import StrEnum
 from fractions import Fraction
 from numbers import Rational
@@ -181,7 +181,10 @@ def from_record(record: Mapping[str, str]) -> Loss:
 
 def decimal(value: Fraction, *, digits: int = 6) -> str:
     """Write a fraction for people: exactly where short, else rounded, marked with '~'."""
-    text = f"{float(value):.{digits}g}"
+    try:
+        text = f"{float(value):.{digits}g}"
+    except OverflowError:  # larger than any float
+        text = f"{Context(prec=digits).divide(value.numerator, value.denominator):.{digits}g}"
     return text if Fraction(text) == value else f"~{text}"
 
 
