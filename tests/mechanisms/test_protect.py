@@ -6,12 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from headcount.errors import PrivacyError
 from headcount.geography import regular
 from headcount.mechanisms import Averaged, Geometric, Identity, Raked, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.schema import Attribute, Schema
-from headcount.tabulate import tabulate
+from headcount.tabulate import content_digest, tabulate
 
 PEOPLE = Population(
     "p",
@@ -24,7 +25,7 @@ COUNTS = tabulate(PEOPLE)
 
 
 def keyed(key: RunKey) -> KeyedNoise:
-    return KeyedNoise(key, "test", b"data", b"config")
+    return KeyedNoise(key, "test", content_digest(COUNTS), b"config")
 
 
 def test_a_seeded_release_says_that_it_is_not_private():
@@ -42,6 +43,14 @@ def test_a_release_with_a_key_of_its_own_is_private_and_says_against_whom():
     assert "epsilon 1 when one person is added or removed" in said
     assert "epsilon 2 when one person's record changes" in said
     assert "computationally bounded" in said
+
+
+def test_secret_noise_made_for_other_data_is_refused():
+    """The difference of two releases under the same noise is the difference of their truths."""
+    other = tabulate(replace(PEOPLE, unit=np.array([0, 1, 3], dtype=np.int32)))
+    with pytest.raises(PrivacyError, match="found a source made for other data, expected one with"):
+        protect(other, Geometric(epsilon=Fraction(1)), keyed(RunKey.from_os()))
+    assert protect(other, Geometric(epsilon=Fraction(1)), keyed(RunKey.from_seed(1)))
 
 
 def test_identity_needs_no_key_and_promises_nothing():

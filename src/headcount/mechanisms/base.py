@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.engines.protocol import Engine, InOrder
+from headcount.errors import PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms.measured import Measured
 from headcount.noise import KeyedNoise, Noise, RunKey, Stream
@@ -82,9 +83,12 @@ def protect(
 
     Without ``noise`` a fresh key comes from the operating system. The guarantee lists what of the
     public domain was read off the data, says whom noise from a cipher holds against, and says
-    that a seeded release is not private.
+    that a seeded release is not private. Secret noise that was made for other data is refused:
+    the difference of two releases under the same noise is the difference of their truths.
     """
     counts = tabulate(data) if isinstance(data, Population) else data
+    if isinstance(noise, KeyedNoise) and noise.key_kind == "os":
+        _refuse_reuse(noise, counts)
     if noise is None:
         config = sha256(repr(mechanism).encode()).digest()
         noise = KeyedNoise(RunKey.from_os(), mechanism.name, content_digest(counts), config)
@@ -101,6 +105,14 @@ def protect(
         backend=noise.backend if mechanism.draws_noise else "none",
         notes=outcome.notes,
     )
+
+
+def _refuse_reuse(noise: KeyedNoise, counts: Counts) -> None:
+    if noise.data_digest != content_digest(counts):
+        raise PrivacyError(
+            "noise: found a source made for other data, expected one with the digest of the data "
+            "that it protects (leave noise out for a fresh one)"
+        )
 
 
 def complete_guarantee(

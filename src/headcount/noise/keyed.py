@@ -78,6 +78,11 @@ class KeyedNoise:
         )
         self._sources: dict[tuple[str, str, int, str, int, int], _Source] = {}
 
+    @property
+    def data_digest(self) -> bytes:
+        """Digest of the one dataset this noise is for."""
+        return self._made_from[2]
+
     def __repr__(self) -> str:
         run_key, mechanism, *_ = self._made_from
         return f"KeyedNoise({run_key!r}, {mechanism!r}, ...)"
