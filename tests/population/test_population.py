@@ -41,6 +41,7 @@ def test_the_repr_does_not_depend_on_the_people():
         (([-1], [0]), "mine: unit: found a number outside"),
         (([0], [3]), "mine: cell: found a number outside, expected 0 to 2"),
         (([0], [0], [-1]), "mine: count: found a negative, expected 0 or more"),
+        (([0, 1], [0, 0], [2**62, 2**62]), "mine: count: found too many people, expected at most"),
         (
             ([0], [1], [2], (impossible({"sex": ["m"]}),)),
             "mine: found someone in a structural zero, expected nobody there",

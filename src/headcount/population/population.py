@@ -12,6 +12,9 @@ from headcount.geography import Geography
 from headcount.population.quarters import Quarters
 from headcount.schema import Schema
 
+MOST_PEOPLE = 1 << 62
+"""So that sums of counts, with their noise, stay within 64 bits."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Population:
@@ -59,6 +62,10 @@ class Population:
             )
         if self.count is not None and len(self.count) and self.count.min() < 0:
             raise InputError(self.name, place="count", found="a negative", expected="0 or more")
+        if self.count is not None and self.count.sum(dtype=np.float64) > MOST_PEOPLE:
+            raise InputError(
+                self.name, place="count", found="too many people", expected="at most 2^62"
+            )
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
