@@ -90,9 +90,7 @@ def curve_figure(study: FlaxmanStudy) -> Figure:
 
 def explorer_figure(study: FlaxmanStudy) -> Figure:
     """The same curves at one epsilon of the reader's choice."""
-    frame = _thin(study.figure.curves).select(
-        variant_named(), "epsilon", "mechanism", "x", "loss"
-    )
+    frame = _thin(study.figure.curves).select(variant_named(), "epsilon", "mechanism", "x", "loss")
     return Figure(
         name="curves-by-epsilon",
         caption="**The same promise for all three.** Choose ε: the methods now promise the same, "
