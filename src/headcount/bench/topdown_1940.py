@@ -43,11 +43,11 @@ def run_nation(epsilon: Fraction, *, states: Sequence[str] | None = None) -> lis
     before = _peak()
     (tables, estimated, notes), wall, cpu = timed(lambda: _release(population, epsilon))
     peak = _peak()
-    cores = f"{os.cpu_count()} cores"
+    how = f"{os.cpu_count()} cores; compiled before by a run on {' and '.join(WARM_UP)}"
     return [
         *_describe(population),
         Reading(what=f"measure, optimise and round at epsilon {float(epsilon):g}", value=wall,
-                unit="s wall", note=f"{cores}; compiled before by a run on {' and '.join(WARM_UP)}"),
+                unit="s wall", note=how),
         Reading(what="  all threads", value=cpu, unit="s CPU"),
         Reading(what="  peak memory of the process", value=peak, unit="GiB",
                 note=f"{before:.2f} GiB when the population was made"),

@@ -1,0 +1,111 @@
+"""Options of benchmarks: each is taken where it belongs and refused elsewhere."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import sys
+from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from headcount.bench import BENCHMARKS, run_benchmark
+from headcount.bench.figures import OPTIONS, Reading
+from headcount.cli.app import main
+from headcount.errors import ConfigError
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_benchmark_declares_the_options_of_its_measure(name: str):
+    benchmark = BENCHMARKS[name]
+    module = import_module(f"headcount.bench.{benchmark.module}")
+    parameters = inspect.signature(module.measure).parameters.values()
+    needed = {p.name for p in parameters if p.default is inspect.Parameter.empty}
+    assert set(benchmark.needs) == needed
+    assert set(benchmark.takes) <= {p.name for p in parameters} - needed
+    assert {*benchmark.needs, *benchmark.takes} <= set(OPTIONS)
+
+
+def test_an_option_that_it_does_not_take_is_refused():
+    with pytest.raises(ConfigError) as caught:
+        run_benchmark("golden", directory=Path("x"), epsilon=Fraction(1))
+    assert str(caught.value) == "headcount bench golden: found --epsilon, expected --dir ..."
+    with pytest.raises(ConfigError) as caught:
+        run_benchmark("noise", name="full")
+    assert str(caught.value) == "headcount bench noise: found --name, expected no options"
+
+
+def test_an_option_that_it_needs_is_asked_for():
+    with pytest.raises(ConfigError) as caught:
+        run_benchmark("peer-e2e", directory=Path("x"), replicates=None)
+    assert str(caught.value) == (
+        "headcount bench peer-e2e: found no --name, "
+        "expected --dir ... --name ... [--replicates ...]"
+    )
+
+
+def bench(*arguments: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    # The command sets the level of the whole package; leave other tests as they were.
+    monkeypatch.setattr(logging.getLogger("headcount"), "setLevel", lambda _level: None)
+    monkeypatch.setattr(sys, "argv", ["headcount", "bench", *arguments])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    return int(caught.value.code or 0)
+
+
+def test_the_command_line_hands_options_over(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    seen: list[dict[str, object]] = []
+
+    def measure(**options: object) -> list[Reading]:
+        seen.append(options)
+        return [Reading(what="people", value=132_404_766, unit="people")]
+
+    monkeypatch.setattr("headcount.bench.peer_e2e.measure", measure)
+    monkeypatch.setattr("headcount.bench.topdown_1940.measure", measure)
+    monkeypatch.setattr("headcount.bench.golden.measure", measure)
+    for line in (
+        "peer-e2e --dir folder --name full --replicates 7",
+        "topdown-1940 --epsilon 0.25",
+        "golden --dir folder",
+    ):
+        assert bench(*line.split(), monkeypatch=monkeypatch) == 0
+        assert " 132,404,766 people" in capsys.readouterr().out
+    assert seen == [
+        {"directory": Path("folder"), "name": "full", "replicates": 7},
+        {"epsilon": Fraction(1, 4)},
+        {"directory": Path("folder")},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("start --epsilon 1", "headcount bench start: found --epsilon, expected no options"),
+        ("golden", "headcount bench golden: found no --dir, expected --dir ..."),
+        ("topdown-1940 --epsilon none", "--epsilon: found 'none', expected a finite number"),
+        ("topdown-1940 --epsilon -1", "--epsilon: found -1, expected a number above 0"),
+        ("peer-e2e --dir . --name x --replicates 1", "Invalid value for '--replicates'"),
+        ("golden --dir nowhere", "nowhere: found no index.json, expected a directory with one"),
+    ],
+)
+def test_the_command_line_refuses(
+    line: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    assert bench(*line.split(), monkeypatch=monkeypatch) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_the_list_shows_what_is_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    assert bench(monkeypatch=monkeypatch) == 0
+    listed = capsys.readouterr().out
+    assert "--dir ... --name ... [--replicates ...]\n" in listed
+    assert "[--epsilon ...]\n" in listed
