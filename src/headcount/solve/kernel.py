@@ -57,7 +57,8 @@ def start_centres(
     give: NDArray[np.float64],
     target: NDArray[np.float64],
     slots: NDArray[np.float64],
-    slot: NDArray[np.uint32],
+    who: NDArray[np.uint32],
+    where: NDArray[np.uint32],
     is_root: bool,
 ) -> bool:
     """The first centres of stand-in slots: the sums without any price. Whether there are any."""
@@ -67,9 +68,9 @@ def start_centres(
         some = some or (slots[STAND_IN, s] > 0.0 and slots[LOW, s] < slots[HIGH, s])
     if not some:
         return False
-    nu, sums, u = np.zeros(n + 1), np.empty(n + 1), np.empty(target.size)
+    nu, sums, u = np.zeros(n), np.empty(n), np.empty(target.size)
     primal(
-        nu, start, total, give, target, slot, is_root, np.zeros(total.size), u, sums,
+        nu, start, total, give, target, who, where, is_root, np.zeros(total.size), u, sums,
         np.empty(target.size),
     )  # fmt: skip
     for s in range(n):
@@ -84,16 +85,18 @@ def highest(
     total: NDArray[np.float64],
     weight: NDArray[np.float64],
     target: NDArray[np.float64],
-    slot: NDArray[np.uint32],
+    who: NDArray[np.uint32],
+    where: NDArray[np.uint32],
     slots: NDArray[np.float64],
 ) -> float:
     """More than the objective of any answer: each square at the worse end of its range."""
-    bound, room = 0.0, np.zeros(slots.shape[1] + 1)
+    bound, most, room = 0.0, np.empty(target.size), np.zeros(slots.shape[1])
     for e in range(total.size):
         for v in range(start[e], start[e + 1]):
-            bound += max((0.5 * weight[v] * total[e] - target[v]) * total[e], 0.0)
-            for f in range(slot.shape[0]):
-                room[slot[f, v]] += total[e]
+            most[v] = total[e]
+            bound += max((0.5 * weight[v] * most[v] - target[v]) * most[v], 0.0)
+    for i in range(who.size):
+        room[where[i]] += most[who[i]]
     for s in range(slots.shape[1]):
         low, high = max(slots[LOW, s], 0.0), min(slots[HIGH, s], room[s])
         worst = max(abs(low - slots[MARGIN, s]), abs(high - slots[MARGIN, s]))
@@ -193,7 +196,7 @@ def solve_parent(
     x: NDArray[np.float64],
 ) -> tuple[int, int, int, int]:
     """Solve parent p into x; status, attempts, Newton steps, conjugate gradient steps."""
-    feasible, source, start, totals, weight, target, slot, slots = pack(
+    feasible, source, start, totals, weight, target, who, where, slots = pack(
         p, cell_start, cell, total, child_start, var_start, var_child, answer, family_start, group,
         ratio, proximal, bounded, margin, low, high, no_bound, is_root, x,
     )  # fmt: skip
@@ -212,13 +215,15 @@ def solve_parent(
         target += centre - answer[source]
     for smoothing in SMOOTHING:
         attempt += 1
-        nu = np.zeros(slots.shape[1] + 1)
-        stand_ins = start_centres(start, totals, give, target, slots, slot, is_root) or soft
+        nu = np.zeros(slots.shape[1])
+        stand_ins = start_centres(start, totals, give, target, slots, who, where, is_root) or soft
         left = PROXIMAL_LIMIT if stand_ins else NEWTON_LIMIT
         while left > 0:
-            ceiling = np.inf if is_root else highest(start, totals, weight, target, slot, slots)
+            ceiling = (
+                np.inf if is_root else highest(start, totals, weight, target, who, where, slots)
+            )
             ended, n, m = newton(
-                nu, start, totals, give, target, slot, slots, is_root, tolerance, smoothing,
+                nu, start, totals, give, target, who, where, slots, is_root, tolerance, smoothing,
                 left, ceiling, u, tau,
             )  # fmt: skip
             steps, conjugate, left = steps + n, conjugate + m, left - max(n, 1)

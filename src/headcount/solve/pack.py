@@ -199,13 +199,21 @@ def pack(
     is_root: bool,
     x: Vector,
 ) -> tuple[
-    int, Ints, NDArray[np.uint64], Vector, Vector, Vector, NDArray[np.uint32], NDArray[np.float64]
+    int,
+    Ints,
+    NDArray[np.uint64],
+    Vector,
+    Vector,
+    Vector,
+    NDArray[np.uint32],
+    NDArray[np.uint32],
+    Vector,
 ]:
     """The free part of parent p's problem; what is decided goes straight into x.
 
     Returns the status; the batch's variable behind each free one; where each free entry's
-    variables begin; its total; each variable's weight and weight times target; the slot of each
-    variable in each family that is left (one past the last slot for none); the table of slots.
+    variables begin; its total; each variable's weight and weight times target; the pairs
+    (variable, slot) of which the sums are made; the table of slots.
     """
     kids, n_kids = child_start[p], child_start[p + 1] - child_start[p]
     status, source, start, entry, fixed, fixed_entry = decide(
@@ -241,6 +249,6 @@ def pack(
     weight, target = np.ones(source.size), answer[source]
     kept = absorb(slot, table[:, :used], weight, target)
     merge(slot, table[:, :used], kept)
-    slot, table = renumber(slot, table[:, :used], kept)
+    who, where, table = renumber(slot, table[:, :used], kept)
     totals = total[entry].astype(np.float64)
-    return status, source, start.astype(np.uint64), totals, weight, target, slot, table
+    return status, source, start.astype(np.uint64), totals, weight, target, who, where, table

@@ -83,8 +83,8 @@ def join(table: Vector, s: int, t: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def renumber(slot: Slots, table: Vector, kept: Flags) -> tuple[Slots, Vector]:
-    """The kept slots numbered from 0, and the families that still have one."""
+def renumber(slot: Slots, table: Vector, kept: Flags) -> tuple[Slots, Slots, Vector]:
+    """The kept slots numbered from 0: Q as pairs (variable, slot), and the table."""
     number = np.empty(kept.size, np.uint32)
     n = 0
     for s in range(kept.size):
@@ -95,14 +95,11 @@ def renumber(slot: Slots, table: Vector, kept: Flags) -> tuple[Slots, Vector]:
     for s in range(kept.size):
         if kept[s]:
             out[:, number[s]] = table[:, s]
-        else:
-            number[s] = n
-    families = 0
-    new = np.empty(slot.shape, np.uint32)
+    who, where = np.empty(slot.size, np.uint32), np.empty(slot.size, np.uint32)
+    pairs = 0
     for f in range(slot.shape[0]):
-        live = False
         for v in range(slot.shape[1]):
-            new[families, v] = number[slot[f, v]]
-            live = live or number[slot[f, v]] < n
-        families += live
-    return new[:families], out
+            if kept[slot[f, v]]:
+                who[pairs], where[pairs] = v, number[slot[f, v]]
+                pairs += 1
+    return who[:pairs], where[:pairs], out

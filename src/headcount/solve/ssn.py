@@ -41,22 +41,17 @@ FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def gather(slot: Slots, n: np.uint64 | int, values: Vector, out: Vector) -> None:
-    """Set out = Q' values for the first n variables of slot[f, v]."""
-    out[:n] = 0.0
-    for f in range(slot.shape[0]):
-        index = slot[f]
-        for v in range(n):
-            out[v] += values[index[v]]
+def gather(who: Slots, where: Slots, pairs: int, values: Vector, out: Vector) -> None:
+    """Add Q' values to out, Q given by its first pairs (variable, slot)."""
+    for i in range(pairs):
+        out[who[i]] += values[where[i]]
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def scatter(slot: Slots, n: np.uint64 | int, part: Vector, out: Vector) -> None:
-    """Add Q part to out for the first n variables of slot[f, v]."""
-    for f in range(slot.shape[0]):
-        index = slot[f]
-        for v in range(n):
-            out[index[v]] += part[v]
+def scatter(who: Slots, where: Slots, pairs: int, part: Vector, out: Vector) -> None:
+    """Add Q part to out, Q given by its first pairs (variable, slot)."""
+    for i in range(pairs):
+        out[where[i]] += part[who[i]]
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
@@ -99,7 +94,8 @@ def primal(
     total: Vector,
     give: Vector,
     target: Vector,
-    slot: Slots,
+    who: Slots,
+    where: Slots,
     is_root: bool,
     tau: Vector,
     u: Vector,
@@ -107,9 +103,9 @@ def primal(
     work: Vector,
 ) -> tuple[float, float]:
     """Find x = max(u, 0) for prices nu, and sums = Q x; its dual value and that value's size."""
-    n = u.size
-    gather(slot, n, nu, work)
-    for v in range(n):
+    work[:] = 0.0
+    gather(who, where, who.size, nu, work)
+    for v in range(u.size):
         work[v] = target[v] - work[v]
     value, size = 0.0, 0.0
     for e in range(total.size):
@@ -127,7 +123,7 @@ def primal(
         value += here
         size += abs(here)
     sums[:] = 0.0
-    scatter(slot, n, work, sums)
+    scatter(who, where, who.size, work, sums)
     return value, size
 
 
@@ -158,7 +154,6 @@ def soften_slots(nu: Vector, slots: Vector, delta: float, d: Vector, diagonal: V
         part = square / (square + 5.0 * out * out) if out < 3.0 * delta else 0.0
         d[s] = (1.0 if out == 0.0 else part) / weight[s]
         diagonal[s] = d[s]
-    diagonal[d.size] = 0.0
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
@@ -166,7 +161,8 @@ def soften_cells(
     start: Starts,
     u: Vector,
     give: Vector,
-    slot: Slots,
+    who: Slots,
+    where: Slots,
     delta: float,
     is_root: bool,
     a: Vector,
@@ -175,12 +171,14 @@ def soften_cells(
     active: Slots,
     diagonal: Vector,
     work: Vector,
-) -> tuple[int, np.uint64]:
-    """The Jacobian's A without its zeros, row by row; how many rows and variables it has.
+) -> tuple[int, int]:
+    """The Jacobian's A without its zeros, row by row; how many rows and pairs are left.
 
-    active[f, j] is the slot of the j-th variable kept, row[i] : row[i+1] the i-th entry's, mass[i]
-    one over the sum of its a. An entry with one active variable contributes nothing.
+    a[row[i]] : a[row[i+1]] is the i-th row, mass[i] one over its sum. active[0:2] are the pairs
+    (place in a, slot). An entry with one active variable contributes nothing.
     """
+    gone = np.uint32(0xFFFFFFFF)
+    place = np.empty(u.size, np.uint32)
     square, edge = delta * delta, -3.0 * delta
     rows, kept = 0, np.uint64(0)
     one = np.uint64(1)
@@ -193,12 +191,13 @@ def soften_cells(
             elif here > edge:
                 a[kept] = give[v] * square / (square + 5.0 * here * here)
             else:
+                place[v] = gone
                 continue
             sum_a += a[kept]
-            for f in range(slot.shape[0]):
-                active[f, kept] = slot[f, v]
+            place[v] = kept
             kept += one
         if kept <= begin + one and not is_root:
+            place[start[e] : start[e + 1]] = gone
             kept = begin
             continue
         row[rows] = begin
@@ -207,8 +206,14 @@ def soften_cells(
             work[j] = a[j] * (1.0 - a[j] * mass[rows])
         rows += 1
     row[rows] = kept
-    scatter(active, kept, work, diagonal)
-    return rows, kept
+    pairs = 0
+    for i in range(who.size):
+        j = place[who[i]]
+        if j != gone:
+            active[0, pairs], active[1, pairs] = j, where[i]
+            pairs += 1
+    scatter(active[0], active[1], pairs, work, diagonal)
+    return rows, pairs
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
@@ -217,7 +222,7 @@ def multiply(
     row: Starts,
     rows: int,
     active: Slots,
-    n: np.uint64,
+    pairs: int,
     a: Vector,
     mass: Vector,
     d: Vector,
@@ -228,7 +233,8 @@ def multiply(
     """Set out = (Jacobian + shift) v; returns v . out."""
     for s in range(d.size):
         out[s] = (d[s] + shift) * v[s]
-    gather(active, n, v, work)
+    work[: row[rows]] = 0.0
+    gather(active[0], active[1], pairs, v, work)
     for e in range(rows):
         mean = 0.0
         for j in range(row[e], row[e + 1]):
@@ -236,7 +242,7 @@ def multiply(
         mean *= mass[e]
         for j in range(row[e], row[e + 1]):
             work[j] = a[j] * (work[j] - mean)
-    scatter(active, n, work, out)
+    scatter(active[0], active[1], pairs, work, out)
     dot = 0.0
     for s in range(d.size):
         dot += v[s] * out[s]
@@ -249,7 +255,7 @@ def direction(
     row: Starts,
     rows: int,
     active: Slots,
-    kept: np.uint64,
+    pairs: int,
     a: Vector,
     mass: Vector,
     d: Vector,
@@ -261,10 +267,7 @@ def direction(
     cg: NDArray[np.float64],
     work: Vector,
 ) -> int:
-    """Solve (Jacobian + shift) step = f by conjugate gradients with the diagonal; returns steps.
-
-    The last place of step, like that of every price vector, stands for "no slot": it stays 0.
-    """
+    """Solve (Jacobian + shift) step = f by conjugate gradients with the diagonal; returns steps."""
     n = f.size
     rest, along, image, inverse = cg[0], cg[1], cg[2], cg[3]
     rho = 0.0
@@ -274,12 +277,11 @@ def direction(
         inverse[s] = 1.0 / (diagonal[s] + shift)
         along[s] = f[s] * inverse[s]
         rho += f[s] * along[s]
-    step[n] = along[n] = 0.0
     goal = tolerance * tolerance * rho
     for i in range(limit):
         if rho <= goal:
             return i
-        curvature = multiply(along, row, rows, active, kept, a, mass, d, shift, image, work)
+        curvature = multiply(along, row, rows, active, pairs, a, mass, d, shift, image, work)
         if not curvature > 0.0:
             return i
         alpha = rho / curvature
@@ -302,7 +304,8 @@ def newton(
     total: Vector,
     give: Vector,
     target: Vector,
-    slot: Slots,
+    who: Slots,
+    where: Slots,
     slots: NDArray[np.float64],
     is_root: bool,
     tolerance: float,
@@ -317,14 +320,19 @@ def newton(
     A dual value is below that of every feasible answer. So one above ``ceiling``, which no answer
     can exceed, proves that there is none.
     """
-    n = nu.size - 1
-    work, sums = np.empty(u.size), np.empty(n + 1)
-    f, d, diagonal = np.empty(n), np.empty(n), np.empty(n + 1)
-    a, mass, cg = np.empty(u.size), np.empty(total.size), np.empty((4, n + 1))
-    row, active = np.empty(start.size, np.uint64), np.empty(slot.shape, np.uint32)
-    step, trial = np.empty(n + 1), np.empty(n + 1)
+    n = nu.size
+    work, sums, f, d, diagonal = (
+        np.empty(u.size),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+    )
+    a, mass, cg = np.empty(u.size), np.empty(total.size), np.empty((4, n))
+    row, active = np.empty(start.size, np.uint64), np.empty((2, who.size), np.uint32)
+    step, trial = np.empty(n), np.empty(n)
 
-    value, size = primal(nu, start, total, give, target, slot, is_root, tau, u, sums, work)
+    value, size = primal(nu, start, total, give, target, who, where, is_root, tau, u, sums, work)
     more, extra, worst = residual(nu, slots, sums, f)
     value, size = value + more, size + extra
     first, delta, shift, conjugate = worst, 0.0, 1e-3, 0
@@ -337,8 +345,8 @@ def newton(
             return STUCK, i, conjugate
         delta = smoothing * worst if worst < 1e-3 else max(smoothing * worst, 0.5 * delta)
         soften_slots(nu, slots, delta, d, diagonal)
-        rows, kept = soften_cells(
-            start, u, give, slot, delta, is_root, a, row, mass, active, diagonal, work
+        rows, pairs = soften_cells(
+            start, u, give, who, where, delta, is_root, a, row, mass, active, diagonal, work
         )
         relative = max(0.01, min(0.1, 10.0 * worst / (1.0 + first)))
         conjugate += direction(
@@ -346,7 +354,7 @@ def newton(
             row,
             rows,
             active,
-            kept,
+            pairs,
             a,
             mass,
             d,
@@ -358,12 +366,12 @@ def newton(
             cg,
             work,
         )
-        slope = np.dot(f, step[:n])
+        slope = np.dot(f, step)
         alpha, backtracks = 1.0, 0
         while True:
             trial[:] = nu + alpha * step
             new, extent = primal(
-                trial, start, total, give, target, slot, is_root, tau, u, sums, work
+                trial, start, total, give, target, who, where, is_root, tau, u, sums, work
             )
             more, extra, worst = residual(trial, slots, sums, f)
             new, extent = new + more, extent + extra
@@ -371,7 +379,7 @@ def newton(
             if new >= enough or backtracks == 30:
                 break
             backtracks += 1
-            after = np.dot(f, step[:n])
+            after = np.dot(f, step)
             secant = slope / (slope - after) if after < slope else 0.5
             alpha *= min(max(secant, 0.1), 0.5)
         nu[:] = trial
