@@ -191,9 +191,9 @@ def test_a_total_that_no_changed_record_can_move_is_not_measured():
     mechanism = settings(pure(1), query_shares=((CELLS, HALF), ("total", HALF)))
     with pytest.raises(PrivacyError, match="topdown: 'total' at 'whole': .* sensitivity 0"):
         mechanism.plan(SCHEMA, VILLAGE)
-    settings(
-        pure(1, UnitOfPrivacy.ADD_REMOVE), query_shares=((CELLS, HALF), ("total", HALF))
-    ).plan(SCHEMA, VILLAGE)
+    settings(pure(1, UnitOfPrivacy.ADD_REMOVE), query_shares=((CELLS, HALF), ("total", HALF))).plan(
+        SCHEMA, VILLAGE
+    )
 
 
 class Recorded:
