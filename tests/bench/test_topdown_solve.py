@@ -54,7 +54,15 @@ def test_both_baselines_solve_the_same_problem():
     pytest.importorskip("osqp")
     batch = problem("n=192, epsilon 4", seed=1, children=3)
     task = programme(batch)
-    x, _ = topdown_solve.solve_piqp(task, 1.0)
-    rough, _ = topdown_solve.solve_osqp(task, float(task.curvature.max()))
-    assert violation(batch, x)[0] < 1e-6
-    assert rough == pytest.approx(x, abs=1)
+    piqp = topdown_solve.solve_piqp(task, 1.0, 10.0)
+    osqp = topdown_solve.solve_osqp(task, float(task.curvature.max()), 10.0)
+    assert piqp.finished
+    assert osqp.finished
+    assert violation(batch, piqp.x)[0] < 1e-6
+    assert osqp.x == pytest.approx(piqp.x, abs=1)
+
+
+def test_impatience_is_seen():
+    pytest.importorskip("osqp")
+    task = programme(problem("n=2016, tracts", seed=1, children=12))
+    assert not topdown_solve.solve_osqp(task, 1.0, 1e-3).finished

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import process_time
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.bench.figures import Reading
+from headcount.bench.figures import Reading, timed
 from headcount.bench.problems import SETTINGS, problem
 from headcount.errors import ConfigError
 from headcount.solve.batch import Batch
@@ -18,9 +19,17 @@ from headcount.solve.leastsquares import least_squares
 from headcount.solve.objective import objective, violation
 
 PROBLEMS = 30
-PATIENCE = 2.0  # seconds: OSQP can take minutes on the largest problems
+PATIENCE = 5.0  # seconds: OSQP can take minutes on the largest problems
 STATES = "49 states, totals fixed"
-Answer = tuple[NDArray[np.float64], float]
+
+
+class Answer(NamedTuple):
+    """Another solver's answer, what it took, and whether the solver was content with it."""
+
+    x: NDArray[np.float64]
+    seconds: float
+    wall: float
+    finished: bool
 
 
 def measure() -> list[Reading]:
@@ -62,8 +71,9 @@ def _compare(name: str, problems: list[Batch]) -> list[Reading]:
     ]
     for title, solve in (("PIQP 1e-8", solve_piqp), ("OSQP 1e-6", solve_osqp)):
         answers = [_faster(solve, programme(each)) for each in problems]
-        x = np.concatenate([answer for answer, _ in answers])
-        seconds = float(np.mean([seconds for _, seconds in answers]))
+        x = np.concatenate([answer.x for answer in answers])
+        seconds = float(np.mean([answer.seconds for answer in answers]))
+        unfinished = sum(not answer.finished for answer in answers)
         gap = ((best - objective(batch, x)) / objective(batch, x)).max()
         readings.append(
             Reading(
@@ -71,29 +81,26 @@ def _compare(name: str, problems: list[Batch]) -> list[Reading]:
                 value=seconds / ours,
                 unit="x headcount",
                 note=f"{1e3 * seconds:,.2f} ms CPU, violation {violation(batch, x).max():.0e}, "
-                f"our objective above theirs by at most {gap:+.0e} (relative)",
+                f"our objective above theirs by at most {gap:+.0e} (relative)"
+                + (f", {unfinished} not finished" if unfinished else ""),
             )
         )
     return readings
 
 
-def _timed(solve: Callable[[], object]) -> float:
-    begin = process_time()
-    solve()
-    return process_time() - begin
-
-
-def _faster(solve: Callable[[Programme, float], Answer], task: Programme) -> Answer:
+def _faster(solve: Callable[[Programme, float, float], Answer], task: Programme) -> Answer:
     """The faster of two runs, with the largest and with the smallest weight scaled to 1.
 
     Neither scaling is better throughout, so the others get the benefit of the doubt.
     """
     weights = task.curvature[task.curvature > 0]
-    return min((solve(task, w) for w in (weights.max(), weights.min())), key=lambda a: a[1])
+    first = solve(task, float(weights.min()), PATIENCE)
+    second = solve(task, float(weights.max()), PATIENCE if not first.finished else first.wall)
+    return min(first, second, key=lambda answer: (not answer.finished, answer.seconds))
 
 
-def solve_piqp(task: Programme, scale: float) -> Answer:
-    """PIQP's answer, and the CPU seconds of its solve call."""
+def solve_piqp(task: Programme, scale: float, patience: float) -> Answer:
+    """PIQP's answer, and the CPU seconds of its solve call, which needs no patience."""
     import piqp
     from scipy.sparse import csc_matrix, diags
 
@@ -103,12 +110,13 @@ def solve_piqp(task: Programme, scale: float) -> Answer:
         csc_matrix(diags(task.curvature / scale)), task.linear / scale, task.matrix, task.equal,
         x_l=task.low, x_u=task.high,
     )  # fmt: skip
-    seconds = _timed(solver.solve)
-    return np.array(solver.result.x)[: task.variables], seconds
+    status, wall, seconds = timed(solver.solve)
+    x = np.array(solver.result.x)[: task.variables]
+    return Answer(x, seconds, wall, status == piqp.PIQP_SOLVED)
 
 
-def solve_osqp(task: Programme, scale: float) -> Answer:
-    """OSQP's answer, and the CPU seconds of its solve call, which is cut off after PATIENCE."""
+def solve_osqp(task: Programme, scale: float, patience: float) -> Answer:
+    """OSQP's answer, and the CPU seconds of its solve call, cut off after ``patience``."""
     from scipy.sparse import csc_matrix, diags, identity, vstack
 
     try:
@@ -122,9 +130,8 @@ def solve_osqp(task: Programme, scale: float) -> Answer:
         csc_matrix(diags(task.curvature / scale)), task.linear / scale,
         csc_matrix(vstack([task.matrix, identity(len(task.low))])),
         np.concatenate([task.equal, task.low]), np.concatenate([task.equal, task.high]),
-        eps_abs=1e-6, eps_rel=1e-6, max_iter=20_000, time_limit=PATIENCE, verbose=False,
+        eps_abs=1e-6, eps_rel=1e-6, max_iter=20_000, time_limit=patience, verbose=False,
     )  # fmt: skip
-    found: list[object] = []
-    seconds = _timed(lambda: found.append(solver.solve(raise_error=False)))
-    x = np.asarray(found[0].x, np.float64)  # type: ignore[attr-defined]
-    return np.nan_to_num(x[: task.variables]), seconds
+    found, wall, seconds = timed(lambda: solver.solve(raise_error=False))
+    x = np.nan_to_num(np.asarray(found.x, np.float64)[: task.variables])
+    return Answer(x, seconds, wall, str(found.info.status) == "solved")
