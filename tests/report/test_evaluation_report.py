@@ -17,7 +17,7 @@ from headcount.report.evaluation import evaluation_report
 from headcount.report.html import write_report
 from headcount.report.model import CONFIDENTIAL_BANNER, Callout, Report
 from headcount.schema import Attribute, Schema
-from headcount.tabulate import tabulate
+from headcount.tabulate import content_digest, tabulate
 from tests.report.browser import open_report
 
 FIGURE = "median-error-by-level"
@@ -29,7 +29,8 @@ def report_on(mechanism: Mechanism, *, public: bool, key: RunKey | None = None) 
     unit = generator.integers(0, 9, 300).astype(np.int32)
     cell = generator.integers(0, 4, 300).astype(np.int32)
     counts = tabulate(Population("town", schema, regular(children=3, depth=2), unit, cell))
-    noise = KeyedNoise(key or RunKey.from_os(), mechanism.name, b"data", b"config")
+    digest = content_digest(counts)
+    noise = KeyedNoise(key or RunKey.from_os(), mechanism.name, digest, b"config")
     release = protect(counts, mechanism, noise)
     scores = score(counts, release)
     return evaluation_report(release, scores, recipe="headcount evaluate town", public=public)
