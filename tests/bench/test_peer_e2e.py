@@ -62,7 +62,7 @@ def test_another_tree_with_other_codes(tmp_path: Path):
     assert not any("county" in one.what for one in readings)
 
 
-def test_without_counts_sizes_are_those_seen_and_cells_are_left_out(tmp_path: Path):
+def test_without_counts_sizes_are_those_seen_and_our_cells_stand_alone(tmp_path: Path):
     tiny_peer(tmp_path)
     (tmp_path / "tiny_counts.csv.gz").unlink()
     peer = read_peer(tmp_path, "tiny")
@@ -70,6 +70,9 @@ def test_without_counts_sizes_are_those_seen_and_cells_are_left_out(tmp_path: Pa
     ours = release(peer, Fraction(1), seed=2, runs=4)
     readings = compare(tabulate(peer.population), ours, peer.releases[Fraction(1)])
     assert len(verdicts(readings)) == 2
+    (cells,) = [one for one in readings if "age x group" in one.what]
+    assert cells.value > 0
+    assert cells.note.endswith("; the peer's are not in its files")
 
 
 def test_the_settings_are_those_of_the_preset(folder: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from multiprocessing import get_context
@@ -146,7 +147,7 @@ def compare(counts: Counts, ours: Releases, theirs: Releases) -> list[Reading]:
         readings += _beside(
             "county totals", _error(people @ add), ours.totals @ add, theirs.totals @ add
         )
-    if ours.cells is not None and theirs.cells is not None:
+    if ours.cells is not None:
         names = " x ".join(counts.schema.names[1:])
         readings += _beside(
             f"ED {names}", _error(_beside_type(counts, dense)), ours.cells, theirs.cells
@@ -160,17 +161,21 @@ def _error(true: Integers) -> Callable[[Integers], Floats]:
 
 
 def _beside(
-    what: str, error: Callable[[Integers], Floats], ours: Integers, theirs: Integers
+    what: str, error: Callable[[Integers], Floats], ours: Integers, theirs: Integers | None
 ) -> list[Reading]:
-    a, b = error(ours), error(theirs)
+    a = error(ours)
+    reading = Reading(
+        what=f"  {what}, mean absolute error", value=float(a.mean()), unit="people",
+        note=f"s.e. {_standard_error(a):.2g}",
+    )  # fmt: skip
+    if theirs is None:
+        return [replace(reading, note=f"{reading.note}; the peer's are not in its files")]
+    b = error(theirs)
     apart = (a.mean() - b.mean()) / _standard_error(b)
     verdict = "within" if abs(apart) <= FARTHEST else "NOT within"
+    peer = f"peer {b.mean():.4g}, s.e. {_standard_error(b):.2g}, {len(b)} replicates"
     return [
-        Reading(
-            what=f"  {what}, mean absolute error", value=float(a.mean()), unit="people",
-            note=f"s.e. {_standard_error(a):.2g}; peer {b.mean():.4g}, s.e. "
-            f"{_standard_error(b):.2g}, {len(b)} replicates",
-        ),
+        replace(reading, note=f"{reading.note}; {peer}"),
         Reading(
             what="    apart", value=float(apart), unit="peer's s.e.",
             note=f"{verdict} {FARTHEST}",
