@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -14,13 +14,25 @@ from headcount.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.us1940 import fit
 from headcount.progress import Progress, silent
+from headcount.studies.petti_flaxman_2020.appendix import (
+    epl_vs_epsilon_table,
+    noise_baseline_table,
+    pure_noise_table,
+    scalars_table,
+    sensitivity_table,
+)
+from headcount.studies.petti_flaxman_2020.appendix_examples import (
+    composition_table,
+    invariant_table,
+)
 from headcount.studies.petti_flaxman_2020.bias import (
     group_table,
     homogeneity_table,
     size_class_table,
 )
-from headcount.studies.petti_flaxman_2020.draws import draw_all
+from headcount.studies.petti_flaxman_2020.draws import Draws, draw_all
 from headcount.studies.petti_flaxman_2020.equivalence import EQUIVALENCE_COLUMNS, equivalence_table
+from headcount.studies.petti_flaxman_2020.mistakes import mistakes_table
 from headcount.studies.petti_flaxman_2020.paper import paper_table
 from headcount.studies.petti_flaxman_2020.scores import (
     sampling_table,
@@ -34,7 +46,11 @@ from headcount.studies.petti_flaxman_2020.settings import (
     Settings,
     refuse_other_shape,
 )
+from headcount.studies.petti_flaxman_2020.targets import targets_table
 from headcount.tabulate import tabulate
+
+DISTRICTS, REPLICATES = 134_857, 4
+"""Of the published runs."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,6 +70,7 @@ class PettiFlaxmanStudy:
         sizes           sizes of the exact counts
         group_bias      mean error of groups
         size_bias       mean error by exact size
+        targets         the published rows against this run, judged where it is comparable
         appendix        "is EPL a good measure?": the tables of the paper's appendix, by file name
     """
 
@@ -70,6 +87,7 @@ class PettiFlaxmanStudy:
     sizes: pl.DataFrame
     group_bias: pl.DataFrame
     size_bias: pl.DataFrame
+    targets: pl.DataFrame
     appendix: Mapping[str, pl.DataFrame]
 
     @property
@@ -93,6 +111,7 @@ class PettiFlaxmanStudy:
             "sizes": self.sizes,
             "group_bias": self.group_bias,
             "size_bias": self.size_bias,
+            "targets": self.targets,
             **self.appendix,
         }
 
@@ -152,5 +171,31 @@ def run_study(
         sizes=sizes,
         group_bias=group_table(draws),
         size_bias=size_class_table(draws),
-        appendix={},
+        targets=targets_table(
+            topdown=topdown, sampling=sampling, bias=bias, judge=_comparable(draws)
+        ),
+        appendix=_appendix(draws, progress),
     )
+
+
+def _comparable(draws: Draws) -> bool:
+    """Whether published rows can be expected: a nation of so many districts, replicates pooled."""
+    cells = draws.truth.geography.size("enumeration_district")
+    return cells == DISTRICTS and draws.settings.replicates >= REPLICATES
+
+
+def _appendix(draws: Draws, progress: Progress) -> dict[str, pl.DataFrame]:
+    """Every table of "is EPL a good measure?", by file name."""
+    seed, truth = draws.settings.seed, draws.truth
+    made: dict[str, Callable[[], pl.DataFrame]] = {
+        "appendix_epl_vs_epsilon": epl_vs_epsilon_table,
+        "appendix_sensitivity": sensitivity_table,
+        "appendix_noise_baseline": noise_baseline_table,
+        "appendix_pure_noise": pure_noise_table,
+        "appendix_scalars": scalars_table,
+        "appendix_composition": lambda: composition_table(truth, seed=seed),
+        "appendix_invariants": lambda: invariant_table(truth, seed=seed),
+        "appendix_mistakes": mistakes_table,
+    }
+    items = progress(made.items(), what="Appendix", total=len(made))
+    return {name: make() for name, make in items}
