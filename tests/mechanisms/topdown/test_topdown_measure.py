@@ -189,7 +189,7 @@ def test_unknown_and_repeated_queries_are_refused():
 
 def test_a_total_that_no_changed_record_can_move_is_not_measured():
     mechanism = settings(pure(1), query_shares=((CELLS, HALF), ("total", HALF)))
-    with pytest.raises(PrivacyError, match="topdown: 'total' at 'whole': .* sensitivity 0"):
+    with pytest.raises(PrivacyError, match=r"topdown: 'total' at 'whole': .* sensitivity 0"):
         mechanism.plan(SCHEMA, VILLAGE)
     settings(pure(1, UnitOfPrivacy.ADD_REMOVE), query_shares=((CELLS, HALF), ("total", HALF))).plan(
         SCHEMA, VILLAGE

@@ -234,7 +234,7 @@ def test_with_bounds_only_the_published_numbers_matter_besides(monkeypatch):
 
 def test_a_positive_answer_on_a_truly_empty_cell_can_become_people():
     """The support is the estimate's: cells that are empty in truth fill up, at every level."""
-    filled = {level: 0 for level in VILLAGE.levels}
+    filled = dict.fromkeys(VILLAGE.levels, 0)
     for seed in range(20):
         for level, table in dense(run(settings(pure(1)), village(), seed=seed)).items():
             truth = add_up(VILLAGE, PEOPLE, level)
