@@ -348,7 +348,7 @@ def newton(
         rows, pairs = soften_cells(
             start, u, give, who, where, delta, is_root, a, row, mass, active, diagonal, work
         )
-        relative = max(0.01, min(0.1, 10.0 * worst / (1.0 + first)))
+        relative = max(0.03, min(0.3, 10.0 * worst / (1.0 + first)))
         conjugate += direction(
             f,
             row,
