@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,9 +11,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
-from headcount.errors import RunError
+from headcount.errors import ConfigError, PrivacyError, RunError
 from headcount.mechanisms.topdown import measure
 from headcount.mechanisms.topdown.restrict import restrict
+from headcount.mechanisms.topdown.settings import Invariant
 from headcount.schema import Schema
 from headcount.tabulate import tabulate
 from headcount.testing.strategies import populations, schemas
@@ -20,6 +22,7 @@ from tests.mechanisms.topdown.small import (
     OCCUPIED,
     PEOPLE,
     SCHEMA,
+    TOTAL,
     VILLAGE,
     add_up,
     answers,
@@ -179,12 +182,18 @@ def test_a_schema_without_attributes():
     counts = counts_of(np.array([[5], [0], [2]]), tree(("a", [3])), schema=Schema())
     mechanism = settings(
         pure(1),
-        queries=(),
+        queries=(TOTAL,),
         query_shares=(("cells", Fraction(1)),),
         level_shares=(("a", Fraction(1)),),
+        invariants=(Invariant(query="total", level="whole"),),
     )
     made = dense(run(mechanism, counts))
-    assert made["a"].sum() == made["whole"][0, 0]
+    assert made["a"].sum() == made["whole"][0, 0] == 7
+    # One cell of one unit: no changed record moves it, and without it nothing is known.
+    with pytest.raises(PrivacyError, match=r"'cells' at 'whole': .* sensitivity 0"):
+        run(replace(mechanism, level_shares=None), counts)
+    with pytest.raises(ConfigError, match="level shares: 'whole': found no share, and no invar"):
+        run(replace(mechanism, invariants=()), counts)
 
 
 class Fixed:

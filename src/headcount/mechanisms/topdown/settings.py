@@ -96,7 +96,14 @@ class TopDownSettings:
 
     def allocation(self, geography: Geography) -> Allocation:
         """The share of every level x query, checked against the levels of a geography."""
-        return self._allocate(list(geography.levels))
+        allocation = self._allocate(list(geography.levels))
+        root = geography.levels[0]
+        if not allocation.queries_at(root) and not self.invariants:
+            raise ConfigError(
+                "topdown", place=f"level shares: {root!r}", found="no share, and no invariant",
+                expected="one of the two: all levels below take their counts from this one",
+            )  # fmt: skip
+        return allocation
 
     def _allocate(self, levels: Sequence[str]) -> Allocation:
         shares = self.level_shares
