@@ -31,5 +31,5 @@ def cache_folder(package: Path) -> Path:
     return Path(home) / "headcount" / f"compiled-{sources_digest(package)}"
 
 
-if not config.CACHE_DIR:  # a user's own setting stands
-    config.CACHE_DIR = str(cache_folder(Path(__file__).parent))
+if not getattr(config, "CACHE_DIR", ""):  # a user's own setting stands
+    vars(config)["CACHE_DIR"] = str(cache_folder(Path(__file__).parent))

@@ -61,6 +61,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     ),
     "audit": Benchmark(question="Does the audit keep its error rate?", module="audit"),
     "noise": Benchmark(question="How many exact draws a second?", module="noise"),
+    "noise-law": Benchmark(
+        question="Does the noise follow its law, and are wrong samples found out?",
+        module="noise_law",
+    ),
     "us1940": Benchmark(question="How well does the synthetic 1940 fit?", module="us1940"),
     "topdown-solve": Benchmark(
         question="Least squares beside PIQP and OSQP?", module="topdown_solve"

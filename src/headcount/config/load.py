@@ -132,5 +132,12 @@ def _relative_to(config: Config, folder: Path) -> Config:
 def config_digest(config: Config) -> bytes:
     """Digest of everything in a config that shapes the release: not where files lie."""
     # What the files hold, the schema's included, is in the digest of the data.
-    places = {"population": {"file", "units", "schema_"}, "run": {"out", "ledger", "new_content"}}
-    return sha256(config.model_dump_json(exclude=places, by_alias=True).encode()).digest()
+    files: dict[str, Any] = dict.fromkeys(("file", "units", "schema_"), True)
+    files["quarters"] = {"file": True}
+    places: dict[str, Any] = {
+        "population": files,
+        "run": {"out": True, "ledger": True, "new_content": True},
+    }
+    # Without defaults: a key that a later version adds leaves the digest of old configs alone.
+    text = config.model_dump_json(exclude=places, exclude_defaults=True, by_alias=True)
+    return sha256(text.encode()).digest()

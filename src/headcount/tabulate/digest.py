@@ -31,6 +31,7 @@ def content_digest(counts: Counts) -> bytes:
     matrix.sort_indices()
     for part in (matrix.indptr, matrix.indices, matrix.data):
         add("counts", np.asarray(part).astype("<i8").tobytes())
+    add("read off", repr(counts.read_off).encode())
     if counts.quarters is not None:
         add("quarters by", counts.quarters.attribute.encode())
         add("occupied", counts.quarters.occupied.astype("<i8").tobytes())
