@@ -23,15 +23,12 @@ from headcount.report.studies.petti_flaxman_2020_measure import measure_section
 from headcount.report.studies.petti_flaxman_2020_words import (
     ONE_UNIT,
     Tables,
-    alike,
     cell,
     headline,
-    listed,
     percent,
-    same_error,
-    sample_named,
-    sample_sentences,
-    unlike,
+    sample_sentence,
+    samples_at,
+    shown_epsilons,
 )
 
 
@@ -108,47 +105,17 @@ def _key_numbers(found: Tables) -> KeyNumbers:
             KeyNumber(value=f"{epl:.2g}",
                       label=f"empirical privacy loss of district totals, promise {epsilon:g}")
         )  # fmt: skip
-    matched = alike(found["equivalence"]).filter(epsilon=epsilon)
-    fraction = same_error(found, count_type="SC", level="county", epsilon=epsilon)
-    if matched.height:
-        numbers.append(
-            KeyNumber(
-                value=sample_named(matched.row(0, named=True)),
-                label=f"the sample that ε = {epsilon:g} resembles most",
-            )
-        )
-    elif fraction is not None:
-        numbers.append(
-            KeyNumber(
-                value=percent(fraction),
-                label="the sample with the same error "
-                f"as ε = {epsilon:g}, by age, race, ethnicity and county",
-            )
-        )
+    for sample, words in samples_at(found["equivalences"], epsilon)[:1]:
+        label = f"the sample that ε = {epsilon:g} is like, for {words}"
+        numbers.append(KeyNumber(value=sample, label=label))
     return KeyNumbers(tuple(numbers))
 
 
 def _finding(found: Tables) -> str:
     """The answer in a few sentences, each decided by the tables."""
-    return f"{_like_a_sample(found)} {_below(found['topdown'])}"
-
-
-def _like_a_sample(found: Tables) -> str:
-    """Samples that TopDown is like, the headline epsilon among them or set apart."""
     epsilon = headline(found["topdown"]["epsilon"])
-    epsilons = alike(found["equivalence"])["epsilon"].to_list()
-    sentences = sample_sentences(found["equivalence"])
-    text = "For counts by age, race and ethnicity in counties, "
-    if epsilon in epsilons:
-        at = epsilons.index(epsilon)
-        return text + f"**{listed(sentences[at : at + 3])}** ([](#table-1))."
-    share = same_error(found, count_type="SC", level="county", epsilon=epsilon)
-    text += f"**ε = {epsilon:g} is like no sample in both error and loss** ([](#table-1))"
-    if share is not None:
-        text += f"; its error alone is that of a {percent(share)} sample"
-    if sentences:
-        text += f"; {listed(sentences)}"
-    return text + "."
+    like = sample_sentence(found["equivalences"], epsilon)
+    return f"**{like}** ([](#samples)). {_below(found['topdown'])}"
 
 
 def _below(topdown: pl.DataFrame) -> str:
@@ -189,12 +156,12 @@ def _what_was_done(found: Tables, about: About) -> Section:
                 "**A sample.** The same share of all people is drawn at random, without "
                 "replacement, and every count is weighted up. A sample promises nothing: whoever "
                 "is in it is in it. It is here as a yardstick.\n\n"
-                f"Each was run {about.times()} for each of {_swept(found)}. Two things were measured. **Error** is the "
-                "protected count minus the exact one, in people: of all people of a place (*total "
-                "count*, TC) and of those of one age group, race and ethnicity (*stratified "
-                "count*, SC). **Empirical privacy loss** (EPL) is read off the errors: how much "
-                "likelier one error is than the next. It is the paper's own measure; whether it "
-                "is a good one has its own section."
+                f"Each was run {about.times()} for each of {_swept(found)}. Two things were "
+                "measured. **Error** is the protected count minus the exact one, in people: of "
+                "all people of a place (*total count*, TC) and of those of one age group, race "
+                "and ethnicity (*stratified count*, SC). **Empirical privacy loss** (EPL) is read "
+                "off the errors: how much likelier one error is than the next. It is the paper's "
+                "own measure; whether it is a good one has its own section."
             ),
         ),
     )
@@ -210,6 +177,8 @@ def _swept(found: Tables) -> str:
 
 
 def _meaning(found: Tables) -> Section:
+    shown = shown_epsilons(found["topdown"]["epsilon"])
+    like = [f"- {sample_sentence(found['equivalences'], epsilon)}" for epsilon in shown]
     return Section(
         title="What it means for counts like yours",
         blocks=(
@@ -220,39 +189,14 @@ def _meaning(found: Tables) -> Section:
             ),
             tables.meaning_table(found),
             figures.error_figure(found),
-            Prose(_in_samples(found)),
+            Prose(
+                "Most social scientists know how to work with a sample. In those terms, error "
+                "and loss together:\n\n" + "\n".join(like) + "\n\n"
+                "A sample errs more the larger a count is; TopDown does not. So the larger your "
+                "counts, the better TopDown compares."
+            ),
+            figures.sample_figure(found),
         ),
-    )
-
-
-def _in_samples(found: Tables) -> str:
-    """The errors in terms of samples, as far as the numbers allow."""
-    sentences = [f"- {sentence}" for sentence in sample_sentences(found["equivalence"])]
-    text = "**In terms of a sample.** For counts by age, race and ethnicity in counties"
-    if sentences:
-        text += ", in error and loss together:\n\n" + "\n".join(sentences) + "\n\n"
-    else:
-        text += " no sample is like TopDown in error and loss together. "
-    apart = unlike(found["equivalence"])
-    if sentences and apart:
-        text += f"For ε = {listed(apart)} no sample is like TopDown. "
-    epsilon = headline(found["topdown"]["epsilon"])
-    where = (
-        ("SC", "enumeration_district", "counts by age, race and ethnicity in districts"),
-        ("SC", "county", "the same in counties"),
-        ("TC", "enumeration_district", "all people of a district"),
-        ("TC", "county", "all people of a county"),
-    )
-    shares = [
-        f"a {percent(share)} sample for {words}"
-        for count_type, level, words in where
-        if (share := same_error(found, count_type=count_type, level=level, epsilon=epsilon))
-    ]
-    if shares:
-        text += f"In error alone, ε = {epsilon:g} compares with {listed(shares)}. "
-    return text + (
-        "A sample errs more the larger a count is, TopDown does not: so the larger your "
-        "counts, the better TopDown compares."
     )
 
 
@@ -294,6 +238,8 @@ def _agreement(found: Tables, about: About) -> Section:
             Prose(_agreement_text(found["paper"], about)),
             tables.agreement_table(found),
             tables.paper_table(found),
+            Prose(_targets_text(found["targets"])),
+            tables.targets_table(found),
             Subheading("The population"),
             Prose(_fit_text(found, about)),
             *([tables.fit_table(found)] if "fit" in found and found["fit"].height else []),
@@ -320,6 +266,17 @@ def _agreement_text(paper: pl.DataFrame, about: About) -> str:
             "people hardly do."
         )
     return text
+
+
+def _targets_text(targets: pl.DataFrame) -> str:
+    judged = targets.drop_nulls("within")
+    text = "The paper's extended data and notebooks hold more numbers."
+    if judged.is_empty():
+        return f"{text} They are national and four runs deep, so this run is not judged by them."
+    return (
+        f"{text} Of the {judged.height} for which a tolerance makes sense, "
+        f"**{judged['within'].sum()} are within it**."
+    )
 
 
 def _fit_text(found: Tables, about: About) -> str:

@@ -82,7 +82,7 @@ def composition_table(found: Tables) -> Table:
 
 def invariant_table(found: Tables) -> Table:
     """Exact totals and what they do to EPL."""
-    frame = found["appendix_invariant"]
+    frame = found["appendix_invariants"]
     return table_from_frame(
         frame,
         name="appendix-invariant",
@@ -137,4 +137,19 @@ def scalars_table(found: Tables) -> Table:
             Column(key="difference", label="Difference", format="+.1g"),
         ],
         folded=True,
+    )
+
+
+def mistakes_table(found: Tables) -> Table:
+    """Where text and code of the paper part ways."""
+    return table_from_frame(
+        found["appendix_mistakes"],
+        name="mistakes",
+        caption="Where the paper's text and code part ways, and what is done here.",
+        columns=[
+            Column(key="where", label="Where"),
+            Column(key="said", label="What is said"),
+            Column(key="done", label="What was done"),
+            Column(key="here", label="Here"),
+        ],
     )

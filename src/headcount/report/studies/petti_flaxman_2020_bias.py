@@ -77,10 +77,10 @@ def _group_sentence(group_bias: pl.DataFrame) -> str:
     rows = group_bias.filter(level="enumeration_district", epsilon=epsilon)
     worst = rows.sort(pl.col("mean_error").abs(), descending=True).row(0, named=True)
     return (
-        f"Of all groups in enumeration districts, {worst['group']} is off most at ε = "
-        f"{epsilon:g}: by {worst['mean_error']:+.2f} people on average, beside errors of "
-        f"{worst['mean_absolute_error']:.1f} in size."
-    ).replace("-", "\N{MINUS SIGN}")
+        f"At ε = {epsilon:g} the largest mean error of any group in enumeration districts is "
+        f"{worst['mean_error']:+.2f} people ({worst['group']}), beside errors of "
+        f"{worst['mean_absolute_error']:.1f} people in size."
+    ).replace(" -", " \N{MINUS SIGN}")
 
 
 _FEW = 20  # districts below which a mean says nothing

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
 from headcount.report.figures import Axis, Control, control_name, line_chart
 from headcount.report.model import Figure
 from headcount.report.studies.petti_flaxman_2020_words import (
+    ALIKE,
     Tables,
+    alike,
     count_named,
     headline,
     in_order,
@@ -22,6 +24,12 @@ from headcount.report.theme import INK
 if TYPE_CHECKING:
     from altair.typing import ChartType
 
+SERIES = {
+    ("SC", "county"): "age × race: counties",
+    ("SC", "enumeration_district"): "age × race: districts",
+    ("TC", "county"): "totals of counties",
+    ("TC", "enumeration_district"): "totals of districts",
+}
 COUNTS = Control(column="counts", label="Counts")
 PLACES = Control(column="place", label="Level")
 ERROR = "Error: protected minus exact count (people)"
@@ -45,7 +53,7 @@ def error_figure(tables: Tables) -> Figure:
     return Figure(
         name="errors-by-epsilon",
         caption="**How far a protected count is from the true one.** Choose what is counted and "
-        "for which places. Twice the ε is about half the error. The errors hardly depend on how "
+        "for which places. The larger ε, the smaller the error. Errors hardly depend on how "
         "large a place is, so they weigh least on large counts. Totals of states are published "
         "as they are: their error is zero.",
         alt="Two falling lines against epsilon: the median error and the 95th percentile.",
@@ -56,6 +64,33 @@ def error_figure(tables: Tables) -> Figure:
             y=Axis(column="error", title="Error (people)", scale="symlog", format=",d", zero=True,
                    ticks=ERROR_TICKS),
             series="line", points=True, controls=[COUNTS, PLACES], height=300,
+        ),
+    )  # fmt: skip
+
+
+def sample_figure(tables: Tables) -> Figure:
+    """Which sample TopDown is like, for every epsilon and kind of count."""
+    kinds = {f"{count_type} {level}": words for (count_type, level), words in SERIES.items()}
+    kind = pl.format("{} {}", "count_type", "level")
+    frame = (
+        alike(tables["equivalences"])
+        .filter(kind.is_in(list(kinds)))
+        .select(kind.replace_strict(kinds).alias("counts"), "epsilon",
+                (100 * pl.col("fraction_interpolated")).alias("sample"))
+    )  # fmt: skip
+    return Figure(
+        name="samples",
+        caption="**Which sample is TopDown like?** The size of the sample that comes nearest in "
+        "error and empirical privacy loss. A setting that is like no sample, the two being apart "
+        f"by more than a factor of {ALIKE:g}, has no point. (Age × race: counts by age, race "
+        "and ethnicity.)",
+        alt="Lines rising with epsilon: the sample that TopDown is like, for four kinds of counts.",
+        chart=line_chart(
+            frame,
+            x=Axis(column="epsilon", title="Promise ε (smaller is stronger)", scale="log",
+                   ticks=EPSILON_TICKS, format="~g"),
+            y=Axis(column="sample", title="Size of the sample (%)", format=".0f", domain=(0, 100)),
+            series="counts", points=True, height=300,
         ),
     )  # fmt: skip
 
@@ -145,8 +180,35 @@ def _choose_parameters(chart: Any, tables: Tables, epsilon: float) -> ChartType:
     keep = ((method == "topdown") & (parameter == chosen_epsilon)) | (
         (method == "sampling") & (parameter == chosen_sample)
     )
-    drawn: ChartType = chart.add_params(chosen_epsilon, chosen_sample).transform_filter(keep)
-    return drawn
+    chart = chart.add_params(chosen_epsilon, chosen_sample).transform_filter(keep)
+    note = _undefined_note(tables)
+    if note is None:
+        return cast("ChartType", chart)
+    width, height = chart.width, chart.height
+    chart.width = chart.height = alt.Undefined
+    return alt.LayerChart(layer=[chart, note]).properties(width=width, height=height)
+
+
+def _undefined_note(tables: Tables) -> Any:
+    """A line in place of TopDown's curve where there is none, such as for totals of states."""
+    import altair as alt
+
+    missing = in_order(tables["topdown"].filter(pl.col("epl").is_null())).select(
+        count_named(), level_named(), pl.col("epsilon").alias("parameter")
+    )
+    if missing.is_empty():
+        return None
+    here = (
+        f"datum.counts === {control_name('counts')} && datum.place === {control_name('place')} "
+        f"&& datum.parameter === {control_name('epsilon')}"
+    )
+    text = "topdown: no curve, because its errors are all zero or nearly so"
+    return (
+        alt.Chart(missing)
+        .transform_filter(here)
+        .mark_text(align="left", color=INK, tooltip=None, text=text)
+        .encode(x=alt.value(14), y=alt.value(12))
+    )
 
 
 def tradeoff_figure(tables: Tables) -> Figure:

@@ -7,7 +7,6 @@ import polars as pl
 from headcount.report.figures import Axis, Control, Reference, band_chart, line_chart
 from headcount.report.model import Block, Callout, Figure, Prose, Section, Subheading
 from headcount.report.studies import petti_flaxman_2020_appendix as appendix
-from headcount.report.studies.petti_flaxman_2020_mistakes import mistakes_table
 from headcount.report.studies.petti_flaxman_2020_words import (
     Tables,
     count_named,
@@ -76,7 +75,7 @@ def measure_section(found: Tables) -> Section:
         appendix.baseline_table(found),
         appendix.scalars_table(found),
         Subheading("Published mistakes, by name"),
-        mistakes_table(),
+        appendix.mistakes_table(found),
     )
     return Section(title=TITLE, blocks=blocks)
 
@@ -116,7 +115,7 @@ def small_sample_figure(found: Tables) -> Figure:
 def pure_noise_figure(found: Tables) -> Figure:
     """EPL over the true loss for pure noise, by the number of errors."""
     number = pl.col("n").map_elements(lambda n: f"{n:,} errors", pl.String)
-    frame = found["pure_noise"].drop_nulls().select(
+    frame = found["appendix_pure_noise"].drop_nulls().select(
         number.alias("errors"), "z", "ratio",
         (pl.col("p05") / pl.col("z")).alias("low"), (pl.col("p95") / pl.col("z")).alias("high"),
     )  # fmt: skip
@@ -141,7 +140,7 @@ def pure_noise_figure(found: Tables) -> Figure:
 def appendix_figure(found: Tables) -> Figure:
     """EPL against epsilon in the appendix, and what is behind it."""
     lines = {
-        "replayed_mean": "EPL of 2,663 errors (the appendix)",
+        "replayed_mean": "EPL of 2,663 errors",
         "mean_at_large_n": "EPL of 539,428 errors",
         "true_loss": "true loss of the noise",
     }
@@ -172,7 +171,7 @@ def appendix_figure(found: Tables) -> Figure:
 
 def sensitivity_figure(found: Tables) -> Figure:
     """One-way sensitivity, as published and with the setting used."""
-    lines = {"published_mean": "as published (setting ignored)", "honoured_mean": "setting used"}
+    lines = {"published_mean": "setting ignored, as published", "honoured_mean": "setting used"}
     frame = (
         found["appendix_sensitivity"]
         .unpivot(list(lines), index=["parameter", "value"], variable_name="which",

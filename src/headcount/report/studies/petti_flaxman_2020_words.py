@@ -26,6 +26,13 @@ COUNT_NAMES = {
     "SC": "By age, race and ethnicity",
     "TC": "All people",
 }
+KINDS = {
+    ("SC", "county"): "counts by age, race and ethnicity in counties",
+    ("SC", "enumeration_district"): "counts by age, race and ethnicity in districts",
+    ("TC", "county"): "totals of counties",
+    ("TC", "enumeration_district"): "totals of districts",
+}
+"""Kinds of counts that are compared with samples; the paper's own first."""
 HEADLINE = 1.0
 ALIKE = 1.5
 """TopDown is like a sample if error and loss together are apart by no more than this factor."""
@@ -85,6 +92,11 @@ def people(number: float) -> str:
     return f"{text} {'person' if text == '1' else 'people'}"
 
 
+def article(number: str) -> str:
+    """The article before a number: "an 85 %", "a 50 %"."""
+    return "an" if number.startswith("8") or number.split()[0] in ("11", "18") else "a"
+
+
 def listed(items: Sequence[str], *, word: str = "and") -> str:
     """Items as English: "a", "a and b", "a, b and c"."""
     if len(items) < 2:
@@ -105,17 +117,9 @@ def cell(
     return None if not found or found[0] is None else float(found[0])
 
 
-def alike(equivalence: pl.DataFrame) -> pl.DataFrame:
-    """The rows of table 1 where TopDown really is like the nearest sample, by epsilon."""
-    return equivalence.filter(pl.col("distance") <= log(ALIKE)).sort("epsilon")
-
-
-def sample_sentences(equivalence: pl.DataFrame) -> list[str]:
-    """Table 1 as sentences, one for each epsilon that is like a sample."""
-    return [
-        f"ε = {row['epsilon']:g} is like working with a {sample_named(row)} sample"
-        for row in alike(equivalence).iter_rows(named=True)
-    ]
+def alike(equivalences: pl.DataFrame) -> pl.DataFrame:
+    """The rows where TopDown really is like the nearest sample."""
+    return equivalences.filter(pl.col("distance") <= log(ALIKE))
 
 
 def sample_named(row: Mapping[str, Any]) -> str:
@@ -126,10 +130,27 @@ def sample_named(row: Mapping[str, Any]) -> str:
     return f"{percent(row['fraction'])}{end}"
 
 
-def unlike(equivalence: pl.DataFrame) -> list[str]:
-    """The epsilons for which even the nearest sample is not alike."""
-    apart = equivalence.filter(pl.col("distance") > log(ALIKE)).sort("epsilon")
-    return [f"{epsilon:g}" for epsilon in apart["epsilon"]]
+def samples_at(equivalences: pl.DataFrame, epsilon: float) -> list[tuple[str, str]]:
+    """For each kind of count that is like a sample at this epsilon: the sample, the kind."""
+    rows = alike(equivalences).filter(epsilon=epsilon)
+    found = []
+    for (count_type, level), words in KINDS.items():
+        here = rows.filter(count_type=count_type, level=level)
+        if here.height:
+            found.append((sample_named(here.row(0, named=True)), words))
+    return found
+
+
+def sample_sentence(equivalences: pl.DataFrame, epsilon: float) -> str:
+    """What sample an epsilon is like, for each kind of count, as far as it is like any."""
+    found = samples_at(equivalences, epsilon)
+    if not found:
+        return f"ε = {epsilon:g} is like no sample in both error and loss"
+    samples = [f"{article(sample)} {sample} sample for {words}" for sample, words in found]
+    text = f"ε = {epsilon:g} is like working with {listed(samples)}"
+    matched = {words for _, words in found}
+    without = [words for words in KINDS.values() if words not in matched]
+    return text + (f", and like no sample for {listed(without, word='or')}" if without else "")
 
 
 def same_error(tables: Tables, *, count_type: str, level: str, epsilon: float) -> float | None:
