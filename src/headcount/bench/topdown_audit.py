@@ -1,0 +1,126 @@
+"""Does TopDown's measuring step keep its shares, and is a build that does not found out?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.bench.figures import Reading
+from headcount.config.topdown import TopDownModel
+from headcount.evaluate.measuring_audit import MeasuringAudit, audit_measuring
+from headcount.mechanisms.topdown.measure import Measurements, NoiseOf
+from headcount.noise import Stream
+from headcount.schema import load_schema
+from headcount.tabulate import CELLS
+
+Integers = NDArray[np.int64]
+
+LEVELS = ("nation", "state", "county", "district")
+QUERIES = (CELLS, "hhgq", "va_hisp_race")
+RUNS, TRIALS = 10_000, 100
+ROOT_RUNS, ROOT_TRIALS = 2_000, 10  # one measurement a run: slow
+MUTANT_TRIALS = 25
+
+
+class SensitivityOne(Measurements):
+    """A wrong build: noise as if a changed record moved one answer, not two."""
+
+    def _draw(self, law: NoiseOf, stream: Stream, index: Integers) -> Integers:
+        return super()._draw(replace(law, parameter=2 * law.parameter), stream, index)
+
+
+class OneDraw(Measurements):
+    """A wrong build: all answers of a unit reuse one draw."""
+
+    def _draw(self, law: NoiseOf, stream: Stream, index: Integers) -> Integers:
+        units = self._counts[stream.level].geography.size(stream.level)
+        return super()._draw(law, stream, index - index % (stream.size // units))
+
+
+class NonZeroOnly(Measurements):
+    """A wrong build: noise on non-zero answers only."""
+
+    def margin(self, level: str, query: str) -> Integers:
+        """Zeros stay as they are."""
+        return np.where(self._exact().margin(level, query) == 0, 0, super().margin(level, query))
+
+    def detail(self, level: str, unit: Integers, cell: Integers) -> Integers:
+        """Zeros stay as they are."""
+        truth = self._exact().detail(level, unit, cell)
+        return np.where(truth == 0, 0, super().detail(level, unit, cell))
+
+    def _exact(self) -> Measurements:
+        return Measurements(
+            self._counts, replace(self._settings, loss=None), self._noise, run=self._run
+        )
+
+
+MUTANTS = {
+    "sensitivity 1": SensitivityOne,
+    "one reused draw": OneDraw,
+    "noise on non-zero cells only": NonZeroOnly,
+}
+
+
+def measure() -> list[Reading]:
+    """The preset of 2018, each query at each level; then three wrong builds."""
+    readings = [
+        reading
+        for level in LEVELS
+        for query in QUERIES
+        for reading in _honest(_audit(level, query))
+    ]
+    for name, build in MUTANTS.items():
+        for query in QUERIES:
+            found = _audit("district", query, trials=MUTANT_TRIALS, build=build)
+            readings.append(
+                Reading(
+                    what=f"{name}: {query!r} found out",
+                    value=100 * found.above / MUTANT_TRIALS,
+                    unit="% of audits",
+                    note=f"mean bound {found.reached:.2f} for a share of 1",
+                )
+            )
+    return readings
+
+
+def _audit(
+    level: str,
+    query: str,
+    *,
+    trials: int | None = None,
+    build: type[Measurements] = Measurements,
+) -> MeasuringAudit:
+    at_root = level == LEVELS[0]
+    mechanism = TopDownModel(name="topdown", preset="e2e-2018", epsilon="1").build()
+    return audit_measuring(
+        mechanism,
+        load_schema("e2e-2018"),
+        levels=LEVELS,
+        level=level,
+        query=query,
+        runs=ROOT_RUNS if at_root else RUNS,
+        trials=trials or (ROOT_TRIALS if at_root else TRIALS),
+        build=build,
+    )
+
+
+def _honest(found: MeasuringAudit) -> list[Reading]:
+    trials = len(found.trials.bounds)
+    where = f"{found.query!r} at {found.level!r}"
+    return [
+        Reading(
+            what=f"{where}: mean bound, share 1",
+            value=found.reached,
+            unit="epsilon",
+            note=f"total epsilon {float(found.total):.4g}, {found.trials.runs:,} runs a side",
+        ),
+        Reading(
+            what=f"{where}: bounds above the share",
+            value=found.above,
+            unit=f"of {trials}, confidence 95 %",
+            note=f"chance of so many or more: {found.p_value:.2g}",
+        ),
+    ]
