@@ -43,7 +43,7 @@ bench: $(VENV)/.runtime  ## run a benchmark: make bench NAME=...
 
 lock: $(VENV)/.created  ## resolve every extra anew and write requirements/lock.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed \
-	  --report $(VENV)/resolved.json '.[spark,attack,dev]' hatchling editables
+	  --report $(VENV)/resolved.json '.[spark,attack,bench,dev]' hatchling editables
 	$(BIN)/python requirements/make_lock.py $(VENV)/resolved.json > $(VENV)/lock.txt
 	mv $(VENV)/lock.txt requirements/lock.txt
 

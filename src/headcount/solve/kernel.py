@@ -7,9 +7,9 @@ reduce or ssn, touch this file too.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from headcount.compiled import njit
 from headcount.solve.pack import FEASIBLE, pack
 from headcount.solve.reduce import HIGH, LOW, MARGIN, STAND_IN, WEIGHT
 from headcount.solve.ssn import IMPOSSIBLE, SOLVED, STUCK, newton, primal

@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from headcount.compiled import njit
 from headcount.solve.paths import FAR, repair
 
 SCALE = 2**30

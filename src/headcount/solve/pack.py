@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from headcount.compiled import njit
 from headcount.solve.reduce import (
     COUNT,
     HIGH,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from headcount.compiled import njit
 
 FAR = np.int64(2**62)
 

@@ -8,8 +8,9 @@ times smaller and far better conditioned.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from headcount.compiled import njit
 
 # The rows of a table of slots (a slot is a group of a family in one child): the slot's weight and
 # noisy answer, its bounds, whether the weight only stands in for 0, its number of variables.

@@ -27,8 +27,9 @@ Condat (2016), Fast projection onto the simplex.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from headcount.compiled import njit
 
 Vector = NDArray[np.float64]
 Starts = NDArray[np.uint64]  # unsigned, as are slots: no test for negative indices in the loops
