@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -105,7 +106,7 @@ def test_weights_are_of_the_discrete_law_where_it_differs_from_the_continuous():
 def test_adding_or_removing_one_person_costs_half_the_noise():
     change = noise_of(pure(1), entries=6)
     add = noise_of(pure(1, UnitOfPrivacy.ADD_REMOVE), entries=6)
-    assert (change.parameter, add.parameter) == (HALF, 1)
+    assert (change.parameter, add.parameter) == (HALF, Fraction(1))
 
 
 def test_levels_and_queries_get_the_shares_they_are_given():
@@ -202,7 +203,8 @@ class Recorded:
     key_kind, backend = "seed", "table"
 
     def __init__(self, value: int = 0) -> None:
-        self.value, self.asked = value, []
+        self.value = value
+        self.asked: list[Any] = []
 
     def geometric_at(self, stream, *, epsilon, draw, index):
         self.asked.append((stream, epsilon, draw, index.copy()))
@@ -215,7 +217,7 @@ class Recorded:
 @pytest.mark.parametrize("loss", [pure(1), zcdp(1)])
 def test_each_answer_is_the_true_one_plus_its_own_noise(loss):
     """Marginals are summed over the full truth; every answer has an address of its own."""
-    noise = Recorded(1000)
+    noise: Any = Recorded(1000)
     measurements = Measurements(by_level(village()), settings(loss), noise, run=3)
     for level in VILLAGE.levels:
         truth = add_up(VILLAGE, PEOPLE, level)
@@ -283,7 +285,7 @@ def test_noise_has_the_variance_it_is_weighted_by():
 
 
 def test_no_loss_means_no_noise_and_draws_nothing():
-    noise = Recorded(5)
+    noise: Any = Recorded(5)
     measurements = Measurements(by_level(village()), settings(None), noise, run=0)
     assert np.array_equal(measurements.margin("leaf", "age"), answers(PEOPLE, AGE))
     assert noise.asked == []
@@ -311,7 +313,7 @@ def test_the_distance_to_the_truth_is_exact_but_for_its_noise():
     counts = village()
     released = counts.matrix.copy()
     released.data[:3] += 2
-    noise = Recorded(-7)
+    noise: Any = Recorded(-7)
     got = distance_to_truth(counts, released, epsilon=Fraction(1, 100), noise=noise, run=0)
     assert got == 6 - 7
     ((stream, rate, draw, index),) = noise.asked

@@ -15,6 +15,7 @@ from headcount.engines.protocol import InOrder
 from headcount.mechanisms.topdown import descend as descending
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.estimate import Rows, chunks
+from headcount.mechanisms.topdown.level import prepare_level
 from headcount.mechanisms.topdown.settings import Invariant, QuartersBounds
 from tests.mechanisms.topdown.small import (
     STATE_TOTAL,
@@ -106,7 +107,7 @@ class Broken(Exception):
 
 def crash_at(monkeypatch, level):
     """Break off when this level is about to be estimated."""
-    prepare = descending.prepare_level
+    prepare = prepare_level
 
     def stop(name, **named):
         if name == level:
@@ -127,7 +128,7 @@ def test_a_broken_run_resumes_to_the_same_release(level, tmp_path, monkeypatch):
     done = PLACE.levels[: PLACE.depth(level)]
     assert sorted(p.stem for p in tmp_path.rglob("*.parquet")) == sorted(done)
     estimated = []
-    prepare = descending.prepare_level
+    prepare = prepare_level
 
     def watched(name, **named):
         estimated.append(name)
