@@ -29,7 +29,7 @@ def audited(level, query, **other):
     [("district", "cells"), ("district", "hhgq"), ("county", "va_hisp_race"), ("state", "hhgq")],
 )
 def test_a_share_of_one_is_reached_and_not_exceeded(level, query):
-    found = audited(level, query, runs=2_000, trials=25)
+    found = audited(level, query, runs=2_000, trials=15)
     shares = {"cells": "0.1", "hhgq": "0.225", "va_hisp_race": "0.675"}
     assert found.total == 4 / Fraction(shares[query])
     assert found.p_value > 0.01  # at most a twentieth of the bounds above 1

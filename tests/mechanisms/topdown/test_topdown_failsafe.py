@@ -119,7 +119,8 @@ def test_without_a_failsafe_the_error_names_the_parent():
         run(bounded(FEW, bounds=(TIGHT,), failsafe_over=()), village(), seed=NEEDED)
     message = str(error.value)
     assert message.startswith("topdown: level 'county': found bounds of the children of 'state")
-    assert "cannot be met, and no failsafe is set; expected bounds that leave room" in message
+    assert "cannot be met, and no failsafe is set (in the way: 'kind' of 'county" in message
+    assert "; expected bounds that leave room for the parent's counts" in message
     people = {int(n) for n in PEOPLE.sum(axis=1)} | {int(PEOPLE[:5].sum()), int(PEOPLE[5:].sum())}
     assert not any(str(n) in message for n in people if n > 9)
 

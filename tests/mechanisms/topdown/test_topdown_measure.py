@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 from headcount.config.topdown import TopDownModel
 from headcount.errors import ConfigError, PrivacyError
+from headcount.mechanisms.topdown import measure
 from headcount.mechanisms.topdown.measure import (
     Measurements,
     distance_to_truth,
@@ -27,6 +28,7 @@ from headcount.noise import discrete_gaussian_variance
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import load_schema
 from headcount.tabulate import CELLS, Query
+from tests.mechanisms.test_private_path import floats_on_the_way
 from tests.mechanisms.topdown.small import (
     AGE,
     HALF,
@@ -319,3 +321,23 @@ def test_the_distance_to_the_truth_is_exact_but_for_its_noise():
     ((stream, rate, draw, index),) = noise.asked
     assert (stream.query, rate, draw) == ("distance to the truth", Fraction(1, 200), 0)
     assert index.tolist() == [0]
+
+
+@pytest.mark.parametrize("loss", [pure(1), zcdp(1)])
+def test_no_float_between_the_truth_and_the_noisy_answers(loss, monkeypatch):
+    """``noise_of`` has floats (weights) and never sees a count."""
+
+    def floats() -> list[str]:
+        def work() -> None:
+            measurements = Measurements(by_level(village()), settings(loss), keyed(), run=0)
+            measurements.margin("leaf", "age")
+            measurements.detail("leaf", np.arange(7), np.arange(7) % 6)
+            distance_to_truth(village(), village().matrix, epsilon=HALF, noise=keyed(), run=0)
+
+        found = floats_on_the_way(work, [measure])
+        return [one for one in found if not one.startswith("noise_of:")]
+
+    assert floats() == []
+    draw = Measurements._draw
+    monkeypatch.setattr(Measurements, "_draw", lambda *given: draw(*given) * 1.0)
+    assert floats() != []

@@ -89,6 +89,7 @@ def descend(
                 above=above,
                 child_first=_child_first(geography, depth),
                 codes=geography.units[depth - 1],
+                child_codes=geography.units[depth],
                 level=level,
                 measurements=measurements,
                 possible=schema.possible,

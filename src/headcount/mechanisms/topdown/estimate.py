@@ -129,6 +129,7 @@ class Node:
         above         the parents' counts
         child_first   first child of every parent, and the end
         codes         the parents' codes, for errors
+        child_codes   the children's
         keep          the margin each cell belongs to in the failsafe; None for no failsafe
         possible      the cells that are no structural zeros: only these may reopen
     """
@@ -136,6 +137,7 @@ class Node:
     above: Rows
     child_first: Integers
     codes: NDArray[np.str_]
+    child_codes: NDArray[np.str_]
     level: Level
     measurements: Measurements
     possible: NDArray[np.bool_]
@@ -220,9 +222,24 @@ class Node:
     def _unmet(self, parent: int, how: str) -> RunError:
         return RunError(
             f"topdown: level {self.level.name!r}: found bounds of the children of "
-            f"{str(self.codes[parent])!r} that cannot be met, {how}; expected bounds that leave "
-            f"room for the parent's counts"
+            f"{str(self.codes[parent])!r} that cannot be met, {how}{self._obstacles(parent)}; "
+            f"expected bounds that leave room for the parent's counts"
         )
+
+    def _obstacles(self, parent: int) -> str:
+        """Which bounds break if as few as possible break, by child and query."""
+        from headcount.solve.feasibility import clashes
+
+        batch, _, _ = build_batch(
+            self.above, np.array([parent]), self.child_first, self.level, self.measurements
+        )
+        codes = self.child_codes[self.child_first[parent] :]
+        named = {
+            f"{self.level.families[clash.family]!r} of {str(codes[clash.child])!r}"
+            for clash in clashes(batch)
+            if clash.family >= 0
+        }
+        return f" (in the way: {', '.join(sorted(named)[:3])})" if named else ""
 
 
 Triples = tuple[Integers, Integers, Integers]
