@@ -19,7 +19,8 @@ Ints = NDArray[np.int64]
 
 _TAIL = 30.0
 """Noise beyond (log n + 30) / z is put at that end: it has probability below 1e-13."""
-_PAIRS = 1 << 21
+_AT_ONCE = 32
+"""Neighbouring points whose sums run over the same values."""
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -136,12 +137,21 @@ def calibrate(
 
 
 def _density(x: Floats, w: Floats, points: Floats, kernel_sd: float) -> Floats:
-    """Sum of w exp(-(p - x)^2 / (2 h^2)) at each point."""
+    """Sum of w exp(-(p - x)^2 / (2 h^2)) at each point, to a relative error below 1e-13.
+
+    A value further away than d + h sqrt(2 log(n / 1e-14)), with d the distance to the nearest one,
+    adds less than 1e-14 / n of the sum, and is left out.
+    """
+    right = np.clip(np.searchsorted(x, points), 1, x.size - 1)
+    nearest = np.minimum(np.abs(points - x[right - 1]), np.abs(x[right] - points))
+    reach = nearest + kernel_sd * np.sqrt(2 * log(float(w.sum()) / 1e-14))
     out = np.empty(points.size)
-    step = max(1, _PAIRS // x.size)
-    for start in range(0, points.size, step):
-        u = (points[start : start + step, None] - x) / kernel_sd
-        out[start : start + step] = np.exp(-0.5 * u * u) @ w
+    for start in range(0, points.size, _AT_ONCE):
+        here = slice(start, start + _AT_ONCE)
+        first = np.searchsorted(x, (points[here] - reach[here]).min(), side="left")
+        last = np.searchsorted(x, (points[here] + reach[here]).max(), side="right")
+        u = (points[here, None] - x[first:last]) / kernel_sd
+        out[here] = np.exp(-0.5 * u * u) @ w[first:last]
     return out
 
 

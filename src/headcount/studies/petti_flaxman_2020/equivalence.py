@@ -42,8 +42,8 @@ def equivalence_table(draws: Draws, scores: list[Score]) -> pl.DataFrame:
         fraction                the swept fraction nearest to the interpolated one
         fraction_low, _high     least and greatest interpolated answer of single replicates, each
                                 compared with the sampling curve of the same replicate
-        distance                how far the two are apart in natural-log units: with a large
-                                distance no fraction is like this epsilon
+        distance                how far the two are apart as a share of the figure's axes: with a
+                                large distance no fraction is like this epsilon
         at_end                  the sampling curve ends there: the answer may lie beyond it
 
     The paper judged by eye, on stratified counts of counties.
@@ -90,7 +90,8 @@ Points = dict[tuple[MechanismName, Fraction], Point]
 
 def _nearest(points: Points, epsilon: Fraction) -> Nearest | None:
     curve = [point for (mechanism, _), point in points.items() if mechanism == "sampling"]
-    return nearest_on_curve(points["topdown", epsilon], curve)
+    others = [point for (mechanism, _), point in points.items() if mechanism == "topdown"]
+    return nearest_on_curve(points["topdown", epsilon], curve, others=others)
 
 
 def _point(score: Score) -> Point:

@@ -1,0 +1,96 @@
+"""EPL from histograms against the published recipe, and the way back from EPL to z."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount.errors import InputError
+from headcount.evaluate.calibration import (
+    Recipe,
+    calibrate,
+    epl_of_histogram,
+    geometric_epl,
+    mean_geometric_epl,
+)
+from headcount.evaluate.epl import published
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(-30, 30), min_size=2, max_size=80),
+    st.sampled_from([Recipe(), Recipe(kernel_factor=0.5), Recipe(range_percentile=99.0),
+                     Recipe(range_multiplier=1.5)]),
+)  # fmt: skip
+def test_a_histogram_has_the_epl_of_its_residuals(residuals, recipe):
+    values, numbers = np.unique(residuals, return_counts=True)
+    whole = published(
+        residuals,
+        kernel_factor=recipe.kernel_factor,
+        range_percentile=recipe.range_percentile,
+        range_multiplier=recipe.range_multiplier,
+    ).max_abs
+    found = epl_of_histogram(values, numbers, recipe)
+    assert (found is None) == (whole is None)
+    if whole is not None:
+        assert found == pytest.approx(whole, rel=1e-9)
+
+
+def test_a_histogram_of_many_residuals_too():
+    rng = np.random.default_rng(1)
+    residuals = rng.geometric(0.1, 200_000) - rng.geometric(0.1, 200_000)
+    values, numbers = np.unique(residuals, return_counts=True)
+    assert epl_of_histogram(values, numbers) == pytest.approx(
+        published(residuals).max_abs, rel=1e-9
+    )
+
+
+def test_undefined_where_all_residuals_are_equal_or_few():
+    assert epl_of_histogram([0], [1000]) is None
+    assert epl_of_histogram([0, 1], [0, 5]) is None
+    assert epl_of_histogram([3], [1]) is None
+
+
+def test_pure_noise_shows_the_published_inflation():
+    """Mean EPL / z: about 1.9 at 2,663 residuals, 1.4 at 12,432, 1.06 at 539,428."""
+    for n, ratio, near in ((2_663, 1.9, 0.15), (12_432, 1.4, 0.06), (539_428, 1.06, 0.02)):
+        mean = mean_geometric_epl(0.05, n=n, draws=24, seed=1)
+        assert mean is not None
+        assert mean / 0.05 == pytest.approx(ratio, abs=near)
+
+
+def test_drawing_histograms_has_the_law_of_drawing_noise():
+    rng = np.random.default_rng(5)
+    p = 1 - np.exp(-0.1)
+    drawn = [
+        published(rng.geometric(p, 2_663) - rng.geometric(p, 2_663)).max_abs for _ in range(60)
+    ]
+    found = geometric_epl(0.1, n=2_663, draws=60, seed=2)
+    error = np.hypot(np.std(drawn), np.std(found)) / np.sqrt(60)  # type: ignore[arg-type]
+    assert np.mean(drawn) == pytest.approx(found.mean(), abs=4 * error)  # type: ignore[arg-type]
+    wrong = geometric_epl(0.13, n=2_663, draws=60, seed=2)
+    assert abs(np.mean(drawn) - wrong.mean()) > 4 * error  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("z", "n"), [(0.05, 2_663), (0.2, 12_432), (0.03, 539_428), (0.7, 4_000)])
+def test_calibration_goes_back_to_z(z, n):
+    mean = mean_geometric_epl(z, n=n, draws=48, seed=9)
+    assert calibrate(mean, n=n, seed=3) == pytest.approx(z, rel=0.08)
+
+
+def test_calibration_with_the_same_draws_is_the_root():
+    z = calibrate(0.1, n=5_000, draws=16, seed=4)
+    assert z is not None
+    assert mean_geometric_epl(z, n=5_000, draws=16, seed=4) == pytest.approx(0.1, rel=0.01)
+
+
+def test_calibration_is_blank_where_epl_is():
+    assert calibrate(None, n=1000) is None
+    assert calibrate(0.0, n=1000) is None
+    assert calibrate(float("inf"), n=1000) is None
+    assert calibrate(9.0, n=500_000) is None  # noise of such a loss is nearly always zero
+
+
+def test_impossible_noise_is_refused():
+    with pytest.raises(InputError, match=r"found z 0, n 10, draws 1, expected z above 0"):
+        geometric_epl(0, n=10, draws=1, seed=1)

@@ -1,0 +1,515 @@
+"""The study petti-flaxman-2020 on a small state: tables, oracles, cache, mutants."""
+
+from dataclasses import replace
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.optimize import nnls
+
+from headcount.config.topdown import TopDownModel
+from headcount.errors import ConfigError, InputError, RunError
+from headcount.evaluate.error import residuals, summarise
+from headcount.mechanisms.topdown import measure
+from headcount.noise import KeyedNoise, RunKey, geometric_variance
+from headcount.population import uniform
+from headcount.population.us1940 import us1940
+from headcount.studies.petti_flaxman_2020 import (
+    COUNT_TYPES,
+    EPSILONS,
+    FRACTIONS,
+    LEVELS,
+    Settings,
+    run_study,
+)
+from headcount.studies.petti_flaxman_2020 import draws as draws_room
+from headcount.studies.petti_flaxman_2020.appendix_examples import settle
+from headcount.studies.petti_flaxman_2020.draws import Case, draw, draw_all
+from headcount.studies.petti_flaxman_2020.paper import BIAS, TABLE_1
+from headcount.studies.petti_flaxman_2020.residuals import Residuals, Truth, add_up, pool
+from headcount.studies.petti_flaxman_2020.settings import STRATA, sampling, topdown
+from headcount.studies.petti_flaxman_2020.targets import targets_table
+from headcount.tabulate import Query, content_digest, tabulate
+
+EPS = tuple(Fraction(e) for e in ("1/2", "1", "2"))
+PARTS = tuple(Fraction(f) for f in ("1/20", "1/4", "1/2", "3/4", "19/20"))
+SMALL: dict[str, Any] = {"epsilons": EPS, "fractions": PARTS, "replicates": 2, "seed": 5}
+
+
+def population_of(*states, seed=3):
+    people, quarters = us1940(seed=seed, states=states)
+    return replace(people, quarters=quarters)
+
+
+@pytest.fixture(scope="module")
+def people():
+    return population_of("DE")
+
+
+@pytest.fixture(scope="module")
+def counts(people):
+    return tabulate(people)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("residuals")
+
+
+@pytest.fixture(scope="module")
+def study(people, cache):
+    return run_study(population=people, cache=cache, **SMALL)
+
+
+# The tables
+
+
+COLUMNS = {
+    "topdown": "count_type,level,epsilon,mae,p95,max,rmse,mean_error,epl,epl_calibrated",
+    "sampling": "count_type,level,fraction,mae,p95,max,rmse,epl",
+    "bias": "level,epsilon,homogeneity_index,mean_error,n,index_definition,p05,p95",
+    "equivalence": "epsilon,fraction,method,fraction_low,fraction_high",
+    "paper": "quantity,paper,ours,difference",
+    "curves": "count_type,level,mechanism,parameter,x,density,epl",
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_tables_begin_with_the_promised_columns(study, name):
+    wanted = COLUMNS[name].split(",")
+    assert study.tables()[name].columns[: len(wanted)] == wanted
+
+
+def test_every_epsilon_fraction_level_and_type_of_count_has_its_row(study):
+    assert study.topdown.height == 3 * 2 * 3
+    assert study.sampling.height == 5 * 2 * 3
+    assert set(study.topdown["level"]) == set(LEVELS)
+    assert set(study.bias["index_definition"]) == {"words", "code"}
+    assert len(EPSILONS) == 8
+    assert len(FRACTIONS) == 19
+
+
+def test_state_totals_are_exact_and_their_loss_is_undefined(study):
+    rows = study.topdown.filter(count_type="TC", level="state")
+    assert rows["max"].to_list() == [0.0] * 3
+    assert rows["epl"].to_list() == [None] * 3
+    assert rows["epl_calibrated"].to_list() == [None] * 3
+
+
+def test_errors_fall_as_epsilon_grows(study):
+    for kind, level in (("TC", "enumeration_district"), ("SC", "enumeration_district")):
+        rmse = study.topdown.filter(count_type=kind, level=level)["rmse"].to_list()
+        assert rmse == sorted(rmse, reverse=True)
+        slope = np.polyfit(np.log([0.5, 1, 2]), np.log(rmse), 1)[0]
+        assert -1.1 < slope < -0.8
+
+
+def test_the_bias_of_every_epsilon_sums_to_zero_by_either_index(study):
+    for (_, _, _), rows in study.bias.group_by("level", "epsilon", "index_definition"):
+        assert float((rows["n"] * rows["mean_error"]).sum()) == pytest.approx(0, abs=1e-6)
+        assert rows["n"].sum() == rows["units"].sum() * 2
+
+
+def test_sampling_rmse_is_the_closed_form(study):
+    mean = study.sizes.filter(count_type="TC", level="enumeration_district")["mean"][0]
+    rows = study.sampling.filter(count_type="TC", level="enumeration_district")
+    for fraction, rmse in rows.select("fraction", "rmse").iter_rows():
+        assert rmse == pytest.approx(np.sqrt(mean * (1 - fraction) / fraction), rel=0.15)
+
+
+def test_calibrated_loss_is_below_epl_of_few_residuals(study):
+    rows = study.topdown.drop_nulls("epl_calibrated")
+    assert rows.height > 8
+    small = rows.filter(pl.col("n") < 3000)
+    assert (small["epl_calibrated"] < small["epl"]).all()
+
+
+def test_curves_hold_the_maximum_that_the_tables_state(study):
+    curves = study.curves.filter(mechanism="topdown", count_type="SC", parameter=1.0)
+    for level in LEVELS:
+        largest = curves.filter(level=level)["epl"].abs().max()
+        row = study.topdown.filter(count_type="SC", level=level, epsilon=1.0)
+        assert largest == pytest.approx(row["epl"][0])
+
+
+def test_the_paper_table_quotes_every_number_of_the_results(study):
+    paper = study.paper
+    assert paper.height == 69 + 1 + 12 + 4  # errors, losses and biases; state; sizes; table 1
+    assert paper["quantity"].n_unique() == paper.height
+    assert (paper["difference"] == paper["ours"] - paper["paper"]).drop_nulls().all()
+    row = paper.filter(
+        quantity="TopDown epsilon 1: median absolute error of TC, enumeration district"
+    )
+    ours = study.topdown.filter(count_type="TC", level="enumeration_district", epsilon=1.0)
+    assert row.row(0) == (row["quantity"][0], 15.0, ours["mae"][0], ours["mae"][0] - 15)
+    missing = paper.filter(pl.col("quantity").str.contains("nearest to epsilon [46]"))
+    assert missing["ours"].to_list() == [None, None]  # this run has neither
+    assert set(TABLE_1) == {1, 2, 4, 6}
+    assert BIAS["county", 22][2] == 11.1
+
+
+def test_group_bias_adds_up_over_the_labels_of_a_margin(study):
+    for (_, _, _), rows in study.group_bias.group_by("level", "epsilon", "margin"):
+        assert float((rows["n"] * rows["mean_error"]).sum()) == pytest.approx(0, abs=1e-6)
+
+
+def test_size_bias_covers_every_residual(study):
+    for kind, level, epsilon, n, mean in study.topdown.select(
+        "count_type", "level", "epsilon", "n", "mean_error"
+    ).iter_rows():
+        rows = study.size_bias.filter(count_type=kind, level=level, epsilon=epsilon)
+        assert rows["n"].sum() == n
+        assert float((rows["n"] * rows["mean_error"]).sum()) / n == pytest.approx(mean, abs=1e-9)
+
+
+def test_equivalence_states_method_and_spread(study):
+    table = study.equivalence
+    assert table["epsilon"].to_list() == [0.5, 1.0, 2.0]
+    assert set(table["fraction"]) <= {float(f) for f in PARTS}
+    assert table["method"].str.contains("plane of MAE and EPL").all()
+    assert (table["fraction_low"] <= table["fraction_high"]).all()
+
+
+def test_a_part_of_the_nation_is_not_judged(study):
+    assert study.targets["within"].is_null().all()
+    judged = targets_table(
+        topdown=study.topdown, sampling=study.sampling, bias=study.bias, judge=True
+    )
+    assert judged["within"].is_not_null().sum() > 50
+    assert not judged["within"].all()
+
+
+# What a release is reduced to
+
+
+def test_residuals_are_those_of_the_outer_join(counts):
+    truth, digest = Truth(counts), content_digest(counts)
+    for name, parameter in (("topdown", Fraction(1)), ("sampling", Fraction(3, 20))):
+        case = Case(name, parameter, 1)  # type: ignore[arg-type]
+        kept = draw(case, counts, truth, digest=digest, seed=5)
+        mechanism = topdown(parameter) if name == "topdown" else sampling(parameter)
+        config = sha256(repr(mechanism).encode()).digest()
+        noise = KeyedNoise(RunKey.from_seed(5), name, digest, config)
+        leaf = mechanism.run(counts, noise, runs=range(1, 2)).tables[counts.level][0].toarray()
+        for level in LEVELS:
+            released = add_up(leaf, counts.geography, level)
+            exact = counts.at(level).dense()
+            for kind, query in (("TC", Query("total")), ("SC", STRATA)):
+                answer = query.matrix(counts.schema)
+                whole = np.sort(residuals(exact @ answer, released @ answer))
+                found = pool([kept], kind, level)  # type: ignore[arg-type]
+                assert np.allclose(found, whole, atol=1e-6)
+                summary = summarise(found)
+                assert summary.rmse == pytest.approx(summarise(whole).rmse)
+
+
+def same(one, other):
+    """Whether two reductions hold the same numbers."""
+    parts = ("histograms", "totals", "groups", "sizes")
+    return one.denominator == other.denominator and all(
+        np.array_equal(values, getattr(other, part)[key])
+        for part in parts
+        for key, values in getattr(one, part).items()
+    )
+
+
+def test_residuals_survive_the_disk(study, cache):
+    for path in sorted(cache.glob("*.npz"))[:3]:
+        once = Residuals.from_bytes(path.read_bytes())
+        again = Residuals.from_bytes(once.to_bytes())
+        assert same(once, again)
+        other = replace(once, denominator=once.denominator + 1)
+        assert not same(once, other)
+
+
+# Cache
+
+
+def refuse(*args, **kwargs):
+    raise AssertionError("drawn again")
+
+
+def test_a_second_call_draws_nothing(study, people, cache, monkeypatch):
+    monkeypatch.setattr(draws_room, "draw", refuse)
+    again = run_study(population=people, cache=cache, **SMALL)
+    for name, table in study.tables().items():
+        assert table.equals(again.tables()[name]), name
+
+
+def test_only_what_is_missing_is_drawn(counts, cache, study, monkeypatch):
+    gone = sorted(cache.glob("sampling-1of2-1-*.npz"))
+    assert len(gone) == 1
+    before = Residuals.from_bytes(gone[0].read_bytes())
+    gone[0].unlink()
+    drawn = []
+    real = draw
+
+    def watched(case, *args, **kwargs):
+        drawn.append(case)
+        return real(case, *args, **kwargs)
+
+    monkeypatch.setattr(draws_room, "draw", watched)
+    more = Settings(**{**SMALL, "epsilons": (*EPS, Fraction(4))})
+    draw_all(counts, more, cache=cache)
+    assert set(drawn) == {
+        Case("sampling", Fraction(1, 2), 1),
+        Case("topdown", Fraction(4), 0),
+        Case("topdown", Fraction(4), 1),
+    }
+    assert same(Residuals.from_bytes(gone[0].read_bytes()), before)
+
+
+def test_another_seed_or_population_is_another_result(counts, cache, study, monkeypatch):
+    monkeypatch.setattr(draws_room, "draw", refuse)
+    with pytest.raises(AssertionError, match="drawn again"):
+        draw_all(counts, Settings(**{**SMALL, "seed": 6}), cache=cache)
+    other = tabulate(population_of("DE", seed=4))
+    with pytest.raises(AssertionError, match="drawn again"):
+        draw_all(other, Settings(**SMALL), cache=cache)
+
+
+def test_an_interrupted_study_keeps_what_it_has(counts, tmp_path, monkeypatch):
+    few = Settings(
+        epsilons=(Fraction(1),), fractions=(Fraction(1, 2), Fraction(3, 4)), replicates=1
+    )
+    real = draw
+
+    def breaks(case, *args, **kwargs):
+        if case.parameter == Fraction(3, 4):
+            raise KeyboardInterrupt
+        return real(case, *args, **kwargs)
+
+    monkeypatch.setattr(draws_room, "draw", breaks)
+    with pytest.raises(KeyboardInterrupt):
+        draw_all(counts, few, cache=tmp_path)
+    assert len(list(tmp_path.glob("*.npz"))) == 2
+
+
+def test_a_damaged_file_is_named(counts, tmp_path):
+    few = Settings(epsilons=(Fraction(1),), fractions=(Fraction(1, 2),), replicates=1)
+    draw_all(counts, few, cache=tmp_path)
+    (path,) = tmp_path.glob("sampling-*.npz")
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(RunError, match=f"{path.name}: found a damaged file .* delete it"):
+        draw_all(counts, few, cache=tmp_path)
+
+
+# Settings
+
+
+def test_topdown_is_the_preset():
+    model = TopDownModel.model_validate({"name": "topdown", "preset": "e2e-2018", "epsilon": "3/4"})
+    assert topdown(Fraction(3, 4)) == model.build()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"replicates": 0}, "replicates: found 0, expected 1 or more"),
+        ({"epsilons": (Fraction(0),)}, "epsilons: found 0, expected distinct numbers above 0"),
+        ({"epsilons": ()}, "epsilons: found none"),
+        ({"fractions": (Fraction(1),)}, "fractions: found 1, expected .* below 1"),
+        ({"fractions": (Fraction(1, 2),) * 2}, "fractions: found 1/2, 1/2, expected distinct"),
+    ],
+)
+def test_wrong_settings_are_refused(wrong, message):
+    with pytest.raises(ConfigError, match=message):
+        Settings(**wrong)
+
+
+def test_another_kind_of_population_is_refused():
+    with pytest.raises(InputError, match=r"expected a whole and .*enumeration_district"):
+        run_study(population=uniform(people=100, depth=2, mean=20, seed=1))
+
+
+# The appendix
+
+
+def test_the_replayed_tables_equal_the_published_ones(study):
+    for name in ("appendix_epl_vs_epsilon", "appendix_sensitivity"):
+        table = study.tables()[name]
+        for what in ("mean", "p2_5", "p97_5"):
+            gap = (table[f"replayed_{what}"] - table[f"published_{what}"]).abs().drop_nulls()
+            assert gap.len() >= 10
+            assert (gap < 1e-4).all()
+
+
+def test_the_scalars_equal_the_published_ones(study):
+    assert study.tables()["appendix_scalars"]["difference"].abs().max() < 1e-12
+
+
+def test_honoured_settings_move_epl(study):
+    table = study.tables()["appendix_sensitivity"]
+    # means of 200 samples, found independently with other random numbers
+    known = {
+        ("bandwidth", 0.05): 0.3603, ("bandwidth", 0.1): 0.2356, ("bandwidth", 0.5): 0.1346,
+        ("bandwidth", 1.0): 0.0860, ("bandwidth", 5.0): 0.0057, ("percentile", 75.0): 0.1665,
+        ("percentile", 99.0): 0.3873, ("multiplier", 0.5): 0.1908, ("multiplier", 2.0): 0.5278,
+    }  # fmt: skip
+    for (parameter, value), mean in known.items():
+        row = table.filter(parameter=parameter, value=value)
+        assert row["honoured_mean"][0] == pytest.approx(mean, rel=0.1)
+    tiny = table.filter(parameter="bandwidth", value=0.001)
+    assert tiny["honoured_share_defined"][0] < 0.2
+
+
+def test_the_noise_baseline_is_that_of_the_formula_and_of_the_paper(study):
+    table = study.tables()["appendix_noise_baseline"]
+    for row in table.iter_rows(named=True):
+        assert row["rmse"] == pytest.approx(row["rmse_exact"], rel=0.005)
+        # printed with two decimals, and a mean of three runs
+        assert row["rmse"] == pytest.approx(row["published_rmse"], rel=0.005, abs=0.005)
+        assert row["mae"] == pytest.approx(row["published_mae"], abs=0.7)
+        assert row["p95"] == pytest.approx(row["published_p95"], abs=0.4)
+
+
+def test_pure_noise_converges_to_its_loss(study):
+    table = study.tables()["appendix_pure_noise"].filter(z=0.1).sort("n")
+    assert table["ratio"].is_sorted(descending=True)
+    assert table["ratio"][-1] == pytest.approx(1.05, abs=0.02)
+
+
+def test_the_examples_are_there_with_what_was_published(study):
+    composition = study.tables()["appendix_composition"]
+    assert composition["published"].drop_nulls().len() == 11
+    coded = composition.filter(weights="0.25 and 0.75", epsilon_total=0.9, epsilon_strata=0.5)
+    weighed = composition.filter(weights="1 / variance", epsilon_total=0.9, epsilon_strata=0.5)
+    assert coded["epl"][0] > 1.4 > weighed["twice_median"][0]
+    invariants = study.tables()["appendix_invariants"]
+    assert invariants["variant"].len() == 5
+    assert invariants.filter(variant="noise alone")["epl"][0] < 0.5
+    assert study.tables()["appendix_mistakes"].height >= 12
+
+
+@pytest.mark.parametrize("weight", [1 / 3, 1.0, 100.0])
+def test_the_small_least_squares_agree_with_a_library(weight):
+    rng = np.random.default_rng(1)
+    cells = rng.normal(0, 10, (20, 6))
+    totals = rng.normal(15, 20, 20)
+    found = settle(cells, totals, weight=weight)
+    for row, total, ours in zip(cells, totals, found, strict=True):
+        matrix = np.vstack([np.eye(6), np.sqrt(weight) * np.ones(6)])
+        best, _ = nnls(matrix, np.append(row, np.sqrt(weight) * total))
+        assert ours == pytest.approx(best, abs=1e-7)
+
+
+def test_a_total_of_infinite_weight_is_met():
+    cells = np.array([[5.0, -3.0, 1.0], [-1.0, -2.0, -9.0]])
+    found = settle(cells, np.array([2.0, 4.0]), weight=np.inf)
+    assert found.sum(axis=1) == pytest.approx([2.0, 4.0])
+    assert found[0] == pytest.approx([2.0, 0.0, 0.0])
+    assert found[1] == pytest.approx([2.5, 1.5, 0.0])
+
+
+# Mistakes that errors reveal
+
+
+def weights_all_one(noise, entries, query):
+    return replace(noise, weight=1.0)
+
+
+def weights_variance(noise, entries, query):
+    return replace(noise, weight=1 / noise.weight)
+
+
+def weights_one_over_sd(noise, entries, query):
+    return replace(noise, weight=noise.weight**0.5)
+
+
+def sensitivity_one(noise, entries, query):
+    return replace(noise, parameter=noise.parameter * 2, weight=_weight(noise.parameter * 2))
+
+
+def shares_counted_twice(noise, entries, query):
+    if query == "cells":
+        return noise
+    rate = noise.parameter * Fraction(9, 10)
+    return replace(noise, parameter=rate, weight=_weight(rate))
+
+
+def _weight(rate):
+    return 1 / geometric_variance(rate)
+
+
+MUTANTS = [
+    weights_all_one, weights_variance, weights_one_over_sd, sensitivity_one, shares_counted_twice,
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def washington():
+    return tabulate(population_of("WA"))
+
+
+def district_rmse(counts, *, seed):
+    truth, digest = Truth(counts), content_digest(counts)
+    made = [
+        draw(Case("topdown", Fraction(1), number), counts, truth, digest=digest, seed=seed)
+        for number in range(4)
+    ]
+    return {kind: summarise(pool(made, kind, "enumeration_district")).rmse for kind in COUNT_TYPES}
+
+
+@pytest.fixture(scope="module")
+def right(washington):
+    return district_rmse(washington, seed=1)
+
+
+TOLERANCE = {"TC": 0.03, "SC": 0.04}
+
+
+def test_control_another_seed_stays_within_the_tolerance(washington, right):
+    other = district_rmse(washington, seed=2)
+    for kind, share in TOLERANCE.items():
+        assert other[kind] == pytest.approx(right[kind], rel=share)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda f: f.__name__)
+def test_a_mistake_moves_rmse_outside_the_tolerance(washington, right, mutant, monkeypatch):
+    real = measure.planned_noise
+
+    def planned(settings, schema, geography):
+        return {
+            (level, query): (mutant(noise, entries, query), entries)
+            for (level, query), (noise, entries) in real(settings, schema, geography).items()
+        }
+
+    monkeypatch.setattr(measure, "planned_noise", planned)
+    wrong = district_rmse(washington, seed=1)
+    for kind, share in TOLERANCE.items():
+        assert abs(wrong[kind] / right[kind] - 1) > share, (kind, wrong[kind], right[kind])
+
+
+# What errors cannot reveal
+
+
+def test_bounds_masks_root_and_support_are_kept(washington):
+    counts, mechanism = washington, topdown(Fraction(1, 4))
+    noise = KeyedNoise(RunKey.from_seed(1), "topdown", content_digest(counts), b"")
+    tables = mechanism.run(counts, noise, runs=range(1)).tables
+    released = {level: tables[level][0] for level in counts.geography.levels}
+    leaf = counts.geography.leaf
+    by_type = released[leaf] @ Query("hhgq", ("hhgq",)).matrix(counts.schema)
+    occupied = counts.quarters.occupied
+    caps = np.array([99, *[99_999] * 7])
+    assert (by_type.toarray() >= occupied).all()
+    assert (by_type.toarray() <= occupied * caps).all()  # nobody where there are no quarters
+    # Support comes from the parent's estimate, not from the truth.
+    parent = counts.geography.ancestors("county")
+    empty_above = (released["county"].toarray() == 0)[parent]
+    assert not (released[leaf].toarray() > 0)[empty_above].any()
+    truth = counts.dense()
+    assert ((released[leaf].toarray() > 0) & (truth == 0)).sum() > 1000
+    assert ((released["county"].toarray() > 0) & (counts.at("county").dense() == 0)).any()
+    # The root is measured with noise; only its total is exact.
+    levels = {level: counts.at(level) for level in counts.geography.levels}
+    answers = measure.Measurements(levels, mechanism, noise, run=0).margin("nation", "va_hisp_race")
+    exact = counts.at("nation").dense() @ STRATA.matrix(counts.schema)
+    assert (answers != exact).mean() > 0.9
+    for level in counts.geography.levels:
+        assert np.array_equal(
+            add_up(released[leaf].toarray(), counts.geography, level), released[level].toarray()
+        )
