@@ -42,7 +42,7 @@ class Base(Geometric):
 class OnlyWhereSomeoneIs(Base):
     """Noise on non-zero counts only: a new person shows as a new entry."""
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         answers = self.table(counts, noise, runs)
         return Outcome({counts.level: np.where(counts.dense() > 0, answers, 0)})
 
@@ -50,19 +50,19 @@ class OnlyWhereSomeoneIs(Base):
 class OnlyUnitsWithPeople(Base):
     """Noise on every cell, but only of units where someone lives."""
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         answers = self.table(counts, noise, runs)
         return Outcome({counts.level: answers * (counts.totals() > 0)[:, None]})
 
 
 class NoiseOnStructuralZeros(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         answers = self.table(counts, noise, runs)
         return Outcome({counts.level: answers + ~counts.schema.possible})
 
 
 class SameNoiseEachRun(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         answers = self.table(counts, noise, range(1))
         return Outcome({counts.level: np.repeat(answers, len(runs), axis=0)})
 
@@ -70,45 +70,45 @@ class SameNoiseEachRun(Base):
 class RunsCountedFromZero(Base):
     """Run 3 alone gets the noise of run 0."""
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         return Outcome({counts.level: self.table(counts, noise, range(len(runs)))})
 
 
 class OwnRandomness(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         answers = self.table(counts, noise, runs)
         return Outcome({counts.level: answers + np.random.default_rng().integers(0, 9)})
 
 
 class IgnoresTheSeed(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         drawn = [np.random.default_rng(run).integers(-9, 9, counts.dense().shape) for run in runs]
         return Outcome({counts.level: (np.array(drawn) * counts.schema.possible)})
 
 
 class ShortTable(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         return Outcome({counts.level: self.table(counts, noise, runs)[:, 1:]})
 
 
 class NarrowNumbers(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         narrow: Any = self.table(counts, noise, runs).astype(np.float32)
         return Outcome({counts.level: narrow})
 
 
 class NotFinite(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         return Outcome({counts.level: self.table(counts, noise, runs) / np.zeros(1)})
 
 
 class NoLeaf(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         return super().run(counts.at("whole"), noise, runs=runs)
 
 
 class ChangesTheTruth(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         counts.matrix.data += 1
         return super().run(counts, noise, runs=runs)
 
@@ -162,7 +162,7 @@ class Changeable:
     def plan(self, schema: Schema, geography: Geography) -> Any:
         return Geometric(epsilon=self.epsilon).plan(schema, geography)
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         return Geometric(epsilon=self.epsilon).run(counts, noise, runs=runs)
 
 

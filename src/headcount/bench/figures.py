@@ -75,6 +75,10 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         module="topdown_1940",
         takes=("epsilon",),
     ),
+    "topdown-audit": Benchmark(
+        question="Does the measuring step lose what it says, and are wrong builds caught?",
+        module="topdown_audit",
+    ),
     "golden": Benchmark(
         question="As good as another system's stored optima?",
         module="golden",
