@@ -62,7 +62,7 @@ def test_identity_needs_no_key_and_promises_nothing():
 
 def test_what_was_read_off_the_data_is_listed():
     counts = tabulate(replace(PEOPLE, read_off=("which units exist",)))
-    release = protect(counts, Raked(epsilon=Fraction(1)), keyed(RunKey.from_os()))
+    release = protect(counts, Raked(epsilon=Fraction(1)))
     assert release.guarantee.released_exactly == ("which units exist",)
     assert "Released without noise: which units exist." in release.guarantee.sentences()
     given = protect(COUNTS, Raked(epsilon=Fraction(1)), keyed(RunKey.from_os()))

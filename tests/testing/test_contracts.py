@@ -77,7 +77,7 @@ class RunsCountedFromZero(Base):
 class OwnRandomness(Base):
     def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
         answers = self.table(counts, noise, runs)
-        return Outcome({counts.level: answers + np.random.default_rng().integers(0, 9)})
+        return Outcome({counts.level: answers + np.random.default_rng().integers(0, 10**9)})
 
 
 class IgnoresTheSeed(Base):
