@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headcount.errors import ConfigError
+from headcount.errors import ConfigError, InputError
 from headcount.progress import Progress, silent
 from headcount.report.directory import study_is_there, write_study
 from headcount.report.provenance import gather_provenance
@@ -53,7 +53,7 @@ class People1940:
     states: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.source != US1940 and not self.source.removeprefix(IPUMS) != self.source:
+        if not (self.synthetic or self.source.startswith(IPUMS)):
             raise ConfigError(
                 "study petti-flaxman-2020",
                 place="--population",
@@ -66,6 +66,10 @@ class People1940:
                 place="--scale and --states",
                 found=f"{self.source!r} beside them",
                 expected=f"{US1940!r}: an extract is taken whole",
+            )
+        if not (self.synthetic or self.file.is_file()):
+            raise InputError(
+                str(self.file), found="no such file", expected="an IPUMS extract of the 1940 census"
             )
 
     @property

@@ -115,7 +115,8 @@ def _finding(found: Tables) -> str:
     """The answer in a few sentences, each decided by the tables."""
     epsilon = headline(found["topdown"]["epsilon"])
     like = sample_sentence(found["equivalences"], epsilon)
-    return f"**{like}** ([](#samples)). {_below(found['topdown'])}"
+    link = "samples" if figures.sample_figure(found) else "table-1"
+    return f"**{like}** ([](#{link})). {_below(found['topdown'])}"
 
 
 def _below(topdown: pl.DataFrame) -> str:
@@ -195,7 +196,7 @@ def _meaning(found: Tables) -> Section:
                 "A sample errs more the larger a count is; TopDown does not. So the larger your "
                 "counts, the better TopDown compares."
             ),
-            figures.sample_figure(found),
+            *([samples] if (samples := figures.sample_figure(found)) else []),
         ),
     )
 
@@ -242,7 +243,7 @@ def _agreement(found: Tables, about: About) -> Section:
             tables.targets_table(found),
             Subheading("The population"),
             Prose(_fit_text(found, about)),
-            *([tables.fit_table(found)] if "fit" in found and found["fit"].height else []),
+            tables.fit_table(found),
         ),
     )
 
@@ -280,12 +281,15 @@ def _targets_text(targets: pl.DataFrame) -> str:
 
 
 def _fit_text(found: Tables, about: About) -> str:
-    if not about.synthetic:
-        return "The people are those of your file, so there is nothing to fit."
     judged = found["fit"].drop_nulls("within")
     kept = int(judged["within"].sum())
     if not judged.height:
         return "The published figures are about the whole nation; for a part none can be judged."
+    if not about.synthetic:
+        return (
+            f"Your file beside what is published of the 1940 census: {kept} of {judged.height} "
+            "figures agree within the tolerances meant for a synthetic population."
+        )
     return (
         f"The generator was fitted to published *counts* only. {kept} of {judged.height} figures "
         "that can be judged here are within tolerance. Shares of Hispanics by state, ages and "

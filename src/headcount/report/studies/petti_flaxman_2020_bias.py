@@ -99,7 +99,7 @@ def homogeneity_figure(found: Tables) -> Figure:
     shown = shown_epsilons(found["bias"]["epsilon"])
     order = {name: number for number, name in enumerate(DEFINITIONS)}
     frame = (
-        in_order(found["bias"].filter(_shown_places(shown)))
+        in_order(_shown_places(found["bias"], shown))
         .sort(pl.col("index_definition").replace_strict(order), maintain_order=True)
         .select(
             level_named(),
@@ -136,10 +136,11 @@ def homogeneity_figure(found: Tables) -> Figure:
     )
 
 
-def _shown_places(epsilons: list[float]) -> pl.Expr:
-    """Places that can err, in numbers that allow a mean."""
-    enough = pl.col("units") >= _FEWEST_PLACES
-    return pl.col("epsilon").is_in(epsilons) & (pl.col("level") != "state") & enough
+def _shown_places(bias: pl.DataFrame, epsilons: list[float]) -> pl.DataFrame:
+    """Places that can err, in numbers that allow a mean if there are any such."""
+    rows = bias.filter(pl.col("epsilon").is_in(epsilons), pl.col("level") != "state")
+    enough = rows.filter(pl.col("units") >= _FEWEST_PLACES)
+    return enough if enough.height else rows
 
 
 def size_figure(found: Tables) -> Figure:

@@ -68,8 +68,8 @@ def error_figure(tables: Tables) -> Figure:
     )  # fmt: skip
 
 
-def sample_figure(tables: Tables) -> Figure:
-    """Which sample TopDown is like, for every epsilon and kind of count."""
+def sample_figure(tables: Tables) -> Figure | None:
+    """Which sample TopDown is like, for every epsilon and kind of count; None if like none."""
     kinds = {f"{count_type} {level}": words for (count_type, level), words in SERIES.items()}
     kind = pl.format("{} {}", "count_type", "level")
     frame = (
@@ -78,6 +78,8 @@ def sample_figure(tables: Tables) -> Figure:
         .select(kind.replace_strict(kinds).alias("counts"), "epsilon",
                 (100 * pl.col("fraction_interpolated")).alias("sample"))
     )  # fmt: skip
+    if frame.is_empty():
+        return None
     return Figure(
         name="samples",
         caption="**Which sample is TopDown like?** The size of the sample that comes nearest in "

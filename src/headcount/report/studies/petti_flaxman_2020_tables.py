@@ -293,7 +293,7 @@ def fit_table(tables: Tables) -> Table:
             word.alias("kept"), pl.col("level").replace(LEVEL_NAMES).alias("place")
         ),
         name="fit",
-        caption="The synthetic 1940 beside what is published of the real one.",
+        caption="This population beside what is published of the 1940 census.",
         columns=[
             Column(key="quantity", label="Quantity"),
             Column(key="place", label="Level"),
@@ -303,6 +303,6 @@ def fit_table(tables: Tables) -> Table:
             Column(key="tolerance", label="Tolerance", format=",.4g"),
             Column(key="kept", label="Within"),
         ],
-        notes="The population is fitted to published counts only, never to errors or losses.",
+        notes="Tolerances are in the unit of the figure.",
         folded=True,
     )

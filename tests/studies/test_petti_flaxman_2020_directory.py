@@ -1,0 +1,200 @@
+"""The study as the command runs it: files, refusals, and a report used in a real browser."""
+
+import csv
+import json
+from hashlib import sha256
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from headcount.cli.study import petti_flaxman_2020
+from headcount.errors import ConfigError, InputError, PrivacyError, RunError
+from headcount.report.model import CONFIDENTIAL_BANNER
+from headcount.run_studies import People1940, run_petti_flaxman_2020
+from tests.report.browser import choose, open_report
+from tests.studies.petti_tables import made_up_tables
+
+HEADERS = {
+    "topdown": "count_type,level,epsilon,mae,p95,max,rmse,mean_error,epl,epl_calibrated",
+    "sampling": "count_type,level,fraction,mae,p95,max,rmse,epl",
+    "bias": "level,epsilon,homogeneity_index,mean_error,n,index_definition,p05,p95",
+    "equivalence": "epsilon,fraction,method,fraction_low,fraction_high",
+    "paper": "quantity,paper,ours,difference",
+    "fit": "quantity,level,target,achieved,difference",
+}
+
+
+def command(out: Path, *, states: str = "DE", seed: int = 1940) -> None:
+    """Three epsilons on one small state, as typed."""
+    petti_flaxman_2020(out=out, states=states, epsilon=["0.5", "1,2"], replicates=2, seed=seed)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study") / "petti"
+    command(folder)
+    return folder
+
+
+def rows(out: Path, name: str) -> list[dict[str, str]]:
+    with (out / "tables" / f"{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_tables_have_the_promised_columns_and_rows(out: Path):
+    for name, header in HEADERS.items():
+        first = (out / "tables" / f"{name}.csv").read_text(encoding="utf-8").splitlines()[0]
+        assert first.startswith(header), name
+    assert len(rows(out, "topdown")) == 3 * 2 * 3
+    fractions = {float(row["fraction"]) for row in rows(out, "sampling")}
+    assert sorted(fractions) == pytest.approx([k / 20 for k in range(1, 20)])
+    exact = [
+        row for row in rows(out, "topdown") if (row["count_type"], row["level"]) == ("TC", "state")
+    ]
+    assert {(float(row["max"]), row["epl"]) for row in exact} == {(0.0, "")}
+    assert {row["index_definition"] for row in rows(out, "bias")} == {"words", "code"}
+
+
+def test_every_figure_is_there_as_svg_and_png(out: Path):
+    kinds = {kind: {p.stem for p in (out / "figures").glob(f"*.{kind}")} for kind in ("svg", "png")}
+    assert kinds["svg"] == kinds["png"]
+    assert {"figure-1a", "figure-1b", "figure-2", "figure-3"} <= kinds["svg"]
+
+
+def test_the_manifest_names_settings_and_digests_of_all_files(out: Path):
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["settings"] == {
+        "population": "us1940", "scale": 1.0, "states": ["DE"],
+        "epsilons": ["1/2", "1", "2"], "replicates": 2, "seed": 1940,
+    }  # fmt: skip
+    files = {str(p.relative_to(out)) for p in out.rglob("*") if p.is_file()} - {"manifest.json"}
+    assert set(manifest["files"]) == files
+    for name, digest in manifest["files"].items():
+        assert sha256((out / name).read_bytes()).hexdigest() == digest
+
+
+def test_the_report_says_how_to_make_it_again_and_is_public(out: Path):
+    page = (out / "report.html").read_text(encoding="utf-8")
+    recipe = "headcount study petti-flaxman-2020 --out petti --states DE --epsilon 1/2 --epsilon 1"
+    assert f"{recipe} --epsilon 2 --replicates 2 --seed 1940" in page
+    assert CONFIDENTIAL_BANNER not in page
+    assert "This run covers DE: 3 counties, not the nation." in page
+
+
+def test_finished_releases_are_kept_beside_the_directory(out: Path):
+    kept = list(out.with_name("petti.cache").glob("*.npz"))
+    assert len(kept) == 2 * (3 + 19)
+
+
+def test_a_second_call_keeps_the_result_and_another_is_refused(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(**_arguments: object) -> None:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr("headcount.studies.petti_flaxman_2020.run_study", refuse)
+    command(out)
+    with pytest.raises(AssertionError, match="computed again"):
+        command(out.with_name("other"))
+    with pytest.raises(RunError, match=r"found another run .*'seed': 1940.* expected a new"):
+        command(out, seed=1)
+    with pytest.raises(RunError, match=r"found another run .*'states': \['DE'\]"):
+        command(out, states="WA")
+
+
+@pytest.mark.parametrize(
+    ("people", "error", "said"),
+    [
+        ({"source": "us1950"}, ConfigError, r"--population: found 'us1950', expected 'us1940', or"),
+        (
+            {"source": "ipums:none.dat"},
+            InputError,
+            "none.dat: found no such file, expected an IPUM",
+        ),
+        ({"source": "ipums:x", "states": ("WA",)}, ConfigError, "an extract is taken whole"),
+        ({"source": "ipums:x", "scale": 0.5}, ConfigError, "--scale and --states: found 'ipums:x'"),
+    ],
+)
+def test_people_that_make_no_sense(people: dict[str, object], error: type[Exception], said: str):
+    with pytest.raises(error, match=said):
+        People1940(**people)
+
+
+def test_other_nonsense_is_refused_before_anything_is_written(tmp_path: Path):
+    out = tmp_path / "study"
+    with pytest.raises(InputError, match="'XX'"):
+        petti_flaxman_2020(out=out, states="XX")
+    with pytest.raises(InputError, match="above 0, at most 1"):
+        petti_flaxman_2020(out=out, scale=2)
+    with pytest.raises(PrivacyError, match="--epsilon: found 'abc'"):
+        petti_flaxman_2020(out=out, epsilon=["1,abc"])
+    with pytest.raises(ConfigError, match="distinct numbers above 0"):
+        petti_flaxman_2020(out=out, states="DE", epsilon=["1,1.0"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def extract(path: Path) -> Path:
+    """One household of two in one district of Washington, in the layout of IPUMS."""
+
+    def line(kind: str, length: int, fields: dict[int, str]) -> str:
+        text = list(kind.ljust(length))
+        for start, value in {7: "00000001", **fields}.items():
+            text[start : start + len(value)] = value
+        return "".join(text) + "\n"
+
+    home = line("H", 159, {53: "53", 55: "0330", 93: "1", 94: "0", 124: "0007"})
+    person = line("P", 273, {73: "030", 84: "1", 88: "0"})
+    path.write_text(home + person + person, encoding="latin-1")
+    return path
+
+
+def test_a_file_of_the_real_census_is_read_and_carries_the_banner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    seen = []
+
+    def study(*, population, quarters, **_settings: object) -> SimpleNamespace:
+        seen.append((population.geography.size("county"), int(population.count.sum())))
+        assert quarters is not None
+        return SimpleNamespace(tables=made_up_tables, public=population.public)
+
+    monkeypatch.setattr("headcount.studies.petti_flaxman_2020.run_study", study)
+    people = People1940(source=f"ipums:{extract(tmp_path / 'usa.dat')}")
+    report = run_petti_flaxman_2020(tmp_path / "real", people=people)
+    assert seen == [(1, 2)]
+    page = report.read_text(encoding="utf-8")
+    assert CONFIDENTIAL_BANNER in page
+    assert "WA: 1 county" in page
+    settings = json.loads((tmp_path / "real" / "manifest.json").read_text())["settings"]
+    assert settings["population"] == str(people.file.resolve())
+    assert settings["bytes"] == people.file.stat().st_size
+
+
+@pytest.mark.browser
+def test_the_report_opens_and_its_controls_change_the_figures(out: Path):
+    names = sorted(path.stem for path in (out / "figures").glob("*.svg"))
+    facts = open_report(out / "report.html", figures=names)
+    assert facts.problems() == []
+    assert facts.console_warnings == ()
+    before = {figure.name: figure.marks for figure in facts.figures}
+
+    def use(page):
+        choose(page, "figure-1a", column="epsilon", value="2")
+        choose(page, "figure-1b", column="place", value="Counties")
+        choose(page, "figure-2", column="place", value="Enumeration districts")
+        choose(page, "errors-by-epsilon", column="counts", value="All people")
+        page.locator("#figure-3 input[type=checkbox]").click()
+        choose(page, "figure-3", column="place", value="Enumeration districts")
+
+    after = open_report(out / "report.html", use=use)
+    assert after.problems() == []
+    changed = {figure.name for figure in after.figures if figure.marks != before[figure.name]}
+    assert changed == {"figure-1a", "figure-1b", "figure-2", "errors-by-epsilon", "figure-3"}
+
+
+@pytest.mark.browser
+def test_the_report_fits_a_telephone(out: Path):
+    facts = open_report(out / "report.html", width=400)
+    assert facts.problems() == []
+    assert facts.overflow == 0

@@ -1,0 +1,202 @@
+"""The report of petti-flaxman-2020: it renders, and says no more than its tables do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import unescape
+from unittest.mock import MagicMock
+
+import polars as pl
+import pytest
+
+from headcount.report.html import render_html
+from headcount.report.model import CONFIDENTIAL_BANNER, Callout, KeyNumbers, Prose, Report, Table
+from headcount.report.provenance import gather_provenance
+from headcount.report.studies import petti_flaxman_2020_bias as bias
+from headcount.report.studies import petti_flaxman_2020_figures as figures
+from headcount.report.studies import petti_flaxman_2020_measure as measure
+from headcount.report.studies.petti_flaxman_2020 import report
+from headcount.report.studies.petti_flaxman_2020_about import About
+from headcount.report.studies.petti_flaxman_2020_tables import judged
+from headcount.report.studies.petti_flaxman_2020_words import (
+    article,
+    headline,
+    same_error,
+    sample_sentence,
+    shown_epsilons,
+)
+from tests.studies.petti_tables import made_up_tables, paper
+
+PART = About(
+    synthetic=True, public=True, whole=False, people=266_505, states=("DE",), counties=3,
+    districts=280, replicates=4,
+)  # fmt: skip
+WHOLE = replace(PART, whole=True, states=tuple(f"S{i}" for i in range(51)), counties=3_108)
+BY_GROUP = "counts by age, race and ethnicity in counties"
+
+
+@pytest.fixture
+def tables() -> dict[str, pl.DataFrame]:
+    return made_up_tables()
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No charts: most of a report's time, and nothing to do with its words."""
+    for module, names in {
+        figures: ("line_chart", "_labelled", "_choose_parameters"),
+        bias: ("line_chart", "band_chart", "_dots"),
+        measure: ("line_chart", "band_chart"),
+    }.items():
+        for name in names:
+            monkeypatch.setattr(module, name, MagicMock())
+
+
+def made(tables: dict[str, pl.DataFrame], about: About = PART) -> Report:
+    return report(tables, about, provenance=gather_provenance(recipe="recipe", seeds=[1]))
+
+
+def text_of(one: Report) -> str:
+    return unescape(render_html(one))
+
+
+def words_of(one: Report) -> str:
+    """What the report says outside its tables and figures, without the cost of drawing them."""
+    return "\n".join(b.text for b in one.blocks() if isinstance(b, Prose | Callout))
+
+
+def finding(one: Report) -> str:
+    (callout,) = [b for b in one.summary if isinstance(b, Callout) and b.kind == "key finding"]
+    return callout.text
+
+
+def table(one: Report, name: str) -> Table:
+    (found,) = [b for b in one.blocks() if isinstance(b, Table) and b.name == name]
+    return found
+
+
+def test_report_has_its_figures_and_tables_and_renders(tables):
+    one = made(tables)
+    assert [figure.name for figure in one.figures()] == [
+        *("errors-by-epsilon", "samples", "figure-1a", "figure-1b", "figure-2", "figure-3"),
+        *("bias-by-size", "bias-by-group", "small-samples", "pure-noise", "appendix-epl"),
+        "appendix-sensitivity",
+    ]
+    folded = {block.name: block.folded for block in one.blocks() if isinstance(block, Table)}
+    assert not folded["table-1"]
+    assert not folded["agreement"]
+    assert folded["paper-numbers"]
+    assert folded["topdown-table"]
+    page = text_of(one)
+    for words in ("ignored all three", "upside down", "23 occurs", "one sample four times"):
+        assert words in page
+    assert len(table(one, "topdown-table").rows) == 2 * 3 * 3
+
+
+def test_the_sample_named_is_the_one_of_the_tables(tables, undrawn):
+    text = finding(made(tables))
+    assert text.startswith(f"**ε = 1 is like working with a 50 % sample for {BY_GROUP}, a 50 %")
+    other = tables["equivalences"].with_columns(pl.lit(0.85).alias("fraction"))
+    assert "like working with an 85 % sample" in finding(made(tables | {"equivalences": other}))
+
+
+def test_no_sample_is_named_where_none_is_alike(tables, undrawn):
+    far = tables["equivalences"].with_columns(pl.lit(1.0).alias("distance"))
+    one = made(tables | {"equivalences": tables["equivalences"].filter(count_type="SC")})
+    assert "and like no sample for totals of counties or totals of districts**" in finding(one)
+    sentence = sample_sentence(far, 1.0)
+    assert sentence == "ε = 1 is like no sample in both error and loss"
+    here = far.filter(count_type="SC", level="county")
+    one = made(tables | {"equivalences": far, "equivalence": here})
+    page = words_of(one)
+    assert "is like working with" not in page
+    assert sentence in finding(one)
+    (numbers,) = [block for block in one.summary if isinstance(block, KeyNumbers)]
+    assert not any("sample" in number.label for number in numbers.numbers)
+    alike = [column.key for column in table(one, "table-1").columns].index("alike")
+    assert {row[alike] for row in table(one, "table-1").rows} == {"no"}
+
+
+def test_a_sample_at_the_end_of_the_curve_is_not_taken_for_exact(tables, undrawn):
+    end = tables["equivalences"].with_columns(
+        pl.lit(0.95).alias("fraction"), pl.lit(True).alias("at_end")
+    )
+    assert "a 95 % or larger sample" in sample_sentence(end, 1.0)
+
+
+def test_report_says_where_the_loss_is_not_below_the_promise(tables, undrawn):
+    assert "below the promise throughout" in finding(made(tables))
+    high = pl.when(pl.col("level") == "state").then(3.0).otherwise(pl.col("epl")).alias("epl")
+    few = pl.when(pl.col("level") == "state").then(96).otherwise(pl.col("n")).alias("n")
+    text = finding(made(tables | {"topdown": tables["topdown"].with_columns(high, few)}))
+    assert "below the promise in 12 of 18 cases (the others rest on at most 96 errors)" in text
+    assert "throughout" not in text
+
+
+def test_agreement_is_counted_by_what_the_numbers_are():
+    found = judged(paper())
+    assert found["near"].to_list() == [True, False, False, True, True, None]
+    assert found["roughly"].to_list() == [True, False, False, True, True, None]
+
+
+def test_report_says_how_many_numbers_agree_and_which_are_missing(tables, undrawn):
+    page = words_of(made(tables, WHOLE))
+    assert "Of the 5 that this run has too, **3 agree**" in page
+    assert "1 belong to settings or places that are not in this run" in page
+    assert "**1 are within it**" in page
+    assert "1 of 2 figures that can be judged here are within tolerance" in page
+    agrees = [row[-1] for row in table(made(tables), "paper-numbers").rows]
+    assert agrees == ["yes", "no", "no", "yes", "yes", "not run"]
+
+
+def test_a_part_is_not_taken_for_the_nation(tables, undrawn):
+    assert "This run covers DE: 3 counties, not the nation." in words_of(made(tables))
+    assert "This run covers" not in words_of(made(tables, WHOLE))
+    unjudged = tables["targets"].with_columns(pl.lit(None, dtype=pl.Boolean).alias("within"))
+    page = words_of(made(tables | {"targets": unjudged}))
+    assert "so this run is not judged by them" in page
+
+
+def test_the_corrected_loss_stands_beside_the_published_one(tables, undrawn):
+    units = [(column.label, column.unit) for column in table(made(tables), "topdown-table").columns]
+    assert units[-2:] == [("EPL", "as published"), ("EPL", "corrected")]
+
+
+def test_a_file_that_is_not_public_carries_the_banner(tables):
+    one = made(tables, replace(PART, synthetic=False, public=False))
+    assert one.confidential
+    page = text_of(one)
+    assert CONFIDENTIAL_BANNER in page
+    assert "read from your own file of the 1940 census" in page
+    assert "made up" not in one.subtitle
+    assert not made(tables).confidential
+
+
+def test_bias_is_told_with_its_sign(tables, undrawn):
+    page = words_of(made(tables))
+    assert "(index 0, 40 of them) come out **16.0 people too low**" in page
+    assert "(index 22, 40) **6.0 people too high**" in page
+    assert "−0.75 people (Black)" in page
+    few = pl.when(pl.col("homogeneity_index") > 0).then(3).otherwise(40).alias("units")
+    tables["bias"] = tables["bias"].with_columns(few)
+    assert "Too few districts" in words_of(made(tables))
+    tables["bias"] = tables["bias"].with_columns(pl.lit(1).alias("units"))
+    names = {figure.name for figure in made(tables).figures()}
+    assert "figure-3" in names  # few places are better than none
+
+
+def test_words():
+    assert [article(n) for n in ("85 %", "8 %", "11 %", "18 %", "50 %")] == [
+        *("an", "an", "an", "an", "a")
+    ]
+    assert headline([0.25, 0.75, 4.0]) == 0.75
+    assert shown_epsilons([0.25, 0.5, 1.0, 2.0, 8.0]) == [0.5, 1.0, 2.0]
+    assert shown_epsilons([0.1, 3.0, 4.0, 9.0]) == [0.1, 4.0, 9.0]
+    assert shown_epsilons([3.0]) == [3.0]
+
+
+def test_the_sample_of_the_same_error_is_the_nearest_by_ratio(tables):
+    where = {"count_type": "SC", "level": "county"}
+    assert same_error(tables, epsilon=1.0, **where) == 0.5
+    assert same_error(tables, epsilon=2.0, **where) == 0.75
+    assert same_error(tables, epsilon=1.0, count_type="TC", level="state") is None
