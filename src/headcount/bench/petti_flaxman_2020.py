@@ -1,0 +1,189 @@
+"""Petti & Flaxman (2020) at full size: time, memory, published rows met, wrong builds caught."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import polars as pl
+
+from headcount.bench.figures import Reading, timed
+from headcount.engines.local import LocalEngine
+from headcount.evaluate.error import summarise
+from headcount.mechanisms.topdown.descend import descend
+from headcount.mechanisms.topdown.measure import Measurements, NoiseOf
+from headcount.mechanisms.topdown.restrict import restrict
+from headcount.noise import KeyedNoise, RunKey, geometric_variance
+from headcount.population import Population
+from headcount.progress import silent
+from headcount.studies.petti_flaxman_2020 import PettiFlaxmanStudy, run_study
+from headcount.studies.petti_flaxman_2020.residuals import Truth, pool, reduce_release
+from headcount.studies.petti_flaxman_2020.settings import STRATA, topdown
+from headcount.studies.petti_flaxman_2020.targets import RMSE, Cell
+from headcount.tabulate import CELLS, Counts, content_digest, tabulate
+
+SEED = 1940
+
+Change = Callable[[NoiseOf, str], NoiseOf]
+
+
+def measure(*, replicates: int = 4) -> list[Reading]:
+    """The whole study on the nation, then one run of each wrong build at epsilon 1."""
+    nation = _population(None)
+    with TemporaryDirectory() as folder:
+        study, wall, cpu = timed(
+            lambda: run_study(
+                population=nation,
+                replicates=int(replicates),
+                seed=SEED,
+                cache=Path(folder),
+                engine=LocalEngine(),
+            )
+        )
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux counts in KiB
+    return [
+        Reading(what="study, 8 epsilons and 19 fractions", value=wall, unit="s wall"),
+        Reading(what="  all threads", value=cpu, unit="s CPU"),
+        Reading(what="  peak memory of the process", value=peak, unit="GiB"),
+        *_targets(study),
+        *_slopes(study),
+        *_sampling(study),
+        *wrong_builds(tabulate(nation)),
+    ]
+
+
+def _population(states: Sequence[str] | None) -> Population:
+    from headcount.population.us1940 import us1940
+
+    people, quarters = us1940(seed=SEED, states=states)
+    return replace(people, quarters=quarters)
+
+
+def _targets(study: PettiFlaxmanStudy) -> list[Reading]:
+    judged = study.targets.drop_nulls("within")
+    missed = judged.filter(~pl.col("within"))
+    readings = [
+        Reading(what="published values missed", value=missed.height, unit=f"of {judged.height}")
+    ]
+    for row in missed.iter_rows(named=True):
+        index = row["homogeneity_index"]
+        readings.append(
+            Reading(
+                what=f"  {row['mechanism']} {row['parameter']:g} {row['count_type']} "
+                f"{row['level']} {row['statistic']}" + ("" if index is None else f" at {index}"),
+                value=row["ours"],
+                unit="people" if row["statistic"] != "epl" else "",
+                note=f"published {row['published']:g}, tolerance {row['tolerance']:.3g}",
+            )
+        )
+    return readings
+
+
+def _slopes(study: PettiFlaxmanStudy) -> list[Reading]:
+    """Slope of log RMSE on log epsilon over the published epsilons."""
+    readings = []
+    for kind, level in RMSE:
+        published = study.targets.filter(
+            mechanism="topdown", count_type=kind, level=level, statistic="rmse"
+        )
+        x = np.log(published["parameter"].to_numpy())
+        ours, theirs = (
+            float(np.polyfit(x, np.log(published[column].to_numpy()), 1)[0])
+            for column in ("ours", "published")
+        )
+        readings.append(
+            Reading(
+                what=f"slope of log RMSE, {kind} {level}",
+                value=ours,
+                unit="",
+                note=f"published {theirs:.3f}, tolerance 0.03",
+            )
+        )
+    return readings
+
+
+def _sampling(study: PettiFlaxmanStudy) -> list[Reading]:
+    """Greatest distance of sampling RMSE from sqrt(mean (1 - f) / f)."""
+    joined = study.sampling.join(study.sizes, on=["count_type", "level"])
+    f = pl.col("fraction")
+    off = (pl.col("rmse") / (pl.col("mean") * (1 - f) / f).sqrt() - 1).abs()
+    found = joined.group_by("count_type", "level", maintain_order=True).agg(off.max())
+    return [
+        Reading(what=f"sampling RMSE off its formula, {kind} {level}", value=100 * worst, unit="%")
+        for kind, level, worst in found.iter_rows()
+    ]
+
+
+class WrongBuild(Measurements):
+    """Measurements whose noise or weights are not what the settings ask for."""
+
+    def change(self, change: Change) -> None:
+        """Replace the noise of every query; weights go to the least squares as they are then."""
+        self._planned = {
+            (level, query): (change(noise, query), entries)
+            for (level, query), (noise, entries) in self._planned.items()
+        }
+
+
+def _rate(noise: NoiseOf, factor: Fraction) -> NoiseOf:
+    rate = noise.parameter * factor
+    return replace(noise, parameter=rate, weight=1 / geometric_variance(rate))
+
+
+WRONG_BUILDS: dict[str, Change] = {
+    "as it should be": lambda noise, query: noise,
+    "weights all 1": lambda noise, query: replace(noise, weight=1.0),
+    "weights 1/SD": lambda noise, query: replace(noise, weight=noise.weight**0.5),
+    "weights = variance": lambda noise, query: replace(noise, weight=1 / noise.weight),
+    "sensitivity 1": lambda noise, query: _rate(noise, Fraction(2)),
+    "shares counted twice": lambda noise, query: (
+        noise if query == CELLS else _rate(noise, Fraction(9, 10))
+    ),
+}
+
+
+def wrong_builds(counts: Counts) -> list[Reading]:
+    """RMSE of one run of each build over that of the right one, at epsilon 1."""
+    truth = Truth(counts)
+    found = {name: _rmse(counts, truth, change) for name, change in WRONG_BUILDS.items()}
+    right = found.pop("as it should be")
+    readings = []
+    for name, wrong in found.items():
+        for cell, share in RMSE.items():
+            ratio = wrong[cell] / right[cell]
+            caught = "caught" if abs(ratio - 1) > share else "not seen"
+            readings.append(
+                Reading(
+                    what=f"{name}: {cell[0]} {cell[1]}",
+                    value=ratio,
+                    unit="RMSE ratio",
+                    note=f"{caught} at a tolerance of {share:.0%}",
+                )
+            )
+    return readings
+
+
+def _rmse(counts: Counts, truth: Truth, change: Change) -> dict[Cell, float]:
+    settings = topdown(Fraction(1))
+    levels = {level: counts.at(level) for level in counts.geography.levels}
+    noise = KeyedNoise(RunKey.from_seed(SEED), "topdown", content_digest(counts), b"wrong builds")
+    measurements = WrongBuild(levels, settings, noise, run=0)
+    measurements.change(change)
+    made = descend(
+        schema=counts.schema,
+        geography=counts.geography,
+        settings=settings,
+        measurements=measurements,
+        restrictions=restrict(settings, levels),
+        engine=LocalEngine(),
+        progress=silent,
+    )
+    leaf = made.tables[counts.geography.leaf]
+    strata = np.asarray((leaf @ STRATA.matrix(counts.schema)).toarray(), dtype=np.int64)
+    errors = reduce_release(truth, strata)
+    return {cell: summarise(pool([errors], *cell)).rmse for cell in RMSE}
