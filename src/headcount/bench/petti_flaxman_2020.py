@@ -108,14 +108,20 @@ def _slopes(study: PettiFlaxmanStudy) -> list[Reading]:
 
 
 def _sampling(study: PettiFlaxmanStudy) -> list[Reading]:
-    """Greatest distance of sampling RMSE from sqrt(mean (1 - f) / f)."""
-    joined = study.sampling.join(study.sizes, on=["count_type", "level"])
-    f = pl.col("fraction")
-    off = (pl.col("rmse") / (pl.col("mean") * (1 - f) / f).sqrt() - 1).abs()
-    found = joined.group_by("count_type", "level", maintain_order=True).agg(off.max())
+    """Greatest distance of sampling RMSE from its formula, over all fractions."""
+    off = pl.col("rmse") - pl.col("rmse_expected")
+    found = study.sampling.group_by("count_type", "level", maintain_order=True).agg(
+        (100 * off / pl.col("rmse_expected")).abs().max().alias("percent"),
+        (off / pl.col("rmse_standard_error")).abs().max().alias("errors"),
+    )
     return [
-        Reading(what=f"sampling RMSE off its formula, {kind} {level}", value=100 * worst, unit="%")
-        for kind, level, worst in found.iter_rows()
+        Reading(
+            what=f"sampling RMSE off its formula at most, {kind} {level}",
+            value=percent,
+            unit="%",
+            note=f"{errors:.1f} standard errors",
+        )
+        for kind, level, percent, errors in found.iter_rows()
     ]
 
 

@@ -113,10 +113,33 @@ def topdown_table(scores: list[Score]) -> pl.DataFrame:
     return _table(scores, "topdown", "epsilon").select(*TOPDOWN_COLUMNS, "n")
 
 
-def sampling_table(scores: list[Score]) -> pl.DataFrame:
-    """``sampling.csv``."""
-    return _table(scores, "sampling", "fraction").select(
-        *SAMPLING_COLUMNS, "mean_error", "epl_2019_settings", "n"
+def sampling_table(scores: list[Score], sizes: pl.DataFrame, *, replicates: int) -> pl.DataFrame:
+    """``sampling.csv``, with the RMSE that theory expects and its standard error.
+
+        expected = sqrt(m (1 - f) / f),   standard error = v sqrt(2 / (n R)) / (2 expected)
+
+    where
+        m, s    mean and standard deviation of the n exact counts
+        v       (m^2 + s^2)^(1/2) (1 - f) / f, the root mean square of the cells' variances
+        R       replicates; errors are taken to be normal and cells independent
+    """
+    f, mean = pl.col("fraction"), pl.col("mean")
+    odds = (1 - f) / f
+    expected = (mean * odds).sqrt()
+    spread = (mean**2 + pl.col("sd") ** 2).sqrt() * odds
+    error = spread * (2 / (pl.col("cells") * replicates)).sqrt() / (2 * expected)
+    return (
+        _table(scores, "sampling", "fraction")
+        .join(sizes.drop("p95", "max"), on=["count_type", "level"], maintain_order="left")
+        .with_columns(rmse_expected=expected, rmse_standard_error=error)
+        .select(
+            *SAMPLING_COLUMNS,
+            "mean_error",
+            "epl_2019_settings",
+            "n",
+            "rmse_expected",
+            "rmse_standard_error",
+        )
     )
 
 

@@ -148,8 +148,9 @@ def run_study(
         population = replace(population, quarters=quarters)
     draws = draw_all(tabulate(population), settings, cache=cache, progress=progress, engine=engine)
     scores, curves = score_all(draws, cache=cache, progress=progress)
-    topdown, sampling = topdown_table(scores), sampling_table(scores)
     sizes, bias = size_table(draws), homogeneity_table(draws)
+    topdown = topdown_table(scores)
+    sampling = sampling_table(scores, sizes, replicates=replicates)
     equivalences = equivalence_table(draws, scores)
     return PettiFlaxmanStudy(
         population=population.name,
