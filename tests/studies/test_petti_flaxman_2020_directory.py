@@ -79,7 +79,7 @@ def test_the_report_says_how_to_make_it_again_and_is_public(out: Path):
     recipe = "headcount study petti-flaxman-2020 --out petti --states DE --epsilon 1/2 --epsilon 1"
     assert f"{recipe} --epsilon 2 --replicates 2 --seed 1940" in page
     assert CONFIDENTIAL_BANNER not in page
-    assert "This run covers DE: 3 counties, not the nation." in page
+    assert "This run covers Delaware: 3 counties, not the nation." in page
 
 
 def test_finished_releases_are_kept_beside_the_directory(out: Path):
@@ -165,7 +165,7 @@ def test_a_file_of_the_real_census_is_read_and_carries_the_banner(
     assert seen == [(1, 2)]
     page = report.read_text(encoding="utf-8")
     assert CONFIDENTIAL_BANNER in page
-    assert "WA: 1 county" in page
+    assert "Washington: 1 county" in page
     settings = json.loads((tmp_path / "real" / "manifest.json").read_text())["settings"]
     assert settings["population"] == str(people.file.resolve())
     assert settings["bytes"] == people.file.stat().st_size

@@ -20,6 +20,7 @@ from headcount.report.studies.petti_flaxman_2020_about import About
 from headcount.report.studies.petti_flaxman_2020_tables import judged
 from headcount.report.studies.petti_flaxman_2020_words import (
     article,
+    compared,
     headline,
     same_error,
     sample_sentence,
@@ -96,29 +97,26 @@ def test_report_has_its_figures_and_tables_and_renders(tables):
 def test_the_sample_named_is_the_one_of_the_tables(tables, undrawn):
     text = finding(made(tables))
     assert text.startswith(f"**ε = 1 is like working with a 50 % sample for {BY_GROUP}, a 50 %")
-    other = tables["equivalences"].with_columns(pl.lit(0.85).alias("fraction"))
-    assert "like working with an 85 % sample" in finding(made(tables | {"equivalences": other}))
+    other = compared(tables).with_columns(pl.lit(0.85).alias("fraction"))
+    assert "ε = 2 is like working with an 85 % sample for" in sample_sentence(other, 2.0)
 
 
 def test_no_sample_is_named_where_none_is_alike(tables, undrawn):
-    far = tables["equivalences"].with_columns(pl.lit(1.0).alias("distance"))
     one = made(tables | {"equivalences": tables["equivalences"].filter(count_type="SC")})
     assert "and like no sample for totals of counties or totals of districts**" in finding(one)
-    sentence = sample_sentence(far, 1.0)
-    assert sentence == "ε = 1 is like no sample in both error and loss"
-    here = far.filter(count_type="SC", level="county")
-    one = made(tables | {"equivalences": far, "equivalence": here})
+    sentence = "ε = 1 is like no sample in both error and loss"
+    one = made(tables | {"sampling": tables["sampling"].with_columns(pl.col("epl") * 1.8)})
     page = words_of(one)
     assert "is like working with" not in page
     assert sentence in finding(one)
     (numbers,) = [block for block in one.summary if isinstance(block, KeyNumbers)]
     assert not any("sample" in number.label for number in numbers.numbers)
-    alike = [column.key for column in table(one, "table-1").columns].index("alike")
+    alike = [column.key for column in table(one, "table-1").columns].index("word")
     assert {row[alike] for row in table(one, "table-1").rows} == {"no"}
 
 
 def test_a_sample_at_the_end_of_the_curve_is_not_taken_for_exact(tables, undrawn):
-    end = tables["equivalences"].with_columns(
+    end = compared(tables).with_columns(
         pl.lit(0.95).alias("fraction"), pl.lit(True).alias("at_end")
     )
     assert "a 95 % or larger sample" in sample_sentence(end, 1.0)
@@ -150,7 +148,7 @@ def test_report_says_how_many_numbers_agree_and_which_are_missing(tables, undraw
 
 
 def test_a_part_is_not_taken_for_the_nation(tables, undrawn):
-    assert "This run covers DE: 3 counties, not the nation." in words_of(made(tables))
+    assert "This run covers Delaware: 3 counties, not the nation." in words_of(made(tables))
     assert "This run covers" not in words_of(made(tables, WHOLE))
     unjudged = tables["targets"].with_columns(pl.lit(None, dtype=pl.Boolean).alias("within"))
     page = words_of(made(tables | {"targets": unjudged}))

@@ -24,6 +24,7 @@ from headcount.report.studies.petti_flaxman_2020_words import (
     ONE_UNIT,
     Tables,
     cell,
+    compared,
     headline,
     percent,
     sample_sentence,
@@ -105,7 +106,7 @@ def _key_numbers(found: Tables) -> KeyNumbers:
             KeyNumber(value=f"{epl:.2g}",
                       label=f"empirical privacy loss of district totals, promise {epsilon:g}")
         )  # fmt: skip
-    for sample, words in samples_at(found["equivalences"], epsilon)[:1]:
+    for sample, words in samples_at(compared(found), epsilon)[:1]:
         label = f"the sample that ε = {epsilon:g} is like, for {words}"
         numbers.append(KeyNumber(value=sample, label=label))
     return KeyNumbers(tuple(numbers))
@@ -114,7 +115,7 @@ def _key_numbers(found: Tables) -> KeyNumbers:
 def _finding(found: Tables) -> str:
     """The answer in a few sentences, each decided by the tables."""
     epsilon = headline(found["topdown"]["epsilon"])
-    like = sample_sentence(found["equivalences"], epsilon)
+    like = sample_sentence(compared(found), epsilon)
     link = "samples" if figures.sample_figure(found) else "table-1"
     return f"**{like}** ([](#{link})). {_below(found['topdown'])}"
 
@@ -179,7 +180,8 @@ def _swept(found: Tables) -> str:
 
 def _meaning(found: Tables) -> Section:
     shown = shown_epsilons(found["topdown"]["epsilon"])
-    like = [f"- {sample_sentence(found['equivalences'], epsilon)}" for epsilon in shown]
+    nearest = compared(found)
+    like = [f"- {sample_sentence(nearest, epsilon)}" for epsilon in shown]
     return Section(
         title="What it means for counts like yours",
         blocks=(
@@ -240,7 +242,11 @@ def _agreement(found: Tables, about: About) -> Section:
             tables.agreement_table(found),
             tables.paper_table(found),
             Prose(_targets_text(found["targets"])),
-            tables.targets_table(found),
+            *(
+                [tables.targets_table(found)]
+                if found["targets"]["within"].is_not_null().any()
+                else []
+            ),
             Subheading("The population"),
             Prose(_fit_text(found, about)),
             tables.fit_table(found),
@@ -273,7 +279,10 @@ def _targets_text(targets: pl.DataFrame) -> str:
     judged = targets.drop_nulls("within")
     text = "The paper's extended data and notebooks hold more numbers."
     if judged.is_empty():
-        return f"{text} They are national and four runs deep, so this run is not judged by them."
+        return (
+            f"{text} They are national and of four runs, so this run is not judged by them; "
+            "`tables/targets.csv` has them side by side."
+        )
     return (
         f"{text} Of the {judged.height} for which a tolerance makes sense, "
         f"**{judged['within'].sum()} are within it**."

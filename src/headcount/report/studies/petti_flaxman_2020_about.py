@@ -6,6 +6,21 @@ from dataclasses import dataclass
 
 from headcount.report.studies.petti_flaxman_2020_words import listed
 
+STATE_NAMES = {
+    "AL": "Alabama", "AK": "Alaska", "AZ": "Arizona", "AR": "Arkansas", "CA": "California",
+    "CO": "Colorado", "CT": "Connecticut", "DE": "Delaware", "DC": "District of Columbia",
+    "FL": "Florida", "GA": "Georgia", "HI": "Hawaii", "ID": "Idaho", "IL": "Illinois",
+    "IN": "Indiana", "IA": "Iowa", "KS": "Kansas", "KY": "Kentucky", "LA": "Louisiana",
+    "ME": "Maine", "MD": "Maryland", "MA": "Massachusetts", "MI": "Michigan", "MN": "Minnesota",
+    "MS": "Mississippi", "MO": "Missouri", "MT": "Montana", "NE": "Nebraska", "NV": "Nevada",
+    "NH": "New Hampshire", "NJ": "New Jersey", "NM": "New Mexico", "NY": "New York",
+    "NC": "North Carolina", "ND": "North Dakota", "OH": "Ohio", "OK": "Oklahoma", "OR": "Oregon",
+    "PA": "Pennsylvania", "RI": "Rhode Island", "SC": "South Carolina", "SD": "South Dakota",
+    "TN": "Tennessee", "TX": "Texas", "UT": "Utah", "VT": "Vermont", "VA": "Virginia",
+    "WA": "Washington", "WV": "West Virginia", "WI": "Wisconsin", "WY": "Wyoming",
+}  # fmt: skip
+"""By postal abbreviation."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class About:
@@ -13,7 +28,7 @@ class About:
 
     where
         synthetic   made up from published figures; otherwise read from the user's own file
-        states      names of the states covered
+        states      postal abbreviations of the states covered, or their codes
         whole       the nation at full scale, so that the paper's numbers should come out
         public      whether the exact counts may be shown to anyone
     """
@@ -39,7 +54,8 @@ class About:
     def covers(self) -> str:
         """Which places."""
         many = len(self.states) > 6
-        places = f"{len(self.states)} states" if many else listed(self.states)
+        names = [STATE_NAMES.get(state, state) for state in self.states]
+        places = f"{len(self.states)} states" if many else listed(names)
         return f"{places}: {self.counties:,} {'county' if self.counties == 1 else 'counties'}"
 
     def describe(self) -> str:

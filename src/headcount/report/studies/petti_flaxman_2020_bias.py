@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 PLACES = Control(column="place", label="Level")
 COUNTS = Control(column="counts", label="Counts")
 DEFINITIONS = {
-    "code": "as computed: 24 − ages × races × ethnicities",
-    "words": "as described: empty cells",
+    "code": "as the paper computes it",
+    "words": "as the paper describes it",
 }
 """Both definitions of the homogeneity index, the one behind the published numbers first."""
 
@@ -123,13 +123,13 @@ def homogeneity_figure(found: Tables) -> Figure:
         chart = chart.transform_calculate(**{column: kept})
     return Figure(
         name="figure-3",
-        caption="**Mixed places lose people, uniform places gain them.** Mean error of a place's "
+        caption="**Bias by how mixed a place is.** Mean error of a place's "
         "total by its *homogeneity index*: how many of its 24 cells (age by race by ethnicity) are "
         "empty. The bands reach from the 5th to the 95th percentile of single errors: for any one "
-        "place chance matters more than bias. The paper describes the index in one way and "
-        f"computes it in another; its numbers come from the second. Indices of "
-        f"fewer than {_FEWEST_PLACES} places are left out. *Choose level and index; hide "
-        "the spread to see the bias alone; click an ε to pick it out.* (The paper's figure 3.)",
+        "place chance matters more than bias. The paper's numbers come from a slightly different "
+        "index, 24 less ages × races × ethnicities found in the place; choose either. Indices of "
+        f"fewer than {_FEWEST_PLACES} places are left out. *Choose level and index; hide the "
+        "spread to see the bias alone; click an ε to pick it out.* (The paper's figure 3.)",
         alt="Mean error rising with the homogeneity index from below zero to above it, less so "
         "for larger epsilon, inside wide bands.",
         chart=chart.add_params(spread),
@@ -222,16 +222,15 @@ def _dots(frame: pl.DataFrame, promises: list[str]) -> ChartType:
 
 def group_table(found: Tables) -> Table:
     """Bias by group at every level, with people."""
-    shown = shown_epsilons(found["group_bias"]["epsilon"])
-    frame = in_order(found["group_bias"].filter(pl.col("epsilon").is_in(shown)))
+    epsilon = headline(found["group_bias"]["epsilon"])
+    frame = in_order(found["group_bias"].filter(epsilon=epsilon))
     return table_from_frame(
         frame.with_columns(level_named()),
         name="group-table",
-        caption="Errors by group.",
+        caption=f"Errors by group at ε = {epsilon:g}.",
         columns=[
             Column(key="group", label="Group"),
             Column(key="place", label="Level"),
-            Column(key="epsilon", label="Promise", unit="ε", format="g"),
             Column(key="people", label="People in all", format=",d"),
             Column(key="mean_error", label="Mean error", unit="people", format="+,.2f"),
             Column(key="mean_absolute_error", label="Mean size of error", unit="people",

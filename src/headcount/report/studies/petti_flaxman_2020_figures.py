@@ -11,7 +11,7 @@ from headcount.report.model import Figure
 from headcount.report.studies.petti_flaxman_2020_words import (
     ALIKE,
     Tables,
-    alike,
+    compared,
     count_named,
     headline,
     in_order,
@@ -73,8 +73,8 @@ def sample_figure(tables: Tables) -> Figure | None:
     kinds = {f"{count_type} {level}": words for (count_type, level), words in SERIES.items()}
     kind = pl.format("{} {}", "count_type", "level")
     frame = (
-        alike(tables["equivalences"])
-        .filter(kind.is_in(list(kinds)))
+        compared(tables)
+        .filter("alike", kind.is_in(list(kinds)))
         .select(kind.replace_strict(kinds).alias("counts"), "epsilon",
                 (100 * pl.col("fraction_interpolated")).alias("sample"))
     )  # fmt: skip
@@ -83,8 +83,8 @@ def sample_figure(tables: Tables) -> Figure | None:
     return Figure(
         name="samples",
         caption="**Which sample is TopDown like?** The size of the sample that comes nearest in "
-        "error and empirical privacy loss. A setting that is like no sample, the two being apart "
-        f"by more than a factor of {ALIKE:g}, has no point. (Age × race: counts by age, race "
+        "error and empirical privacy loss. A setting that is like no sample, error or loss being "
+        f"apart by more than a factor of {ALIKE:g}, has no point. (Age × race: counts by age, race "
         "and ethnicity.)",
         alt="Lines rising with epsilon: the sample that TopDown is like, for four kinds of counts.",
         chart=line_chart(

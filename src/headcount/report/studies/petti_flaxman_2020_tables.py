@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import log
-
 import polars as pl
 
 from headcount.report.model import Column, Table, table_from_frame
@@ -11,6 +9,7 @@ from headcount.report.studies.petti_flaxman_2020_words import (
     ALIKE,
     LEVEL_NAMES,
     Tables,
+    compared,
     count_named,
     in_order,
     level_named,
@@ -64,7 +63,7 @@ def meaning_table(tables: Tables) -> Table:
 
 def equivalence_table(tables: Tables) -> Table:
     """Table 1 of the paper, with the method that it does without."""
-    found = tables["equivalence"].sort("epsilon")
+    found = compared(tables).filter(count_type="SC", level="county").sort("epsilon")
     same = [
         same_error(tables, count_type="SC", level="county", epsilon=epsilon)
         for epsilon in found["epsilon"]
@@ -73,12 +72,8 @@ def equivalence_table(tables: Tables) -> Table:
         pl.col("epsilon")
         .replace_strict(TABLE_1, default=None, return_dtype=pl.Float64)
         .alias("paper"),
-        pl.col("distance").exp().alias("factor"),
         pl.Series("same_error", same, dtype=pl.Float64),
-        pl.when(pl.col("distance") <= log(ALIKE))
-        .then(pl.lit("yes"))
-        .otherwise(pl.lit("no"))
-        .alias("alike"),
+        pl.when("alike").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("word"),
     ).with_columns(pl.col("paper", "fraction", "fraction_low", "fraction_high", "same_error") * 100)
     method = found["method"][0] if found.height else "none"
     return table_from_frame(
@@ -92,15 +87,15 @@ def equivalence_table(tables: Tables) -> Table:
             Column(key="fraction", label="Nearest sample", unit="%", format=".0f"),
             Column(key="fraction_low", label="Single runs", unit="from, %", format=".0f"),
             Column(key="fraction_high", label="", unit="to, %", format=".0f"),
-            Column(key="factor", label="Apart by", unit="factor", format=".2f"),
-            Column(key="alike", label="Alike?"),
+            Column(key="error_ratio", label="TopDown / it", unit="error", format=".2f"),
+            Column(key="loss_ratio", label="", unit="loss", format=".2f"),
+            Column(key="word", label="Alike?"),
             Column(key="same_error", label="Same error", unit="sample, %", format=".0f"),
         ],
-        notes=f"Nearest sample: {method}. Apart by: how far error and loss of the two are from "
-        f"each other, taken together; up to a factor of {ALIKE:g} we call them alike. Same error: "
-        "the sample with the nearest median error, whatever its loss. Single runs: the least and "
-        "the greatest answer of one run alone, whose losses are higher because it has fewer "
-        "errors.",
+        notes=f"Nearest sample: {method}. TopDown / it: error and loss of TopDown over those of "
+        f"that sample; where both are within a factor of {ALIKE:g} we call them alike. Same "
+        "error: the sample with the nearest median error, whatever its loss. Single runs: the "
+        "least and the greatest answer of one run alone.",
     )
 
 

@@ -35,7 +35,7 @@ KINDS = {
 """Kinds of counts that are compared with samples; the paper's own first."""
 HEADLINE = 1.0
 ALIKE = 1.5
-"""TopDown is like a sample if error and loss together are apart by no more than this factor."""
+"""TopDown is like a sample if error and loss are each apart by no more than this factor."""
 PAPER_EPSILONS = (0.5, 1.0, 2.0)
 
 
@@ -117,9 +117,27 @@ def cell(
     return None if not found or found[0] is None else float(found[0])
 
 
-def alike(equivalences: pl.DataFrame) -> pl.DataFrame:
-    """The rows where TopDown really is like the nearest sample."""
-    return equivalences.filter(pl.col("distance") <= log(ALIKE))
+def compared(tables: Tables) -> pl.DataFrame:
+    """Every nearest sample with TopDown's error and loss over its own, and whether it is alike."""
+    cell = ["count_type", "level"]
+    topdown = tables["topdown"].select(*cell, "epsilon", "mae", "epl")
+    samples = tables["sampling"].select(*cell, "fraction", "mae", "epl")
+    ratios = {"error_ratio": "mae", "loss_ratio": "epl"}
+    return (
+        tables["equivalences"]
+        .join(topdown, on=[*cell, "epsilon"], how="left", maintain_order="left")
+        .join(samples, on=[*cell, "fraction"], how="left", maintain_order="left", suffix="_sample")
+        .with_columns(
+            (pl.col(column) / pl.col(f"{column}_sample")).alias(name)
+            for name, column in ratios.items()
+        )
+        .with_columns(
+            pl.all_horizontal(pl.col(name).log().abs() <= log(ALIKE) for name in ratios)
+            .fill_null(False)
+            .alias("alike")
+        )
+        .drop("mae", "epl", "mae_sample", "epl_sample")
+    )
 
 
 def sample_named(row: Mapping[str, Any]) -> str:
@@ -130,9 +148,9 @@ def sample_named(row: Mapping[str, Any]) -> str:
     return f"{percent(row['fraction'])}{end}"
 
 
-def samples_at(equivalences: pl.DataFrame, epsilon: float) -> list[tuple[str, str]]:
+def samples_at(nearest: pl.DataFrame, epsilon: float) -> list[tuple[str, str]]:
     """For each kind of count that is like a sample at this epsilon: the sample, the kind."""
-    rows = alike(equivalences).filter(epsilon=epsilon)
+    rows = nearest.filter("alike", epsilon=epsilon)
     found = []
     for (count_type, level), words in KINDS.items():
         here = rows.filter(count_type=count_type, level=level)
@@ -141,9 +159,9 @@ def samples_at(equivalences: pl.DataFrame, epsilon: float) -> list[tuple[str, st
     return found
 
 
-def sample_sentence(equivalences: pl.DataFrame, epsilon: float) -> str:
+def sample_sentence(nearest: pl.DataFrame, epsilon: float) -> str:
     """What sample an epsilon is like, for each kind of count, as far as it is like any."""
-    found = samples_at(equivalences, epsilon)
+    found = samples_at(nearest, epsilon)
     if not found:
         return f"ε = {epsilon:g} is like no sample in both error and loss"
     samples = [f"{article(sample)} {sample} sample for {words}" for sample, words in found]
