@@ -16,7 +16,7 @@ from headcount._version import __version__
 
 if TYPE_CHECKING:
     from headcount.config.topdown import topdown
-    from headcount.mechanisms import Averaged, Geometric, Identity, Raked, protect
+    from headcount.mechanisms import Averaged, Geometric, Identity, Raked, Sampling, protect
     from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
     from headcount.population import Population, uniform
     from headcount.population.readers import read_counts, read_microdata
@@ -42,6 +42,7 @@ _HOME = {
     "Recode": "schema",
     "Release": "release",
     "RunKey": "noise",
+    "Sampling": "mechanisms",
     "Schema": "schema",
     "load_schema": "schema",
     "protect": "mechanisms",
@@ -79,6 +80,7 @@ __all__ = [
     "Recode",
     "Release",
     "RunKey",
+    "Sampling",
     "Schema",
     "__version__",
     "load_schema",

@@ -28,7 +28,7 @@ def protect(
       name = "age"
       levels = ["minor", "adult"]
       [mechanism]
-      name = "geometric"              # identity, geometric, raked, averaged, topdown
+      name = "geometric"              # or identity, raked, averaged, sampling, topdown
       epsilon = "1/2"
       [run]
       out = "runs/first"

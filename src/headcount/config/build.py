@@ -14,12 +14,13 @@ from headcount.config.models import (
     Ipums1940Model,
     MicrodataModel,
     RakedModel,
+    SamplingModel,
     UniformModel,
     Us1940Model,
 )
 from headcount.config.topdown import TopDownModel
 from headcount.geography.build import CodeColumns, GeographySource, Prefixes
-from headcount.mechanisms import Averaged, Geometric, Identity, Mechanism, Raked
+from headcount.mechanisms import Averaged, Geometric, Identity, Mechanism, Raked, Sampling
 from headcount.population import Population, uniform
 from headcount.population.ipums1940 import read_ipums1940
 from headcount.population.readers import (
@@ -44,6 +45,8 @@ def build_mechanism(config: Config) -> Mechanism:
             return Raked(epsilon=epsilon)
         case AveragedModel(epsilon=epsilon, parts=parts):
             return Averaged(epsilon=epsilon, parts=parts)
+        case SamplingModel(fraction=fraction):
+            return Sampling(fraction=fraction)
         case TopDownModel() as model:
             return model.build()
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from headcount.config.topdown import TopDownModel
-from headcount.config.values import Flag, PositiveFraction, Strict, Whole, Wrong
+from headcount.config.values import Flag, PositiveFraction, Share, Strict, Whole, Wrong
 from headcount.errors import InputError
 from headcount.schema import Attribute, Schema, impossible
 from headcount.schema.attribute import first_repeated
@@ -167,6 +167,13 @@ class AveragedModel(Strict):
     parts: Whole = Field(4, ge=1)
 
 
+class SamplingModel(Strict):
+    """A simple random sample, weighted."""
+
+    name: Literal["sampling"]
+    fraction: Share
+
+
 class RunModel(Strict):
     """Where the run goes, and where its noise comes from."""
 
@@ -206,7 +213,7 @@ class Config(Strict):
         Field(discriminator="kind"),
     ]
     mechanism: Annotated[
-        IdentityModel | GeometricModel | RakedModel | AveragedModel | TopDownModel,
+        IdentityModel | GeometricModel | RakedModel | AveragedModel | SamplingModel | TopDownModel,
         Field(discriminator="name"),
     ]
     run: RunModel
@@ -234,6 +241,7 @@ UNIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
         "geometric": GeometricModel,
         "raked": RakedModel,
         "averaged": AveragedModel,
+        "sampling": SamplingModel,
         "topdown": TopDownModel,
     },
 }

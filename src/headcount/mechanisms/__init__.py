@@ -2,6 +2,7 @@
 
 from headcount.mechanisms.base import Context, Mechanism, Outcome, complete_guarantee, protect
 from headcount.mechanisms.counting import Averaged, Geometric, Identity, Raked
+from headcount.mechanisms.sampling import Sampling
 
 __all__ = [
     "Averaged",
@@ -11,6 +12,7 @@ __all__ = [
     "Mechanism",
     "Outcome",
     "Raked",
+    "Sampling",
     "complete_guarantee",
     "protect",
 ]
