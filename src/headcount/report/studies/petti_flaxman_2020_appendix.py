@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from headcount.report.model import Column, Table, table_from_frame
+from headcount.report.model import Column, Prose, Table, table_from_frame
 from headcount.report.studies.petti_flaxman_2020_words import Tables
 
 _LOSS = ".4g"
@@ -140,16 +140,12 @@ def scalars_table(found: Tables) -> Table:
     )
 
 
-def mistakes_table(found: Tables) -> Table:
-    """Where text and code of the paper part ways."""
-    return table_from_frame(
-        found["appendix_mistakes"],
-        name="mistakes",
-        caption="Where the paper's text and code part ways, and what is done here.",
-        columns=[
-            Column(key="where", label="Where"),
-            Column(key="said", label="What is said"),
-            Column(key="done", label="What was done"),
-            Column(key="here", label="Here"),
-        ],
-    )
+def mistakes(found: Tables) -> Prose:
+    """Where text and code of the paper part ways: a list, since no screen is wide enough."""
+    rows = found["appendix_mistakes"].iter_rows(named=True)
+    items = [
+        f"- **{row['where'].capitalize()}.** Said: {row['said']}. In fact: {row['done']}. "
+        f"*Here: {row['here']}.*"
+        for row in rows
+    ]
+    return Prose("\n".join(items))

@@ -75,7 +75,7 @@ def measure_section(found: Tables) -> Section:
         appendix.baseline_table(found),
         appendix.scalars_table(found),
         Subheading("Published mistakes, by name"),
-        appendix.mistakes_table(found),
+        appendix.mistakes(found),
     )
     return Section(title=TITLE, blocks=blocks)
 

@@ -162,7 +162,7 @@ def agreement_table(tables: Tables) -> Table:
             Column(key="ratio", label="This run / paper", unit="median", format=".2f"),
         ],
         notes="Losses of samples are compared by the recipe behind the printed ones, which the "
-        "paper does not mention; see [](#mistakes).",
+        "paper does not mention; see [published mistakes](#section-is-epl-a-good-measure).",
     )
 
 
