@@ -64,7 +64,8 @@ def town(tmp_path: Path) -> Path:
     return tmp_path
 
 
-VERBS = ("demo", "protect", "check", "evaluate", "study flaxman-2019", "bench")
+STUDIES = ("study flaxman-2019", "study petti-flaxman-2020")
+VERBS = ("demo", "protect", "check", "evaluate", *STUDIES, "bench")
 BOOK = ("ledger init", "ledger show", "ledger history", "ledger void")
 
 

@@ -18,7 +18,7 @@ Examples:
   headcount check config.toml                     are config and data all right?
   headcount protect config.toml                   make a release
   headcount evaluate runs/first                   how far is it from the truth?
-  headcount study flaxman-2019 --out out/flaxman  reproduce a paper
+  headcount study petti-flaxman-2020 --out pf     reproduce a paper
   headcount ledger show census.ledger.sqlite      what is left to spend
   headcount bench                                 what can be measured here
 

@@ -39,7 +39,7 @@ MISTAKES = (
         "results, sampling",
         "empirical losses of samples beside those of TopDown",
         "the printed ones look at a wider range (percentile 99, times 1.5) than those of TopDown "
-        "(95, times 1), and are up to seven times as large for total counts",
+        "(95, times 1), and are up to twelve times as large for total counts",
         "one recipe for both; printed values are compared at the settings they were made with",
     ),
     Mistake(
