@@ -196,7 +196,8 @@ def appendix() -> dict[str, pl.DataFrame]:
             | {"honoured_share_defined": [1.0] * 3}
         ),
         "appendix_noise_baseline": pl.DataFrame(
-            noise | {"z": [0.105], "rmse_exact": [13.4], "mae": [7.0], "rmse": [13.4], "p95": [28.0]}
+            noise
+            | {"z": [0.105], "rmse_exact": [13.4], "mae": [7.0], "rmse": [13.4], "p95": [28.0]}
         ),
         "appendix_pure_noise": pl.DataFrame(
             {"n": [204, 204, 12_432, 12_432], "z": [0.1, 1.0, 0.1, 1.0]}
