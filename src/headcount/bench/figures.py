@@ -79,6 +79,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         question="Does the measuring step lose what it says, and are wrong builds caught?",
         module="topdown_audit",
     ),
+    "petti-flaxman-2020": Benchmark(
+        question="The study at full size: seconds, published rows, wrong builds?",
+        module="petti_flaxman_2020",
+        takes=("replicates",),
+    ),
     "golden": Benchmark(
         question="As good as another system's stored optima?",
         module="golden",
