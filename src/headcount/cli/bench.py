@@ -33,7 +33,7 @@ def bench(
     if not benchmark:
         for known, one in BENCHMARKS.items():
             usage = f"  {one.usage}" if one.usage else ""
-            typer.echo(f"  {known:14} {one.question}{usage}")
+            typer.echo(f"  {known:18} {one.question}{usage}")
         return
     readings = run_benchmark(
         benchmark,
