@@ -7,6 +7,7 @@ import os
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 
@@ -19,7 +20,7 @@ from headcount.solve.network import split
 from headcount.solve.objective import objective, violation
 from headcount.solve.outcome import Status
 from headcount.solve.rounding import Method
-from tests.mechanisms.topdown.small import hierarchies, run
+from tests.mechanisms.topdown.small import hierarchies, pure, run, settings, village
 from tests.mechanisms.topdown.watched import nearest, variables, watching
 
 EXAMPLES = int(os.environ.get("TOPDOWN_EXAMPLES", "120"))
@@ -107,3 +108,21 @@ def test_every_problem_of_small_hierarchies_agrees_with_general_solvers():
     assert seen["least squares beside Clarabel"] > 2 * EXAMPLES
     assert seen["roundings by brute force"] > EXAMPLES / 2
     assert seen["cannot be met"] > EXAMPLES / 20
+
+
+def test_a_rounding_that_breaks_a_sum_stops_the_run(monkeypatch):
+    """Bounds alone would not show it: published levels are sums of leaves and add up anyway."""
+    from dataclasses import replace as changed
+
+    from headcount.solve import rounding
+
+    def one_too_many(batch, x, *, threads=1):
+        found = rounded_well(batch, x, threads=threads)
+        counts = found.counts.copy()
+        counts[-1] += not batch.is_root
+        return changed(found, counts=counts, broken=rounding._broken(batch, counts, found.method))
+
+    rounded_well = rounding.round_batch
+    monkeypatch.setattr(rounding, "round_batch", one_too_many)
+    with pytest.raises(RunError, match=r"children of 'whole': found a constraint broken by round"):
+        run(settings(pure(1)), village())

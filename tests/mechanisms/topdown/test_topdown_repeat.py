@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
@@ -25,6 +26,7 @@ from tests.mechanisms.topdown.small import (
     pure,
     run,
     same,
+    settings,
     tree,
     zcdp,
 )
@@ -238,3 +240,17 @@ def test_kept_levels_hold_nothing_but_estimates(tmp_path):
     again = np.zeros_like(made["leaf"])
     again[table["unit"].to_numpy(), table["cell"].to_numpy()] = table["count"].to_numpy()
     assert np.array_equal(again, made["leaf"])
+
+
+def test_levels_of_other_data_or_settings_are_not_taken(tmp_path, caplog):
+    """A workspace that is used again by hand: nothing of the first run slips into the second."""
+    first, second = WAYS["as in 2018"], bounded(pure(3), bounds=(CAPS,))
+    run(first, TOWN, workspace=tmp_path)
+    with caplog.at_level(logging.WARNING):
+        made = run(second, TOWN, workspace=tmp_path)
+    assert same(dense(made), dense(run(second, TOWN)))
+    assert "made from other data or with other settings" in caplog.text
+    free, doubled = settings(pure(3)), replace(TOWN, matrix=TOWN.matrix * 2)
+    run(free, TOWN, workspace=tmp_path)
+    made = run(free, doubled, workspace=tmp_path)
+    assert same(dense(made), dense(run(free, doubled)))

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from headcount.files import write_bytes_atomic
 from headcount.mechanisms.topdown.estimate import Rows
+from headcount.release.store import table_file
 
 _log = logging.getLogger(__name__)
 
@@ -24,11 +25,13 @@ class FinishedLevels:
 
     They hold noisy estimates, nothing of the truth; a resumed run reads them instead of
     estimating again, and would get the same counts if they were lost. So a damaged file is
-    reported and not used.
+    reported and not used, and so is a level of another run in the same folder: ``made_from`` names
+    the data and the settings (None to read whatever is there).
     """
 
-    def __init__(self, folder: Path, run: int) -> None:
+    def __init__(self, folder: Path, run: int, *, made_from: bytes | None = None) -> None:
         self._folder = folder / f"run-{run}"
+        self._made_from = sha256(made_from).hexdigest() if made_from is not None else None
         self._folder.mkdir(parents=True, exist_ok=True)
 
     def load(self, level: str) -> tuple[Rows, dict[str, float]] | None:
@@ -44,9 +47,11 @@ class FinishedLevels:
             rows = Rows(start, table["cell"].to_numpy(), table["count"].to_numpy())
             if about["level"] != level or about["digest"] != _digest(rows, about):
                 raise ValueError("its digest or its level is another")
+            if self._made_from not in (None, about["made_from"]):
+                raise ValueError("it was made from other data or with other settings")
         # A damaged file fails in whatever way the reader happens to stumble.
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-            _log.warning("%s is damaged (%s): the level is estimated again", path, error)
+            _log.warning("%s is damaged or strange (%s): the level is estimated again", path, error)
             return None
         return rows, about["notes"]
 
@@ -54,6 +59,7 @@ class FinishedLevels:
         """Keep a finished level."""
         unit = np.repeat(np.arange(rows.units), np.diff(rows.start)).astype(np.int64)
         about: dict[str, Any] = {"level": level, "units": rows.units, "notes": notes}
+        about["made_from"] = self._made_from
         about["digest"] = _digest(rows, about)
         columns = {"unit": unit, "cell": rows.cell, "count": rows.value}
         metadata = {b"headcount": json.dumps(about).encode()}
@@ -63,12 +69,12 @@ class FinishedLevels:
         write_bytes_atomic(self._path(level), buffer.getvalue())
 
     def _path(self, level: str) -> Path:
-        return self._folder / f"{level}.parquet"
+        return self._folder / table_file(level)
 
 
 def _digest(rows: Rows, about: dict[str, Any]) -> str:
     """SHA-256 of the counts and of what is said about them."""
-    said = {key: about[key] for key in ("level", "units", "notes")}
+    said = {key: about[key] for key in ("level", "units", "notes", "made_from")}
     hasher = sha256(json.dumps(said, sort_keys=True).encode())
     for part in (rows.start, rows.cell, rows.value):
         hasher.update(np.ascontiguousarray(part, dtype="<i8").tobytes())

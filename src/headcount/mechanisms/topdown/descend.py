@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -65,14 +66,19 @@ def descend(
     engine: Engine,
     progress: Progress = silent,
     finished: LevelStore | None = None,
+    seconds: dict[str, float] | None = None,
 ) -> Descent:
-    """Estimate every level from the top down; levels that ``finished`` holds are taken from it."""
+    """Estimate every level from the top down; levels that ``finished`` holds are taken from it.
+
+    ``seconds`` gets the time that each level took here; a level taken from ``finished`` has none.
+    """
     rows: dict[str, Rows] = {}
     notes: dict[str, dict[str, float]] = {}
     for depth, name in enumerate(geography.levels):
         if finished is not None and (kept := finished.load(name)) is not None:
             rows[name], notes[name] = kept
             continue
+        began = perf_counter()
         level = prepare_level(
             name,
             schema=schema,
@@ -103,6 +109,8 @@ def descend(
         refuse_broken(rows[name], level, geography.units[depth])
         if finished is not None:
             finished.save(name, rows[name], notes[name])
+        if seconds is not None:
+            seconds[name] = round(seconds.get(name, 0.0) + perf_counter() - began, 1)
     tables = _summed_from_leaf(geography, rows, schema.size)
     refuse_release_outside(restrictions, tables, schema=schema, geography=geography)
     return Descent(tables, notes)
@@ -115,7 +123,7 @@ def _root(schema: Schema, level: Level, measurements: Measurements) -> Step:
     batch, _, cells = build_batch(
         everything, np.zeros(1, dtype=np.int64), np.array([0, 1]), level, measurements
     )
-    counts, stuck, notes = solve_batch(replace(batch, is_root=True))
+    counts, stuck, notes = solve_batch(replace(batch, is_root=True), np.array([level.name]))
     if len(stuck):
         raise RunError(
             f"topdown: level {level.name!r}: found bounds on the whole that cannot be met, "

@@ -191,7 +191,7 @@ class Node:
         batch, unit, cell = build_batch(
             self.above, parents, self.child_first, self.level, self.measurements
         )
-        counts, stuck, notes = solve_batch(batch)
+        counts, stuck, notes = solve_batch(batch, self.codes)
         return (unit, cell, counts), parents[stuck], notes
 
     def _rescue(self, parent: int) -> Triples:
@@ -246,22 +246,31 @@ Triples = tuple[Integers, Integers, Integers]
 """Unit, cell and count of some entries."""
 
 
-def solve_batch(batch: Batch) -> tuple[Integers, Integers, dict[str, float]]:
+def solve_batch(
+    batch: Batch, codes: NDArray[np.str_]
+) -> tuple[Integers, Integers, dict[str, float]]:
     """Least squares, then rounding: the counts, the parents left without any, and what happened.
 
     One thread, because engines run chunks side by side. Parents without an answer have counts 0.
+    ``codes`` name all parents of the level, for errors.
     """
     from headcount.solve.leastsquares import least_squares
     from headcount.solve.rounding import Method, round_batch
 
     solved = least_squares(batch, threads=1)
     rounded = round_batch(batch, solved.x, threads=1)
+    if rounded.broken:
+        code = str(codes[rounded.broken[0].parent])
+        raise RunError(
+            f"topdown: children of {code!r}: found a constraint broken by rounding "
+            f"({rounded.broken[0]}), expected every one kept"
+        )
     stuck = np.union1d(solved.outcome.unsolved, np.flatnonzero(rounded.method == Method.NONE))
     counts = rounded.counts.copy()
     for p in stuck:
         counts[slice(*batch.var_start[batch.cell_start[p : p + 2]])] = 0
     notes = dict(solved.outcome.summary())
-    notes |= rounded.summary()
+    notes |= rounded.summary() | {"violations": len(rounded.broken)}
     return counts, stuck, notes
 
 

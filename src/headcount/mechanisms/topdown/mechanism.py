@@ -22,7 +22,7 @@ from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
-from headcount.tabulate import Counts
+from headcount.tabulate import Counts, content_digest
 
 REPORT = "distance to the truth"
 _CONFIDENCE = 0.9
@@ -68,7 +68,10 @@ class TopDown(TopDownSettings):
         return replace(stated.also_exact(*exact), not_covered=(*stated.not_covered, beyond))
 
     def check(self, counts: Counts) -> None:
-        """Refuse data that break the bounds, before any loss is recorded."""
+        """Refuse settings that do not fit the data, and data that break the bounds."""
+        planned_noise(self, counts.schema, counts.geography)
+        for query in self.queries:
+            query.groups(counts.schema)  # unmeasured ones too: an unknown attribute is an error
         levels = {level: counts.at(level) for level in counts.geography.levels}
         kept_margin(counts.schema, self)
         refuse_truth_outside(restrict(self, levels), levels)
@@ -88,7 +91,10 @@ class TopDown(TopDownSettings):
                 write_measurements(
                     measurements, self, counts.schema, counts.geography, context.measurements
                 )
-            kept = FinishedLevels(context.workspace, run) if context.workspace else None
+            kept = None
+            if context.workspace:
+                made_from = content_digest(counts) + repr(self).encode()
+                kept = FinishedLevels(context.workspace, run, made_from=made_from)
             made.append(
                 descend(
                     schema=counts.schema,
@@ -99,6 +105,7 @@ class TopDown(TopDownSettings):
                     engine=context.engine,
                     progress=context.progress,
                     finished=kept,
+                    seconds=context.seconds,
                 )
             )
         notes: dict[str, float | str] = {
