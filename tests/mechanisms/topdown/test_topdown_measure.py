@@ -29,6 +29,7 @@ from headcount.privacy import UnitOfPrivacy
 from headcount.schema import load_schema
 from headcount.tabulate import CELLS, Query
 from tests.mechanisms.test_private_path import floats_on_the_way
+from tests.mechanisms.topdown import small
 from tests.mechanisms.topdown.small import (
     AGE,
     HALF,
@@ -42,8 +43,10 @@ from tests.mechanisms.topdown.small import (
     answers,
     by_level,
     counts_of,
+    dense,
     keyed,
     pure,
+    same,
     settings,
     tree,
     village,
@@ -341,3 +344,10 @@ def test_no_float_between_the_truth_and_the_noisy_answers(loss, monkeypatch):
     draw = Measurements._draw
     monkeypatch.setattr(Measurements, "_draw", lambda *given: draw(*given) * 1.0)
     assert floats() != []
+
+
+@pytest.mark.parametrize("loss", [pure(10**3), pure(10**6), zcdp(10**3), zcdp(10**6)])
+def test_noise_that_is_never_drawn_has_a_weight_all_the_same(loss):
+    """A variance below every float once divided by zero; the release is then the truth."""
+    made = dense(small.run(settings(loss), village()))
+    assert same(made, {level: counts.dense() for level, counts in by_level(village()).items()})

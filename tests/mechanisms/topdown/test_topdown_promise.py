@@ -84,8 +84,8 @@ def test_what_is_exact_is_listed_and_what_it_leaves_out():
     said = bounded(pure(1)).guarantee(SCHEMA, VILLAGE).sentences()
     assert "Released without noise: 'total' of every state." in said
     assert (
-        "Released without noise: the number of living quarters of each type ('kind') everywhere."
-        in said
+        "Released without noise: the number of living quarters of each type ('kind'), "
+        "and of vacant ones, everywhere." in said
     )
     assert "Not covered: databases that differ in what is released without noise." in said
     free = settings(pure(1)).guarantee(SCHEMA, VILLAGE)
@@ -233,7 +233,8 @@ def test_the_preset_fixes_the_choices_of_2018():
 
 
 def test_a_preset_gives_way_to_what_is_said():
-    rho = model(preset="e2e-2018", rho="2.56", failsafe_over=[], unit="add-remove").build()
+    given = {"failsafe_over": [], "unit": "add-remove", "invariant": [], "bounds": []}
+    rho = model(preset="e2e-2018", rho="2.56", **given).build()
     assert rho.loss == ZCDPLoss(rho=Fraction("2.56"), unit=ADD)
     assert rho.failsafe_over == ()
     assert rho.query_shares == model(preset="e2e-2018", epsilon=1).build().query_shares

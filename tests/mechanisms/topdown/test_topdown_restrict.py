@@ -274,6 +274,6 @@ def test_any_invariant_there_or_below_publishes_the_totals(level):
 def test_what_is_exact_is_said():
     assert exact_statements(bounded(None)) == (
         "'total' of every state",
-        "the number of living quarters of each type ('kind') everywhere",
+        "the number of living quarters of each type ('kind'), and of vacant ones, everywhere",
     )
     assert exact_statements(settings(None)) == ()

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 
+HARDLY_ANY = 1e-9
+"""Smaller variances say no more about counts, and are too much for a least-squares solver."""
+
 
 @dataclass(frozen=True)
 class NoiseOf:
@@ -64,11 +67,12 @@ def noise_of(loss: Loss | None, *, entries: int) -> NoiseOf:
     moved = marginal_sensitivity(unit=loss.unit, units=entries, cells=1)
     if isinstance(loss, ZCDPLoss):
         variance = gaussian_variance(loss, sensitivity=moved)
-        weight = 1 / discrete_gaussian_variance(variance)
+        weight = 1 / max(discrete_gaussian_variance(variance), HARDLY_ANY)
         return NoiseOf(gaussian=True, parameter=variance, weight=weight)
     if isinstance(loss, PureLoss):
         rate = geometric_rate(loss, sensitivity=moved)
-        return NoiseOf(gaussian=False, parameter=rate, weight=1 / geometric_variance(rate))
+        weight = 1 / max(geometric_variance(rate), HARDLY_ANY)
+        return NoiseOf(gaussian=False, parameter=rate, weight=weight)
     raise PrivacyError(f"topdown: found {loss}, expected a pure or a zCDP loss")
 
 

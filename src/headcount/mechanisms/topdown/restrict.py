@@ -106,7 +106,10 @@ def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
     """What the restrictions publish, in plain words."""
     said = [f"{one.query!r} of every {one.level}" for one in settings.invariants]
     for bounds in settings.bounds:
-        said.append(f"the number of living quarters of each type ({bounds.query!r}) everywhere")
+        said.append(
+            f"the number of living quarters of each type ({bounds.query!r}), and of vacant ones, "
+            f"everywhere"
+        )
     return tuple(said)
 
 

@@ -8,9 +8,12 @@ from fractions import Fraction
 
 from headcount.errors import ConfigError
 from headcount.geography import Geography
-from headcount.privacy import Allocation, PureLoss, ZCDPLoss, allocate
+from headcount.privacy import Allocation, PureLoss, UnitOfPrivacy, ZCDPLoss, allocate
 from headcount.schema.attribute import first_repeated, one_of
 from headcount.tabulate import CELLS, Query
+
+MOST_PEOPLE = 10**9
+"""The largest cap: with billions of living quarters, sums still fit 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +42,14 @@ class QuartersBounds:
     caps: tuple[int, ...]
     total_level: str = ""
     unions: bool = False
+
+    def __post_init__(self) -> None:
+        for cap in self.caps:
+            if not 1 <= cap <= MOST_PEOPLE:
+                raise ConfigError(
+                    "topdown", place=f"bounds on {self.query!r}", found=f"a cap of {cap}",
+                    expected=f"people in one living quarters, 1 to {MOST_PEOPLE:,}",
+                )  # fmt: skip
 
 
 Shares = tuple[tuple[str, Fraction], ...]
@@ -88,11 +99,22 @@ class TopDownSettings:
                     found="an unknown query",
                     expected=one_of(known[1:]),
                 )
+        self._refuse_vacuous()
         if self.level_shares is None:
             levels = ["every other level", *dict(self.level_queries)]
         else:
             levels = [level for level, _ in self.level_shares]
         self._allocate(levels)
+
+    def _refuse_vacuous(self) -> None:
+        """Every invariant gives the number of people: no two add-remove neighbours share it."""
+        unit = self.loss.unit if self.loss is not None else None
+        if self.invariants and unit is UnitOfPrivacy.ADD_REMOVE:
+            raise ConfigError(
+                "topdown", place="unit", found=f"{unit.value!r} with an invariant",
+                expected="'change-one': one person more or less changes every invariant, and the "
+                "guarantee, which holds given the invariants, would promise nothing",
+            )  # fmt: skip
 
     def allocation(self, geography: Geography) -> Allocation:
         """The share of every level x query, checked against the levels of a geography."""
