@@ -113,3 +113,23 @@ def test_a_damaged_recording_is_found(tmp_path: Path):
 def test_the_folder_is_closed_to_others(tmp_path: Path):
     recorded(tmp_path)
     assert (tmp_path / "noise").stat().st_mode & 0o777 == 0o700
+
+
+def test_threads_that_ask_at_once_share_one_draw(tmp_path: Path):
+    from concurrent.futures import ThreadPoolExecutor
+    from threading import Barrier
+
+    wide, together = Stream("tract", "cells", 5000), Barrier(8)
+    noise, source = recorded(tmp_path)
+
+    def ask(part: int):
+        index = np.arange(part * 625, part * 625 + 625)
+        together.wait()
+        return noise.geometric_at(wide, epsilon=ONE, draw=0, index=index)
+
+    with ThreadPoolExecutor(8) as pool:
+        parts = list(pool.map(ask, range(8)))
+    assert source.times == 1
+    whole = noise.geometric(wide, epsilon=ONE, draws=range(1))[0]
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    parts[0][0] += 1  # an answer is the caller's own, not the file

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ class RecordedNoise:
         self._folder = folder
         self.key_kind: KeyKind = source.key_kind
         self.backend = source.backend
+        self._drawing = Lock()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def geometric(self, stream: Stream, *, epsilon: Fraction, draws: range) -> NDArray[np.int64]:
@@ -58,39 +60,58 @@ class RecordedNoise:
         self, stream: Stream, *, epsilon: Fraction, draw: int, index: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Positions of a whole recorded draw."""
-        whole = self.geometric(stream, epsilon=epsilon, draws=range(draw, draw + 1))
-        return np.asarray(whole[0, index])
+        draws = range(draw, draw + 1)
+        whole = self._once(
+            ("geometric", epsilon, stream, draws),
+            lambda: self._source.geometric(stream, epsilon=epsilon, draws=draws),
+            mapped=True,
+        )
+        return np.array(whole[0, index])
 
     def geometric_ratio_at(
         self, stream: Stream, *, ratio: Fraction, draw: int, index: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Positions of a whole recorded draw."""
-        whole = self.geometric_ratio(stream, ratio=ratio, draws=range(draw, draw + 1))
-        return np.asarray(whole[0, index])
+        draws = range(draw, draw + 1)
+        whole = self._once(
+            ("geometric_ratio", ratio, stream, draws),
+            lambda: self._source.geometric_ratio(stream, ratio=ratio, draws=draws),
+            mapped=True,
+        )
+        return np.array(whole[0, index])
 
     def gaussian_at(
         self, stream: Stream, *, variance: Fraction, draw: int, index: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Positions of a whole recorded draw."""
-        whole = self.gaussian(stream, variance=variance, draws=range(draw, draw + 1))
-        return np.asarray(whole[0, index])
+        draws = range(draw, draw + 1)
+        whole = self._once(
+            ("gaussian", variance, stream, draws),
+            lambda: self._source.gaussian(stream, variance=variance, draws=draws),
+            mapped=True,
+        )
+        return np.array(whole[0, index])
 
     def _once(
         self,
         address: tuple[str, Fraction, Stream, range],
         draw: Callable[[], NDArray[np.int64]],
+        *,
+        mapped: bool = False,
     ) -> NDArray[np.int64]:
         kind, parameter, stream, draws = address
         name = encode(
             kind, str(parameter), stream.level, stream.query, stream.size, draws.start, draws.stop
         )
         path = self._folder / f"{sha256(name).hexdigest()[:32]}.npy"
-        if not path.exists():
-            buffer = io.BytesIO()
-            np.save(buffer, draw())
-            write_bytes_atomic(path, buffer.getvalue())
+        with self._drawing:  # two threads at once would each use a draw of their own
+            if not path.exists():
+                buffer = io.BytesIO()
+                np.save(buffer, draw())
+                write_bytes_atomic(path, buffer.getvalue())
         try:
-            noise: NDArray[np.int64] = np.load(path)
+            # Mapped, not read: a thread that asks for some positions need not hold the whole.
+            noise: NDArray[np.int64] = np.load(path, mmap_mode="r" if mapped else None)
         except (ValueError, EOFError):
             raise RunError(f"{path}: found a damaged file, expected recorded noise") from None
         return noise
