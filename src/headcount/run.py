@@ -25,10 +25,10 @@ from headcount.privacy import Guarantee, Ledger, Loss, SpendState, UnitOfPrivacy
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.directory import RunDirectory, RunFacts
-from headcount.release.mdf import write_mdf
+from headcount.release.mdf import refuse_other_layout, write_mdf
 from headcount.release.receipt import guarantee_to_json, versions
 from headcount.release.store import check_files, check_publishable, read_release, write_release
-from headcount.release.tidy import write_tidy
+from headcount.release.tidy import refuse_same_names, write_tidy
 from headcount.report.evaluation import evaluation_report
 from headcount.report.html import write_report
 from headcount.tabulate import Counts, content_digest, tabulate
@@ -75,15 +75,26 @@ def plan(config: Config) -> Plan:
         )
     check_publishable(population.schema, population.geography)
     counts = tabulate(population)
-    if {"microdata", "mdf"} & set(config.run.publish) and counts.quarters is None:
+    _check_microdata(counts, config.run.publish, population.name)
+    mechanism.check(counts)
+    return Plan(config, mechanism, counts, population.public)
+
+
+def _check_microdata(counts: Counts, publish: Sequence[str], name: str) -> None:
+    """Refuse people and living quarters that could not be written: before a loss, not after."""
+    if not {"microdata", "mdf"} & set(publish):
+        return
+    if counts.quarters is None:
         raise ConfigError(
-            population.name,
+            name,
             place="run.publish",
             found="no living quarters to place people in",
             expected="a population with living quarters, or other things to publish",
         )
-    mechanism.check(counts)
-    return Plan(config, mechanism, counts, population.public)
+    if "microdata" in publish:
+        refuse_same_names(counts.schema, counts.geography)
+    if "mdf" in publish:
+        refuse_other_layout(counts.schema, counts.geography, counts.quarters)
 
 
 def protect_run(config_file: Path, *, progress: Progress = silent) -> Path:
@@ -157,8 +168,10 @@ def _make(
         measurements=measured if "measurements" in config.run.publish else None,
     )
     release = protect(planned.counts, planned.mechanism, noise, context=context)
-    receipt = _receipt(planned, release, facts, ledger, noise)
     more = [*sorted(measured.glob("*.parquet")), *_microdata(directory, planned, release, progress)]
+    receipt = _receipt(planned, release, facts, ledger, noise)
+    if context.seconds:
+        receipt["seconds"] = context.seconds
     write_release(release, directory.release, receipt=receipt, more=more)
 
 

@@ -225,6 +225,13 @@ class Config(Strict):
                 found=f"run.publish = {list(self.run.publish)} with {self.mechanism.name!r}",
                 expected="publish only with mechanism 'topdown', whose counts are whole people",
             )
+        places = {"microdata", "mdf"} & set(self.run.publish)
+        if places and isinstance(self.mechanism, TopDownModel) and not self.mechanism.bounds:
+            raise Wrong(
+                found=f"run.publish = {sorted(places)} without bounds from living quarters",
+                expected="[[mechanism.bounds]]: people are placed in living quarters, which are "
+                "then published exactly and must fit",
+            )
         return self
 
 

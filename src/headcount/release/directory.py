@@ -168,7 +168,7 @@ class RunDirectory:
         if self.levels.is_dir():
             shutil.rmtree(self.levels)
         for folder in (self.internal, self.release):
-            for leftover in folder.glob(".*.tmp"):  # of a process that was killed while writing
+            for leftover in folder.rglob(".*.tmp"):  # of a process that was killed while writing
                 leftover.unlink()
 
 

@@ -65,7 +65,7 @@ def write_mdf(
     Fields between bars, no header, ``metadata`` as lines that begin with '#'. The layout has fields
     for the attributes of the schema e2e-2018 only. Both files appear whole or not at all.
     """
-    _refuse_other_layout(schema, geography, quarters)
+    refuse_other_layout(schema, geography, quarters)
     person_head = _comments(metadata, PERSON_FIELDS)
     unit_head = _comments(metadata, UNIT_FIELDS)
     placed = place(counts, schema=schema, geography=geography, quarters=quarters)
@@ -147,7 +147,8 @@ def _comments(metadata: Sequence[str], fields: Sequence[str]) -> bytes:
     return "".join(f"# {line}\n" for line in lines).encode()
 
 
-def _refuse_other_layout(schema: Schema, geography: Geography, quarters: Quarters) -> None:
+def refuse_other_layout(schema: Schema, geography: Geography, quarters: Quarters) -> None:
+    """Refuse a schema or geography that the layout has no fields for."""
     wanted = load_schema("e2e-2018")
     if schema.attributes != wanted.attributes or quarters.attribute != wanted.names[0]:
         raise InputError(

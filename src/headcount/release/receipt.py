@@ -12,7 +12,9 @@ from headcount._version import __version__
 from headcount.privacy import Guarantee
 from headcount.privacy.loss import from_record, to_record
 
-_PACKAGES = ("numpy", "scipy", "numba", "polars", "cryptography", "opendp")
+_MAKERS = ("numpy", "scipy", "numba", "polars", "cryptography", "opendp")
+_SOLVERS = ("piqp", "clarabel", "highspy")
+_PACKAGES = (*_MAKERS, *_SOLVERS)
 
 
 def guarantee_to_json(guarantee: Guarantee) -> dict[str, Any]:

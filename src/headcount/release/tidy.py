@@ -55,6 +55,23 @@ def write_tidy(
     return folder / PEOPLE_FILE, folder / QUARTERS_FILE
 
 
+def refuse_same_names(schema: Schema, geography: Geography) -> None:
+    """Refuse a domain whose two tables would have two columns of one name."""
+    levels = geography.levels[1:] or geography.levels
+    for others in (
+        ("quarters_id", "person_number", *schema.names),
+        ("quarters_id", "type", "vacant", "population"),
+    ):
+        names = [*levels, *others]
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InputError(
+                "tidy files",
+                place=f"column {twice[0]!r}",
+                found="two columns of that name",
+                expected="geography levels and attributes with names of their own",
+            )
+
+
 class _Tables:
     """Arrow tables of people and living quarters; text columns are dictionaries."""
 
@@ -64,21 +81,7 @@ class _Tables:
         self.levels = geography.levels[1:] or geography.levels
         self.ancestors = {level: geography.ancestors(level) for level in self.levels}
         self.types = [*schema.attribute(quarters.attribute).levels]
-        self._refuse_same_names()
-
-    def _refuse_same_names(self) -> None:
-        for others in (
-            ("quarters_id", "person_number", *self.schema.names),
-            ("quarters_id", "type", "vacant", "population"),
-        ):
-            names = [*self.levels, *others]
-            if twice := [name for name in names if names.count(name) > 1]:
-                raise InputError(
-                    "tidy files",
-                    place=f"column {twice[0]!r}",
-                    found="two columns of that name",
-                    expected="geography levels and attributes with names of their own",
-                )
+        refuse_same_names(schema, geography)
 
     def people(self, people: People) -> pa.Table:
         import pyarrow as pa

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.measure import Measurements, planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.release.store import table_file
 from headcount.release.streamed import whole_files
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Query, every_cell
@@ -41,7 +42,7 @@ def write_measurements(
         about = {b"headcount": f"{law} {noise.parameter}".encode()}
         form = pa.schema([("unit", pa.string()), *((c, pa.int64()) for c in columns)], about)
         with (
-            whole_files(folder / f"{level}-{name}.parquet") as (file,),
+            whole_files(folder / table_file(f"{level}-{name}")) as (file,),
             pq.ParquetWriter(file, form, compression="zstd") as writer,
         ):
             for answers, codes in _pieces(measurements, level, name, schema, geography):

@@ -1,0 +1,212 @@
+"""protect with TopDown, from files to files: published, resumed, refused before a loss."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError
+from headcount.mechanisms.topdown import descend
+from headcount.mechanisms.topdown.level import prepare_level
+from headcount.privacy import Ledger, SpendState, UnitOfPrivacy
+from headcount.release.directory import RunDirectory
+from headcount.run import open_run, protect_run
+from tests.run.town import (
+    LEDGER,
+    MICRODATA,
+    UNITS,
+    Stop,
+    contents,
+    make_ledger,
+    people,
+    write_config,
+    write_town,
+)
+
+TOWN = MICRODATA + '\nquarters = { file = "quarters.csv", attribute = "sex" }\n'
+QUERIES = """
+[mechanism.queries]
+cells = { share = "1/2" }
+sex = { by = ["sex"], share = "1/2" }
+total = { by = [] }
+"""
+INVARIANT = '[[mechanism.invariant]]\nquery = "total"\nlevel = "county"\n'
+BOUNDS = '[[mechanism.bounds]]\nquery = "sex"\ncaps = [99, 99]\n'
+HEAD = 'name = "topdown"\nepsilon = 1\nreport_epsilon = "1/100"\n'
+WHOLE = HEAD + QUERIES + INVARIANT + BOUNDS
+ALL = f'{LEDGER}\npublish = ["microdata", "measurements"]'
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    write_town(tmp_path)
+    lived_in = {(tract, sex) for _, tract, sex, _ in people()}
+    rows = [f"{c},{t},{int((t, 'f') in lived_in)},{int((t, 'm') in lived_in)}" for c, t in UNITS]
+    (tmp_path / "quarters.csv").write_text("\n".join(["county,tract,f,m", *rows]) + "\n")
+    make_ledger(tmp_path, total="100", unit=UnitOfPrivacy.CHANGE_ONE)
+    return tmp_path
+
+
+def spends(town: Path) -> list[SpendState]:
+    return [spend.state for spend in Ledger.open(town / "ledger.db").history("town")]
+
+
+def tables(release: Path) -> dict[str, bytes]:
+    return {name: data for name, data in contents(release).items() if name.endswith(".parquet")}
+
+
+@pytest.mark.parametrize("noise", ["table", "opendp"])
+def test_counts_people_quarters_measurements_and_receipt(town: Path, noise: str):
+    config = write_config(town, population=TOWN, mechanism=WHOLE, run=f'{ALL}\nnoise = "{noise}"')
+    out = protect_run(config)
+    release, planned = open_run(out)
+    measured = {
+        f"measurements/{level}-{query}.parquet"
+        for level in ("whole", "county", "tract")
+        for query in ("cells", "sex")
+    }
+    listed = json.loads((out / "release/manifest.json").read_text())
+    assert measured <= set(contents(out / "release"))
+    assert all(name in json.dumps(listed) for name in measured)
+    residents = pl.read_parquet(out / "release/microdata/people.parquet")
+    assert residents.height == release.tables["whole"].sum() == planned.counts.totals().sum()
+    counted = [residents.filter(pl.col("tract") == tract).height for _, tract in UNITS]
+    assert counted == release.tables["tract"].sum(axis=1).tolist()
+    receipt = json.loads((out / "release/receipt.json").read_text())
+    assert set(receipt["seconds"]) == {"whole", "county", "tract"}
+    assert receipt["notes"]["tract: violations"] == receipt["notes"]["tract: failsafe"] == 0
+    assert receipt["guarantee"]["losses"][0]["amount"] == "101/100"
+    assert {"piqp", "clarabel", "highspy"} <= set(receipt["versions"])
+    assert spends(town) == [SpendState.COMPLETE]
+    assert sorted(contents(out / "internal")) == ["config.json", "lock", "run.json"]
+
+
+@pytest.mark.parametrize("noise", ["table", "opendp"])
+@pytest.mark.parametrize("level", ["county", "tract"])
+def test_a_run_broken_at_a_level_resumes_to_the_same_tables(
+    town: Path, level: str, noise: str, monkeypatch: pytest.MonkeyPatch
+):
+    """All noise is written down or keyed: a second end of the same run is the first one."""
+    config = write_config(town, population=TOWN, mechanism=WHOLE, run=f'{ALL}\nnoise = "{noise}"')
+
+    def stop(name, **named):
+        if name == level:
+            raise Stop
+        return prepare_level(name, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(descend, "prepare_level", stop)
+        with pytest.raises(Stop):
+            protect_run(config)
+    assert len(contents(town / "out/internal/levels")) == ["whole", "county", "tract"].index(level)
+    undisturbed = town.with_name(f"{town.name}-undisturbed")
+    shutil.copytree(town, undisturbed)
+    shutil.rmtree(undisturbed / "out/internal/levels")  # all levels are estimated again
+    expected = tables(protect_run(undisturbed / "config.toml") / "release")
+    # A file that a killed process left half written, in a folder of the release.
+    half = town / "out/release/measurements/.county-sex.parquet.0123.tmp"
+    half.write_bytes(b"half")
+    assert tables(protect_run(config) / "release") == expected
+    assert spends(town) == [SpendState.COMPLETE]
+    assert not half.exists()
+
+
+def test_what_is_published_is_what_was_used(town: Path):
+    """With no weight on anything else, a root that is not bounded is its rounded answers."""
+    alone = 'name = "topdown"\nepsilon = 100000\n[mechanism.queries]\ncells = { share = 1 }\n'
+    run = f'{LEDGER}\npublish = ["measurements"]\nseed = 3'
+    out = protect_run(write_config(town, population=TOWN, mechanism=alone, run=run))
+    release, planned = open_run(out)
+    frame = pl.read_parquet(out / "release/measurements/whole-cells.parquet")
+    answers = frame.drop("unit").to_numpy()
+    possible = planned.counts.schema.possible
+    np.testing.assert_array_equal(answers[:, possible], release.tables["whole"][:, possible])
+
+
+REFUSED = {
+    "people placed without bounds": (
+        HEAD + QUERIES + INVARIANT,
+        f'{LEDGER}\npublish = ["microdata"]',
+        ConfigError,
+        r"without bounds from living quarters, expected \[\[mechanism.bounds\]\]",
+    ),
+    "a layout for other attributes": (
+        WHOLE,
+        f'{LEDGER}\npublish = ["mdf"]',
+        InputError,
+        r"MDF layout: found attributes \['sex', 'age'\]",
+    ),
+    "an invariant that every neighbour breaks": (
+        HEAD + 'unit = "add-remove"\n' + QUERIES + INVARIANT,
+        LEDGER,
+        ConfigError,
+        r"unit: found 'add-remove' with an invariant, expected 'change-one'",
+    ),
+    "a cap beyond 64 bits": (
+        HEAD + QUERIES + INVARIANT + BOUNDS.replace("99, 99", f"99, {10**18}"),
+        LEDGER,
+        ConfigError,
+        r"found a cap of 1000000000000000000, expected people in one living quarters",
+    ),
+    "a cap below 1": (
+        HEAD + QUERIES + INVARIANT + BOUNDS.replace("99, 99", "99, 0"),
+        LEDGER,
+        ConfigError,
+        r"found a cap of 0, expected people in one living quarters",
+    ),
+    "bounds that exclude the truth": (
+        HEAD + QUERIES + INVARIANT + BOUNDS.replace("99, 99", "1, 1"),
+        LEDGER,
+        InputError,
+        r"level 'tract', unit '\w+', bound on 'sex' \(\w\): found a true count outside the bound",
+    ),
+    "a measured query over an unknown attribute": (
+        HEAD + QUERIES.replace('["sex"]', '["sax"]') + INVARIANT,
+        "",
+        InputError,
+        r"found attribute 'sax', expected one of 'sex', 'age'",
+    ),
+    "an unmeasured query over an unknown attribute": (
+        HEAD + QUERIES + 'idle = { by = ["nope"] }\n' + INVARIANT,
+        LEDGER,
+        InputError,
+        r"found attribute 'nope', expected one of 'sex', 'age'",
+    ),
+    "shares of unknown levels": (
+        HEAD + 'levels = { whole = "1/2", moon = "1/2" }\n' + QUERIES + INVARIANT,
+        "",
+        PrivacyError,
+        r"level shares: found 'moon', expected one of 'whole', 'county', 'tract'",
+    ),
+    "shares that do not sum to 1": (
+        HEAD + QUERIES.replace("1/2", "1/3") + INVARIANT,
+        LEDGER,
+        ConfigError,
+        r"found a sum of 2/3 \(~0.666667\), expected exactly 1",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_cannot_work_is_refused_before_anything_is_spent(town: Path, what: str):
+    mechanism, run, kind, message = REFUSED[what]
+    config = write_config(town, population=TOWN, mechanism=mechanism, run=run)
+    with pytest.raises(HeadcountError, match=message) as refused:
+        protect_run(config)
+    assert isinstance(refused.value, kind)
+    assert spends(town) == []
+    assert RunDirectory(town / "out").facts() is None
+
+
+def test_names_of_queries_stay_inside_the_release(town: Path):
+    queries = QUERIES.replace("sex =", '"../sex" =')
+    run = f'{LEDGER}\npublish = ["measurements"]'
+    out = protect_run(write_config(town, population=TOWN, mechanism=HEAD + queries, run=run))
+    names = [path.name for path in (out / "release/measurements").iterdir()]
+    assert "county-..%2Fsex.parquet" in names
+    assert len(names) == 6
