@@ -197,3 +197,20 @@ def _least_change(state, occupied, caps) -> int:
     both = (rows[0][:, None] + rows[1][None]).reshape(-1, 6)
     both = both[(both[:, [0, 2, 4]].sum(axis=1) == ages[0]) & (both.sum(axis=1) == state.sum())]
     return int(np.abs(both - state).sum(axis=1).min())
+
+
+def test_a_failsafe_that_rounds_wider_is_counted(monkeypatch):
+    from headcount.solve import failsafe
+
+    round_kept = failsafe.round_kept
+
+    def wider(batch, x, *, keep):
+        return round_kept(batch, x, keep=keep)[0], True
+
+    monkeypatch.setattr(failsafe, "round_kept", wider)
+    notes = run(bounded(FEW, bounds=(TIGHT,)), village()).notes
+    used = sum(int(v) for name, v in notes.items() if name.endswith(": failsafe"))
+    assert used > 0
+    assert (
+        sum(int(v) for name, v in notes.items() if name.endswith("failsafe rounded wider")) == used
+    )

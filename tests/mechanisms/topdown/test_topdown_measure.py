@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from headcount.config.topdown import TopDownModel
-from headcount.errors import ConfigError, PrivacyError
+from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.mechanisms.topdown import measure
 from headcount.mechanisms.topdown.measure import (
     Measurements,
@@ -351,3 +351,17 @@ def test_noise_that_is_never_drawn_has_a_weight_all_the_same(loss):
     """A variance below every float once divided by zero; the release is then the truth."""
     made = dense(small.run(settings(loss), village()))
     assert same(made, {level: counts.dense() for level, counts in by_level(village()).items()})
+
+
+@pytest.mark.parametrize("loss", [pure("1/100000000000000"), zcdp(Fraction(1, 10**26))])
+def test_noise_too_wide_for_floats_is_refused_before_a_loss(loss):
+    with pytest.raises(
+        PrivacyError, match=r"'\w+' at 'whole': found noise of a standard deviation"
+    ):
+        settings(loss).check(village())
+
+
+def test_more_people_than_floats_count_are_refused_before_a_loss():
+    many = replace(village(), matrix=village().matrix * 2**40)
+    with pytest.raises(InputError, match=r"found more than 2\^40 people, expected counts that fl"):
+        settings(pure(1)).check(many)

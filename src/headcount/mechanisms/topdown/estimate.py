@@ -165,8 +165,11 @@ class Node:
             pieces.append(solved)
             stuck = np.concatenate([stuck, left])
             notes |= happened
-        pieces += [self._rescue(int(parent)) for parent in stuck]
-        notes["failsafe"] = len(stuck)
+        notes |= {"failsafe": len(stuck), "failsafe rounded wider": 0}
+        for parent in stuck:
+            rescued, wider = self._rescue(int(parent))
+            pieces.append(rescued)
+            notes["failsafe rounded wider"] += wider
         unit, cell, value = (np.concatenate(part) for part in zip(*pieces, strict=True))
         child = (unit - chunk.children.start).astype(np.int32)
         return Step(Rows(*kernels.rows_by_child(len(chunk.children), child, cell, value)), notes)
@@ -194,8 +197,11 @@ class Node:
         counts, stuck, notes = solve_batch(batch, self.codes)
         return (unit, cell, counts), parents[stuck], notes
 
-    def _rescue(self, parent: int) -> Triples:
-        """One parent through the failsafe: its empty cells reopen where the kept margin is not."""
+    def _rescue(self, parent: int) -> tuple[Triples, bool]:
+        """One parent through the failsafe, and whether rounding went beyond floor and ceiling.
+
+        Its empty cells reopen where the kept margin is not empty.
+        """
         from headcount.solve.failsafe import rescue
         from headcount.solve.mip import SolverError
 
@@ -217,7 +223,7 @@ class Node:
             raise self._unmet(parent, "even by the failsafe") from None
         if rescued.broken:
             raise self._unmet(parent, "even by the failsafe")
-        return unit, cells, rescued.counts
+        return (unit, cells, rescued.counts), bool(rescued.widened[0])
 
     def _unmet(self, parent: int, how: str) -> RunError:
         return RunError(

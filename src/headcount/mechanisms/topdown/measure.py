@@ -44,6 +44,8 @@ Integers = NDArray[np.int64]
 
 HARDLY_ANY = 1e-9
 """Smaller variances say no more about counts, and are too much for a least-squares solver."""
+WIDEST = 2.0**40
+"""Answers and estimates are exact in floats up to 2^53: wider noise could leave them."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,11 @@ def planned_noise(
             noise = noise_of(losses.get((level, query)), entries=entries)
         except PrivacyError as error:
             raise PrivacyError(f"topdown: {query!r} at {level!r}: {error}") from None
+        if noise.weight * WIDEST**2 < 1:
+            raise PrivacyError(
+                f"topdown: {query!r} at {level!r}: found noise of a standard deviation above 2^40, "
+                f"expected a share of the loss that leaves something to estimate from"
+            )
         planned[level, query] = (noise, entries)
     return planned
 

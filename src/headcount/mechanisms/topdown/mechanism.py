@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, floor, log
 
+from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.measured import Measured, total_loss
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.descend import Descent, descend, kept_margin
 from headcount.mechanisms.topdown.measure import (
+    WIDEST,
     Measurements,
     distance_to_truth,
     planned_noise,
@@ -73,6 +75,10 @@ class TopDown(TopDownSettings):
         for query in self.queries:
             query.groups(counts.schema)  # unmeasured ones too: an unknown attribute is an error
         levels = {level: counts.at(level) for level in counts.geography.levels}
+        if int(levels[counts.geography.levels[0]].totals()[0]) > WIDEST:
+            raise InputError(
+                "topdown", found="more than 2^40 people", expected="counts that floats hold exactly"
+            )
         kept_margin(counts.schema, self)
         refuse_truth_outside(restrict(self, levels), levels)
 
