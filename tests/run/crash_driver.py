@@ -41,6 +41,7 @@ WATCHED = {
     str(ROOT / name)
     for name in (
         "files.py",
+        "mechanisms/topdown/checkpoint.py",
         "run.py",
         "noise/keyed.py",
         "noise/keys.py",

@@ -86,12 +86,14 @@ class Start:
         return home
 
 
-def begun(drive: Driver, folder: Path, *, run: str = "", at: str = "_spend") -> Start:
+def begun(
+    drive: Driver, folder: Path, *, run: str = "", at: str = "_spend", mechanism: str = RAKED
+) -> Start:
     home = folder / "start"
     home.mkdir()
     write_town(home)
     make_ledger(home, total="100")
-    write_config(home, mechanism=RAKED, run=f"{LEDGER}\n{run}")
+    write_config(home, mechanism=mechanism, run=f"{LEDGER}\n{run}")
     assert drive(home, at=at)["ended"] == "killed"
     undisturbed = folder / "undisturbed"
     shutil.copytree(home, undisturbed)
@@ -205,6 +207,29 @@ def test_kills_from_the_very_first_line(drive: Driver, tmp_path: Path):
         for level, table in read_release(copy / "out/release").tables.items():
             np.testing.assert_array_equal(table, tables[level])
         shutil.rmtree(copy)
+
+
+TOPDOWN = """name = "topdown"
+epsilon = 1
+unit = "add-remove"
+queries = { cells = { share = "1/2" }, by_age = { by = ["age"], share = "1/2" } }"""
+
+
+@pytest.mark.parametrize("run", ["", 'publish = ["measurements"]'])
+def test_topdown_killed_at_every_stage(drive: Driver, tmp_path: Path, run: str):
+    """Level by level; a receipt also tells its seconds, which no two runs share."""
+    start = begun(drive, tmp_path, run=run, mechanism=TOPDOWN)
+    generator = random.Random(7)
+    levels = set()
+    for line in generator.sample(range(start.lines // 3, start.lines + 1), 8):
+        home = start.copy(f"line-{line}")
+        assert drive(home, line=line)["ended"] == "killed"
+        levels.add(len(list((home / "out/internal").rglob("levels/*/*.parquet"))))
+        assert drive(home)["ended"] == "finished"
+        seconds = {"receipt.json differs", "manifest.json differs"}
+        assert set(faults(home, start.whole)) <= seconds, line
+        shutil.rmtree(home)
+    assert len(levels) > 1
 
 
 OPENDP = 'noise = "opendp"'
