@@ -5,6 +5,7 @@ import json
 from hashlib import sha256
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -116,7 +117,7 @@ def test_a_second_call_keeps_the_result_and_another_is_refused(
         ({"source": "ipums:x", "scale": 0.5}, ConfigError, "--scale and --states: found 'ipums:x'"),
     ],
 )
-def test_people_that_make_no_sense(people: dict[str, object], error: type[Exception], said: str):
+def test_people_that_make_no_sense(people: dict[str, Any], error: type[Exception], said: str):
     with pytest.raises(error, match=said):
         People1940(**people)
 
