@@ -44,6 +44,7 @@ class Plan:
     mechanism: Mechanism
     counts: Counts
     public: bool
+    remarks: tuple[str, ...] = ()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -76,8 +77,8 @@ def plan(config: Config) -> Plan:
     check_publishable(population.schema, population.geography)
     counts = tabulate(population)
     _check_microdata(counts, config.run.publish, population.name)
-    mechanism.check(counts)
-    return Plan(config, mechanism, counts, population.public)
+    remarks = mechanism.check(counts)
+    return Plan(config, mechanism, counts, population.public, remarks)
 
 
 def _check_microdata(counts: Counts, publish: Sequence[str], name: str) -> None:

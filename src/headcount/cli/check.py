@@ -27,6 +27,8 @@ def check(
     for one in planned.mechanism.plan(planned.counts.schema, planned.counts.geography):
         losses = [str(loss) for unit in UnitOfPrivacy if (loss := one.loss(unit)) is not None]
         typer.echo(f"  measures {one.query} at {one.level}, {one.draws}x: {'; '.join(losses)}")
+    for remark in planned.remarks:
+        typer.echo(f"  {remark}")
     for sentence in planned.guarantee.sentences():
         typer.echo(f"  {sentence}")
     typer.echo("all right: nothing was drawn, written or spent")

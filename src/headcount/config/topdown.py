@@ -28,6 +28,14 @@ Epsilon = Annotated[Any, BeforeValidator(_epsilon), PlainSerializer(lambda e: e 
 """An exact number above 0, or "inf" for no noise at all."""
 
 
+def _report(value: Any) -> Any:
+    return None if value is None or value in (0, "0") else fraction(value)
+
+
+Report = Annotated[Any, BeforeValidator(_report), PlainSerializer(lambda e: e and str(e))]
+"""An exact number above 0, or 0 for no report."""
+
+
 class QueryModel(Strict):
     """A marginal by attribute names; with a share it is measured. ``cells`` has a share only."""
 
@@ -65,7 +73,7 @@ class TopDownModel(Strict):
     invariant: tuple[InvariantModel, ...] = ()
     bounds: tuple[BoundsModel, ...] = ()
     failsafe_over: tuple[str, ...] = ()
-    report_epsilon: PositiveFraction | None = None
+    report_epsilon: Report = None
 
     @model_validator(mode="before")
     @classmethod

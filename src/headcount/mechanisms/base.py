@@ -65,8 +65,11 @@ class Mechanism(Protocol):
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """What a release of such counts promises."""
 
-    def check(self, counts: Counts) -> None:
-        """Refuse data that cannot be protected as asked, before any loss is recorded."""
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Refuse data that cannot be protected as asked, before any loss is recorded.
+
+        Returns remarks for the curator, if there is anything to say.
+        """
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None

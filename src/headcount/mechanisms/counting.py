@@ -43,8 +43,9 @@ class Identity:
         """Nothing is measured with noise."""
         return ()
 
-    def check(self, counts: Counts) -> None:
+    def check(self, counts: Counts) -> tuple[str, ...]:
         """Any counts will do."""
+        return ()
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
@@ -72,9 +73,10 @@ class Geometric:
         """Every leaf cell once, at the whole epsilon."""
         return (measure_cells(schema, geography, geography.leaf, rate=self.epsilon),)
 
-    def check(self, counts: Counts) -> None:
+    def check(self, counts: Counts) -> tuple[str, ...]:
         """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
         self.plan(counts.schema, counts.geography)
+        return ()
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
@@ -108,9 +110,10 @@ class Averaged:
         leaf = geography.leaf
         return (measure_cells(schema, geography, leaf, rate=share, draws=self.parts),)
 
-    def check(self, counts: Counts) -> None:
+    def check(self, counts: Counts) -> tuple[str, ...]:
         """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
         self.plan(counts.schema, counts.geography)
+        return ()
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
@@ -155,9 +158,10 @@ class Raked:
             measure_cells(schema, geography, level, rate=share) for level in geography.levels
         )
 
-    def check(self, counts: Counts) -> None:
+    def check(self, counts: Counts) -> tuple[str, ...]:
         """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
         self.plan(counts.schema, counts.geography)
+        return ()
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None

@@ -61,7 +61,7 @@ class Sampling:
         """Nothing is measured with noise."""
         return ()
 
-    def check(self, counts: Counts) -> None:
+    def check(self, counts: Counts) -> tuple[str, ...]:
         """Refuse more people than the sampler can count."""
         people = int(counts.matrix.sum())
         if people >= MOST_PEOPLE:
@@ -71,6 +71,7 @@ class Sampling:
                 found=f"{MOST_PEOPLE:,} or more",
                 expected=f"fewer than {MOST_PEOPLE:,}",
             )
+        return ()
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None

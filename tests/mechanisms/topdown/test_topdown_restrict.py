@@ -12,13 +12,16 @@ from scipy.sparse import csr_array
 
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.mechanisms.topdown.restrict import (
+    Restriction,
     exact_statements,
+    nests,
     refuse_release_outside,
     refuse_truth_outside,
     restrict,
 )
 from headcount.mechanisms.topdown.settings import Invariant, QuartersBounds
-from headcount.schema import load_schema
+from headcount.schema import Attribute, Schema, load_schema
+from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Query
 from tests.mechanisms.topdown.small import (
     AGE,
@@ -277,3 +280,15 @@ def test_what_is_exact_is_said():
         "the number of living quarters of each type ('kind'), and of vacant ones, everywhere",
     )
     assert exact_statements(settings(None)) == ()
+
+
+def test_bounds_nest_or_overlap():
+    schema = Schema((Attribute("a", ("0", "1")), Attribute("b", ("0", "1"))))
+    one = np.ones((1, 2), dtype=np.int64)
+    by_a = Restriction(Query("a", ("a",)), one, 9 * one)
+    by_b = Restriction(Query("b", ("b",)), one, 9 * one)
+    total = Restriction(Query("total"), one[:, :1], one[:, :1])
+    free = Restriction(Query("b", ("b",)), 0 * one, NO_BOUND * one)
+    assert nests((by_a, total), schema)
+    assert nests((by_a, free, total), schema)
+    assert not nests((by_a, by_b), schema)

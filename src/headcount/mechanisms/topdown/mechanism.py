@@ -19,7 +19,12 @@ from headcount.mechanisms.topdown.measure import (
     planned_noise,
 )
 from headcount.mechanisms.topdown.publish import write_measurements
-from headcount.mechanisms.topdown.restrict import exact_statements, refuse_truth_outside, restrict
+from headcount.mechanisms.topdown.restrict import (
+    exact_statements,
+    nests,
+    refuse_truth_outside,
+    restrict,
+)
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
@@ -69,8 +74,11 @@ class TopDown(TopDownSettings):
         beyond = "databases that differ in what is released without noise"
         return replace(stated.also_exact(*exact), not_covered=(*stated.not_covered, beyond))
 
-    def check(self, counts: Counts) -> None:
-        """Refuse settings that do not fit the data, and data that break the bounds."""
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Refuse settings that do not fit the data, and data that break the bounds.
+
+        The remarks say how each level will be rounded.
+        """
         planned_noise(self, counts.schema, counts.geography)
         for query in self.queries:
             query.groups(counts.schema)  # unmeasured ones too: an unknown attribute is an error
@@ -80,7 +88,14 @@ class TopDown(TopDownSettings):
                 "topdown", found="more than 2^40 people", expected="counts that floats hold exactly"
             )
         kept_margin(counts.schema, self)
-        refuse_truth_outside(restrict(self, levels), levels)
+        restrictions = restrict(self, levels)
+        refuse_truth_outside(restrictions, levels)
+        return tuple(
+            f"bounds at {level} nest: rounding is a network problem"
+            if nests(those, counts.schema)
+            else f"bounds at {level} overlap: rounding may need an integer programme"
+            for level, those in restrictions.items()
+        )
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None

@@ -102,6 +102,19 @@ def _outside(restriction: Restriction, answers: Integers) -> tuple[int, int] | N
     return int(unit[0]), int(group[0])
 
 
+def nests(restrictions: tuple[Restriction, ...], schema: Schema) -> bool:
+    """Whether of any two bounded groups of a unit one holds the other, or they share no cell.
+
+    Then rounding is a network problem; otherwise it goes to an integer programme.
+    """
+    bounded = []
+    for restriction in restrictions:
+        binds = ((restriction.low > 0) | (restriction.high < NO_BOUND)).any(axis=0)
+        group = restriction.query.groups(schema)
+        bounded += [frozenset(np.flatnonzero(group == g).tolist()) for g in np.flatnonzero(binds)]
+    return all(a <= b or b <= a or not a & b for a, b in combinations(bounded, 2))
+
+
 def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
     """What the restrictions publish, in plain words."""
     said = [f"{one.query!r} of every {one.level}" for one in settings.invariants]
