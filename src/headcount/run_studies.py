@@ -83,10 +83,16 @@ class People1940:
         return Path(self.source.removeprefix(IPUMS))
 
     def settings(self) -> dict[str, Any]:
-        """What tells one population from another; a file by its name and size."""
+        """What tells one population from another; a file by its name, size and time."""
         if self.synthetic:
-            return {"population": US1940, "scale": self.scale, "states": list(self.states)}
-        return {"population": str(self.file.resolve()), "bytes": self.file.stat().st_size}
+            states = sorted(set(self.states))  # their order makes no other people
+            return {"population": US1940, "scale": self.scale, "states": states}
+        about = self.file.stat()
+        return {
+            "population": str(self.file.resolve()),
+            "bytes": about.st_size,
+            "modified": about.st_mtime_ns,
+        }
 
     def options(self) -> str:
         """The same as options of the command."""

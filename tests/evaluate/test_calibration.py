@@ -94,3 +94,10 @@ def test_calibration_is_blank_where_epl_is():
 def test_impossible_noise_is_refused():
     with pytest.raises(InputError, match=r"found z 0, n 10, draws 1, expected z above 0"):
         geometric_epl(0, n=10, draws=1, seed=1)
+
+
+def test_calibration_is_blank_where_few_values_cannot_tell_scales_apart():
+    """With 156 values the mean EPL is about 1 for any z from 0.25 to 0.9."""
+    means = [mean_geometric_epl(z, n=156, draws=200, seed=1) for z in (0.3, 0.5, 0.7)]
+    assert all(mean == pytest.approx(0.97, abs=0.12) for mean in means)
+    assert calibrate(0.97, n=156) is None

@@ -126,7 +126,7 @@ def test_sampling_rmse_is_within_its_standard_errors(study):
 
 def test_calibrated_loss_is_below_epl_of_few_residuals(study):
     rows = study.topdown.drop_nulls("epl_calibrated")
-    assert rows.height > 8
+    assert rows.height > 5  # with so few residuals several scales of noise may fit: then none
     small = rows.filter(pl.col("n") < 3000)
     assert (small["epl_calibrated"] < small["epl"]).all()
 

@@ -6,6 +6,7 @@ geometric noise has a loss that is known exactly, so it shows by how much.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, exp, log
 
@@ -17,6 +18,10 @@ from headcount.errors import InputError
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+MONOTONE_FROM = 20_000
+"""With so many values the mean EPL of pure noise rises with z; with fewer it may turn back."""
+_STEPS_IF_SMALL = 20  # down to a twentieth of EPL
+_CLOSE = 0.02
 _TAIL = 30.0
 """Noise beyond (log n + 30) / z is put at that end: it has probability below 1e-13."""
 _AT_ONCE = 32
@@ -108,8 +113,9 @@ def calibrate(
 
     Found by a root search over log z with the same random numbers at every z. It corrects for the
     size of the sample and for nothing else: errors that are not geometric noise may lose more or
-    less than z. None where EPL is undefined, or where no pure noise shows that EPL (when nearly
-    all noise is zero, the range looked at is too narrow for the recipe).
+    less than z. None where EPL is undefined; where no pure noise shows that EPL (when nearly all
+    noise is zero, the range looked at is too narrow for the recipe); or, with few values, where
+    noise of several scales shows it as far as so many draws can tell.
     """
     from scipy.optimize import brentq
 
@@ -121,19 +127,35 @@ def calibrate(
         return None if mean is None else log(mean / epl)
 
     # EPL of pure noise is never far below z, so z is at most a little above EPL.
-    high: float | None = None
-    for step in range(40):
+    crossings: list[tuple[float, float]] = []
+    before: tuple[float, float] | None = None
+    for step in range(40 if n >= MONOTONE_FROM else _STEPS_IF_SMALL):
         here = log(1.25 * epl) - 0.15 * step
         value = above(here)
-        if value is None:
-            high = None
-        elif value > 0:
-            high = here
-        elif high is not None:
-            return exp(brentq(lambda x: above(x) or 0.0, here, high, xtol=2e-3))
-        else:
-            return None
-    return None
+        if value is not None and before is not None and (value > 0) != (before[1] > 0):
+            crossings.append((here, before[0]))
+            if n >= MONOTONE_FROM:
+                break
+        before = None if value is None else (here, value)
+    if len(crossings) != 1:
+        return None  # no pure noise shows this EPL, or noise of several scales does
+    try:
+        z = exp(brentq(_defined(above), *crossings[0], xtol=2e-3))
+    except InputError:
+        return None
+    reached = mean_geometric_epl(z, n=n, draws=draws, seed=seed, recipe=recipe)
+    return z if reached is not None and abs(reached / epl - 1) < _CLOSE else None
+
+
+def _defined(function: Callable[[float], float | None]) -> Callable[[float], float]:
+    """The function where it has a value; an error where it has none."""
+
+    def value(x: float) -> float:
+        if (found := function(x)) is None:
+            raise InputError("calibration of EPL", found="an undefined mean", expected="a number")
+        return found
+
+    return value
 
 
 def _density(x: Floats, w: Floats, points: Floats, kernel_sd: float) -> Floats:

@@ -36,6 +36,8 @@ KINDS = {
 HEADLINE = 1.0
 ALIKE = 1.5
 """TopDown is like a sample if error and loss are each apart by no more than this factor."""
+FEWEST = 1000
+"""Errors that a comparison with a sample must rest on."""
 PAPER_EPSILONS = (0.5, 1.0, 2.0)
 
 
@@ -118,9 +120,12 @@ def cell(
 
 
 def compared(tables: Tables) -> pl.DataFrame:
-    """Every nearest sample with TopDown's error and loss over its own, and whether it is alike."""
+    """Every nearest sample with TopDown's error and loss over its own, and whether it is alike.
+
+    Nothing is called alike on the strength of a few errors.
+    """
     cell = ["count_type", "level"]
-    topdown = tables["topdown"].select(*cell, "epsilon", "mae", "epl")
+    topdown = tables["topdown"].select(*cell, "epsilon", "mae", "epl", "n")
     samples = tables["sampling"].select(*cell, "fraction", "mae", "epl")
     ratios = {"error_ratio": "mae", "loss_ratio": "epl"}
     return (
@@ -134,9 +139,10 @@ def compared(tables: Tables) -> pl.DataFrame:
         .with_columns(
             pl.all_horizontal(pl.col(name).log().abs() <= log(ALIKE) for name in ratios)
             .fill_null(False)
+            .and_(pl.col("n") >= FEWEST)
             .alias("alike")
         )
-        .drop("mae", "epl", "mae_sample", "epl_sample")
+        .drop("n", "mae", "epl", "mae_sample", "epl_sample")
     )
 
 

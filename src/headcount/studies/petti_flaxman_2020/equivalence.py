@@ -40,8 +40,9 @@ def equivalence_table(draws: Draws, scores: list[Score]) -> pl.DataFrame:
 
     where
         fraction                the swept fraction nearest to the interpolated one
-        fraction_low, _high     least and greatest interpolated answer of single replicates, each
-                                compared with the sampling curve of the same replicate
+        fraction_low, _high     least and greatest interpolated answer of the pooled runs and of
+                                single replicates, each compared with the sampling curve of the
+                                same replicate
         distance                how far the two are apart as a share of the figure's axes: with a
                                 large distance no fraction is like this epsilon
         at_end                  the sampling curve ends there: the answer may lie beyond it
@@ -72,7 +73,7 @@ def _answer(best: Nearest, single: list[Nearest | None], draws: Draws) -> dict[s
     low = high = None
     alone = [one.parameter for one in single if one is not None]
     if len(alone) > 1:
-        low, high = min(alone), max(alone)
+        low, high = min(*alone, best.parameter), max(*alone, best.parameter)
     options = [float(f) for f in draws.settings.fractions]
     return {
         "fraction": nearest_of(best.parameter, options),

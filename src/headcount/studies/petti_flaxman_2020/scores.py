@@ -200,7 +200,7 @@ class _Calibrations:
     """Calibrated losses by (EPL, n), kept in one small file: the search takes a second each."""
 
     def __init__(self, cache: Path | None, *, seed: int) -> None:
-        self._path = None if cache is None else cache / f"calibration-{seed}.json"
+        self._path = None if cache is None else cache / f"calibration-2-{seed}.json"
         self._seed = seed
         self._known: dict[str, float | None] = {}
         if self._path is not None and self._path.exists():
