@@ -40,7 +40,6 @@ def test_the_variance_of_the_end_to_end_test():
 
 
 def test_the_comparison_states_time_ratio_and_violation(monkeypatch):
-    pytest.importorskip("osqp")
     monkeypatch.setattr(topdown_solve, "PROBLEMS", 2)
     monkeypatch.setattr(topdown_solve, "SETTINGS", {"n=192, epsilon 4": None})
     ours, piqp, osqp = topdown_solve.measure()
@@ -51,7 +50,6 @@ def test_the_comparison_states_time_ratio_and_violation(monkeypatch):
 
 
 def test_both_baselines_solve_the_same_problem():
-    pytest.importorskip("osqp")
     batch = problem("n=192, epsilon 4", seed=1, children=3)
     task = programme(batch)
     piqp = topdown_solve.solve_piqp(task, 1.0, 10.0)
@@ -63,6 +61,5 @@ def test_both_baselines_solve_the_same_problem():
 
 
 def test_impatience_is_seen():
-    pytest.importorskip("osqp")
     task = programme(problem("n=2016, tracts", seed=1, children=12))
     assert not topdown_solve.solve_osqp(task, 1.0, 1e-3).finished
