@@ -1,5 +1,6 @@
 """Places: levels from the whole to the leaf, units, parents."""
 
+from headcount.geography.areas import Areas
 from headcount.geography.geography import Geography, regular
 
-__all__ = ["Geography", "regular"]
+__all__ = ["Areas", "Geography", "regular"]

@@ -44,6 +44,8 @@ class Context:
     workspace: Path | None = None
     measurements: Path | None = None
     """Where to write the noisy measurements, if they are to be published."""
+    provenance: Path | None = None
+    """Where to write who was swapped with whom: for scoring only, never part of a release."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Filled in by the run: how long each of its parts took."""
 

@@ -1,6 +1,7 @@
 """Who lives where: readers for microdata and count tables, and seeded generators."""
 
+from headcount.population.households import Households
 from headcount.population.population import Population
 from headcount.population.uniform import uniform
 
-__all__ = ["Population", "uniform"]
+__all__ = ["Households", "Population", "uniform"]

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from headcount.errors import InputError
 from headcount.geography import Geography
+from headcount.population.households import Households
 from headcount.population.quarters import Quarters
 from headcount.schema import Schema
 
@@ -23,7 +24,8 @@ class Population:
     The schema's cells and the geography's units are the *public domain*: everything that could
     be published about, whether anyone is there or not. ``read_off`` names the parts of it that
     were read off the confidential data instead of being given; they are published without noise
-    and every guarantee lists them. ``quarters`` are the living quarters, where they are known.
+    and every guarantee lists them. ``quarters`` are the living quarters, and ``households`` tells
+    who lives with whom, where these are known.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Population:
     public: bool = False
     read_off: tuple[str, ...] = ()
     quarters: Quarters | None = None
+    households: Households | None = None
 
     def __post_init__(self) -> None:
         schema = self.schema

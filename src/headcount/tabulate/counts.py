@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from headcount.geography import Geography
 from headcount.population import Population
+from headcount.population.households import Households
 from headcount.population.quarters import Quarters
 from headcount.schema import Schema
 
@@ -33,6 +34,7 @@ class Counts:
     matrix: csr_array[Any, tuple[int, int]]
     read_off: tuple[str, ...] = ()
     quarters: Quarters | None = None
+    households: Households | None = None
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
@@ -80,6 +82,7 @@ def tabulate(population: Population) -> Counts:
         matrix,
         population.read_off,
         population.quarters,
+        population.households,
     )
 
 

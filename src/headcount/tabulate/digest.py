@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
 
 import numpy as np
 
+from headcount.population.households import Households
 from headcount.tabulate.counts import Counts
 
 
@@ -36,4 +38,20 @@ def content_digest(counts: Counts) -> bytes:
         add("quarters by", counts.quarters.attribute.encode())
         add("occupied", counts.quarters.occupied.astype("<i8").tobytes())
         add("vacant", counts.quarters.vacant.astype("<i8").tobytes())
+    if counts.households is not None:
+        _add_households(add, counts.households)
     return hasher.digest()
+
+
+def _add_households(add: Callable[[str, bytes], None], households: Households) -> None:
+    """Who lives with whom: the order of dwellings counts, because swaps are drawn in it."""
+    attributes = (households.person_attributes, households.dwelling_attributes)
+    add("households", repr((households.kinds, attributes)).encode())
+    for part in (households.block, households.kind, households.first):
+        add("dwellings", part.astype("<i8").tobytes())
+    for codes in (households.persons, households.dwellings):
+        for name in sorted(codes):
+            add(name, codes[name].astype("<i8").tobytes())
+    for areas in households.areas:
+        add(areas.name, "\0".join(areas.codes.tolist()).encode())
+        add("of leaf", areas.of_leaf.astype("<i4").tobytes())

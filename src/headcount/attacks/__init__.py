@@ -1,0 +1,1 @@
+"""What an attacker can do with a release and with what they know already."""

@@ -1,0 +1,138 @@
+"""People in dwellings: who lives with whom, and where; what household swapping works on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.geography.areas import Areas
+from headcount.schema import Attribute, Schema
+
+HOUSEHOLD, VACANT = 0, 1
+"""The first two kinds of dwelling; every later kind is a type of group quarters."""
+
+Codes = Mapping[str, NDArray[np.integer]]
+"""Level numbers by attribute name, one for each row."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Households:
+    """Dwellings in leaf units and persons in dwellings, each with coded attributes.
+
+    where
+        person_attributes     what is known of a person: age, sex, race, Hispanic, ...
+        dwelling_attributes   what is known of a dwelling: tenure, ...
+        kinds                 names of the kinds of dwelling: household, vacant, then facilities
+        block                 leaf unit of each dwelling
+        kind                  position of each dwelling's kind in ``kinds``
+        first                 persons first[d] to first[d + 1] live in dwelling d
+        persons, dwellings    level numbers by attribute name
+        areas                 off-spine areas over the same leaf units
+
+    The truth: never written to a release. A swapped copy is of this type too, because a swap only
+    changes where dwellings stand; what leaves the curator's side are counts and records made of it.
+    """
+
+    name: str
+    geography: Geography
+    person_attributes: tuple[Attribute, ...]
+    dwelling_attributes: tuple[Attribute, ...]
+    kinds: tuple[str, ...]
+    block: NDArray[np.int32]
+    kind: NDArray[np.int8]
+    first: NDArray[np.int64]
+    persons: Codes
+    dwellings: Codes = field(default_factory=dict)
+    areas: tuple[Areas, ...] = ()
+    public: bool = False
+    read_off: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        rows = len(self.block)
+        if len(self.kind) != rows or len(self.first) != rows + 1:
+            raise InputError(
+                self.name,
+                place="block, kind and first",
+                found=f"lengths {rows}, {len(self.kind)} and {len(self.first)}",
+                expected="n, n and n + 1",
+            )
+        people = int(self.first[-1])
+        if self.first[0] != 0 or (np.diff(self.first) < 0).any():
+            raise InputError(self.name, place="first", found="a fall", expected="rising from 0")
+        leaves = self.geography.size(self.geography.leaf)
+        _check_codes(self.name, "block", self.block, rows, leaves)
+        _check_codes(self.name, "kind", self.kind, rows, len(self.kinds))
+        for attributes, codes, length in (
+            (self.person_attributes, self.persons, people),
+            (self.dwelling_attributes, self.dwellings, rows),
+        ):
+            for attribute in attributes:
+                if attribute.name not in codes:
+                    raise InputError(
+                        self.name, found=f"no {attribute.name!r}", expected="a code for each row"
+                    )
+                _check_codes(
+                    self.name, attribute.name, codes[attribute.name], length, attribute.size
+                )
+        if (self.size[self.kind == VACANT] > 0).any():
+            raise InputError(self.name, found="people in a vacant dwelling", expected="nobody")
+        if (self.size[self.kind == HOUSEHOLD] == 0).any():
+            raise InputError(self.name, found="an empty household", expected="a vacant dwelling")
+
+    def __repr__(self) -> str:
+        # Says nothing that depends on how many people there are.
+        names = ", ".join(attribute.name for attribute in self.person_attributes)
+        return f"<Households {self.name!r}: {names}, {self.geography!r}>"
+
+    @cached_property
+    def size(self) -> NDArray[np.int32]:
+        """People in each dwelling."""
+        return np.diff(self.first).astype(np.int32)
+
+    @property
+    def is_household(self) -> NDArray[np.bool_]:
+        """Whether each dwelling is an occupied household: neither vacant nor group quarters."""
+        return np.equal(self.kind, HOUSEHOLD)
+
+    @cached_property
+    def dwelling(self) -> NDArray[np.int32]:
+        """For each person the dwelling."""
+        return np.repeat(np.arange(len(self.block), dtype=np.int32), self.size)
+
+    def attribute(self, name: str) -> Attribute:
+        """The attribute of that name, of persons or of dwellings."""
+        for attribute in (*self.person_attributes, *self.dwelling_attributes):
+            if attribute.name == name:
+                return attribute
+        known = [a.name for a in (*self.person_attributes, *self.dwelling_attributes)]
+        raise InputError(self.name, found=f"attribute {name!r}", expected=f"one of {known}")
+
+    def of_person(self, name: str) -> NDArray[np.integer]:
+        """Level numbers of an attribute for each person; a dwelling's is that of all in it."""
+        if name in self.persons:
+            return self.persons[name]
+        self.attribute(name)
+        return self.dwellings[name][self.dwelling]
+
+    def cells(self, names: Sequence[str]) -> tuple[Schema, NDArray[np.int32]]:
+        """The schema of some attributes, and each person's cell in it."""
+        schema = Schema(tuple(self.attribute(name) for name in names))
+        cell = np.zeros(int(self.first[-1]), dtype=np.int64)
+        for attribute in schema.attributes:
+            cell = cell * attribute.size + self.of_person(attribute.name)
+        return schema, cell.astype(np.int32)
+
+
+def _check_codes(
+    source: str, place: str, codes: NDArray[np.integer], length: int, size: int
+) -> None:
+    if len(codes) != length:
+        raise InputError(source, place=place, found=f"{len(codes)} codes", expected=f"{length}")
+    if length and not (codes.min() >= 0 and codes.max() < size):
+        raise InputError(source, place=place, found="a code outside", expected=f"0 to {size - 1}")
