@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from headcount.errors import InputError
 from headcount.evaluate.homogeneity import bias_by, homogeneity_index
-from headcount.population.us1940.fit import homogeneity_index as of_the_fit
 
 SHAPE = (2, 2, 6)
 
@@ -51,12 +50,6 @@ def test_the_coded_index_takes_only_the_published_values():
     assert found == {0, 4, 8, 12, 14, 16, 18, 20, 21, 22, 23}
     words = homogeneity_index(table, shape=SHAPE, definition="words")
     assert set(words.tolist()) - found != set()  # the words allow any number of empty cells
-
-
-def test_it_is_the_index_of_the_population_fit():
-    table = np.random.default_rng(2).integers(0, 2, (500, 24))
-    here = homogeneity_index(table, shape=SHAPE, definition="code")
-    assert here.tolist() == of_the_fit(table).tolist()
 
 
 def test_wrong_shapes_and_definitions_are_refused():

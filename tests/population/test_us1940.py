@@ -12,7 +12,7 @@ import pytest
 from headcount.errors import InputError
 from headcount.population import Population
 from headcount.population.quarters import Quarters
-from headcount.population.us1940 import fit, homogeneity_index, to_microdata, us1940
+from headcount.population.us1940 import fit, to_microdata, us1940
 from headcount.population.us1940.figures import RACES, counties, published, states
 
 SMALL = ("NV", "VT", "DE")
@@ -135,18 +135,6 @@ def test_impossible_wishes_are_refused(wish: dict[str, Any], message: str) -> No
     with pytest.raises(InputError) as caught:
         us1940(seed=1, **wish)
     assert str(caught.value).startswith(message)
-
-
-def test_homogeneity_index_by_hand() -> None:
-    def brute(row: np.ndarray) -> int:
-        there = [(c // 12, c // 6 % 2, c % 6) for c in range(24) if row[c] > 0]
-        ages, ethnicities, races = (len(set(levels)) for levels in zip(*there, strict=True))
-        return 24 - ages * ethnicities * races
-
-    rng = np.random.default_rng(5)
-    cells = rng.integers(0, 4, (60, 24)) * (rng.random((60, 24)) < 0.15)
-    cells[:, 13] += 1  # nobody asks for the index of an empty place
-    assert homogeneity_index(cells).tolist() == [brute(row) for row in cells]
 
 
 def test_microdata_say_the_same() -> None:

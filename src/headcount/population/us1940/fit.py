@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.errors import InputError
+from headcount.population.homogeneity import homogeneity_index
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.us1940.figures import GROUPS, RACES, counties, published, states
@@ -71,16 +72,6 @@ def fit(population: Population, quarters: Quarters | None = None) -> pl.DataFram
         )
         .select("quantity", "level", "target", "achieved", "difference", "tolerance", "within")
     )
-
-
-def homogeneity_index(cells: Ints) -> Ints:
-    """24 - ages x races x ethnicities present, units x 24 cells (Petti & Flaxman's code)."""
-    there = cells.reshape(-1, 2, 2, len(RACES)) > 0
-    ages, ethnicities, races = (
-        there.any(axis=axes).sum(axis=1) for axes in ((2, 3), (1, 3), (1, 2))
-    )
-    index: Ints = 24 - ages * ethnicities * races
-    return index
 
 
 def _check(population: Population) -> None:
@@ -174,7 +165,8 @@ def _shape(population: Population, counts: Ints, *, whole: bool) -> Iterator[Row
 def _homogeneity(population: Population, counts: Ints) -> Iterator[Row]:
     """Units by index; a range is written as its middle and half its width."""
     for level, bounds in published()["homogeneity"].items():
-        index = homogeneity_index(_fold(population, counts, level))
+        table = _fold(population, counts, level)
+        index = homogeneity_index(table, shape=(2, 2, len(RACES)), definition="code")
         for value, (low, high) in bounds.items():
             yield Row(
                 quantity=f"units with homogeneity index {value}",
