@@ -25,7 +25,7 @@ class Population:
     be published about, whether anyone is there or not. ``read_off`` names the parts of it that
     were read off the confidential data instead of being given; they are published without noise
     and every guarantee lists them. ``quarters`` are the living quarters, and ``households`` tells
-    who lives with whom, where these are known.
+    who lives with whom, where these are known; with households, row i is their person i.
     """
 
     name: str
@@ -68,6 +68,19 @@ class Population:
         if self.count is not None and self.count.sum(dtype=np.float64) > MOST_PEOPLE:
             raise InputError(
                 self.name, place="count", found="too many people", expected="at most 2^62"
+            )
+        if self.households is not None:
+            self._check_households(self.households)
+
+    def _check_households(self, households: Households) -> None:
+        """Rows must be the persons of the households, in their order: swaps move these rows."""
+        where = households.block[households.dwelling]
+        if self.count is not None or not np.array_equal(self.unit, where):
+            raise InputError(
+                self.name,
+                place="households",
+                found="rows that are not their persons",
+                expected="one row for each person of the households, in the same order and unit",
             )
 
     def __repr__(self) -> str:

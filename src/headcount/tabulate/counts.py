@@ -25,7 +25,8 @@ class Counts:
     """True counts (unit x cell) at one level: the curator's side, never written to a release.
 
     ``matrix`` is sparse by rows, because most cells of most small places are empty: the 1940
-    census has 6 non-empty cells of 192 per district.
+    census has 6 non-empty cells of 192 per district. Where ``households`` are known,
+    ``person_cell`` has the cell of each of their persons.
     """
 
     schema: Schema
@@ -35,6 +36,7 @@ class Counts:
     read_off: tuple[str, ...] = ()
     quarters: Quarters | None = None
     households: Households | None = None
+    person_cell: NDArray[np.int32] | None = None
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
@@ -83,6 +85,7 @@ def tabulate(population: Population) -> Counts:
         population.read_off,
         population.quarters,
         population.households,
+        None if population.households is None else population.cell,
     )
 
 

@@ -40,6 +40,8 @@ def content_digest(counts: Counts) -> bytes:
         add("vacant", counts.quarters.vacant.astype("<i8").tobytes())
     if counts.households is not None:
         _add_households(add, counts.households)
+    if counts.person_cell is not None:
+        add("cells of persons", counts.person_cell.astype("<i8").tobytes())
     return hasher.digest()
 
 
