@@ -14,6 +14,7 @@ from headcount.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.us1940 import fit, to_microdata, us1940
 from headcount.population.us1940.figures import RACES, counties, published, states
+from headcount.schema import load_schema
 
 SMALL = ("NV", "VT", "DE")
 
@@ -99,6 +100,27 @@ def test_bounds_of_living_quarters_are_real(small: tuple[Population, Quarters]) 
     assert population.public
 
 
+def test_no_minors_in_homes_for_the_elderly_if_so_wished(
+    small: tuple[Population, Quarters],
+) -> None:
+    population, quarters = us1940(seed=1, states=SMALL, nurse_nva_0=True)
+    assert population.schema == load_schema("e2e-2018-nurse")
+    assert population.name.endswith("states=['NV', 'VT', 'DE'], nurse_nva_0=True)")
+    homes = tally(population, population.cell, 192).reshape(-1, 8, 2, 12)[:, 3]
+    usual = tally(small[0], small[0].cell, 192).reshape(-1, 8, 2, 12)[:, 3]
+    assert usual[:, 0].sum() > 0
+    assert homes[:, 0].sum() == 0
+    assert homes.sum() == usual.sum()  # as many people live there, adults all
+    strata = [tally(which, which.cell % 24, 24) for which in (population, small[0])]
+    assert np.array_equal(*strata)
+    held = tally(population, population.cell // 24, 8)
+    assert ((quarters.occupied > 0) == (held > 0)).all()
+    assert (quarters.occupied <= held).all()
+    assert (held <= quarters.occupied * np.array([99] + 7 * [99_999])).all()
+    assert quarters.occupied.sum(axis=0).tolist() == small[1].occupied.sum(axis=0).tolist()
+    assert fit(population, quarters)["within"].to_list() == fit(*small)["within"].to_list()
+
+
 def test_printed_units_of_small_states(small: tuple[Population, Quarters]) -> None:
     table = fit(*small)
     rows = table.filter(pl.col("quantity").str.ends_with(": units"))
@@ -182,7 +204,7 @@ def test_fit_of_a_part_judges_complete_states_only() -> None:
 def test_fit_needs_the_schema(small: tuple[Population, Quarters]) -> None:
     from headcount.population import uniform
 
-    with pytest.raises(InputError, match="expected the schema 'e2e-2018' at a whole and"):
+    with pytest.raises(InputError, match="expected the schema 'e2e-2018' or 'e2e-2018-nurse' at a"):
         fit(uniform(people=1000, mean=10))
 
 

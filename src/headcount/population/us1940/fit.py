@@ -75,13 +75,14 @@ def fit(population: Population, quarters: Quarters | None = None) -> pl.DataFram
 
 
 def _check(population: Population) -> None:
-    schema, levels = load_schema("e2e-2018"), population.geography.levels
-    if population.schema != schema or levels[1:] != LEVELS:
+    schemas = [load_schema(name) for name in ("e2e-2018", "e2e-2018-nurse")]
+    levels = population.geography.levels
+    if population.schema not in schemas or levels[1:] != LEVELS:
         raise InputError(
             population.name,
             place="fit",
             found=f"attributes {population.schema.names} at levels {levels}",
-            expected=f"the schema 'e2e-2018' at a whole and {LEVELS}",
+            expected=f"the schema 'e2e-2018' or 'e2e-2018-nurse' at a whole and {LEVELS}",
         )
 
 

@@ -24,7 +24,7 @@ from headcount.population.us1940.people import (
 )
 from headcount.population.us1940.places import Plan, plan_nation
 from headcount.population.us1940.targets import Targets, nation_targets
-from headcount.schema import load_schema
+from headcount.schema import Schema, load_schema
 
 Ints = NDArray[np.int64]
 MOST_DRAWS, NEAR = 40, 0.005  # for a state whose number of non-empty cells is printed
@@ -32,7 +32,11 @@ LEVELS = ("nation", "state", "county", "enumeration_district")
 
 
 def us1940(
-    *, seed: int, scale: float = 1.0, states: Sequence[str] | None = None
+    *,
+    seed: int,
+    scale: float = 1.0,
+    states: Sequence[str] | None = None,
+    nurse_nva_0: bool = False,
 ) -> tuple[Population, Quarters]:
     """A population with the published shape of the United States of 1940, and its quarters.
 
@@ -41,6 +45,9 @@ def us1940(
         scale       share of the counties kept in each state, at least one: fewer places of the
                     same sizes
         states      postal abbreviations of the states to keep; all 51 if None
+        nurse_nva_0 nobody under voting age in homes for the elderly or poor, as the schema
+                    ``e2e-2018-nurse`` has it: adults of the district live there instead, and
+                    every count by age, race and ethnicity stays as it is
 
     At full scale the totals of persons, races, ethnicities, states, counties, districts and living
     quarters are those published; ``fit`` says how near everything else comes.
@@ -48,19 +55,20 @@ def us1940(
     kept = _chosen_states(states)
     if not 0 < scale <= 1:
         raise InputError("us1940", place="scale", found=str(scale), expected="above 0, at most 1")
+    schema = load_schema("e2e-2018-nurse" if nurse_nva_0 else "e2e-2018")
     plan = plan_nation(seed)
     targets = nation_targets(plan)
     counties = _chosen_counties(plan, kept, scale, seed)
     parts = [
-        draw_state(plan, targets, number, counties[plan.state[counties] == number], seed)
+        draw_state(plan, targets, number, counties[plan.state[counties] == number], seed, schema)
         for number in kept
     ]
     geography = _geography(plan, counties)
     start = np.cumsum([0, *(len(part.occupied) for part in parts)])
-    name = f"us1940(seed={seed}, scale={scale:g}, states={states and list(states)})"
+    name = f"us1940(seed={seed}, scale={scale:g}, states={states and list(states)}"
     population = Population(
-        name=name,
-        schema=load_schema("e2e-2018"),
+        name=name + (", nurse_nva_0=True)" if nurse_nva_0 else ")"),
+        schema=schema,
         geography=geography,
         unit=np.concatenate([part.unit + at for part, at in zip(parts, start, strict=False)]),
         cell=np.concatenate([part.cell for part in parts]),
@@ -82,8 +90,11 @@ class Part:
     occupied: Ints
 
 
-def draw_state(plan: Plan, targets: Targets, number: int, counties: Ints, seed: int) -> Part:
+def draw_state(
+    plan: Plan, targets: Targets, number: int, counties: Ints, seed: int, schema: Schema
+) -> Part:
     """Everybody in the chosen counties of one state, from the state's own random streams."""
+    for_minors = schema.possible.reshape(-1, CELLS)[1:, 0]  # every group alike
     here = np.isin(plan.county, counties)
     persons = plan.persons[here]
     county = np.searchsorted(counties, plan.county[here])
@@ -94,7 +105,7 @@ def draw_state(plan: Plan, targets: Targets, number: int, counties: Ints, seed: 
             districts=max(1, round(targets.facility_districts[number, t] * part)),
             persons=max(1, round(targets.facility_persons[number, t] * part)),
             records=max(1, round(targets.facility_records[number, t] * part)),
-            minors=row["minors"],
+            minors=row["minors"] if for_minors[t] else 0.0,
         )
         for t, row in enumerate(model()["facility"])
     )
