@@ -1,0 +1,20 @@
+"""Published tables as data: P.L. 94-171, Summary File 1, and a user's own."""
+
+from headcount.tabulate.published.load import supported, tables
+from headcount.tabulate.published.table import (
+    HOUSING_LABELS,
+    PublishedTable,
+    Support,
+    TableCells,
+    housing_counts,
+)
+
+__all__ = [
+    "HOUSING_LABELS",
+    "PublishedTable",
+    "Support",
+    "TableCells",
+    "housing_counts",
+    "supported",
+    "tables",
+]

@@ -1,0 +1,150 @@
+"""Codings: how published tables group sex, age, race and Hispanic origin, as data.
+
+Everything is a set of *atoms*: years of age, codes of races, single values of sex and origin. A
+level of a schema is such a set, and so is a group of a table. A level lies in a group, or outside
+it, or across its border: then the schema is too coarse for the group, and the level is named.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from headcount.schema import Attribute, Schema
+from headcount.tabulate.published.races import (
+    REST,
+    combinations_of_races,
+    race_codes,
+    race_name,
+)
+
+Atoms = frozenset[int | str]
+Group = tuple[str, Atoms]
+
+TOTAL = "total"
+OLDEST = 130
+NAMES = {"age": ("age", "voting_age"), "hispanic": ("hispanic", "cenhisp")}
+"""Names that a schema may give to an attribute; others go by their own."""
+
+YEARS = {"under_18": "0-17", "18_and_over": "18+", "minor": "0-17", "adult": "18+"}
+
+
+@dataclass(frozen=True)
+class Coding:
+    """Groups of one attribute in layers: the published detail first, then its subtotals.
+
+    Within a layer no two groups overlap, except in an ``overlapping`` coding, which has one layer
+    and no subtotals (a person of two races counts twice).
+    """
+
+    role: str
+    name: str
+    layers: tuple[tuple[Group, ...], ...]
+    overlapping: bool = False
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """All groups as a table lists them: totals first."""
+        return tuple(group for layer in reversed(self.layers) for group in layer)
+
+    def group(self, label: str) -> Atoms:
+        """The atoms of a group."""
+        return dict(self.groups)[label]
+
+
+@cache
+def codings() -> Mapping[tuple[str, str], Coding]:
+    """The shipped codings by (role, name)."""
+    file = resources.files("headcount.tabulate.published") / "codings.toml"
+    data = tomllib.loads(file.read_text(encoding="utf-8"))
+    return {
+        (role, name): _coding(role, name, entry)
+        for role, entries in data.items()
+        for name, entry in entries.items()
+    }
+
+
+def years(label: str) -> frozenset[int] | None:
+    """The years of an age label such as "7", "22-24" or "85+"; None if it is no such label."""
+    found = re.fullmatch(r"(\d+)(?:-(\d+)|(\+))?", YEARS.get(label, label))
+    if found is None:
+        return None
+    first = int(found[1])
+    last = OLDEST if found[3] else int(found[2] or first)
+    return frozenset(range(first, last + 1))
+
+
+def level_atoms(attribute: Attribute, role: str) -> tuple[Atoms, ...] | str:
+    """The atoms of each level of a schema's attribute, or why they are unknown."""
+    if role == "age":
+        spans = {level: years(level) for level in attribute.levels}
+        if strange := [level for level, span in spans.items() if span is None]:
+            return f"age level {strange[0]!r} is not a year or a span of years"
+        return tuple(span for span in spans.values() if span is not None)
+    if role == "race":
+        if attribute.levels == tuple(str(code) for code in range(1, 64)):
+            return tuple(frozenset({code}) for code in range(1, 64))
+        for name in ("seven", "alone"):
+            groups = codings()["race", name].layers[0]
+            if attribute.levels == tuple(label for label, _ in groups):
+                return tuple(atoms for _, atoms in groups)
+        return "race levels are neither the codes 1-63 nor one of the two sets of 7 groups"
+    return tuple(frozenset({level}) for level in attribute.levels)
+
+
+def find_attribute(schema: Schema, role: str) -> Attribute | None:
+    """The schema's attribute that plays a role."""
+    for name in NAMES.get(role, (role,)):
+        if name in schema.names:
+            return schema.attribute(name)
+    return None
+
+
+def _coding(role: str, name: str, entry: Mapping[str, Any]) -> Coding:
+    if role == "age":
+        labels = [*_single_years(entry.get("single")), *entry.get("groups", ())]
+        layers: list[tuple[Group, ...]] = [
+            tuple((label, years(label) or frozenset()) for label in labels)
+        ]
+    elif entry.get("every"):
+        layers = [_each_combination(), _by_number_of_races()]
+    else:
+        read = _race_groups if role == "race" else _named_groups
+        layers = [read(layer) for layer in entry["layers"]]
+    overlapping = bool(entry.get("overlapping"))
+    if not overlapping:
+        every: Any = frozenset().union(*(atoms for _, atoms in layers[-1]))
+        layers.append(((TOTAL, every),))
+    return Coding(role, name, tuple(layers), overlapping)
+
+
+def _single_years(span: str | None) -> list[str]:
+    return [str(year) for year in sorted(years(span) or ())] if span else []
+
+
+def _each_combination() -> tuple[Group, ...]:
+    return tuple((race_name(code), frozenset({code})) for code in range(1, 64))
+
+
+def _by_number_of_races() -> tuple[Group, ...]:
+    words = ("one race", "two races", "three races", "four races", "five races", "six races")
+    sizes = [len(races) for races in combinations_of_races()]
+    return tuple(
+        (word, frozenset(code for code, size in enumerate(sizes, start=1) if size == number))
+        for number, word in enumerate(words, start=1)
+    )
+
+
+def _race_groups(layer: Mapping[str, list[str]]) -> tuple[Group, ...]:
+    known = {label: race_codes(terms) for label, terms in layer.items() if terms != [REST]}
+    rest = frozenset(range(1, 64)).difference(*known.values())
+    return tuple((label, known.get(label, rest)) for label in layer)
+
+
+def _named_groups(layer: Mapping[str, list[str]]) -> tuple[Group, ...]:
+    return tuple((label, frozenset(terms)) for label, terms in layer.items())

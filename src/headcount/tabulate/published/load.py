@@ -1,0 +1,126 @@
+"""Published tables from TOML: the shipped products by name, a user's own from a file."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from headcount.errors import ConfigError
+from headcount.schema import Schema
+from headcount.schema.attribute import first_repeated, one_of
+from headcount.tabulate.published.codings import codings
+from headcount.tabulate.published.table import HOUSING, PERSONS, PublishedTable, TableCells
+
+Alternatives = tuple[tuple[str, tuple[str, ...]], ...]
+KEYS = ("name", "title", "lowest", "axes", "universe", "counts", "iterations")
+PRODUCTS = ("pl94-171", "sf1")
+
+
+def tables(product: str | Path) -> Mapping[str, PublishedTable]:
+    """The tables of a shipped product ("pl94-171", "sf1") or of a TOML file, by name."""
+    return _shipped(product) if product in PRODUCTS else _read(Path(product))
+
+
+def supported(
+    known: Iterable[PublishedTable], schema: Schema
+) -> tuple[tuple[TableCells, ...], Mapping[str, str]]:
+    """The tables that a schema can make, and for each of the others the reason."""
+    cells, reasons = [], {}
+    for table in known:
+        if support := table.supports(schema):
+            cells.append(table.on(schema))
+        else:
+            reasons[table.name] = support.reason
+    return tuple(cells), reasons
+
+
+@cache
+def _shipped(product: str | Path) -> Mapping[str, PublishedTable]:
+    file = resources.files("headcount.tabulate.published") / f"{product}.toml"
+    return tables_from(tomllib.loads(file.read_text(encoding="utf-8")), source=str(product))
+
+
+def _read(path: Path) -> Mapping[str, PublishedTable]:
+    if not path.is_file():
+        raise ConfigError(
+            str(path), found="no such tables", expected=f"a TOML file, or {one_of(PRODUCTS)}"
+        )
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), found=f"not TOML ({error})", expected="TOML") from None
+    return tables_from(data, source=str(path))
+
+
+def tables_from(data: Mapping[str, Any], *, source: str) -> Mapping[str, PublishedTable]:
+    """Build tables from parsed TOML: ``[[table]]`` entries and ``[iteration]`` universes."""
+    iterations = data.get("iteration", {})
+    made = [one for entry in data.get("table", ()) for one in _tables(entry, iterations, source)]
+    if not made:
+        raise ConfigError(source, found="no [[table]]", expected="at least one")
+    if repeated := first_repeated(table.name for table in made):
+        raise ConfigError(source, found=f"table {repeated!r} twice", expected="each name once")
+    return {table.name: table for table in made}
+
+
+def _tables(
+    entry: Mapping[str, Any], iterations: Mapping[str, Any], source: str
+) -> Iterator[PublishedTable]:
+    for key in ("name", "title", "lowest"):
+        if not isinstance(entry.get(key), str):
+            raise ConfigError(
+                source, place=f"table {entry.get('name', '?')}, {key}", found="no text",
+                expected="a text",
+            )  # fmt: skip
+    name = entry["name"]
+    if unknown := sorted(set(entry) - set(KEYS)):
+        raise ConfigError(
+            source, place=f"table {name}", found=f"key {unknown[0]!r}", expected=one_of(KEYS)
+        )
+    counts = entry.get("counts", PERSONS)
+    if counts not in (PERSONS, HOUSING):
+        raise ConfigError(
+            source, place=f"table {name}, counts", found=repr(counts),
+            expected=one_of((PERSONS, HOUSING)),
+        )  # fmt: skip
+    axes = _alternatives(entry.get("axes", {}), source, name)
+    universe = entry.get("universe", {})
+    for letter in ("", *entry.get("iterations", "")):
+        if letter and letter not in iterations:
+            raise ConfigError(
+                source, place=f"table {name}", found=f"iteration {letter!r}",
+                expected=one_of(iterations),
+            )  # fmt: skip
+        who = universe | (iterations[letter] if letter else {})
+        yield PublishedTable(
+            product=source,
+            name=name + letter,
+            title=entry["title"] + (f", iteration {letter}" if letter else ""),
+            lowest=entry["lowest"],
+            axes=axes,
+            universe=_alternatives(who, source, name),
+            counts=counts,
+        )
+
+
+def _alternatives(entry: Mapping[str, list[str]], source: str, table: str) -> Alternatives:
+    for role, names in entry.items():
+        for name in names:
+            coding, _, label = name.partition("/")
+            known = [n for r, n in codings() if r == role]
+            if coding not in known:
+                raise ConfigError(
+                    source, place=f"table {table}, {role}", found=f"coding {coding!r}",
+                    expected=one_of(known),
+                )  # fmt: skip
+            groups = [group for group, _ in codings()[role, coding].groups]
+            if label and label not in groups:
+                raise ConfigError(
+                    source, place=f"table {table}, {role}", found=f"group {label!r}",
+                    expected=one_of(groups),
+                )  # fmt: skip
+    return tuple((role, tuple(names)) for role, names in entry.items())

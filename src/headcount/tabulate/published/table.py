@@ -1,0 +1,301 @@
+"""A published table: what it counts, by what, down to which level, and how its cells add up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.population.quarters import Quarters
+from headcount.schema import Recode, Schema
+from headcount.tabulate.published.codings import (
+    Atoms,
+    Coding,
+    codings,
+    find_attribute,
+    level_atoms,
+)
+from headcount.tabulate.query import Query
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+PERSONS, HOUSING = "persons", "housing"
+OUTSIDE = "outside"
+
+
+@dataclass(frozen=True)
+class Support:
+    """Whether a schema can make a table, why not, and the codings it is made with."""
+
+    possible: bool
+    reason: str = ""
+    axes: tuple[Coding, ...] = ()
+    universe: tuple[tuple[str, Coding, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.possible
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """The definition of a table; ``on(schema)`` gives its cells for a population.
+
+    where
+        universe    (role, alternatives) who is counted; an alternative is "coding/group"
+        axes        (role, alternatives) by what; the first coding that the schema can make is used
+        lowest      the lowest level of the geography at which the table is published
+        counts      "persons", or "housing" for homes by occupancy
+    """
+
+    product: str
+    name: str
+    title: str
+    lowest: str
+    axes: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    universe: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    counts: str = PERSONS
+
+    def supports(self, schema: Schema) -> Support:
+        """Can this schema make the table? If not, the reason."""
+        return _support(self, schema)
+
+    def on(self, schema: Schema) -> TableCells:
+        """The cells of the table for a population of this schema."""
+        return _cells(self, schema)
+
+    def of(self, counts: Any, schema: Schema) -> Any:
+        """The table (units x table cells, sparse) from counts (units x cells of the schema)."""
+        from scipy.sparse import csr_array
+
+        return csr_array(csr_array(counts) @ self.on(schema).matrix)
+
+    def published_at(self, geography: Geography) -> tuple[str, ...]:
+        """Levels of a geography at which the table is published, from the whole down."""
+        if self.lowest == "block":  # the leaf, whatever its name
+            return geography.levels
+        return geography.levels[: geography.depth(self.lowest) + 1]
+
+
+@dataclass(frozen=True, eq=False)
+class TableCells:
+    """The cells of a table on one schema: the published detail and all its subtotals.
+
+    where
+        axes        the codings used, one for each axis
+        shape       groups along each axis, subtotals included; cells are numbered row by row
+        matrix      0/1 (cells of the schema x cells of the table); cells out of the universe are
+                    in no cell of the table
+        inner       whether a cell is detail (True) or a subtotal
+        family      number of the set of cells a cell belongs to: within a family no person is
+                    counted twice
+        relations   (relations x cells): +1 at the parts and -1 at their subtotal, so that for
+                    every true table ``relations @ cells == 0``
+    """
+
+    table: PublishedTable
+    axes: tuple[Coding, ...]
+    matrix: csr_array[Any, tuple[int, int]]
+    inner: Flags
+    family: Ints
+    relations: csr_array[Any, tuple[int, int]]
+
+    @property
+    def size(self) -> int:
+        """Number of cells, subtotals included."""
+        return len(self.inner)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Groups along each axis."""
+        return tuple(len(coding.groups) for coding in self.axes)
+
+    @cached_property
+    def labels(self) -> tuple[tuple[str, ...], ...]:
+        """The groups of each cell, one for each axis."""
+        return tuple(product(*([label for label, _ in coding.groups] for coding in self.axes)))
+
+    def query(self, schema: Schema) -> Query:
+        """The detail as a query on the whole population: recodes of the axes' attributes.
+
+        Levels that no group holds gather in a group "outside". The universe is not applied, and
+        a table that counts people more than once has no query.
+        """
+        recodes = []
+        for coding in self.axes:
+            if coding.overlapping:
+                raise InputError(
+                    f"table {self.table.name}", found="overlapping groups", expected="none"
+                )
+            recodes.append(_recode(schema, coding))
+        return Query(self.table.name, tuple(recodes))
+
+
+def housing_counts(quarters: Quarters, *, home: str, schema: Schema) -> Ints:
+    """H1 (units x [total, occupied, vacant]) from living quarters, ``home`` being housing units."""
+    occupied = quarters.occupied[:, schema.attribute(quarters.attribute).index(home)]
+    return np.stack([occupied + quarters.vacant, occupied, quarters.vacant], axis=1)
+
+
+HOUSING_LABELS = (("total",), ("occupied",), ("vacant",))
+
+
+@cache
+def _support(table: PublishedTable, schema: Schema) -> Support:
+    if table.counts == HOUSING:
+        return Support(False, f"{table.name} counts homes: it is made from living quarters")
+    axes, universe = [], []
+    for role, alternatives in (*table.universe, *table.axes):
+        found = _first_possible(schema, role, alternatives)
+        if isinstance(found, str):
+            return Support(False, f"{table.name}: {found}")
+        coding, label = found
+        if label:
+            universe.append((role, coding, label))
+        else:
+            axes.append(coding)
+    return Support(True, axes=tuple(axes), universe=tuple(universe))
+
+
+def _first_possible(
+    schema: Schema, role: str, alternatives: Sequence[str]
+) -> tuple[Coding, str] | str:
+    """The first coding (with its group, for a universe) that the schema can make, or why none."""
+    attribute = find_attribute(schema, role)
+    if attribute is None:
+        return f"the schema has no attribute {role!r}"
+    levels = level_atoms(attribute, role)
+    if isinstance(levels, str):
+        return levels
+    reasons = []
+    for alternative in alternatives:
+        name, _, label = alternative.partition("/")
+        coding = codings()[role, name]
+        groups = [(label, coding.group(label))] if label else list(coding.layers[0])
+        across = _across(attribute.levels, levels, groups)
+        if across is None:
+            return coding, label
+        reasons.append(f"{role} level {across[0]!r} lies across {across[1]!r} of {name!r}")
+    return "; ".join(reasons)
+
+
+def _across(
+    names: Sequence[str], levels: Sequence[Atoms], groups: Sequence[tuple[str, Atoms]]
+) -> tuple[str, str] | None:
+    for name, level in zip(names, levels, strict=True):
+        for label, group in groups:
+            if level & group and not level <= group:
+                return name, label
+    return None
+
+
+def _member(schema: Schema, role: str, groups: Sequence[Atoms]) -> Ints:
+    """0/1 (levels of the attribute x groups)."""
+    attribute = find_attribute(schema, role)
+    levels = level_atoms(attribute, role) if attribute is not None else ""
+    return np.array([[int(level <= group) for group in groups] for level in levels], dtype=np.int64)
+
+
+def _recode(schema: Schema, coding: Coding) -> Recode:
+    attribute = find_attribute(schema, coding.role)
+    assert attribute is not None  # the table was made on this schema
+    groups = coding.layers[0]
+    member = _member(schema, coding.role, [atoms for _, atoms in groups]).astype(bool)
+    levels = np.array(attribute.levels)
+    named = {label: levels[member[:, i]].tolist() for i, (label, _) in enumerate(groups)}
+    if outside := levels[~member.any(axis=1)].tolist():
+        named[OUTSIDE] = outside
+    return Recode.of(attribute, f"{coding.role}_{coding.name}", named)
+
+
+@cache
+def _cells(table: PublishedTable, schema: Schema) -> TableCells:
+    support = table.supports(schema)
+    if not support:
+        raise InputError(
+            f"table {table.name}",
+            found=support.reason,
+            expected="a schema that can make the table",
+        )
+    matrix = _matrix(schema, support)
+    inner, family = np.ones(1, dtype=bool), np.zeros(1, dtype=np.int64)
+    for coding in support.axes:
+        kind = _family_of_group(coding)
+        detail = np.isin(kind, np.arange(len(kind) if coding.overlapping else 1))
+        inner = np.logical_and.outer(inner, detail).reshape(-1)
+        family = np.add.outer(family * (kind.max() + 1), kind).reshape(-1)
+    relations = _relations(support.axes)
+    return TableCells(table, support.axes, matrix, inner, family, relations)
+
+
+def _family_of_group(coding: Coding) -> Ints:
+    """For each group its layer (0 is the detail), or its own number if groups overlap."""
+    if coding.overlapping:
+        return np.arange(len(coding.groups))
+    sizes = [len(layer) for layer in coding.layers]
+    return np.repeat(np.arange(len(sizes)), sizes)[::-1].copy()
+
+
+def _matrix(schema: Schema, support: Support) -> Any:
+    """Kronecker product over the schema's attributes of (levels x groups), axes then reordered."""
+    from scipy.sparse import csr_array, kron
+
+    order, sizes = [], []
+    matrix = csr_array(np.ones((1, 1), dtype=np.int64))
+    role_of = {find_attribute(schema, role): role for role in ("sex", "age", "race", "hispanic")}
+    for attribute in schema.attributes:
+        role = role_of.get(attribute)
+        part = np.ones((attribute.size, 1), dtype=np.int64)
+        for number, coding in enumerate(support.axes):
+            if coding.role == role:
+                part = _member(schema, role, [atoms for _, atoms in coding.groups])
+                order.append(number)
+                sizes.append(part.shape[1])
+        for wanted, coding, label in support.universe:
+            if wanted == role:
+                part = part * _member(schema, role, [coding.group(label)])
+        matrix = csr_array(kron(matrix, csr_array(part), format="csr"))
+    if not order:
+        return matrix
+    columns = np.arange(matrix.shape[1]).reshape(sizes).transpose(np.argsort(order))
+    return csr_array(matrix[:, columns.reshape(-1)])
+
+
+def _relations(axes: Sequence[Coding]) -> Any:
+    """Each subtotal along each axis with its parts of the layer below, for all other groups."""
+    from scipy.sparse import csr_array, eye_array, kron, vstack
+
+    found = []
+    sizes = [len(coding.groups) for coding in axes]
+    for number, coding in enumerate(axes):
+        if coding.overlapping:
+            continue
+        one = _axis_relations(coding)
+        before, after = int(np.prod(sizes[:number])), int(np.prod(sizes[number + 1 :]))
+        found.append(kron(kron(eye_array(before, dtype=np.int64), one), eye_array(after)))
+    if not found:
+        return csr_array((0, int(np.prod(sizes))), dtype=np.int64)
+    return csr_array(vstack(found, format="csr").astype(np.int64))
+
+
+def _axis_relations(coding: Coding) -> Ints:
+    position = {label: i for i, (label, _) in enumerate(coding.groups)}
+    rows = []
+    for below, layer in zip(coding.layers, coding.layers[1:], strict=False):
+        for label, atoms in layer:
+            row = np.zeros(len(position), dtype=np.int64)
+            row[position[label]] = -1
+            for part, part_atoms in below:
+                row[position[part]] += part_atoms <= atoms
+            rows.append(row)
+    return np.array(rows)
