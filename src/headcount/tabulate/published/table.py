@@ -202,7 +202,9 @@ def _across(
 def _member(schema: Schema, role: str, groups: Sequence[Atoms]) -> Ints:
     """0/1 (levels of the attribute x groups)."""
     attribute = find_attribute(schema, role)
-    levels = level_atoms(attribute, role) if attribute is not None else ""
+    levels = level_atoms(attribute, role) if attribute is not None else role
+    if isinstance(levels, str):
+        raise ValueError(levels)  # a table is made only on a schema that supports it
     return np.array([[int(level <= group) for group in groups] for level in levels], dtype=np.int64)
 
 
