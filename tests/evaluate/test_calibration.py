@@ -9,6 +9,7 @@ from headcount.errors import InputError
 from headcount.evaluate.calibration import (
     Recipe,
     calibrate,
+    draws_for,
     epl_of_histogram,
     geometric_epl,
     mean_geometric_epl,
@@ -59,20 +60,21 @@ def test_pure_noise_shows_the_published_inflation():
         assert mean / 0.05 == pytest.approx(ratio, abs=near)
 
 
-def test_drawing_histograms_has_the_law_of_drawing_noise():
+@pytest.mark.parametrize("n", [1_500, 2_663])  # drawn value by value, and as a histogram
+def test_samples_have_the_law_of_the_noise(n):
     rng = np.random.default_rng(5)
     p = 1 - np.exp(-0.1)
-    drawn = [
-        published(rng.geometric(p, 2_663) - rng.geometric(p, 2_663)).max_abs for _ in range(60)
-    ]
-    found = geometric_epl(0.1, n=2_663, draws=60, seed=2)
+    drawn = [published(rng.geometric(p, n) - rng.geometric(p, n)).max_abs for _ in range(60)]
+    found = geometric_epl(0.1, n=n, draws=60, seed=2)
     error = np.hypot(np.std(drawn), np.std(found)) / np.sqrt(60)  # type: ignore[arg-type]
     assert np.mean(drawn) == pytest.approx(found.mean(), abs=4 * error)  # type: ignore[arg-type]
-    wrong = geometric_epl(0.13, n=2_663, draws=60, seed=2)
+    wrong = geometric_epl(0.13, n=n, draws=60, seed=2)
     assert abs(np.mean(drawn) - wrong.mean()) > 4 * error  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("z", "n"), [(0.05, 2_663), (0.2, 12_432), (0.03, 539_428), (0.7, 4_000)])
+@pytest.mark.parametrize(
+    ("z", "n"), [(0.05, 2_663), (0.2, 12_432), (0.03, 539_428), (0.7, 4_000), (0.1, 900)]
+)
 def test_calibration_goes_back_to_z(z, n):
     mean = mean_geometric_epl(z, n=n, draws=48, seed=9)
     assert calibrate(mean, n=n, seed=3) == pytest.approx(z, rel=0.08)
@@ -101,3 +103,15 @@ def test_calibration_is_blank_where_few_values_cannot_tell_scales_apart():
     means = [mean_geometric_epl(z, n=156, draws=200, seed=1) for z in (0.3, 0.5, 0.7)]
     assert all(mean == pytest.approx(0.97, abs=0.12) for mean in means)
     assert calibrate(0.97, n=156) is None
+    assert calibrate(0.58, n=156) == pytest.approx(0.1, rel=0.1)  # small scales are told apart
+
+
+def test_few_values_take_many_draws_and_many_take_few():
+    assert [draws_for(n) for n in (100, 12_432, 539_428)] == [256, 160, 32]
+
+
+def test_a_mean_counts_if_epl_is_mostly_defined():
+    shares = {z: np.isnan(geometric_epl(z, n=1_200, draws=100, seed=1)).mean() for z in (1.0, 1.5)}
+    assert shares[1.0] <= 0.05 < shares[1.5]
+    assert mean_geometric_epl(1.0, n=1_200, draws=100, seed=1) is not None
+    assert mean_geometric_epl(1.5, n=1_200, draws=100, seed=1) is None

@@ -6,7 +6,7 @@ geometric noise has a loss that is known exactly, so it shows by how much.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil, exp, log
 
@@ -18,9 +18,17 @@ from headcount.errors import InputError
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MONOTONE_FROM = 20_000
+MONOTONE_FROM = 2_000
 """With so many values the mean EPL of pure noise rises with z; with fewer it may turn back."""
-_STEPS_IF_SMALL = 20  # down to a twentieth of EPL
+MOSTLY = 0.95
+"""A mean over draws counts if EPL is defined in at least this share of them."""
+_STEP = 0.15
+_STEPS, _STEPS_IF_SMALL = 40, 20  # down to a four-hundredth, or a twentieth of EPL
+_ONE_PLACE = 4 * _STEP
+"""Crossings within so much of log z are one, seen through chance."""
+_OPEN = 3.0
+"""Standard errors within which a mean cannot be told from EPL."""
+_FIRST_LOOK = 32
 _CLOSE = 0.02
 _TAIL = 30.0
 """Noise beyond (log n + 30) / z is put at that end: it has probability below 1e-13."""
@@ -73,8 +81,10 @@ def geometric_epl(
 ) -> Floats:
     """EPL of ``draws`` samples of n pure noise values, Pr[k] proportional to exp(-z |k|).
 
-    The true loss of that noise is z. Samples are drawn as histograms (multinomial), so a million
-    values cost no more than a thousand; NaN where the recipe gives no number.
+    The true loss of that noise is z; NaN where the recipe gives no number. Many values are drawn
+    as histograms (multinomial), so that a million cost no more than a thousand. Few are differences
+    of two geometric numbers, floor(E / z) with E exponential: a seed has the same E at every z,
+    so its mean EPL moves smoothly with z.
     """
     if not z > 0 or n < 2 or draws < 1:
         raise InputError(
@@ -82,69 +92,131 @@ def geometric_epl(
             found=f"z {z}, n {n}, draws {draws}",
             expected="z above 0, n of 2 or more, draws of 1 or more",
         )
+    samples = _values if n < MONOTONE_FROM else _histograms
+    found = [epl_of_histogram(*one, recipe) for one in samples(z, n=n, draws=draws, seed=seed)]
+    return np.array([np.nan if one is None else one for one in found])
+
+
+def _histograms(z: float, *, n: int, draws: int, seed: int) -> Iterator[tuple[Ints, Ints]]:
     reach = ceil((log(n) + _TAIL) / z)
     values = np.arange(-reach, reach + 1)
     weight = np.exp(-z * np.abs(values))
     rng = np.random.default_rng([seed, n])
-    found = [
-        epl_of_histogram(values, rng.multinomial(n, weight / weight.sum()), recipe)
-        for _ in range(draws)
-    ]
-    return np.array([np.nan if one is None else one for one in found])
+    for _ in range(draws):
+        yield values, rng.multinomial(n, weight / weight.sum())
+
+
+def _values(z: float, *, n: int, draws: int, seed: int) -> Iterator[tuple[Ints, Ints]]:
+    rng = np.random.default_rng([seed, n])
+    for _ in range(draws):
+        one, other = np.floor(rng.standard_exponential((2, n)) / z)
+        yield np.unique(one - other, return_counts=True)
 
 
 def mean_geometric_epl(
     z: float, *, n: int, draws: int, seed: int, recipe: Recipe = PETTI_FLAXMAN
 ) -> float | None:
-    """The mean of ``geometric_epl``; None unless it is defined in every draw."""
-    found = geometric_epl(z, n=n, draws=draws, seed=seed, recipe=recipe)
-    return None if np.isnan(found).any() else float(found.mean())
+    """The mean of ``geometric_epl`` where it is defined; None if it mostly is not (``MOSTLY``)."""
+    found = _look(z, n=n, draws=draws, seed=seed, recipe=recipe)
+    return None if found is None else found[0]
+
+
+def draws_for(n: int) -> int:
+    """How many draws tell neighbouring scales apart: EPL of few values varies most, at low cost."""
+    return int(np.clip(2_000_000 // n, _FIRST_LOOK, 256))
 
 
 def calibrate(
     epl: float | None,
     *,
     n: int,
-    draws: int = 32,
+    draws: int | None = None,
     seed: int = 0,
     recipe: Recipe = PETTI_FLAXMAN,
 ) -> float | None:
     """The z for which pure geometric noise with the same n has, on average, this EPL.
 
-    Found by a root search over log z with the same random numbers at every z. It corrects for the
-    size of the sample and for nothing else: errors that are not geometric noise may lose more or
-    less than z. None where EPL is undefined; where no pure noise shows that EPL (when nearly all
-    noise is zero, the range looked at is too narrow for the recipe); or, with few values, where
-    noise of several scales shows it as far as so many draws can tell.
+    where
+        draws   samples of noise behind a mean that decides; ``draws_for(n)`` if None
+
+    Found by a walk down log z, with a first look at each step and all draws where that leaves the
+    side of EPL open, then by a root search. It corrects for the size of the sample and for nothing
+    else: errors that are not geometric noise may lose more or less than z. None where EPL is
+    undefined; where no pure noise shows that EPL (when nearly all noise is zero, the range looked
+    at is too narrow for the recipe); or, with few values, where noise of scales far apart does.
     """
     from scipy.optimize import brentq
 
     if epl is None or not np.isfinite(epl) or epl <= 0:
         return None
+    many = draws or draws_for(n)
+
+    def look(log_z: float, some: int) -> tuple[float, bool] | None:
+        """log(mean / EPL), and whether its sign is open."""
+        found = _look(exp(log_z), n=n, draws=some, seed=seed, recipe=recipe)
+        if found is None:
+            return None
+        mean, error = found
+        return log(mean / epl), abs(mean - epl) < _OPEN * error
+
+    def glance(log_z: float) -> tuple[float, bool] | None:
+        first = look(log_z, min(_FIRST_LOOK, many))
+        return look(log_z, many) if first is None or first[1] else first
 
     def above(log_z: float) -> float | None:
-        mean = mean_geometric_epl(exp(log_z), n=n, draws=draws, seed=seed, recipe=recipe)
-        return None if mean is None else log(mean / epl)
+        found = look(log_z, many)
+        return None if found is None else found[0]
 
-    # EPL of pure noise is never far below z, so z is at most a little above EPL.
+    bracket = _bracket(glance, start=log(1.25 * epl), n=n)
+    if bracket is None:
+        return None
+    try:
+        z = exp(brentq(_defined(above), *bracket, xtol=5e-3))
+    except (InputError, ValueError):  # undefined inside, or no change of sign with all draws
+        return None
+    reached = mean_geometric_epl(z, n=n, draws=many, seed=seed, recipe=recipe)
+    return z if reached is not None and abs(reached / epl - 1) < _CLOSE else None
+
+
+def _look(z: float, *, n: int, draws: int, seed: int, recipe: Recipe) -> tuple[float, float] | None:
+    """Mean EPL and its standard error; None if EPL is undefined in more than a few draws."""
+    found = geometric_epl(z, n=n, draws=draws, seed=seed, recipe=recipe)
+    there = found[~np.isnan(found)]
+    if there.size < MOSTLY * draws:
+        return None
+    return float(there.mean()), float(there.std() / np.sqrt(there.size))
+
+
+def _bracket(
+    look: Callable[[float], tuple[float, bool] | None], *, start: float, n: int
+) -> tuple[float, float] | None:
+    """The stretch of log z, walking down, in which the mean EPL passes the one seen.
+
+    With many values the first crossing is the only one. With few there must be one, and no scale
+    far from it whose mean cannot be told from the EPL seen. EPL of pure noise is never far below
+    z, so the walk may start a little above EPL.
+    """
     crossings: list[tuple[float, float]] = []
+    unsure: list[float] = []
     before: tuple[float, float] | None = None
-    for step in range(40 if n >= MONOTONE_FROM else _STEPS_IF_SMALL):
-        here = log(1.25 * epl) - 0.15 * step
-        value = above(here)
-        if value is not None and before is not None and (value > 0) != (before[1] > 0):
+    for step in range(_STEPS if n >= MONOTONE_FROM else _STEPS_IF_SMALL):
+        here = start - _STEP * step
+        found = look(here)
+        if found is None:
+            before = None
+            continue
+        if before is not None and (found[0] > 0) != (before[1] > 0):
             crossings.append((here, before[0]))
             if n >= MONOTONE_FROM:
-                break
-        before = None if value is None else (here, value)
-    if len(crossings) != 1:
-        return None  # no pure noise shows this EPL, or noise of several scales does
-    try:
-        z = exp(brentq(_defined(above), *crossings[0], xtol=2e-3))
-    except InputError:
-        return None
-    reached = mean_geometric_epl(z, n=n, draws=draws, seed=seed, recipe=recipe)
-    return z if reached is not None and abs(reached / epl - 1) < _CLOSE else None
+                return crossings[0]
+        if found[1]:
+            unsure.append(here)
+        before = (here, found[0])
+    if len(crossings) % 2 == 0:
+        return None  # no pure noise shows this EPL, or noise of two scales does
+    low, high = crossings[-1][0], crossings[0][1]
+    span = max([high, *unsure]) - min([low, *unsure])
+    return (low, high) if span <= _ONE_PLACE + 1e-9 else None
 
 
 def _defined(function: Callable[[float], float | None]) -> Callable[[float], float]:
