@@ -136,3 +136,12 @@ def _check_codes(
         raise InputError(source, place=place, found=f"{len(codes)} codes", expected=f"{length}")
     if length and not (codes.min() >= 0 and codes.max() < size):
         raise InputError(source, place=place, found="a code outside", expected=f"0 to {size - 1}")
+
+
+def adults(
+    households: Households, *, age: str = "age", from_level: str = "18"
+) -> NDArray[np.int32]:
+    """People in each dwelling whose age is at or above a level."""
+    grown = households.of_person(age) >= households.attribute(age).index(from_level)
+    inside = households.dwelling[grown]
+    return np.bincount(inside, minlength=len(households.block)).astype(np.int32)
