@@ -1,0 +1,1 @@
+"""Record swapping: people or whole households change places with others elsewhere."""

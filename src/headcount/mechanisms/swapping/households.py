@@ -1,0 +1,278 @@
+"""Household swapping in the style of the census of 2010, with every dial that was tried since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError, InputError
+from headcount.geography import Geography
+from headcount.mechanisms.base import Context, Outcome
+from headcount.mechanisms.measured import Measured
+from headcount.mechanisms.swapping.keys import (
+    ADULTS,
+    SIZE,
+    PseudoUnits,
+    SizeNoise,
+    combined,
+    household_values,
+    noisy_size,
+    pseudo_units,
+    share,
+)
+from headcount.mechanisms.swapping.moving import move, run_swaps, some_households
+from headcount.mechanisms.swapping.pairing import Stage, choose_pairs
+from headcount.mechanisms.swapping.report import Swapped, make_report
+from headcount.mechanisms.swapping.risk import NEVER, Risk, Standing, by_risk, standing
+from headcount.noise import Noise
+from headcount.population.households import Households
+from headcount.privacy import Guarantee
+from headcount.schema import Schema
+from headcount.schema.attribute import first_repeated
+from headcount.tabulate import Counts
+
+
+@dataclass(frozen=True, kw_only=True)
+class HouseholdSwapping:
+    """Pairs of alike households change places (Hawes & Rodriguez 2021; the 2010 census).
+
+        pairs = rate x households / 2, to the nearest whole number
+
+    where
+        rate           share of all households that move, 0 to 1
+        key            what partners have in common: "size", "adults", attributes of dwellings
+        within         partners share the unit of this level; the whole if empty
+        between        partners are in different units of this level; the leaf if empty
+        nearest        levels within which a partner is looked for, nearest first; if empty, every
+                       level from above ``between`` up to ``within``, which always comes last
+        risk           who must be swapped: those at risk come first, riskiest first, up to the
+                       rate, and move out of the coarsest unit in which they are at risk (so far
+                       as ``within`` allows). Without it all have the same chance
+        rate_is_floor  all at risk are swapped, even where that is more than the rate
+        size_noise     noise in the size in the key, and nowhere else
+        pseudo         households paired as if they stood elsewhere
+
+    Whole households move, with all that is known of them. Group quarters and vacant dwellings
+    never move; households for which no partner is found stay, and are counted.
+    """
+
+    rate: Fraction
+    key: tuple[str, ...] = (SIZE, ADULTS)
+    within: str = ""
+    between: str = ""
+    nearest: tuple[str, ...] = ()
+    risk: Risk | None = None
+    rate_is_floor: bool = False
+    size_noise: SizeNoise | None = None
+    pseudo: PseudoUnits | None = None
+    name = "swapping"
+    draws_noise = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", share(self.rate, "rate"))
+        object.__setattr__(self, "key", tuple(self.key))
+        object.__setattr__(self, "nearest", tuple(self.nearest))
+        if (repeated := first_repeated(self.key)) is not None:
+            raise ConfigError(
+                "swapping", place="key", found=f"{repeated!r} twice", expected="distinct parts"
+            )
+        if self.size_noise is not None and SIZE not in self.key:
+            raise ConfigError(
+                "swapping", place="size_noise", found=f"no {SIZE!r} in the key", expected="it there"
+            )
+        if self.rate_is_floor and (self.risk is None or not self.risk.k):
+            raise ConfigError(
+                "swapping",
+                place="rate_is_floor",
+                found="no rule that says who must be swapped",
+                expected="risk with k of 1 or more",
+            )
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """None, and it says so; what no swap changes is released exactly."""
+        reach = self._depths(geography)
+        whole = geography.levels[reach.within]
+        exact = [f"every count of each {whole}: households only move inside it"]
+        exact.append(f"the number of households in each {geography.leaf}")
+        if self.size_noise is None:
+            if self.key:
+                by = " x ".join(self.key)
+                exact.append(f"the number of households by {by} in each {geography.leaf}")
+            if SIZE in self.key:
+                exact.append(f"the number of people in each {geography.leaf}")
+        return Guarantee.none(
+            "a household that is not swapped is published where it lives, one that is swapped is "
+            "published whole in another place, and neither is hidden by noise"
+        ).also_exact(*exact)
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Nothing is measured with noise."""
+        return ()
+
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Refuse data without households, without what the key needs, or without any partner."""
+        households = some_households(counts, self.name)
+        rows = np.flatnonzero(households.is_household)
+        reach = self._depths(households.geography)
+        if self.risk is not None:
+            households.cells(self.risk.attributes)
+            for level in self.risk.levels:
+                households.geography.depth(level)
+        key = self._key(households, rows, reach, rng=None)
+        if self.rate and self.size_noise is None:
+            place = self._units(households, reach.between)[households.block[rows]]
+            self._refuse_nobody(key, place)
+        return ()
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
+        """The counts at the leaf after one swap per run."""
+        self.check(counts)
+        return run_swaps(self.name, self.swap, counts, noise, runs=runs, context=context)
+
+    def swap(self, households: Households, rng: np.random.Generator) -> Swapped:
+        """Swap the households once."""
+        rows = np.flatnonzero(households.is_household)
+        reach = self._depths(households.geography)
+        risks = standing(households, self.risk) if self.risk is not None else None
+        wanted = pairs_for(self.rate, len(rows))
+        order = rng.permutation(len(rows))
+        forced = 0
+        depth = np.full(len(rows), reach.between, dtype=np.int64)
+        if risks is not None:
+            order = by_risk(_of(risks, rows), order)
+            must = risks.depth[rows]
+            depth = np.minimum(reach.between, np.maximum(must, reach.within + 1))
+            forced = int(np.count_nonzero(must != NEVER)) if self.rate_is_floor else 0
+        key = self._key(households, rows, reach, rng)
+        stages = self._stages(households, rows, reach, key=key, depth=depth, rng=rng)
+        pairs = choose_pairs(order, stages, wanted=wanted, forced=forced, rng=rng)
+        if wanted and not len(pairs):
+            self._nobody()
+        partner = np.full(len(households.block), -1, dtype=np.int64)
+        partner[rows[pairs.first]] = rows[pairs.second]
+        partner[rows[pairs.second]] = rows[pairs.first]
+        report = make_report(
+            households,
+            partner,
+            mechanism=repr(self),
+            rate=self.rate,
+            asked=2 * wanted,
+            unpaired=len(pairs.unpaired),
+            keys=[(SIZE,), *([self.key] if self.key not in ((), (SIZE,)) else [])],
+            standing=risks,
+            k=self.risk.k if self.risk is not None else 0,
+        )
+        return Swapped(move(households, partner), partner, report)
+
+    def _depths(self, geography: Geography) -> _Reach:
+        within = geography.depth(self.within) if self.within else 0
+        between = geography.depth(self.between or geography.leaf)
+        if within >= between:
+            raise ConfigError(
+                "swapping",
+                place="within and between",
+                found=f"{geography.levels[within]!r} and {geography.levels[between]!r}",
+                expected="within above between: partners share the first and not the second",
+            )
+        near = [geography.depth(level) for level in self.nearest] or range(between - 1, within, -1)
+        stages = sorted({within, *(d for d in near if within < d < between)}, reverse=True)
+        if self.pseudo is not None and stages[0] > geography.depth(self.pseudo.level):
+            raise ConfigError(
+                "swapping",
+                place="nearest",
+                found=f"{geography.levels[stages[0]]!r}, below the pseudo-units",
+                expected=f"levels from {self.pseudo.level!r} upwards",
+            )
+        return _Reach(within=within, between=between, stages=tuple(stages))
+
+    def _key(
+        self,
+        households: Households,
+        rows: NDArray[np.int64],
+        reach: _Reach,
+        rng: np.random.Generator | None,
+    ) -> NDArray[np.int64]:
+        """The key of each household, with the unit it may not leave."""
+        parts = []
+        for name in self.key:
+            values = household_values(households, name)[rows]
+            if name == SIZE and self.size_noise is not None and rng is not None:
+                values = noisy_size(values, self.size_noise, rng)
+            parts.append(values)
+        parts.append(self._units(households, reach.within)[households.block[rows]].astype(np.int64))
+        return combined(parts, len(rows))
+
+    def _units(self, households: Households, depth: int) -> NDArray[np.int32]:
+        geography = households.geography
+        return geography.ancestors(geography.levels[depth])
+
+    def _stages(
+        self,
+        households: Households,
+        rows: NDArray[np.int64],
+        reach: _Reach,
+        *,
+        key: NDArray[np.int64],
+        depth: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> list[Stage]:
+        """Every level within which partners are looked for, and every level they must leave."""
+        geography, block = households.geography, households.block[rows]
+        near, of = block, geography.leaf
+        if self.pseudo is not None:
+            near, of = pseudo_units(block, geography, self.pseudo, rng), self.pseudo.level
+        left = {
+            int(d): rng.permutation(geography.size(geography.levels[d]))[
+                self._units(households, d)[block]
+            ]
+            for d in np.unique(depth)
+        }  # units in random order, so that who meets whom does not follow the map
+        stages = []
+        for within in reach.stages:
+            level = geography.levels[within]
+            unit = geography.ancestors(level, of=of)[near].astype(np.int64)
+            group = key * geography.size(level) + unit
+            for d in sorted((d for d in left if d > within), reverse=True):
+                places = geography.size(geography.levels[d])
+                stages.append(Stage(group, left[d], places, joins=depth >= d))
+        return stages
+
+    def _refuse_nobody(self, key: NDArray[np.int64], place: NDArray[np.int32]) -> None:
+        """An error if no two households share a key and stand in different places."""
+        order = np.lexsort((place, key))
+        key, place = key[order], place[order]
+        if not ((key[1:] == key[:-1]) & (place[1:] != place[:-1])).any():
+            self._nobody()
+
+    def _nobody(self) -> None:
+        raise InputError(
+            "swapping",
+            place=f"key {list(self.key)}",
+            found="no two households that could change places",
+            expected="some with the same key in different units: use a coarser key, a wider "
+            "within, or a finer between",
+        )
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """Depths: the unit kept, the unit left, and where partners are looked for, nearest first."""
+
+    within: int
+    between: int
+    stages: tuple[int, ...]
+
+
+def pairs_for(rate: Fraction, households: int) -> int:
+    """The number of pairs whose 2 x pairs / households is nearest to the rate; a tie goes down."""
+    return int(-(-(rate * households - 1) // 2))
+
+
+def _of(risks: Standing, rows: NDArray[np.int64]) -> Standing:
+    """The same for some of the dwellings."""
+    return Standing(risks.depths, risks.fewest[:, rows], risks.depth[rows], risks.count[rows])

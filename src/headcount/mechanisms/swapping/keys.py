@@ -1,0 +1,162 @@
+"""What partners must have in common: the swap key, its noise, and pseudo-units."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError, InputError
+from headcount.geography import Geography
+from headcount.population.households import Households
+from headcount.privacy.loss import exact
+
+SIZE, ADULTS = "size", "adults"
+"""Parts of a key that are counted: people in the household, and those of 18 or more."""
+
+ADULT_AGE = 18
+_WIDEST = 1 << 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeNoise:
+    """The household size in the key, and there only, is one less or one more for some.
+
+    where
+        minus, plus    shares of households; the others keep their size
+
+    Partners may then differ in size by 2, and unit totals change (Hawes & Rodriguez 2021).
+    """
+
+    minus: Fraction
+    plus: Fraction
+
+    def __post_init__(self) -> None:
+        for place in ("minus", "plus"):
+            object.__setattr__(self, place, share(getattr(self, place), f"size_noise.{place}"))
+        if self.minus + self.plus > 1:
+            raise ConfigError(
+                "swapping", place="size_noise", found="minus + plus above 1", expected="at most 1"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PseudoUnits:
+    """Some households are paired as if they stood in another unit (Hawes & Rodriguez 2021).
+
+    where
+        level      whose units are exchanged: "tract"
+        permute    (level, share): for that share of households the units are permuted within
+                   each unit of that level, so every unit keeps its number of households
+
+    The others, 1 minus the shares, keep their own.
+    """
+
+    level: str
+    permute: tuple[tuple[str, Fraction], ...]
+
+    def __post_init__(self) -> None:
+        shares = tuple((name, share(part, f"pseudo.{name}")) for name, part in self.permute)
+        object.__setattr__(self, "permute", shares)
+        if sum(part for _, part in shares) > 1:
+            raise ConfigError(
+                "swapping", place="pseudo", found="shares above 1 together", expected="at most 1"
+            )
+
+
+def share(value: Fraction | str | int, place: str) -> Fraction:
+    """An exact number from 0 to 1."""
+    number = exact(value, name=f"swapping: {place}")
+    if not 0 <= number <= 1:
+        raise ConfigError("swapping", place=place, found=str(number), expected="from 0 to 1")
+    return number
+
+
+def household_values(households: Households, name: str) -> NDArray[np.int64]:
+    """One part of a key for each dwelling: its size, its adults, or an attribute of dwellings."""
+    if name == SIZE:
+        return households.size.astype(np.int64)
+    if name == ADULTS:
+        return _adults(households)
+    if name not in households.dwellings:
+        known = [SIZE, ADULTS, *(a.name for a in households.dwelling_attributes)]
+        raise InputError(
+            households.name,
+            place="swap key",
+            found=f"{name!r}, which dwellings do not have",
+            expected=f"one of {known}",
+        )
+    return households.dwellings[name].astype(np.int64)
+
+
+def _adults(households: Households) -> NDArray[np.int64]:
+    ages = next((a for a in households.person_attributes if a.name == "age"), None)
+    if ages is None:
+        raise InputError(
+            households.name,
+            place="swap key",
+            found=f"{ADULTS!r} without an attribute 'age'",
+            expected="ages of persons, or another key",
+        )
+    starts = [re.match(r"\d+", level) for level in ages.levels]
+    if not all(starts):
+        raise InputError(
+            households.name,
+            place="attribute 'age'",
+            found="a level that does not begin with a number of years",
+            expected="years, such as '17' or '18-64', to count adults",
+        )
+    adult = np.array([int(start[0]) >= ADULT_AGE for start in starts if start])
+    grown = adult[households.persons["age"]]
+    return np.bincount(households.dwelling[grown], minlength=len(households.block))
+
+
+def combined(parts: Sequence[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
+    """One number for each combination of some non-negative columns."""
+    code = np.zeros(rows, dtype=np.int64)
+    if not rows:
+        return code
+    for part in parts:
+        values = int(part.max()) + 1
+        if (int(code.max()) + 1) * values > _WIDEST:
+            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+            part = np.unique(part, return_inverse=True)[1].astype(np.int64)
+            values = int(part.max()) + 1
+        code = code * values + part
+    if int(code.max()) > rows:
+        code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+    return code
+
+
+def noisy_size(
+    size: NDArray[np.int64], noise: SizeNoise, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Sizes, some one less and some one more; the size 0 that may come up is a key of its own."""
+    drawn = rng.random(len(size))
+    less = drawn < float(noise.minus)
+    more = ~less & (drawn < float(noise.minus + noise.plus))
+    return size - less + more
+
+
+def pseudo_units(
+    block: NDArray[np.int32], geography: Geography, pseudo: PseudoUnits, rng: np.random.Generator
+) -> NDArray[np.int32]:
+    """For each household the unit of ``pseudo.level`` as which it is paired."""
+    own = geography.ancestors(pseudo.level)[block]
+    taken = own.copy()
+    drawn = rng.random(len(block))
+    low = 0.0
+    for level, part in pseudo.permute:
+        high = low + float(part)
+        chosen = np.flatnonzero((drawn >= low) & (drawn < high))
+        low = high
+        within = geography.ancestors(level, of=pseudo.level)[own[chosen]]
+        receivers = chosen[np.argsort(within, kind="stable")]
+        shuffled = rng.permutation(len(chosen))
+        givers = chosen[shuffled[np.argsort(within[shuffled], kind="stable")]]
+        taken[receivers] = own[givers]
+    return taken

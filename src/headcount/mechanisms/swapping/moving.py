@@ -1,0 +1,73 @@
+"""Dwellings in their new places, and the counts that come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.mechanisms.base import Context, Outcome
+from headcount.mechanisms.sampling import generator
+from headcount.mechanisms.swapping.report import Swapped, write_provenance
+from headcount.noise import Noise, Stream
+from headcount.population import Population
+from headcount.population.households import Households
+from headcount.tabulate import Counts, tabulate
+
+_SEED_DRAWS = 256
+
+
+def some_households(counts: Counts, mechanism: str) -> Households:
+    """The households of some counts; an error if they are not known."""
+    if counts.households is None or counts.person_cell is None:
+        raise InputError(
+            mechanism,
+            found="a population without households",
+            expected="persons in dwellings: who lives with whom must be known",
+        )
+    if not counts.households.is_household.any():
+        raise InputError(
+            mechanism,
+            found="no occupied household",
+            expected="at least one: vacant dwellings and group quarters never move",
+        )
+    return counts.households
+
+
+def move(households: Households, partner: NDArray[np.int64]) -> Households:
+    """Each dwelling where its partner stood."""
+    block = np.where(partner >= 0, households.block[partner], households.block)
+    return replace(households, block=block.astype(np.int32))
+
+
+def run_swaps(
+    name: str,
+    swap: Callable[[Households, np.random.Generator], Swapped],
+    counts: Counts,
+    noise: Noise,
+    *,
+    runs: range,
+    context: Context | None,
+) -> Outcome:
+    """Swap once for each run, count again, and leave a trace on the curator's side."""
+    households = some_households(counts, name)
+    stream = Stream(level=counts.geography.leaf, query="swap", size=_SEED_DRAWS)
+    made, swaps = [], {}
+    for run in runs:
+        swaps[run] = swap(households, generator(noise, stream, run))
+        made.append(counted_again(counts, swaps[run].households).matrix)
+    if context is not None and context.provenance is not None:
+        write_provenance(context.provenance, households, swaps)
+    return Outcome({counts.geography.leaf: made})
+
+
+def counted_again(counts: Counts, moved: Households) -> Counts:
+    """The counts of people whose dwellings have moved."""
+    assert counts.person_cell is not None  # some_households has seen to it
+    unit = moved.block[moved.dwelling]
+    return tabulate(
+        Population(moved.name, counts.schema, counts.geography, unit, counts.person_cell)
+    )
