@@ -1,0 +1,1 @@
+"""Swapping and differential privacy for minorities: Christ, Radway & Bellovin (2022)."""

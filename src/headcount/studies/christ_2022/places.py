@@ -1,0 +1,209 @@
+"""Nine block groups and their states, drawn to the published counts of 2010.
+
+The paper's own block groups were never published. Here a block group is made as the paper made
+its own: blocks of a county, put together until there are 600 to 1,500 people. A block's mix of
+races scatters about the county's, and what is published of a block group (its people, its
+minority) is met by drawing again until it holds.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.population.towns.levels import RACE_SETS, SINGLE_RACES
+
+Rows = Mapping[str, NDArray[np.int16]]
+"""Level numbers by attribute, one row a person."""
+
+POOL = 1_000_000
+"""People in the sample of a state from which partners are drawn (christ 2022, 4.2)."""
+
+BLOCK = 75
+"""People of a block, on average, before blocks are put together."""
+
+LIKE_COUNTY = 6.0
+"""Dirichlet concentration of a block's mix of groups about its county's: lower, more apart."""
+
+MINORITY = 0.1
+"""A group below this share of the block group is a minority (christ 2022, 4.4)."""
+
+TRIES = 20_000
+
+FIGURE_13 = {
+    "heat": (0.48, 0.38, 0.05, 0.05, 0.02, 0.008, 0.006, 0.004, 0.002),
+    "housing_type": (0.62, 0.06, 0.037, 0.045, 0.047, 0.045, 0.09, 0.055, 0.001),
+    "military": (0.92, 0.08),
+    "moved_in": (0.09, 0.19, 0.28, 0.19, 0.15, 0.10),
+    "property_value": (0.35, 0.09, 0.12, 0.16, 0.14, 0.10, 0.04),
+    "rent": (0.65, 0.03, 0.05, 0.07, 0.08, 0.06, 0.04, 0.02),
+    "rooms": (0.02, 0.03, 0.09, 0.16, 0.21, 0.19, 0.13, 0.09, 0.08),
+    "year_built": (
+        *(0.02, 0.03, 0.04, 0.08, 0.07, 0.07, 0.07, 0.08),
+        *(0.12, 0.11, 0.10, 0.07, 0.05, 0.04, 0.05),
+    ),
+    "owner_costs": (0.35, 0.07, 0.12, 0.15, 0.14, 0.10, 0.07),
+}
+"""The further attributes of appendix A.3, with as many levels; their shares are plausible ones."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A county or a state: who lives there, by group, and what is known of its block group."""
+
+    name: str
+    people: tuple[int, ...]
+    adult: float
+    state: str = ""
+    diversity: str = ""
+    block_group: int | None = None
+    minority: int | None = None
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """Shares of the eight groups: Hispanic, then not Hispanic by race."""
+        people = np.asarray(self.people, dtype=np.float64)
+        return np.asarray(people / people.sum())
+
+
+@cache
+def _published() -> Any:
+    return tomllib.loads(files(__package__).joinpath("counties.toml").read_text("utf-8"))
+
+
+@cache
+def counties() -> tuple[Place, ...]:
+    """The nine counties of the paper, most diverse first."""
+    adult = _published()["nation"]["adult"]
+    return tuple(
+        Place(**{"adult": adult, **row, "people": tuple(row["people"])})
+        for row in _published()["county"]
+    )
+
+
+@cache
+def states() -> Mapping[str, Place]:
+    """Their states by name."""
+    return {
+        row["name"]: Place(row["name"], tuple(row["people"]), row["adult"])
+        for row in _published()["state"]
+    }
+
+
+def county(name: str) -> Place:
+    """The county of that name."""
+    for place in counties():
+        if place.name == name:
+            return place
+    known = [place.name for place in counties()]
+    raise InputError("christ-2022", found=f"county {name!r}", expected=f"one of {known}")
+
+
+@cache
+def race_by_group() -> NDArray[np.float64]:
+    """Shares of the 2 x 63 (Hispanic, race) categories within each of the eight groups."""
+    nation = _published()["nation"]
+    two = np.zeros(len(RACE_SETS))
+    for words, share in nation["two"].items():
+        two[RACE_SETS.index(tuple(SINGLE_RACES.index(word) for word in words.split()))] = share
+    unnamed = (two == 0) & (np.array([len(races) for races in RACE_SETS]) > 1)
+    two[unnamed] = (1 - two.sum()) / unnamed.sum()
+    shares = np.zeros((8, 2, len(RACE_SETS)))
+    *alone, several = nation["hispanic_race"]
+    shares[0, 1] = several * two
+    shares[0, 1, :6] = alone
+    shares[0, 1] /= shares[0, 1].sum()
+    for race in range(6):
+        shares[1 + race, 0, race] = 1
+    shares[7, 0] = two
+    return shares.reshape(8, -1)
+
+
+def frequency_order() -> NDArray[np.int64]:
+    """The 126 (Hispanic, race) categories from the most to the least frequent in the nation."""
+    nation = np.asarray(_published()["nation"]["people"], dtype=np.float64)
+    return np.argsort(-(nation @ race_by_group()), kind="stable")
+
+
+def state_pool(name: str, *, seed: int, people: int = POOL, detailed: bool = False) -> Rows:
+    """A sample of a state: each attribute drawn from the state's distribution."""
+    state = states()[name]
+    rng = np.random.default_rng([seed, 1, sorted(states()).index(name)])
+    category = rng.choice(126, size=people, p=state.shares @ race_by_group())
+    return _rows(category, state.adult, rng, detailed=detailed)
+
+
+def block_group(place: Place, *, seed: int, detailed: bool = False) -> Rows:
+    """Blocks of a county, put together to one block group of 600 to 1,500 people."""
+    number = [other.name for other in counties()].index(place.name)
+    rng = np.random.default_rng([seed, 2, number])
+    people = place.block_group or int(rng.integers(600, 1501))
+    for _ in range(TRIES):
+        category = _categories(place, people, rng)
+        if place.minority is None or minority_rows(category).sum() == place.minority:
+            return _rows(category, place.adult, rng, detailed=detailed)
+    raise InputError(
+        "christ-2022",
+        place=place.name,
+        found=f"no block group with a minority of {place.minority} in {TRIES:,} drawn",
+        expected="counts of the county that make it likely",
+    )
+
+
+def minority_rows(category: NDArray[np.int64], *, threshold: float = MINORITY) -> NDArray[np.bool_]:
+    """Whether each row's (Hispanic, race) category is below a share of all rows."""
+    people = np.bincount(category, minlength=126)
+    return np.asarray((people < threshold * len(category))[category])
+
+
+def _categories(place: Place, people: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The (Hispanic, race) category of each person, block by block."""
+    sizes = rng.multinomial(people, rng.dirichlet(np.ones(max(1, people // BLOCK))))
+    mixes = rng.dirichlet(LIKE_COUNTY * place.shares, size=len(sizes))
+    counts = rng.multinomial(sizes, mixes @ race_by_group())
+    return np.repeat(np.arange(126), counts.sum(axis=0))
+
+
+def _rows(
+    category: NDArray[np.int64], adult: float, rng: np.random.Generator, *, detailed: bool
+) -> Rows:
+    nation, people = _published()["nation"], len(category)
+    by_age = _age_shares(adult)
+    age = rng.choice(len(by_age), size=people, p=by_age)
+    women = np.asarray(nation["women"])[np.minimum(age // 5, 17)]
+    hispanic, race = np.divmod(category, len(RACE_SETS))
+    rows = {
+        "age": age,
+        "sex": rng.random(people) < women,
+        "race": race,
+        "hispanic": hispanic,
+        "household_size": rng.choice(4, size=people, p=nation["household_size"]),
+        "tenure": rng.random(people) >= nation["owners"],
+    }
+    if detailed:
+        for name, shares in FIGURE_13.items():
+            rows[name] = rng.choice(len(shares), size=people, p=np.array(shares) / sum(shares))
+    return {name: np.asarray(codes, dtype=np.int16) for name, codes in rows.items()}
+
+
+def _age_shares(adult: float) -> NDArray[np.float64]:
+    """Shares of single years of age, 0 to 90 and over, with a given share of adults.
+
+    Within five-year groups the years are alike; 85 and over falls by a constant ratio to 90.
+    """
+    groups = np.asarray(_published()["nation"]["age"], dtype=np.float64)
+    tail = 0.86 ** np.arange(6)
+    tail[-1] = 0.86**5 / (1 - 0.86)  # 90 stands for all older years
+    shares = np.concatenate([np.repeat(groups[:-1] / 5, 5), groups[-1] * tail / tail.sum()])
+    minor = np.arange(len(shares)) < 18
+    shares[minor] *= (1 - adult) / shares[minor].sum()
+    shares[~minor] *= adult / shares[~minor].sum()
+    return shares

@@ -1,0 +1,91 @@
+"""The nine block groups and their states meet what is published of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from headcount.errors import InputError
+from headcount.studies.christ_2022 import places
+
+
+def categories(rows: places.Rows) -> np.ndarray:
+    return rows["hispanic"].astype(np.int64) * 63 + rows["race"]
+
+
+def uniques(rows: places.Rows) -> int:
+    """Rows alone in their age, sex, race and Hispanic origin."""
+    key = (categories(rows) * 2 + rows["sex"]) * 91 + rows["age"]
+    return int((np.unique(key, return_counts=True)[1] == 1).sum())
+
+
+@pytest.mark.parametrize("place", places.counties(), ids=lambda place: place.name)
+def test_block_groups_have_the_published_sizes(place: places.Place) -> None:
+    rows = places.block_group(place, seed=1)
+    assert 600 <= len(rows["age"]) <= 1500
+    assert rows["age"].min() >= 0
+    assert rows["age"].max() <= 90
+    assert rows["race"].max() <= 62
+    assert set(np.unique(rows["household_size"])) == {0, 1, 2, 3}
+
+
+def test_washington_has_its_published_minority() -> None:
+    for seed in range(3):
+        rows = places.block_group(places.county("Washington"), seed=seed)
+        assert len(rows["age"]) == 1090
+        assert places.minority_rows(categories(rows)).sum() == 38
+
+
+def test_uniques_grow_with_diversity() -> None:
+    """The paper has 10 to 461 unique rows a block group, and 5 % of them in Washington."""
+    by_class: dict[str, list[float]] = {}
+    for place in places.counties():
+        rows = places.block_group(place, seed=3)
+        by_class.setdefault(place.diversity, []).append(uniques(rows) / len(rows["age"]))
+    means = [np.mean(by_class[name]) for name in ("high", "medium", "low")]
+    assert means[0] > means[1] > means[2]
+    washington = places.block_group(places.county("Washington"), seed=3)
+    assert 0.03 < uniques(washington) / 1090 < 0.07
+
+
+def test_pool_follows_the_state() -> None:
+    pool = places.state_pool("NM", seed=5, people=200_000)
+    state = places.states()["NM"]
+    shares = np.bincount(categories(pool), minlength=126) / 200_000
+    expected = state.shares @ places.race_by_group()
+    error = np.sqrt(expected * (1 - expected) / 200_000)
+    assert (np.abs(shares - expected) <= 5 * error + 1e-5).all()
+    assert abs((pool["age"] >= 18).mean() - state.adult) < 0.005
+
+
+def test_same_seed_same_rows_and_other_seed_other_rows() -> None:
+    place = places.county("Alameda")
+    one, two, other = (places.block_group(place, seed=seed)["age"] for seed in (1, 1, 2))
+    assert np.array_equal(one, two)
+    assert not np.array_equal(one[:600], other[:600])
+
+
+def test_order_of_frequency_starts_with_white_alone() -> None:
+    order = places.frequency_order()
+    assert sorted(order) == list(range(126))
+    assert order[:3].tolist() == [0, 1, 63]  # white, black, then Hispanic white
+
+
+def test_detailed_rows_have_the_fifteen_attributes() -> None:
+    rows = places.block_group(places.county("Cibola"), seed=1, detailed=True)
+    assert len(rows) == 15
+    for name, shares in places.FIGURE_13.items():
+        assert rows[name].max() < len(shares)
+
+
+def test_unknown_county_is_named() -> None:
+    with pytest.raises(InputError, match="county 'Kings', expected one of"):
+        places.county("Kings")
+
+
+def test_a_minority_that_never_comes_is_an_error() -> None:
+    place = replace(places.county("Washington"), minority=1089)
+    with pytest.raises(InputError, match="no block group with a minority of 1089"):
+        places.block_group(place, seed=1)
