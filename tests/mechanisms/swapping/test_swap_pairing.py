@@ -1,0 +1,117 @@
+"""Pairing against brute force on tiny groups."""
+
+from itertools import combinations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headcount.mechanisms.swapping.pairing import Stage, choose_pairs, pair_groups, take_partners
+
+
+def most_pairs(places: tuple[int, ...]) -> int:
+    """Try every way to pair people who stand in different places."""
+    best = 0
+    for i, j in combinations(range(len(places)), 2):
+        if places[i] != places[j]:
+            rest = places[:i] + places[i + 1 : j] + places[j + 1 :]
+            best = max(best, 1 + most_pairs(rest))
+            if best == len(places) // 2:
+                break
+    return best
+
+
+rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=14)
+
+
+@given(rows)
+def test_each_group_gets_as_many_pairs_as_it_allows(members):
+    members = sorted(members)
+    group = np.array([g for g, _ in members], dtype=np.int64)
+    place = np.array([p for _, p in members], dtype=np.int64)
+    mate = np.full(len(members), -1, dtype=np.int64)
+    pair_groups(group, place, mate)
+    paired = np.flatnonzero(mate >= 0)
+    assert np.array_equal(mate[mate[paired]], paired)
+    assert np.array_equal(group[mate[paired]], group[paired])
+    assert (place[mate[paired]] != place[paired]).all()
+    for g in set(group.tolist()):
+        possible = most_pairs(tuple(place[group == g].tolist()))
+        assert np.count_nonzero(mate[group == g] >= 0) == 2 * possible
+
+
+@given(
+    st.lists(st.integers(0, 3), max_size=12),
+    st.lists(st.integers(0, 3), max_size=8),
+    st.integers(0, 99),
+)
+def test_partners_are_taken_once_and_never_from_the_same_place(offered, seeking, seed):
+    code = np.sort(np.array(offered, dtype=np.int64))
+    own = np.array(seeking, dtype=np.int64)
+    low, high = np.zeros_like(own), np.full_like(own, len(code))
+    skip = np.searchsorted(code, own), np.searchsorted(code, own + 1)
+    start = np.random.default_rng(seed).integers(0, max(len(code), 1), len(own))
+    chosen = take_partners(low, high, *skip, start, len(code))
+    taken = chosen[chosen >= 0]
+    assert len(np.unique(taken)) == len(taken)
+    assert (code[taken] != own[chosen >= 0]).all()
+    free = np.delete(code, taken)
+    for place in own[chosen < 0]:
+        assert (free == place).all()  # whoever found nobody could not have
+
+
+def near_and_far(count: int, seed: int) -> tuple[Stage, Stage, np.ndarray]:
+    """Two levels: partners in the same tract first, anywhere after that."""
+    rng = np.random.default_rng(seed)
+    block = rng.integers(0, 6, count)
+    key = rng.integers(0, 2, count)
+    everyone = np.ones(count, dtype=bool)
+    near = Stage(key * 3 + block // 2, block, 6, everyone)
+    return near, Stage(key, block, 6, everyone), rng.permutation(count)
+
+
+@given(st.integers(2, 30), st.integers(0, 10**6), st.integers(1, 15))
+def test_pairs_are_exact_or_nobody_is_left_to_pair(count, seed, wanted):
+    near, far, order = near_and_far(count, seed)
+    pairs = choose_pairs(order, (near, far), wanted=wanted, rng=np.random.default_rng(seed))
+    both = np.concatenate([pairs.first, pairs.second])
+    assert len(np.unique(both)) == len(both)
+    assert not set(both.tolist()) & set(pairs.unpaired.tolist())
+    assert (far.group[pairs.first] == far.group[pairs.second]).all()
+    assert (far.place[pairs.first] != far.place[pairs.second]).all()
+    assert len(pairs) <= wanted
+    if len(pairs) < wanted:
+        left = np.setdiff1d(np.arange(count), both)
+        for i, j in combinations(left, 2):
+            assert far.group[i] != far.group[j] or far.place[i] == far.place[j]
+
+
+@given(st.integers(2, 20), st.integers(0, 10**6))
+def test_as_many_near_pairs_as_there_can_be_come_first(count, seed):
+    near, far, order = near_and_far(count, seed)
+    pairs = choose_pairs(order, (near, far), wanted=count // 2, rng=np.random.default_rng(seed))
+    together = near.group[pairs.first] == near.group[pairs.second]
+    # with everyone selected the nearest stage is paired before any other
+    chosen = order[: 2 * (count // 2)]
+    possible = sum(
+        most_pairs(tuple(near.place[chosen[near.group[chosen] == g]].tolist()))
+        for g in np.unique(near.group)
+    )
+    assert np.count_nonzero(together) >= possible
+
+
+def test_all_forced_are_paired_beyond_what_is_wanted():
+    near, far, _ = near_and_far(30, 5)
+    pairs = choose_pairs(
+        np.arange(30), (near, far), wanted=1, forced=20, rng=np.random.default_rng(5)
+    )
+    both = np.concatenate([pairs.first, pairs.second])
+    assert set(range(20)) <= set(both.tolist()) | set(pairs.unpaired.tolist())
+    assert len(pairs) > 1
+
+
+def test_without_households_there_are_no_pairs():
+    nobody = np.empty(0, dtype=np.int64)
+    pairs = choose_pairs(nobody, (), wanted=0, rng=np.random.default_rng(0))
+    assert len(pairs) == 0
+    assert len(pairs.unpaired) == 0
