@@ -1,0 +1,115 @@
+"""Which rows are swapped: exactly the share asked for in each area, uniques before the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError, InputError
+
+Codes = Mapping[str, NDArray[np.integer]]
+"""Level numbers by attribute name, one for each row."""
+
+Ints = NDArray[np.int64]
+MOST_CODES = 1 << 62
+"""Tuples are numbered below this; numbers are made dense again before they would pass it."""
+
+
+def swap_rate(value: object) -> Fraction:
+    """A swap rate as an exact fraction in [0, 1]; 0.05 is 1/20, as it is written."""
+    try:
+        rate = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        rate = Fraction(-1)
+    if not 0 <= rate <= 1:
+        raise ConfigError("swapping", place="rate", found=repr(value), expected="0 to 1")
+    return rate
+
+
+def tuple_codes(columns: Iterable[NDArray[np.integer]], *, rows: int) -> Ints:
+    """One number for each row, the same for rows that agree on all columns.
+
+    Mixed radix, so that no row is compared with another; fifteen attributes of thousands of
+    millions of combinations still fit.
+    """
+    code, size = np.zeros(rows, dtype=np.int64), 1
+    for column in columns:
+        levels = int(column.max(initial=0)) + 1
+        if size * levels > MOST_CODES:
+            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
+            size = int(code.max(initial=0)) + 1
+        code = code * levels + column
+        size *= levels
+    return code
+
+
+def unique_rows(area: NDArray[np.integer], code: Ints) -> NDArray[np.bool_]:
+    """Whether each row is alone in its area with its tuple of attributes."""
+    both = tuple_codes((area, code), rows=len(code))
+    order = np.argsort(both, kind="stable")
+    ordered = both[order]
+    apart = np.ones(len(both) + 1, dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=apart[1:-1])
+    alone = np.empty(len(both), dtype=bool)
+    alone[order] = apart[1:] & apart[:-1]
+    return alone
+
+
+@dataclass(frozen=True, eq=False)
+class Marked:
+    """Rows to be swapped, area by area, each area's uniques first.
+
+    where
+        rows    positions of marked rows
+        first   rows[first[a]] to rows[first[a + 1]] are those of area a
+    """
+
+    rows: Ints
+    first: Ints
+
+
+def mark(
+    area: NDArray[np.integer],
+    unique: NDArray[np.bool_],
+    *,
+    rate: Fraction,
+    rng: np.random.Generator,
+    uniques_first: bool = True,
+) -> Marked:
+    """Mark round(rate x n) of the n rows of each area: uniques first, each kind at random.
+
+    ``uniques_first=False`` marks a simple random sample, which is the model of Theorem 1 of
+    Christ, Radway & Bellovin (2022). Halves are rounded to even.
+    """
+    people = np.bincount(area).astype(np.int64)
+    quota = exact_shares(people, rate)
+    later = ~unique if uniques_first else np.zeros(len(area), dtype=bool)
+    order = np.argsort(area * 2.0 + later + rng.random(len(area)), kind="stable")
+    start = np.cumsum(people) - people
+    first = np.concatenate([[0], np.cumsum(quota)]).astype(np.int64)
+    within = np.arange(first[-1]) - np.repeat(first[:-1], quota)
+    return Marked(order[np.repeat(start, quota) + within], first)
+
+
+def exact_shares(people: Ints, rate: Fraction) -> Ints:
+    """round(rate x n) for each n, in exact arithmetic."""
+    sizes, which = np.unique(people, return_inverse=True)
+    shares = np.array([round(rate * int(n)) for n in sizes], dtype=np.int64)
+    return shares[which] if len(sizes) else np.zeros(0, dtype=np.int64)
+
+
+def check_rows(source: str, codes: Codes, *, expected: int | None = None) -> int:
+    """The number of rows of some columns; all must have the same, and no code below 0."""
+    lengths = {len(column) for column in codes.values()}
+    if expected is not None:
+        lengths.add(expected)
+    if len(lengths) != 1:
+        raise InputError(source, found=f"columns of lengths {sorted(lengths)}", expected="one")
+    for name, column in codes.items():
+        if len(column) and column.min() < 0:
+            raise InputError(source, place=name, found="a code below 0", expected="0 or more")
+    return lengths.pop()

@@ -1,0 +1,203 @@
+"""Person swapping as a mechanism: counts in, counts with people in each other's places out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError, InputError
+from headcount.geography import Geography
+from headcount.mechanisms.base import Context, Outcome
+from headcount.mechanisms.measured import Measured
+from headcount.mechanisms.sampling import generator
+from headcount.mechanisms.swapping.marking import Codes, Ints, swap_rate
+from headcount.mechanisms.swapping.persons import (
+    KEEP,
+    Pool,
+    Swap,
+    swap_area,
+    swap_everywhere,
+)
+from headcount.mechanisms.swapping.similar import KEYS, Kind, Likeness
+from headcount.noise import Noise, Stream
+from headcount.privacy import Guarantee
+from headcount.schema import Schema
+from headcount.tabulate import Counts
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_SEED_DRAWS = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonSwapping:
+    """People change places with people elsewhere (Christ, Radway & Bellovin 2022).
+
+    where
+        kind    random, pseudo-random (same or nearest age and sex) or similar; see ``similar``
+        k       for similar swapping: how far age, sex and rank may differ, in levels
+        rate    share of each area's people that is swapped, 0 to 1; exact to one person
+        level   geography level of an area; swaps go between areas, never within one
+        area    code of the one area to swap against all others; None swaps every area
+        keep    attributes that stay with the place; those not in the schema are ignored
+        order   race-by-Hispanic codes, 2 race + Hispanic, most frequent first; None reads the
+                order off the data, ties by code
+
+    Leaf totals and everything about the whole population stay as they are, but for combinations
+    of kept attributes with others.
+    """
+
+    level: str
+    rate: Fraction
+    kind: Kind = "similar"
+    k: int = 0
+    area: str | None = None
+    keep: tuple[str, ...] = KEEP
+    order: tuple[int, ...] | None = None
+    name = "person-swapping"
+    draws_noise = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", swap_rate(self.rate))
+        object.__setattr__(self, "keep", tuple(self.keep))
+        if self.order is not None:
+            object.__setattr__(self, "order", tuple(self.order))
+        Likeness(kind=self.kind, k=self.k, order=self.order)  # refuses bad settings
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """None, and it says so."""
+        return Guarantee.none(
+            "records are published as they are, some of them in another place; swapping only "
+            "leaves open which ones, and leaf totals are exact"
+        )
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Nothing is measured with noise."""
+        return ()
+
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Refuse missing keys, nobody to swap with, and kept attributes in structural zeros."""
+        schema, source = counts.schema, "person swapping"
+        for key in KEYS[self.kind]:
+            if key not in schema.names:
+                raise InputError(
+                    source,
+                    place=f"{self.kind} swapping",
+                    found=f"no attribute {key!r}",
+                    expected=f"all of {', '.join(KEYS[self.kind])}",
+                )
+        for zero in schema.structural_zeros:
+            named = {name for name, _ in zero}
+            if named & set(self.keep) and named - set(self.keep):
+                raise ConfigError(
+                    source,
+                    place="keep",
+                    found=f"{sorted(named & set(self.keep))}, in a structural zero with "
+                    f"{sorted(named - set(self.keep))}",
+                    expected="kept attributes that fit any record",
+                )
+        areas = counts.at(self.level).totals() > 0
+        here = areas if self.area is None else areas & (self._codes(counts) == self.area)
+        if self.area is not None and self.area not in self._codes(counts):
+            raise ConfigError(
+                source, place="area", found=repr(self.area), expected=f"a unit of {self.level!r}"
+            )
+        if here.any() and areas.sum() == 1:
+            raise InputError(
+                source, place=self.level, found="nobody outside the area", expected="two areas"
+            )
+        return ()
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
+        """The leaf counts after one swap per run; provenance where the context asks for it."""
+        self.check(counts)
+        unit, cell = rows_of(counts)
+        codes = codes_of(counts.schema, cell)
+        area = counts.geography.ancestors(self.level, of=counts.level)[unit]
+        stream = Stream(level=counts.level, query="swap", size=_SEED_DRAWS)
+        swaps = [self._swap(counts, codes, area, generator(noise, stream, run)) for run in runs]
+        if context is not None and context.provenance is not None:
+            write_provenance(context.provenance, dict(zip(runs, swaps, strict=True)))
+        made = [
+            _recount(counts, unit, cell, codes, swap.origin(len(cell)), self.keep) for swap in swaps
+        ]
+        return Outcome({counts.level: made})
+
+    def _swap(
+        self, counts: Counts, codes: Codes, area: NDArray[np.int32], rng: np.random.Generator
+    ) -> Swap:
+        likeness = Likeness(kind=self.kind, k=self.k, order=self.order)
+        if self.area is None:
+            return swap_everywhere(codes, area, likeness, rate=self.rate, rng=rng, keep=self.keep)
+        inside = self._codes(counts)[area] == self.area
+        here, there = np.flatnonzero(inside), np.flatnonzero(~inside)
+        some = {name: column[here] for name, column in codes.items()}
+        others = {name: column[there] for name, column in codes.items()}
+        pool = Pool.of(others, likeness, area=some)
+        swap = swap_area(some, pool, rate=self.rate, rng=rng, keep=self.keep)
+        return Swap(here[swap.rows], there[swap.partners], swap.report)
+
+    def _codes(self, counts: Counts) -> NDArray[np.str_]:
+        return counts.geography.units[counts.geography.depth(self.level)]
+
+
+def rows_of(counts: Counts) -> tuple[Ints, Ints]:
+    """One row for each person: unit and cell, in their order.
+
+    People of the same unit and cell are alike, so any of them may stand for any other.
+    """
+    table = counts.matrix.copy()
+    table.sum_duplicates()
+    unit = np.repeat(np.arange(table.shape[0], dtype=np.int64), np.diff(table.indptr))
+    return np.repeat(unit, table.data), np.repeat(table.indices.astype(np.int64), table.data)
+
+
+def codes_of(schema: Schema, cell: Ints) -> dict[str, NDArray[np.integer]]:
+    """The level numbers of each row's attributes."""
+    if not schema.attributes:
+        return {}
+    return dict(zip(schema.names, np.unravel_index(cell, schema.shape), strict=True))
+
+
+def _recount(
+    counts: Counts, unit: Ints, cell: Ints, codes: Codes, origin: Ints, keep: tuple[str, ...]
+) -> csr_array[Any, tuple[int, int]]:
+    """Counts after each row got the record of its origin, all but what is kept."""
+    from scipy.sparse import coo_array
+
+    schema = counts.schema
+    if schema.attributes:
+        mixed = tuple(codes[n] if n in keep else codes[n][origin] for n in schema.names)
+        cell = np.ravel_multi_index(mixed, schema.shape)
+    ones = np.ones(len(cell), dtype=np.int64)
+    return coo_array((ones, (unit, cell)), shape=counts.matrix.shape).tocsr()
+
+
+def write_provenance(path: Path, swaps: dict[int, Swap]) -> None:
+    """Write who changed places with whom: one line a pair, rows numbered as ``rows_of`` does.
+
+    As confidential as the truth: with the release it gives the truth back.
+    """
+    from io import BytesIO
+
+    import polars as pl
+
+    from headcount.files import write_bytes_atomic
+
+    parts = [
+        pl.DataFrame({"row": swap.rows, "partner": swap.partners}).select(
+            pl.lit(run, dtype=pl.Int64).alias("run"), "row", "partner"
+        )
+        for run, swap in swaps.items()
+    ]
+    buffer = BytesIO()
+    pl.concat(parts).write_parquet(buffer)
+    write_bytes_atomic(path, buffer.getvalue())

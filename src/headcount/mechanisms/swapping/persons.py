@@ -1,0 +1,293 @@
+"""Swapping people one by one: one area against a pool, or every area of a population.
+
+After Christ, Radway & Bellovin (2022, 4.2). round(rate x n) of the n rows of an area are marked,
+uniques first (a row is unique if nobody else in its area has the same tuple of all swapped
+attributes), then the rest at random. Each marked row changes places with a row outside its area:
+all attributes are exchanged but those that are kept (tenure).
+
+Nobody is swapped twice. In a pool anybody may be the partner. When every area is swapped, marked
+rows are paired with marked rows, so that the rate is exact in each area: at most one row is left
+over if the number of marked rows is odd, and more only if one area has over half of them. Rows
+without a partner are counted as unswappable and stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.mechanisms.swapping.marking import (
+    Codes,
+    Ints,
+    Marked,
+    check_rows,
+    mark,
+    swap_rate,
+    tuple_codes,
+    unique_rows,
+)
+from headcount.mechanisms.swapping.similar import Likeness, Places, frequency_order, places
+
+KEEP = ("tenure",)
+"""What stays with the place and not with the person."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwapReport:
+    """What a swap did, counted in rows of the swapped areas; for the curator only.
+
+    where
+        widened   (steps by which k had to grow, rows) for every swapped row, 0 steps included
+    """
+
+    people: int
+    marked: int
+    swapped: int
+    uniques: int
+    uniques_swapped: int
+    unswappable: int
+    widened: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Swap:
+    """Who changes places with whom: provenance, for scoring only, never part of a release.
+
+    where
+        rows       positions of swapped rows
+        partners   the position of each one's partner: in the pool, or in the same table when
+                   every area is swapped (then each pair stands here once)
+    """
+
+    rows: Ints
+    partners: Ints
+    report: SwapReport
+
+    def origin(self, people: int) -> Ints:
+        """For each row of one table, whose record it holds after every area was swapped."""
+        origin = np.arange(people, dtype=np.int64)
+        origin[self.rows], origin[self.partners] = self.partners, self.rows
+        return origin
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pool:
+    """People who may be partners, indexed by what the kind of swapping compares."""
+
+    codes: Codes
+    likeness: Likeness
+    places: Places
+    sizes: tuple[int, int, int]
+    index: tuple[NDArray[np.int64], tuple[NDArray[np.int32], ...]] = field(repr=False)
+
+    @classmethod
+    def of(cls, codes: Codes, likeness: Likeness, *, area: Codes | None = None) -> Pool:
+        """Index a table; an order of frequency that is not given is that of pool and area."""
+        rows = check_rows("pool", codes)
+        likeness = _with_order(likeness, *([codes] if area is None else [area, codes]))
+        where = places(codes, likeness, rows=rows)
+        sizes, index = _buckets(where)
+        return cls(codes, likeness, where, sizes, index)
+
+    @property
+    def size(self) -> int:
+        """People in the pool."""
+        return len(self.places.age)
+
+
+def swap_area(
+    area: Codes,
+    pool: Pool,
+    *,
+    rate: object,
+    rng: np.random.Generator,
+    keep: Sequence[str] = KEEP,
+    uniques_first: bool = True,
+) -> Swap:
+    """Choose partners in the pool for round(rate x n) of the n rows of one area."""
+    exact = swap_rate(rate)
+    rows = check_rows("area", area)
+    if set(area) != set(pool.codes):
+        raise InputError(
+            "area",
+            found=f"attributes {sorted(area)}",
+            expected=f"those of the pool, {sorted(pool.codes)}",
+        )
+    if not pool.size and round(exact * rows):
+        raise InputError("pool", found="nobody outside the area", expected="at least one person")
+    where = places(area, pool.likeness, rows=rows)
+    unique, marked = _marked(area, np.zeros(rows, dtype=np.int64), exact, rng, keep, uniques_first)
+    partners = _draw(where, marked.rows, pool, rng)
+    found = partners >= 0
+    chosen, partners = marked.rows[found], partners[found]
+    needed = where.needed(pool.places, chosen, partners)
+    report = _report(unique, marked, chosen, needed, pool.likeness)
+    return Swap(chosen, partners, report)
+
+
+def swap_everywhere(
+    codes: Codes,
+    area: NDArray[np.integer],
+    likeness: Likeness,
+    *,
+    rate: object,
+    rng: np.random.Generator,
+    keep: Sequence[str] = KEEP,
+    uniques_first: bool = True,
+) -> Swap:
+    """Choose partners in other areas for round(rate x n) of the n rows of every area."""
+    exact = swap_rate(rate)
+    rows = check_rows("population", codes, expected=len(area))
+    unique, marked = _marked(codes, area, exact, rng, keep, uniques_first)
+    if len(marked.rows) and (area == area[0]).all():
+        raise InputError("swapping", found="nobody outside the area", expected="two or more areas")
+    likeness = _with_order(likeness, codes)
+    where = places(codes, likeness, rows=rows)
+    partner = _pair(where, marked, likeness, rng)
+    one = np.flatnonzero(partner > np.arange(len(partner)))  # each pair once
+    chosen, partners = marked.rows[one], marked.rows[partner[one]]
+    needed = where.needed(where, chosen, partners)
+    both = np.concatenate([chosen, partners])
+    report = _report(unique, marked, both, np.tile(needed, 2), likeness)
+    return Swap(chosen, partners, report)
+
+
+def exchange(
+    area: Codes, pool: Codes, swap: Swap, *, keep: Sequence[str] = KEEP
+) -> tuple[dict[str, NDArray[np.integer]], dict[str, NDArray[np.integer]]]:
+    """Both tables after the swap of one area."""
+    here = {name: column.copy() for name, column in area.items()}
+    there = {name: column.copy() for name, column in pool.items()}
+    for name in set(area) - set(keep):
+        here[name][swap.rows] = pool[name][swap.partners]
+        there[name][swap.partners] = area[name][swap.rows]
+    return here, there
+
+
+def exchange_everywhere(
+    codes: Codes, swap: Swap, *, keep: Sequence[str] = KEEP
+) -> dict[str, NDArray[np.integer]]:
+    """The table after every area was swapped."""
+    origin = swap.origin(len(next(iter(codes.values()))))
+    return {n: column.copy() if n in keep else column[origin] for n, column in codes.items()}
+
+
+def _marked(
+    codes: Codes,
+    area: NDArray[np.integer],
+    rate: Fraction,
+    rng: np.random.Generator,
+    keep: Sequence[str],
+    uniques_first: bool,
+) -> tuple[NDArray[np.bool_], Marked]:
+    swapped = [column for name, column in sorted(codes.items()) if name not in keep]
+    unique = unique_rows(area, tuple_codes(swapped, rows=len(area)))
+    return unique, mark(area, unique, rate=rate, rng=rng, uniques_first=uniques_first)
+
+
+def _with_order(likeness: Likeness, *tables: Codes) -> Likeness:
+    if likeness.kind != "similar" or likeness.order is not None:
+        return likeness
+    if any(name not in table for table in tables for name in ("race", "hispanic")):
+        return likeness  # the missing key is reported where it is needed
+    return replace(likeness, order=frequency_order(*tables))
+
+
+def _buckets(
+    where: Places,
+) -> tuple[tuple[int, int, int], tuple[NDArray[np.int64], tuple[NDArray[np.int32], ...]]]:
+    from headcount.mechanisms.swapping.person_kernels import fill_buckets
+
+    sizes = tuple(int(axis.max(initial=0)) + 1 for axis in (where.age, where.sex, where.rank))
+    bucket = (where.age * sizes[1] + where.sex) * sizes[2] + where.rank
+    return (sizes[0], sizes[1], sizes[2]), (bucket, fill_buckets(bucket, int(np.prod(sizes))))
+
+
+def _draw(where: Places, rows: Ints, pool: Pool, rng: np.random.Generator) -> Ints:
+    from headcount.mechanisms.swapping.person_kernels import draw_partners
+
+    bucket, (start, left, members, place) = pool.index
+    partners: Ints = draw_partners(
+        where.age[rows],
+        where.sex[rows],
+        where.rank[rows],
+        pool.likeness.k,
+        rng.random(len(rows)),
+        pool.sizes,
+        bucket,
+        start,
+        left.copy(),  # the index serves many swaps
+        members.copy(),
+        place.copy(),
+    )
+    return partners
+
+
+def _pair(where: Places, marked: Marked, likeness: Likeness, rng: np.random.Generator) -> Ints:
+    """Partners among the marked, by their position there; -1 for those left over."""
+    from headcount.mechanisms.swapping.person_kernels import pair_areas
+
+    rows = marked.rows
+    here = Places(where.age[rows], where.sex[rows], where.rank[rows])
+    sizes, (bucket, (start, left, members, place)) = _buckets(here)
+    # The area with most rows first: processed last it would find too few others unpaired.
+    order = np.argsort(-np.diff(marked.first), kind="stable")
+    partner: Ints = pair_areas(
+        order,
+        marked.first,
+        here.age,
+        here.sex,
+        here.rank,
+        likeness.k,
+        rng.random(len(rows)),
+        sizes,
+        bucket,
+        start,
+        left,
+        members,
+        place,
+    )
+    _pair_left_over(partner, marked.first, rng)
+    return partner
+
+
+def _pair_left_over(partner: Ints, first: Ints, rng: np.random.Generator) -> None:
+    """Those left over are of one area: give two of them the two of a pair from elsewhere.
+
+    With this no more rows stay unpaired than must: when no such pair is left, every pair has one
+    row of that area.
+    """
+    alone = np.flatnonzero(partner < 0)
+    if len(alone) < 2:
+        return
+    own = int(np.searchsorted(first, alone[0], side="right")) - 1
+    lower = np.flatnonzero(partner > np.arange(len(partner)))
+    inside = (first[own] <= lower) & (lower < first[own + 1])
+    mate = partner[lower]
+    inside |= (first[own] <= mate) & (mate < first[own + 1])
+    pairs = lower[~inside]
+    broken = rng.choice(pairs, size=min(len(pairs), len(alone) // 2), replace=False)
+    for one, (here, there) in zip(broken, alone[: 2 * len(broken)].reshape(-1, 2), strict=True):
+        other = partner[one]
+        partner[here], partner[one] = one, here
+        partner[there], partner[other] = other, there
+
+
+def _report(
+    unique: NDArray[np.bool_], marked: Marked, swapped: Ints, needed: Ints, likeness: Likeness
+) -> SwapReport:
+    steps, rows = np.unique(np.maximum(needed - likeness.k, 0), return_counts=True)
+    return SwapReport(
+        people=len(unique),
+        marked=len(marked.rows),
+        swapped=len(swapped),
+        uniques=int(unique.sum()),
+        uniques_swapped=int(unique[swapped].sum()),
+        unswappable=len(marked.rows) - len(swapped),
+        widened=tuple(zip(steps.tolist(), rows.tolist(), strict=True)),
+    )

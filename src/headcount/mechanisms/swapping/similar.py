@@ -1,0 +1,136 @@
+"""Who may take whose place: random, pseudo-random and k-similar partners.
+
+One distance serves all three (Christ, Radway & Bellovin 2022, 4.2):
+
+    d(x, y) = max(|age_x - age_y|, [sex_x != sex_y], |rank_x - rank_y|)
+
+where
+    rank   position of a person's race-by-Hispanic code in the order of frequency
+
+A partner is drawn uniformly from those with d <= k; if there are none, k grows by one until there
+are. So sex is kept at k = 0 and free from k = 1. *Similar* swapping compares all three;
+*pseudo-random* swapping compares age and sex with k = 0, which gives the same or the nearest age
+and sex, whatever the race; *random* swapping compares nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError, InputError
+from headcount.mechanisms.swapping.marking import Codes, Ints
+
+Kind = Literal["random", "pseudo-random", "similar"]
+KEYS: dict[str, tuple[str, ...]] = {
+    "random": (),
+    "pseudo-random": ("age", "sex"),
+    "similar": ("age", "sex", "race", "hispanic"),
+}
+"""The attributes that each kind of swapping compares."""
+
+CODES = 126
+"""63 races, each Hispanic or not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Likeness:
+    """How alike partners must be: the kind of swapping, its k and the order of frequency.
+
+    where
+        order   race-by-Hispanic codes, 2 race + Hispanic, most frequent first
+    """
+
+    kind: Kind = "similar"
+    k: int = 0
+    order: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            known = " or ".join(get_args(Kind))
+            raise ConfigError("swapping", place="kind", found=repr(self.kind), expected=known)
+        if type(self.k) is not int or self.k < 0:
+            raise ConfigError(
+                "swapping", place="k", found=repr(self.k), expected="a whole number, 0 or more"
+            )
+        if self.k and self.kind != "similar":
+            raise ConfigError(
+                "swapping", place="k", found=f"{self.k} with {self.kind}", expected="0"
+            )
+        if self.order is not None and len(set(self.order)) != len(self.order):
+            raise ConfigError(
+                "swapping", place="order", found="a code twice", expected="each code once"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Where rows stand: the three coordinates that the distance compares."""
+
+    age: Ints
+    sex: Ints
+    rank: Ints
+
+    def needed(self, other: Places, rows: Ints, partners: Ints) -> Ints:
+        """The distance of each of some rows from its partner, a row of ``other``."""
+        age = np.abs(self.age[rows] - other.age[partners])
+        rank = np.abs(self.rank[rows] - other.rank[partners])
+        differ = self.sex[rows] != other.sex[partners]
+        farther: Ints = np.maximum(np.maximum(age, rank), differ)
+        return farther
+
+
+def frequency_order(*tables: Codes, codes: int = CODES) -> tuple[int, ...]:
+    """Race-by-Hispanic codes of some tables together, most frequent first, ties by code.
+
+    Codes below ``codes`` that nobody has stand at the end.
+    """
+    joint = np.concatenate([_joint(table) for table in tables])
+    count = np.bincount(joint, minlength=codes)
+    return tuple(np.argsort(-count, kind="stable").tolist())
+
+
+def places(codes: Codes, likeness: Likeness, *, rows: int) -> Places:
+    """The coordinates of each row; those that the kind of swapping does not compare are 0."""
+    for name in KEYS[likeness.kind]:
+        if name not in codes:
+            raise InputError(
+                "swapping",
+                place=f"{likeness.kind} swapping",
+                found=f"no attribute {name!r}",
+                expected=f"all of {', '.join(KEYS[likeness.kind])}",
+            )
+    nowhere = np.zeros(rows, dtype=np.int64)
+    if likeness.kind == "random":
+        return Places(nowhere, nowhere, nowhere)
+    age, sex = (codes[name].astype(np.int64) for name in ("age", "sex"))
+    if likeness.kind == "pseudo-random":
+        return Places(age, sex, nowhere)
+    assert likeness.order is not None
+    return Places(age, sex, _ranks(_joint(codes), likeness.order))
+
+
+def _ranks(joint: NDArray[np.int64], order: Sequence[int]) -> Ints:
+    rank_of = np.full(max(int(joint.max(initial=0)), *order, 0) + 1, -1, dtype=np.int64)
+    rank_of[list(order)] = np.arange(len(order))
+    ranks = rank_of[joint]
+    if (ranks < 0).any():
+        missing = int(joint[ranks < 0][0])
+        raise InputError(
+            "swapping",
+            place="order",
+            found=f"no race-by-Hispanic code {missing}",
+            expected="every code that somebody has",
+        )
+    return ranks
+
+
+def _joint(codes: Codes) -> NDArray[np.int64]:
+    hispanic = codes["hispanic"]
+    if hispanic.max(initial=0) > 1:
+        raise InputError("swapping", place="hispanic", found="a code above 1", expected="0 or 1")
+    return codes["race"].astype(np.int64) * 2 + hispanic

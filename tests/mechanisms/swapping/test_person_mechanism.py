@@ -1,0 +1,151 @@
+"""Person swapping as a mechanism on counts."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+from headcount.errors import ConfigError, InputError
+from headcount.geography import regular
+from headcount.mechanisms import Context, Outcome, protect
+from headcount.mechanisms.swapping.person_mechanism import PersonSwapping, codes_of, rows_of
+from headcount.noise import KeyedNoise, RunKey
+from headcount.population import Population
+from headcount.schema import Attribute, Schema, impossible
+from headcount.tabulate import tabulate
+from headcount.testing.contracts import mechanism_checks
+
+AGE = Attribute("age", tuple(str(a) for a in range(10)))
+SEX = Attribute("sex", ("f", "m"))
+RACE = Attribute("race", ("a", "b", "c"))
+HISPANIC = Attribute("hispanic", ("no", "yes"))
+TENURE = Attribute("tenure", ("own", "rent"))
+SCHEMA = Schema((AGE, SEX, RACE, HISPANIC, TENURE))
+TREE = regular(children=3, depth=2)
+
+
+def town(rows=400, seed=1, schema=SCHEMA):
+    rng = np.random.default_rng(seed)
+    return Population(
+        "town",
+        schema,
+        TREE,
+        unit=rng.integers(0, 9, rows).astype(np.int32),
+        cell=rng.integers(0, schema.size, rows).astype(np.int32),
+    )
+
+
+def seeded(seed=1):
+    return KeyedNoise(RunKey.from_seed(seed), "person-swapping", b"", b"")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseSwapping(PersonSwapping):
+    """Swapping with full tables, as the contract checks read them."""
+
+    def run(self, counts, noise, *, runs, context=None):
+        made = super().run(counts, noise, runs=runs, context=context)
+        return Outcome(
+            {level: np.stack([t.toarray() for t in ts]) for level, ts in made.tables.items()}
+        )
+
+
+MIXED = DenseSwapping(level="level_1", kind="random", rate=Fraction(1, 2))
+NOT_FOR_SWAPS = ("support_does_not_depend", "each_run_has_noise", "same_seed")
+
+
+@pytest.mark.parametrize(
+    "check", [c for c in mechanism_checks(MIXED) if not any(n in str(c) for n in NOT_FOR_SWAPS)],
+    ids=str,
+)  # fmt: skip
+def test_contract(check):
+    check()
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        PersonSwapping(level="level_1", rate=Fraction(1, 2)),
+        PersonSwapping(level="level_2", rate=1, kind="similar", k=3, order=(5, 4, 3, 2, 1, 0)),
+        PersonSwapping(level="level_1", rate=0.25, kind="pseudo-random", area="1"),
+    ],
+    ids=str,
+)
+def test_counts_after_a_swap(mechanism, tmp_path):
+    counts = tabulate(town())
+    before = counts.dense()
+    path = tmp_path / "swaps.parquet"
+    made = mechanism.run(counts, seeded(), runs=range(2), context=Context(provenance=path))
+    first, second = (table.toarray() for table in made.tables["level_2"])
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(first, before)
+    assert np.array_equal(counts.dense(), before)
+    again = mechanism.run(counts, seeded(), runs=range(1, 2)).tables["level_2"][0]
+    assert np.array_equal(again.toarray(), second)
+    assert made.notes == {}
+    # Nobody is counted in another unit, and tenure has stayed where it was.
+    assert np.array_equal(first.sum(axis=1), before.sum(axis=1))
+    assert np.array_equal(first.reshape(9, -1, 2).sum(1), before.reshape(9, -1, 2).sum(1))
+    assert np.array_equal(first.sum(0).reshape(-1, 2).sum(1), before.sum(0).reshape(-1, 2).sum(1))
+    # The provenance gives the release again: it is the truth's key.
+    unit, cell = rows_of(counts)
+    codes = codes_of(SCHEMA, cell)
+    pairs = pl.read_parquet(path).filter(pl.col("run") == 0)
+    row, partner = pairs["row"].to_numpy(), pairs["partner"].to_numpy()
+    area = TREE.ancestors(mechanism.level)[unit]
+    assert (area[row] != area[partner]).all()
+    for name in ("age", "sex", "race", "hispanic"):
+        codes[name][row], codes[name][partner] = codes[name][partner], codes[name][row].copy()
+    new = np.ravel_multi_index(tuple(codes[n] for n in SCHEMA.names), SCHEMA.shape)
+    rebuilt = np.zeros_like(before)
+    np.add.at(rebuilt, (unit, new), 1)
+    assert np.array_equal(rebuilt, first)
+    if mechanism.area is not None:
+        ours = TREE.units[1][area[row]] == mechanism.area
+        assert ours.all()
+        assert len(row) == round(mechanism.rate * int((area == 1).sum()))
+
+
+def test_nothing_is_swapped_at_rate_0():
+    counts = tabulate(town())
+    made = PersonSwapping(level="level_1", rate=0).run(counts, seeded(), runs=range(1))
+    assert np.array_equal(made.tables["level_2"][0].toarray(), counts.dense())
+
+
+def test_no_guarantee_and_says_why():
+    release = protect(town(), PersonSwapping(level="level_1", rate="0.1"))
+    assert not release.guarantee.exists
+    said = " ".join(release.guarantee.sentences())
+    assert "No differential-privacy guarantee: records are published as they are" in said
+
+
+def test_rows_of_counts_are_its_people():
+    counts = tabulate(town())
+    unit, cell = rows_of(counts)
+    back = np.zeros_like(counts.dense())
+    np.add.at(back, (unit, cell), 1)
+    assert np.array_equal(back, counts.dense())
+
+
+def test_bad_settings_and_data_are_refused():
+    with pytest.raises(ConfigError, match=r"rate: found 1\.5, expected 0 to 1"):
+        PersonSwapping(level="level_1", rate=1.5)
+    with pytest.raises(ConfigError, match="kind"):
+        PersonSwapping(level="level_1", rate=1, kind="close")
+    counts = tabulate(town())
+    with pytest.raises(InputError, match="found level 'county'"):
+        PersonSwapping(level="county", rate=1).check(counts)
+    with pytest.raises(ConfigError, match="area: found '7', expected a unit of 'level_1'"):
+        PersonSwapping(level="level_1", rate=1, area="7").check(counts)
+    with pytest.raises(InputError, match="nobody outside the area, expected two areas"):
+        PersonSwapping(level="whole", rate=1).check(counts)
+    few = tabulate(town(schema=Schema((AGE, SEX, TENURE))))
+    with pytest.raises(InputError, match="similar swapping: found no attribute 'race'"):
+        PersonSwapping(level="level_1", rate=1).check(few)
+    PersonSwapping(level="level_1", rate=1, kind="pseudo-random").check(few)
+    odd = Schema((AGE, TENURE), (impossible({"age": ["0"], "tenure": ["own"]}),))
+    empty = tabulate(Population("e", odd, TREE, np.zeros(0, np.int32), np.zeros(0, np.int32)))
+    with pytest.raises(ConfigError, match=r"keep: found \['tenure'\], in a structural zero with"):
+        PersonSwapping(level="level_1", rate=1, kind="random").check(empty)
