@@ -24,9 +24,9 @@ def age_bins(age: Attribute, bins: Attribute) -> Recode:
     spans = {label: _span(label, bins) for label in bins.levels}
     groups: dict[str, list[str]] = {label: [] for label in bins.levels}
     for level in age.levels:
-        low, _ = _span(level, age)
+        low, high = _span(level, age)
         for label, (first, last) in spans.items():
-            if first <= low <= last:
+            if first <= low and high <= last:
                 groups[label].append(level)
     return Recode.of(age, bins.name, groups)
 

@@ -1,0 +1,94 @@
+"""From people in dwellings to a population: chosen attributes, recoded, with living quarters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.population.households import VACANT, Households
+from headcount.population.population import Population
+from headcount.population.quarters import Quarters
+from headcount.population.recodes import fit_schema
+from headcount.schema import Attribute, Recode, Schema
+
+KIND = "hhgq"
+"""Name of the attribute that says in which kind of dwelling a person lives."""
+
+
+def to_population(
+    households: Households,
+    attributes: Sequence[str | Recode] | None = None,
+    *,
+    schema: Schema | None = None,
+) -> Population:
+    """One row a person, in the unit of their dwelling.
+
+    where
+        attributes   attributes of persons or dwellings by name, or recodes of them; by default
+                     all attributes of persons. ``"hhgq"`` is the kind of dwelling (all but
+                     vacant): the population then has its living quarters too
+        schema       instead of ``attributes``: the schema to come to, with age in bins and race in
+                     seven groups where it has them so, and its structural zeros
+    """
+    known = {a.name: a for a in (*households.person_attributes, *households.dwelling_attributes)}
+    kinds = Attribute(KIND, (households.kinds[0], *households.kinds[VACANT + 1 :]))
+    if attributes is not None and schema is not None:
+        raise InputError(
+            households.name, found="attributes and a schema", expected="one or the other"
+        )
+    if schema is not None:
+        attributes = fit_schema({KIND: kinds, **known}, schema)
+    elif attributes is None:
+        attributes = [attribute.name for attribute in households.person_attributes]
+    axes = [_axis(households, kinds, attribute) for attribute in attributes]
+    made = Schema(tuple(a for a, _ in axes), schema.structural_zeros if schema else ())
+    cell = np.zeros(int(households.first[-1]), dtype=np.int64)
+    for attribute, code in axes:
+        cell = cell * attribute.size + code
+    counted = KIND in made.names and made.attribute(KIND) == kinds
+    return Population(
+        households.name,
+        made,
+        households.geography,
+        households.block[households.dwelling],
+        cell.astype(np.int32),
+        public=households.public,
+        read_off=households.read_off,
+        quarters=_quarters(households, kinds) if counted else None,
+        households=households,
+    )
+
+
+def _axis(
+    households: Households, kinds: Attribute, axis: str | Recode
+) -> tuple[Attribute, NDArray[np.integer]]:
+    """An attribute of the schema, and each person's level of it."""
+    if isinstance(axis, Recode):
+        source, code = _axis(households, kinds, axis.source.name)
+        if source != axis.source:
+            raise InputError(
+                households.name,
+                place=f"recode {axis.name!r}",
+                found=f"other levels of {source.name!r}",
+                expected="the levels of the households' attribute",
+            )
+        return axis.attribute, np.asarray(axis.group_of_level, dtype=np.int32)[code]
+    if axis == KIND and KIND not in (*households.persons, *households.dwellings):
+        kind = households.kind[households.dwelling]
+        return kinds, np.where(kind > VACANT, kind - 1, kind)
+    return households.attribute(axis), households.of_person(axis)
+
+
+def _quarters(households: Households, kinds: Attribute) -> Quarters:
+    """Dwellings with someone in them by kind, and vacant ones; an empty facility is neither."""
+    tree, kind = households.geography, households.kind
+    leaves = tree.size(tree.leaf)
+    inside = households.size > 0
+    level = np.where(kind > VACANT, kind - 1, kind).astype(np.int64)
+    where = households.block.astype(np.int64) * kinds.size + level
+    occupied = np.bincount(where[inside], minlength=leaves * kinds.size)
+    vacant = np.bincount(households.block[kind == VACANT], minlength=leaves)
+    return Quarters(tree, KIND, occupied.reshape(leaves, kinds.size), vacant)
