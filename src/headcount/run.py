@@ -167,6 +167,7 @@ def _make(
         progress=progress,
         workspace=directory.levels,
         measurements=measured if "measurements" in config.run.publish else None,
+        provenance=directory.internal / "provenance.parquet",
     )
     release = protect(planned.counts, planned.mechanism, noise, context=context)
     more = [*sorted(measured.glob("*.parquet")), *_microdata(directory, planned, release, progress)]

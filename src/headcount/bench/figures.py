@@ -51,6 +51,7 @@ OPTIONS: Mapping[str, str] = {
     "name": "--name",
     "replicates": "--replicates",
     "epsilon": "--epsilon",
+    "households": "--households",
 }
 """Arguments that a ``measure`` may have, as they are typed."""
 
@@ -83,6 +84,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         question="The study at full size: seconds, published rows, wrong builds?",
         module="petti_flaxman_2020",
         takes=("replicates",),
+    ),
+    "swapping": Benchmark(
+        question="Household swapping on workload S: seconds, memory, rate, invariants?",
+        module="swapping",
+        takes=("households",),
     ),
     "golden": Benchmark(
         question="As good as another system's stored optima?",

@@ -11,6 +11,7 @@ Dir = Annotated[Path | None, typer.Option("--dir", help="Folder of another syste
 Name = Annotated[str | None, typer.Option("--name", help="Which population of that folder.")]
 Replicates = Annotated[int | None, typer.Option(min=2, help="How many releases to make.")]
 Epsilon = Annotated[str | None, typer.Option(help="Total privacy loss, such as 1, 0.25 or 1/4.")]
+Households = Annotated[int | None, typer.Option(min=100, help="How many households to make.")]
 Json = Annotated[Path | None, typer.Option(help="Also write the figures to this file.")]
 
 
@@ -20,6 +21,7 @@ def bench(
     name: Name = None,
     replicates: Replicates = None,
     epsilon: Epsilon = None,
+    households: Households = None,
     json: Json = None,
 ) -> None:
     """Measure something and print the figures with the machine's facts.
@@ -42,6 +44,7 @@ def bench(
         name=name,
         replicates=replicates,
         epsilon=positive(epsilon, name="--epsilon") if epsilon is not None else None,
+        households=households,
     )
     facts = machine_facts()
     typer.echo(f"{facts['processor']}; {facts['machine']}")

@@ -18,6 +18,7 @@ from headcount.config.models import (
     UniformModel,
     Us1940Model,
 )
+from headcount.config.swapping import PersonSwappingModel, SwappingModel
 from headcount.config.topdown import TopDownModel
 from headcount.geography.build import CodeColumns, GeographySource, Prefixes
 from headcount.mechanisms import Averaged, Geometric, Identity, Mechanism, Raked, Sampling
@@ -47,7 +48,7 @@ def build_mechanism(config: Config) -> Mechanism:
             return Averaged(epsilon=epsilon, parts=parts)
         case SamplingModel(fraction=fraction):
             return Sampling(fraction=fraction)
-        case TopDownModel() as model:
+        case TopDownModel() | SwappingModel() | PersonSwappingModel() as model:
             return model.build()
 
 

@@ -19,6 +19,7 @@ from headcount.config.models import (
     QuartersModel,
     RunModel,
 )
+from headcount.config.swapping import PseudoModel, RiskModel, SizeNoiseModel
 from headcount.config.topdown import BoundsModel, InvariantModel, QueryModel
 from headcount.config.values import Wrong
 from headcount.errors import ConfigError
@@ -103,6 +104,9 @@ def _known_keys(where: tuple[int | str, ...]) -> list[str]:
         "queries": QueryModel,
         "invariant": InvariantModel,
         "bounds": BoundsModel,
+        "risk": RiskModel,
+        "size_noise": SizeNoiseModel,
+        "pseudo": PseudoModel,
     }
     around = [part for part in where[:-1] if isinstance(part, str)]
     # The nearest table that has fixed keys: queries are named by the user.

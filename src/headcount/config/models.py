@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
+from headcount.config.swapping import PersonSwappingModel, SwappingModel
 from headcount.config.topdown import TopDownModel
 from headcount.config.values import Flag, PositiveFraction, Share, Strict, Whole, Wrong
 from headcount.errors import InputError
@@ -213,7 +214,14 @@ class Config(Strict):
         Field(discriminator="kind"),
     ]
     mechanism: Annotated[
-        IdentityModel | GeometricModel | RakedModel | AveragedModel | SamplingModel | TopDownModel,
+        IdentityModel
+        | GeometricModel
+        | RakedModel
+        | AveragedModel
+        | SamplingModel
+        | TopDownModel
+        | SwappingModel
+        | PersonSwappingModel,
         Field(discriminator="name"),
     ]
     run: RunModel
@@ -250,6 +258,8 @@ UNIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
         "averaged": AveragedModel,
         "sampling": SamplingModel,
         "topdown": TopDownModel,
+        "swapping": SwappingModel,
+        "person-swapping": PersonSwappingModel,
     },
 }
 """Tables whose keys depend on their kind or name."""

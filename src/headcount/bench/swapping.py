@@ -1,0 +1,146 @@
+"""Household swapping on workload S: seconds, memory, rate, invariants, beside published peers."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+
+from headcount.bench.figures import Reading, timed
+from headcount.config.swapping import SwappingModel
+from headcount.mechanisms.swapping.households import HouseholdSwapping
+from headcount.mechanisms.swapping.report import Swapped, SwapReport
+from headcount.mechanisms.swapping.risk import Risk
+from headcount.noise import KeyedNoise, RunKey
+from headcount.population.from_households import to_population
+from headcount.population.workload_s import workload_s
+from headcount.tabulate import Counts, tabulate
+
+FULL = 1_000_000
+RISK = Risk(
+    attributes=("race", "hispanic"), levels=("county", "tract", "block_group", "block"), k=3
+)
+
+PEERS: Mapping[str, str] = {
+    "LO": "sdcMicro 5.8.1 at 1,000,000 households, 5 %: 31.2 CPU s, 1.06 GB",
+    "HI": "sdcMicro 5.8.1 at 50 %, without noise: stopped unfinished after 856 CPU s",
+    "k = 3": "sdcMicro 5.8.1: 134.6 CPU s, and 10.9 % swapped where 5 % were asked for",
+    "k = 3, floor": "as sdcMicro: all at risk are swapped, whatever the rate",
+}
+
+
+def mechanisms() -> dict[str, HouseholdSwapping]:
+    """The two presets, and 5 % with those at risk first."""
+    targeted = HouseholdSwapping(rate=Fraction(1, 20), risk=RISK)
+    return {
+        "LO": _preset("lo"),
+        "HI": _preset("hi"),
+        "k = 3": targeted,
+        "k = 3, floor": replace(targeted, rate_is_floor=True),
+    }
+
+
+def _preset(name: str) -> HouseholdSwapping:
+    return SwappingModel.model_validate({"name": "swapping", "preset": name}).build()
+
+
+def measure(*, households: int = FULL) -> list[Reading]:
+    """Readings for each mechanism; loops are compiled before the clock starts."""
+    small = counts_of(1_000)
+    for mechanism in mechanisms().values():
+        mechanism.run(small, _noise(), runs=range(1))
+    counts = counts_of(households)
+    readings = []
+    for label, mechanism in mechanisms().items():
+        readings += _readings(label, mechanism, counts)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux counts in KiB
+    note = "the workload itself included"
+    return [
+        *readings,
+        Reading(what="peak memory of the process", value=peak, unit="GiB", note=note),
+    ]
+
+
+def counts_of(households: int) -> Counts:
+    """Workload S as race x Hispanic counts, with its households."""
+    return tabulate(
+        to_population(workload_s(households=households), attributes=("race", "hispanic"))
+    )
+
+
+def _noise() -> KeyedNoise:
+    return KeyedNoise(RunKey.from_seed(1), "swapping", bytes(32), bytes(32))
+
+
+def _readings(label: str, mechanism: HouseholdSwapping, counts: Counts) -> list[Reading]:
+    run = partial(mechanism.run, counts, _noise(), runs=range(1))
+    made, wall, cpu = timed(run)
+    again = run()
+    assert counts.households is not None
+    swapped: Swapped = mechanism.swap(counts.households, np.random.default_rng(1))
+    report = swapped.report
+    leaf = counts.geography.leaf
+    one, other = made.tables[leaf][0], again.tables[leaf][0]
+    same = all(
+        getattr(one, part).tobytes() == getattr(other, part).tobytes()
+        for part in ("data", "indices", "indptr")
+    )
+    return [
+        Reading(
+            what=f"{label}: swap and count again",
+            value=cpu,
+            unit="CPU s",
+            note=f"{wall:.1f} s wall; {PEERS[label]}",
+        ),
+        Reading(what=f"{label}: same seed, same bytes", value=float(same), unit="(1 = yes)"),
+        *_rate(label, report),
+        *_where(label, report, counts),
+    ]
+
+
+def _rate(label: str, report: SwapReport) -> list[Reading]:
+    off = abs(report.swapped - Fraction(report.asked_rate) * report.households)
+    asked = f"{100 * float(Fraction(report.asked_rate)):g} % asked, {report.unpaired} unpaired"
+    readings = [
+        Reading(what=f"{label}: households swapped", value=100 * report.rate, unit="%", note=asked),
+        Reading(what=f"{label}: off the rate by", value=float(off), unit="households"),
+    ]
+    if (risk := report.at_risk) is not None:
+        total = risk.swapped + risk.left
+        readings += [
+            Reading(
+                what=f"{label}: at risk and swapped",
+                value=100 * risk.swapped / max(total, 1),
+                unit="%",
+                note=f"of {total:,} at risk; {risk.left:,} left",
+            ),
+            Reading(
+                what=f"{label}: uniques swapped",
+                value=100 * risk.uniques_swapped / max(risk.uniques, 1),
+                unit="%",
+                note=f"of {risk.uniques:,}",
+            ),
+        ]
+    return readings
+
+
+def _where(label: str, report: SwapReport, counts: Counts) -> list[Reading]:
+    levels = counts.geography.levels
+    readings = [
+        Reading(
+            what=f"{label}: partners within the same {level}",
+            value=100 * report.share_within(level, levels=levels),
+            unit="%",
+        )
+        for level in ("tract", "county", "state")
+    ]
+    for kept in report.kept:
+        if kept.level in ("block", "tract"):
+            share = 100 * kept.changed / kept.units
+            what = f"{label}: {kept.level}s with other {kept.count}"
+            readings.append(Reading(what=what, value=share, unit="%"))
+    return readings
