@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -19,10 +19,13 @@ class LocalEngine:
 
     workers: int = 0
 
-    def map(self, function: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
-        """Yield the results in order; an error in one piece stops the rest."""
+    def map(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
+        """Yield the results in order; an error in one piece stops the rest.
+
+        Pieces are taken, and so made, in the caller's thread, a few ahead of the results.
+        """
         workers = self.workers or os.cpu_count() or 1
-        if workers == 1 or len(pieces) == 1:
+        if workers == 1:
             yield from map(function, pieces)
             return
         pool = ThreadPoolExecutor(workers)

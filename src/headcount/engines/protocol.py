@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -12,13 +12,17 @@ R = TypeVar("R")
 class Engine(Protocol):
     """Runs pieces of work, in any order and place, and returns the results in order."""
 
-    def map(self, function: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
-        """Yield ``function(piece)`` for each piece, in the order of the pieces."""
+    def map(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
+        """Yield ``function(piece)`` for each piece, in the order of the pieces.
+
+        ``pieces`` may be made on the way, and should be taken a few at a time. Function and pieces
+        can be pickled, and hold nothing secret.
+        """
 
 
 class InOrder:
     """One piece after the other, here: the plainest engine."""
 
-    def map(self, function: Callable[[T], R], pieces: Sequence[T]) -> Iterator[R]:
+    def map(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
         """Yield ``function(piece)`` for each piece."""
         return map(function, pieces)

@@ -10,7 +10,7 @@ import pytest
 from headcount.errors import InputError, RunError
 from headcount.mechanisms.topdown import descend as descending
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
-from headcount.mechanisms.topdown.estimate import Node
+from headcount.mechanisms.topdown.parents import Parents
 from headcount.mechanisms.topdown.restrict import restrict
 from headcount.mechanisms.topdown.settings import QuartersBounds
 from headcount.solve import failsafe
@@ -149,9 +149,9 @@ def test_structural_zeros_do_not_reopen(monkeypatch):
     assert found(range(12)) == 0
 
     def careless(**named):
-        return Node(**(named | {"possible": np.ones(SCHEMA.size, dtype=bool)}))
+        return Parents(**(named | {"possible": np.ones(SCHEMA.size, dtype=bool)}))
 
-    monkeypatch.setattr(descending, "Node", careless)
+    monkeypatch.setattr(descending, "Parents", careless)
     assert found(range(12)) > 0
 
 

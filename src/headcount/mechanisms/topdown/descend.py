@@ -14,16 +14,18 @@ from headcount.engines import Engine
 from headcount.errors import RunError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.estimate import (
-    Node,
     Rows,
     Step,
-    build_batch,
-    chunks,
+    estimate,
+    gather,
     refuse_broken,
+    refuse_broken_rounding,
+    rescue,
     solve_batch,
 )
 from headcount.mechanisms.topdown.level import Level, prepare_level
 from headcount.mechanisms.topdown.measure import Measurements
+from headcount.mechanisms.topdown.parents import Family, Parents, build_problem, chunks
 from headcount.mechanisms.topdown.restrict import Restrictions, refuse_release_outside
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.progress import Progress, silent
@@ -88,11 +90,10 @@ def descend(
             restrictions=restrictions[name],
         )
         if depth == 0:
-            steps = [_root(schema, level, measurements)]
+            step = _root(schema, level, measurements)
         else:
-            above = rows[geography.levels[depth - 1]]
-            node = Node(
-                above=above,
+            parents = Parents(
+                above=rows[geography.levels[depth - 1]],
                 child_first=_child_first(geography, depth),
                 codes=geography.units[depth - 1],
                 child_codes=geography.units[depth],
@@ -101,11 +102,8 @@ def descend(
                 possible=schema.possible,
                 keep=kept_margin(schema, settings),
             )
-            pieces = chunks(geography, name)
-            done = engine.map(node, pieces)
-            steps = list(progress(done, what=name, total=len(pieces)))
-        rows[name] = _join([step.rows for step in steps])
-        notes[name] = _add_notes([step.notes for step in steps])
+            step = _children(parents, chunks(geography, name), engine, progress)
+        rows[name], notes[name] = step.rows, step.notes
         refuse_broken(rows[name], level, geography.units[depth])
         if finished is not None:
             finished.save(name, rows[name], notes[name])
@@ -120,10 +118,10 @@ def _root(schema: Schema, level: Level, measurements: Measurements) -> Step:
     """The whole has no parent: every possible cell may be non-zero, and no sum is given."""
     cell = np.flatnonzero(schema.possible).astype(np.int32)
     everything = Rows(np.array([0, len(cell)]), cell, np.zeros(len(cell), dtype=np.int64))
-    batch, _, cells = build_batch(
-        everything, np.zeros(1, dtype=np.int64), np.array([0, 1]), level, measurements
-    )
-    counts, stuck, notes = solve_batch(replace(batch, is_root=True), np.array([level.name]))
+    only, first = np.zeros(1, dtype=np.int64), np.array([0, 1])
+    problem = build_problem(everything, only, first, level, measurements)
+    counts, stuck, notes, broken = solve_batch(replace(problem.batch, is_root=True))
+    refuse_broken_rounding(broken, np.array([level.name]))
     if len(stuck):
         raise RunError(
             f"topdown: level {level.name!r}: found bounds on the whole that cannot be met, "
@@ -131,7 +129,30 @@ def _root(schema: Schema, level: Level, measurements: Measurements) -> Step:
         )
     kept = counts > 0
     start = np.array([0, int(kept.sum())])
-    return Step(Rows(start, cells[kept].astype(np.int32), counts[kept]), notes)
+    return Step(Rows(start, problem.cell[kept].astype(np.int32), counts[kept]), notes)
+
+
+def _children(parents: Parents, families: list[Family], engine: Engine, progress: Progress) -> Step:
+    """Every child of a level: all parents, then those that cannot be met once more."""
+    done = engine.map(estimate, parents.works(families))
+    steps = []
+    for step in progress(done, what=parents.level.name, total=len(families)):
+        refuse_broken_rounding(step.broken, parents.codes)
+        steps.append(step)
+    rows, notes = _join([step.rows for step in steps]), _add_notes([step.notes for step in steps])
+    stuck = np.concatenate([step.stuck for step in steps]).tolist()
+    if not stuck:
+        return Step(rows, notes)
+    # Their answers are drawn now: nobody could know before which empty cells would reopen.
+    unit = np.repeat(np.arange(rows.units), np.diff(rows.start))
+    pieces = [(unit, rows.cell.astype(np.int64), rows.value)]
+    rescued = engine.map(rescue, parents.reopened(stuck))
+    for parent, found in zip(stuck, rescued, strict=True):
+        if found is None:
+            raise parents.unmet(parent, "even by the failsafe")
+        pieces.append(found[0])
+        notes["failsafe rounded wider"] += found[1]
+    return Step(gather(pieces, range(rows.units)), notes)
 
 
 def _child_first(geography: Geography, depth: int) -> Integers:
