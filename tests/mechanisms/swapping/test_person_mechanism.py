@@ -1,5 +1,6 @@
 """Person swapping as a mechanism on counts."""
 
+import json
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -102,6 +103,9 @@ def test_counts_after_a_swap(mechanism, tmp_path):
     rebuilt = np.zeros_like(before)
     np.add.at(rebuilt, (unit, new), 1)
     assert np.array_equal(rebuilt, first)
+    reports = json.loads((tmp_path / "swap-report.json").read_text())
+    assert list(reports) == ["0", "1"]
+    assert reports["0"]["unswappable"] == reports["0"]["marked"] % 2 * (mechanism.area is None)
     if mechanism.area is not None:
         ours = TREE.units[1][area[row]] == mechanism.area
         assert ours.all()

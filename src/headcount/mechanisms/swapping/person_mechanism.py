@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError
+from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.measured import Measured
@@ -23,6 +27,7 @@ from headcount.mechanisms.swapping.persons import (
     swap_area,
     swap_everywhere,
 )
+from headcount.mechanisms.swapping.report import REPORT
 from headcount.mechanisms.swapping.similar import KEYS, Kind, Likeness
 from headcount.noise import Noise, Stream
 from headcount.privacy import Guarantee
@@ -181,23 +186,26 @@ def _recount(
     return coo_array((ones, (unit, cell)), shape=counts.matrix.shape).tocsr()
 
 
-def write_provenance(path: Path, swaps: dict[int, Swap]) -> None:
-    """Write who changed places with whom: one line a pair, rows numbered as ``rows_of`` does.
+def write_provenance(path: Path, swaps: Mapping[int, Swap]) -> None:
+    """Write who changed places with whom, one line a pair, and the reports beside it.
 
-    As confidential as the truth: with the release it gives the truth back.
+    Rows are numbered as ``rows_of`` does. For scoring and for the curator only: with the release
+    it gives the truth back.
     """
-    from io import BytesIO
-
     import polars as pl
 
-    from headcount.files import write_bytes_atomic
-
     parts = [
-        pl.DataFrame({"row": swap.rows, "partner": swap.partners}).select(
-            pl.lit(run, dtype=pl.Int64).alias("run"), "row", "partner"
+        pl.DataFrame(
+            {
+                "run": np.full(len(swap.rows), run, dtype=np.int32),
+                "row": swap.rows,
+                "partner": swap.partners,
+            }
         )
         for run, swap in swaps.items()
     ]
-    buffer = BytesIO()
-    pl.concat(parts).write_parquet(buffer)
-    write_bytes_atomic(path, buffer.getvalue())
+    content = io.BytesIO()
+    pl.concat(parts).write_parquet(content)
+    write_bytes_atomic(path, content.getvalue())
+    told = {str(run): asdict(swap.report) for run, swap in swaps.items()}
+    write_text_atomic(path.with_name(REPORT), json.dumps(told, indent=2) + "\n")

@@ -74,6 +74,12 @@ class Swap:
         origin[self.rows], origin[self.partners] = self.partners, self.rows
         return origin
 
+    def origin_in_area(self, people: int) -> Ints:
+        """For each row of one swapped area whose record it holds, -1 for one from the pool."""
+        origin = np.arange(people, dtype=np.int64)
+        origin[self.rows] = -1
+        return origin
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pool:
