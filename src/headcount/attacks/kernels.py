@@ -1,0 +1,262 @@
+"""The compiled loops of the reconstruction: integers only. Import late: this loads numba.
+
+A problem is a set of unknown counts, each between lo and hi, and rows: sums of some of them, each
+between rlo and rhi, in compressed form (row r holds idx[ptr[r]:ptr[r+1]]). ``family`` numbers sets
+of rows that do not overlap.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.attacks.knowledge import UNKNOWN
+from headcount.compiled import njit
+
+Ints = NDArray[np.int64]
+Rows = NDArray[np.int32]
+
+
+@njit(nogil=True, cache=True)
+def alive(row_of: Rows, high: Ints, keep: NDArray[np.bool_]) -> None:
+    """Strike out the classes that lie in a row which holds nobody."""
+    for c in range(row_of.shape[0]):
+        if keep[c]:
+            for f in range(row_of.shape[1]):
+                r = row_of[c, f]
+                if r >= 0 and high[r] <= 0:
+                    keep[c] = False
+                    break
+
+
+@njit(nogil=True, cache=True)
+def assemble(rows: Rows, low: Ints, high: Ints) -> Any:
+    """Compress rows (unknowns x families, row numbers or -1) and leave out those that say nothing.
+
+    Returns ptr, idx, rlo, rhi, family and whether every row that must hold someone has unknowns.
+    """
+    size = np.zeros(len(low), dtype=np.int64)
+    family = np.full(len(low), -1, dtype=np.int64)
+    for v in range(rows.shape[0]):
+        for f in range(rows.shape[1]):
+            r = rows[v, f]
+            if r >= 0 and (family[r] < 0 or family[r] == f):
+                family[r] = f  # a row of two families is kept once
+                size[r] += 1
+    possible = True
+    number = np.full(len(low), -1, dtype=np.int64)
+    count = 0
+    total = 0
+    for r in range(len(low)):
+        if size[r] == 0:
+            possible = possible and low[r] <= 0
+        elif low[r] > 0 or high[r] < UNKNOWN:
+            number[r] = count
+            count += 1
+            total += size[r]
+    ptr = np.zeros(count + 1, dtype=np.int64)
+    rlo = np.empty(count, dtype=np.int64)
+    rhi = np.empty(count, dtype=np.int64)
+    fam = np.empty(count, dtype=np.int64)
+    for r in range(len(low)):
+        if number[r] >= 0:
+            k = number[r]
+            ptr[k + 1] = size[r]
+            rlo[k], rhi[k], fam[k] = low[r], high[r], family[r]
+    for k in range(count):
+        ptr[k + 1] += ptr[k]
+    idx = np.empty(total, dtype=np.int64)
+    fill = ptr[:-1].copy()
+    for v in range(rows.shape[0]):
+        for f in range(rows.shape[1]):
+            r = rows[v, f]
+            if r >= 0 and number[r] >= 0 and family[r] == f:
+                idx[fill[number[r]]] = v
+                fill[number[r]] += 1
+    return ptr, idx, rlo, rhi, fam, possible
+
+
+@njit(nogil=True, cache=True)
+def propagate(ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, lo: Ints, hi: Ints) -> bool:
+    """Tighten lo and hi until no row tells more; False if some row cannot be met."""
+    moved = True
+    while moved:
+        moved = False
+        for r in range(len(rlo)):
+            least = 0
+            most = 0
+            for k in range(ptr[r], ptr[r + 1]):
+                least += lo[idx[k]]
+                most += hi[idx[k]]
+            if least > rhi[r] or most < rlo[r]:
+                return False
+            if least >= rlo[r] and most <= rhi[r]:
+                continue
+            up = rhi[r] - least
+            down = most - rlo[r]
+            for k in range(ptr[r], ptr[r + 1]):
+                v = idx[k]
+                room = hi[v] - lo[v]
+                if room > up or room > down:
+                    top = min(hi[v], lo[v] + up)
+                    bottom = max(lo[v], hi[v] - down)
+                    if bottom > top:
+                        return False
+                    lo[v], hi[v] = bottom, top
+                    moved = True
+                    least = 0
+                    most = 0
+                    for j in range(ptr[r], ptr[r + 1]):
+                        least += lo[idx[j]]
+                        most += hi[idx[j]]
+                    up = rhi[r] - least
+                    down = most - rlo[r]
+    return True
+
+
+@njit(nogil=True, cache=True)
+def reduce(
+    ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, fam: Ints, lo: Ints, hi: Ints, free: Ints
+) -> Any:
+    """The problem of the unknowns still open (``free`` numbers them, -1 for settled ones).
+
+    Rows that the bounds imply are left out.
+    """
+    nptr = np.zeros(len(rlo) + 1, dtype=np.int64)
+    nidx = np.empty(len(idx), dtype=np.int64)
+    nlo, nhi = rlo.copy(), rhi.copy()
+    nfam = fam.copy()
+    count = 0
+    end = 0
+    for r in range(len(rlo)):
+        settled = 0
+        least = 0
+        most = 0
+        start = end
+        for k in range(ptr[r], ptr[r + 1]):
+            v = idx[k]
+            if free[v] < 0:
+                settled += lo[v]
+            else:
+                least += lo[v]
+                most += hi[v]
+                nidx[end] = free[v]
+                end += 1
+        low, high = rlo[r] - settled, rhi[r] - settled
+        if end == start or (least >= low and most <= high):
+            end = start
+            continue
+        nlo[count], nhi[count], nfam[count] = low, high, fam[r]
+        count += 1
+        nptr[count] = end
+    return nptr[: count + 1], nidx[:end], nlo[:count], nhi[:count], nfam[:count]
+
+
+@njit(nogil=True, cache=True)
+def implied(ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, fam: Ints, size: int) -> Any:
+    """Rows that are sums of smaller rows of one family, with bounds no tighter than theirs.
+
+    Such a row says nothing new, but it would tie unknowns together that are independent. A row
+    equal to another gives it its bounds. Returns which rows to keep, and whether bounds clash.
+    """
+    count = len(rlo)
+    vptr, vrow = _by_unknown(ptr, idx, count, size)
+    keep = np.ones(count, dtype=np.bool_)
+    hits = np.zeros(count, dtype=np.int64)
+    for r in range(count):
+        first = idx[ptr[r]]
+        length = ptr[r + 1] - ptr[r]
+        for k in range(vptr[first], vptr[first + 1]):
+            f = fam[vrow[k]]
+            if f == fam[r]:
+                continue
+            covered = True
+            low = 0
+            high = 0
+            parts = 0
+            touched = 0
+            for m in range(ptr[r], ptr[r + 1]):
+                v = idx[m]
+                found = -1
+                for j in range(vptr[v], vptr[v + 1]):
+                    if fam[vrow[j]] == f:
+                        found = vrow[j]
+                        break
+                if found < 0:
+                    covered = False
+                    break
+                if hits[found] == 0:
+                    low += rlo[found]
+                    high += rhi[found]
+                    parts += 1
+                    touched += ptr[found + 1] - ptr[found]
+                hits[found] += 1
+                if touched > length:
+                    covered = False
+                    break
+            for m in range(ptr[r], ptr[r + 1]):
+                v = idx[m]
+                for j in range(vptr[v], vptr[v + 1]):
+                    hits[vrow[j]] = 0
+            if not covered or touched != length:
+                continue
+            other = vrow[k]
+            if parts == 1 and (other < r or not keep[other]):
+                # The same unknowns: the row with the lower number, if still there, stands for both.
+                if not keep[other]:
+                    continue
+                rlo[other], rhi[other] = max(low, rlo[r]), min(high, rhi[r])
+                if rlo[other] > rhi[other]:
+                    return keep, False
+                keep[r] = False
+                break
+            if parts > 1:
+                if high < rlo[r] or low > rhi[r]:
+                    return keep, False
+                if low >= rlo[r] and high <= rhi[r]:
+                    keep[r] = False
+                    break
+    return keep, True
+
+
+@njit(nogil=True, cache=True)
+def _by_unknown(ptr: Ints, idx: Ints, count: int, size: int) -> Any:
+    """For each unknown the rows it is in."""
+    vptr = np.zeros(size + 1, dtype=np.int64)
+    for k in range(len(idx)):
+        vptr[idx[k] + 1] += 1
+    for v in range(size):
+        vptr[v + 1] += vptr[v]
+    vrow = np.empty(len(idx), dtype=np.int64)
+    fill = vptr[:-1].copy()
+    for r in range(count):
+        for k in range(ptr[r], ptr[r + 1]):
+            vrow[fill[idx[k]]] = r
+            fill[idx[k]] += 1
+    return vptr, vrow
+
+
+@njit(nogil=True, cache=True)
+def components(ptr: Ints, idx: Ints, keep: NDArray[np.bool_], size: int) -> Ints:
+    """A number for each unknown: those tied by kept rows have the same, the least of them."""
+    root = np.arange(size)
+    for r in range(len(keep)):
+        if not keep[r]:
+            continue
+        a = idx[ptr[r]]
+        while root[a] != a:
+            root[a] = root[root[a]]
+            a = root[a]
+        for k in range(ptr[r] + 1, ptr[r + 1]):
+            b = idx[k]
+            while root[b] != b:
+                root[b] = root[root[b]]
+                b = root[b]
+            if a != b:
+                root[max(a, b)] = min(a, b)
+                a = min(a, b)
+    for v in range(size):
+        root[v] = root[root[v]]
+    return root

@@ -1,0 +1,135 @@
+"""What the attacker holds: published tables, as ranges, on a public geography and schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.schema import Schema
+from headcount.tabulate.published import TableCells
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+UNKNOWN = 1 << 40
+"""Upper end of a cell about which nothing is published."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Held:
+    """One table at one level, as ranges: each cell lies in [low, low + extra].
+
+    where
+        low     sparse (units of the level x cells of the table)
+        extra   sparse, how much more each cell may hold; None if every number is exact
+        known   the units for which the table is published; None for all
+    """
+
+    cells: TableCells
+    level: str
+    low: Any
+    extra: Any = None
+    known: Flags | None = None
+
+    def __repr__(self) -> str:
+        kind = "exact" if self.exact else "ranges"
+        return f"<Held {self.cells.table.name} at {self.level!r}: {kind}>"
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.cells.table.name
+
+    @property
+    def exact(self) -> bool:
+        """Whether every cell of every unit is published exactly."""
+        return self.extra is None and self.known is None
+
+    def bounds(self, units: Ints) -> tuple[Ints, Ints]:
+        """Low and high ends (units x cells) for some units, in full."""
+        low = np.asarray(self.low[units].toarray(), dtype=np.int64)
+        high = low.copy()
+        if self.extra is not None:
+            high += np.asarray(self.extra[units].toarray(), dtype=np.int64)
+        if self.known is not None:
+            hidden = ~self.known[units]
+            low[hidden], high[hidden] = 0, UNKNOWN
+        return low, high
+
+    def withheld(self, units: Flags) -> Held:
+        """The same table, not published for these units (a mask over the level's units)."""
+        known = ~units if self.known is None else self.known & ~units
+        return replace(self, known=known)
+
+
+def exact(cells: TableCells, values: Any, *, level: str) -> Held:
+    """A table published as it is: ``values`` (units x cells of the table)."""
+    from scipy.sparse import csr_array
+
+    return Held(cells, level, csr_array(values))
+
+
+def zeros_hide(
+    cells: TableCells, values: Any, *, level: str, most: int = 2, spared: Flags | None = None
+) -> Held:
+    """A table in which counts of 1 to ``most`` were published as 0.
+
+    The attacker reads each 0 as 0 to ``most``; ``spared`` cells (the population total, by
+    default: every subtotal of all axes) were never touched.
+    """
+    from scipy.sparse import csr_array
+
+    dense = csr_array(values).toarray()
+    if spared is None:
+        spared = np.array([all(one == "total" for one in label) for label in cells.labels])
+    return Held(cells, level, csr_array(dense), csr_array(most * ((dense == 0) & ~spared)))
+
+
+def between(cells: TableCells, low: Any, high: Any, *, level: str) -> Held:
+    """A table of ranges: withheld cells (0 to ``UNKNOWN``), rounded or noisy numbers."""
+    from scipy.sparse import csr_array
+
+    first, last = csr_array(low), csr_array(high)
+    extra = csr_array(last - first)
+    if extra.nnz and extra.data.min() < 0:
+        raise InputError(
+            f"table {cells.table.name}", found="a high end below its low", expected="low <= high"
+        )
+    return Held(cells, level, first, extra)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Knowledge:
+    """All that the attacker uses: the public domain, and the tables held at its levels."""
+
+    schema: Schema
+    geography: Geography
+    tables: tuple[Held, ...]
+
+    def __post_init__(self) -> None:
+        for held in self.tables:
+            place = f"table {held.name} at {held.level!r}"
+            shape = (self.geography.size(held.level), held.cells.size)
+            if held.low.shape != shape:
+                raise InputError(
+                    "knowledge", place=place, found=f"shape {held.low.shape}", expected=str(shape)
+                )
+            if held.cells.matrix.shape[0] != self.schema.size:
+                raise InputError(
+                    "knowledge",
+                    place=place,
+                    found=f"a schema of {held.cells.matrix.shape[0]} cells",
+                    expected=f"{self.schema.size} cells",
+                )
+
+    def __repr__(self) -> str:
+        return f"<Knowledge: {len(self.tables)} tables, {self.geography!r}>"
+
+    def at(self, level: str) -> tuple[Held, ...]:
+        """The tables held at a level."""
+        return tuple(held for held in self.tables if held.level == level)

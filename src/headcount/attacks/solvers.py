@@ -1,0 +1,178 @@
+"""What search leaves open goes to a solver: HiGHS here, CP-SAT in a process of its own.
+
+HiGHS (highspy) and CP-SAT (ortools) cannot be loaded into one process.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.attacks.knowledge import UNKNOWN
+from headcount.attacks.problem import Problem
+from headcount.errors import ConfigError, HeadcountError
+from headcount.solve.mip import Program, load
+
+Ints = NDArray[np.int64]
+HIGHS, CP_SAT = "highs", "cp-sat"
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Any solution, or, with a ``start``, the one farthest from it in L1 distance."""
+
+    problem: Problem
+    start: Ints | None = None
+    fixed: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What was found: a solution or None, and whether that is proven (optimal, or none exists)."""
+
+    x: Ints | None
+    proven: bool
+
+
+def ask(questions: Sequence[Question], *, solver: str = HIGHS, seconds: float) -> list[Answer]:
+    """Answer questions one after the other, each within so many seconds."""
+    if not questions:
+        return []
+    if solver == HIGHS:
+        return [_by_highs(question, seconds) for question in questions]
+    if solver == CP_SAT:
+        return _by_cp_sat(questions, seconds)
+    raise ConfigError("reconstruction", found=f"solver {solver!r}", expected="'highs' or 'cp-sat'")
+
+
+def distance_program(question: Question) -> Program:
+    """The integer program of a question, its first unknowns being x.
+
+    With s the start, the distance sum |x - s| has three kinds of terms. Where s is at an end of
+    its range the term is linear. Elsewhere an unknown d <= |x - s| and a binary g (1: x below s)
+    stand for it:
+
+        d <= s - x + 2 (hi - s) (1 - g),    d <= x - s + 2 (s - lo) g
+
+    If all solutions have the same total, half the distance is the sum of (s - x)^+, which needs
+    no term where s = 0:
+
+        d <= s - x + (hi - s) (1 - g),      d <= (s - lo) g
+    """
+    problem, s = question.problem, question.start
+    n = len(problem.lo)
+    lo, hi = problem.lo.astype(float), problem.hi.astype(float)
+    hi[problem.hi >= UNKNOWN] = np.inf
+    rhi = np.where(problem.rhi >= UNKNOWN, np.inf, problem.rhi.astype(float))
+    cost = np.zeros(n)
+    rows = np.repeat(np.arange(len(problem.rlo)), np.diff(problem.ptr))
+    entries = [(np.ones(len(rows)), rows, problem.idx)]
+    row_low, row_high = [problem.rlo.astype(float)], [rhi]
+    extra = 0
+    if s is not None:
+        below, above = (s - lo) > 0, (hi - s) > 0
+        both = np.flatnonzero(below & above)
+        cost[below & ~above] = 1.0  # minimise -(s - x)
+        if not question.fixed:
+            cost[above & ~below] = -1.0
+        extra = len(both)
+        d, g, base = n + np.arange(extra), n + extra + np.arange(extra), len(problem.rlo)
+        one, two = base + np.arange(extra), base + extra + np.arange(extra)
+        down, up = (s - lo)[both], (hi - s)[both] * (1 if question.fixed else 2)
+        ones = np.ones(extra)
+        entries += [(ones, one, d), (ones, one, both), (up, one, g), (ones, two, d)]
+        if question.fixed:
+            entries += [(-down, two, g)]
+            row_high += [s[both] + up, np.zeros(extra)]
+        else:
+            entries += [(-ones, two, both), (-2 * down, two, g)]
+            row_high += [s[both] + up, -s[both].astype(float)]
+        row_low += [np.full(2 * extra, -np.inf)]
+        reach = down if question.fixed else np.maximum(down, up / 2)
+        lo, hi = np.concatenate([lo, 0 * reach, 0 * ones]), np.concatenate([hi, reach, ones])
+        cost = np.concatenate([cost, -ones, 0 * ones])
+    return _program(cost, lo, hi, entries, np.concatenate(row_low), np.concatenate(row_high))
+
+
+def _program(
+    cost: Any, lo: Any, hi: Any, entries: list[Any], row_low: Any, row_high: Any
+) -> Program:
+    from scipy.sparse import csc_array
+
+    values, rows, columns = (np.concatenate(part) for part in zip(*entries, strict=True))
+    matrix = csc_array((values, (rows, columns)), shape=(len(row_low), len(cost)))
+    return Program(
+        cost=cost,
+        low=lo,
+        high=hi,
+        matrix=matrix,
+        row_low=row_low,
+        row_high=row_high,
+        integer=True,
+    )
+
+
+def _by_highs(question: Question, seconds: float) -> Answer:
+    return solve_program(distance_program(question), len(question.problem.lo), seconds)
+
+
+def solve_program(program: Program, size: int, seconds: float) -> Answer:
+    """The first ``size`` unknowns of a program by HiGHS; at the time limit, the best so far."""
+    import highspy
+
+    solver = load(program, time_limit=seconds)
+    solver.run()
+    status = solver.getModelStatus()
+    kinds = highspy.HighsModelStatus
+    if status in (kinds.kOptimal, kinds.kModelEmpty):
+        return Answer(_whole(solver, size), True)
+    if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+        return Answer(None, True)
+    if status == kinds.kTimeLimit:
+        found = solver.getInfo().primal_solution_status == 2  # a feasible point
+        return Answer(_whole(solver, size) if found else None, False)
+    raise HeadcountError(
+        f"HiGHS: found status {solver.modelStatusToString(status)!r}, "
+        "expected an optimum, a proof that there is none, or the time limit"
+    )
+
+
+def _whole(solver: Any, size: int) -> Ints:
+    return np.rint(solver.getSolution().col_value[:size]).astype(np.int64)
+
+
+def _by_cp_sat(questions: Sequence[Question], seconds: float) -> list[Answer]:
+    """One process answers all questions: starting it costs more than most of them."""
+    sent = {"seconds": seconds, "questions": [_plain(question) for question in questions]}
+    done = subprocess.run(
+        [sys.executable, "-m", "headcount.attacks.cp_sat"],
+        input=json.dumps(sent),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
+        raise HeadcountError(
+            f"CP-SAT: found {said!r}, expected answers; is the extra headcount[attack] installed?"
+        )
+    return [
+        Answer(None if one["x"] is None else np.array(one["x"], dtype=np.int64), one["proven"])
+        for one in json.loads(done.stdout)
+    ]
+
+
+def _plain(question: Question) -> dict[str, Any]:
+    problem = question.problem
+    plain: dict[str, Any] = {
+        name: getattr(problem, name).tolist() for name in ("ptr", "idx", "rlo", "rhi", "lo", "hi")
+    }
+    plain["start"] = None if question.start is None else question.start.tolist()
+    return plain
