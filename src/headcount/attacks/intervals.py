@@ -1,0 +1,162 @@
+"""What withheld cells can be told to: the tightest interval of each from all that is published."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headcount.errors import InputError
+from headcount.solve.mip import Program, SolverError, load
+from headcount.tabulate.additive import Additive
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+UNBOUNDED = int(np.iinfo(np.int64).max)
+"""The upper end of a cell that nothing published bounds from above."""
+SLACK = 1e-6
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Intervals:
+    """Withheld cells with the smallest and the largest count each may have."""
+
+    cell: Ints
+    low: Ints
+    high: Ints
+
+    @property
+    def width(self) -> Ints:
+        """Difference of the ends; 0 means that the cell is known."""
+        return np.where(self.high == UNBOUNDED, UNBOUNDED, self.high - self.low)
+
+
+def intervals(
+    additive: Additive,
+    published: ArrayLike,
+    withheld: ArrayLike,
+    *,
+    low: ArrayLike | None = None,
+    high: ArrayLike | None = None,
+    cells: ArrayLike | None = None,
+) -> Intervals:
+    """The tightest interval of withheld cells by two linear programs each.
+
+        min and max of y_i  subject to  A y = 0,  y_j = published_j,  low <= y <= high
+
+    where
+        published   counts; those at withheld cells are never looked at
+        low, high   what else is known of withheld cells; by default 0 and nothing. An attacker who
+                    knows that a 0 stands for 0, 1 or 2 gives 0 and 2.
+        cells       which withheld cells to attack; by default all
+
+    Ends are rounded inward to whole counts. The integer hull may be tighter still. Withheld cells
+    that share no relation, directly or through others, are independent: each connected set has
+    programs of its own. Published cells that contradict each other are an error.
+    """
+    hidden = np.asarray(withheld, dtype=bool)
+    known = np.where(hidden, 0, np.asarray(published, dtype=np.int64))
+    wanted = np.flatnonzero(hidden) if cells is None else np.asarray(cells, dtype=np.int64)
+    if not hidden[wanted].all():
+        raise InputError(
+            "intervals", place="cells", found="cells that are published", expected="withheld cells"
+        )
+    lower = np.zeros(additive.size) if low is None else np.asarray(low, dtype=np.float64)
+    upper = np.full(additive.size, np.inf) if high is None else np.asarray(high, dtype=np.float64)
+    found_low = np.zeros(additive.size, dtype=np.int64)
+    found_high = np.full(additive.size, UNBOUNDED)
+    ask = np.zeros(additive.size, dtype=bool)
+    ask[wanted] = True
+    for part, matrix, right in _connected(additive, hidden, known):
+        if ask[part].any():
+            solver = _solver(matrix, right, lower[part], upper[part])
+            for i in np.flatnonzero(ask[part]):
+                found_low[part[i]], found_high[part[i]] = _ends(solver, int(i), int(part[i]))
+    return Intervals(cell=wanted, low=found_low[wanted], high=found_high[wanted])
+
+
+def _connected(
+    additive: Additive, hidden: Flags, known: Ints
+) -> Iterator[tuple[Ints, Any, NDArray[np.float64]]]:
+    """Sets of withheld cells that hang together, with their relations and right-hand sides."""
+    from scipy.sparse.csgraph import connected_components
+
+    right = -(additive.matrix @ known).astype(np.float64)
+    unknown = np.flatnonzero(hidden)
+    matrix = additive.columns[:, unknown].tocsr()
+    touched = np.diff(matrix.indptr) > 0
+    broken = np.flatnonzero(~touched & (np.abs(right) > SLACK))
+    if len(broken):
+        raise _contradiction(int(additive.total[broken[0]]))
+    matrix, right = matrix[touched], right[touched]
+    # Two cells hang together if they share a relation: join each with the first of its relation.
+    entry = np.repeat(matrix.indices[matrix.indptr[:-1]], np.diff(matrix.indptr))
+    number, label = connected_components(_graph(entry, matrix.indices, len(unknown)))
+    row_label = label[matrix.indices[matrix.indptr[:-1]]]
+    columns = np.split(np.argsort(label, kind="stable"), _cuts(label, number))
+    rows = np.split(np.argsort(row_label, kind="stable"), _cuts(row_label, number))
+    for some, lines in zip(columns, rows, strict=True):
+        yield unknown[some], matrix[lines].tocsc()[:, some], right[lines]
+
+
+def _graph(one: Ints, other: Ints, size: int) -> Any:
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix((np.ones(len(one), dtype=np.int8), (one, other)), shape=(size, size))
+
+
+def _cuts(label: Ints, number: int) -> Ints:
+    return np.cumsum(np.bincount(label, minlength=number))[:-1]
+
+
+def _solver(matrix: Any, right: NDArray[np.float64], low: Any, high: Any) -> Any:
+    return load(
+        Program(
+            cost=np.zeros(len(low)), low=low, high=high, matrix=matrix, row_low=right,
+            row_high=right, integer=False,
+        )
+    )  # fmt: skip
+
+
+def _ends(solver: Any, column: int, cell: int) -> tuple[int, int]:
+    least = _least(solver, column, 1.0, cell)
+    most = _least(solver, column, -1.0, cell)
+    low = int(np.ceil(least - SLACK))
+    high = UNBOUNDED if most == -np.inf else int(np.floor(-most + SLACK))
+    if low > high:
+        raise _contradiction(cell)
+    return low, high
+
+
+def _least(solver: Any, column: int, cost: float, cell: int) -> float:
+    """The least of cost times one cell; the last basis is where the search begins."""
+    import highspy
+
+    solver.changeColCost(column, cost)
+    solver.run()
+    status = solver.getModelStatus()
+    if status == highspy.HighsModelStatus.kUnboundedOrInfeasible:
+        solver.setOptionValue("presolve", "off")
+        solver.run()
+        status = solver.getModelStatus()
+    value = solver.getInfo().objective_function_value
+    solver.changeColCost(column, 0.0)
+    if status == highspy.HighsModelStatus.kUnbounded:
+        return -np.inf
+    if status == highspy.HighsModelStatus.kInfeasible:
+        raise _contradiction(cell)
+    if status != highspy.HighsModelStatus.kOptimal:
+        raise SolverError(f"HiGHS: found status {status}, expected an end of an interval")
+    return float(value)
+
+
+def _contradiction(cell: int) -> InputError:
+    return InputError(
+        "published cells",
+        place=f"around cell {cell}",
+        found="counts that contradict each other",
+        expected="a table of whole, non-negative counts that keeps every relation",
+    )

@@ -1,0 +1,1 @@
+"""Suppression: withholding cells, and others so that these cannot be worked out."""
