@@ -59,7 +59,7 @@ class Households:
             raise InputError(
                 self.name,
                 place="block, kind and first",
-                found=f"lengths {rows}, {len(self.kind)} and {len(self.first)}",
+                found="lengths that do not fit",  # which they are would tell how many there are
                 expected="n, n and n + 1",
             )
         people = int(self.first[-1])
@@ -133,7 +133,9 @@ def _check_codes(
     source: str, place: str, codes: NDArray[np.integer], length: int, size: int
 ) -> None:
     if len(codes) != length:
-        raise InputError(source, place=place, found=f"{len(codes)} codes", expected=f"{length}")
+        raise InputError(
+            source, place=place, found="another number of codes", expected="one for each row"
+        )
     if length and not (codes.min() >= 0 and codes.max() < size):
         raise InputError(source, place=place, found="a code outside", expected=f"0 to {size - 1}")
 
