@@ -1,0 +1,232 @@
+"""How well a release represents small groups: smoothed divergence, squared error, lost people.
+
+After Christ, Radway & Bellovin (2022, 2.1 and 4.4). Every function takes group counts, groups on
+the last axis: the truth of some areas (areas x groups) and one or more releases of them
+(..., areas x groups). ``only`` limits a metric to some groups: a flag for each group of each area.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from headcount.errors import InputError
+from headcount.release.release import Table
+from headcount.tabulate import Counts, Query
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+MU = 1e-4
+MINORITY = 0.1
+UNDER = 0.75
+"""The paper's smoothing, its share below which a group is a minority, and its bound of loss."""
+
+METRICS = ("kl", "mse", "underallocated")
+
+HISPANIC_BY_RACE = Query("hispanic x race", ("hispanic", "race"))
+
+
+def minorities(truth: ArrayLike, *, below: float = MINORITY) -> Flags:
+    """Which groups hold less than this share of their area, groups of nobody included."""
+    counts = np.asarray(truth, dtype=np.float64)
+    if not 0 < below <= 1:
+        raise InputError(
+            "representation", place="below", found=f"{below}", expected="above 0, at most 1"
+        )
+    return np.asarray(counts < below * counts.sum(axis=-1, keepdims=True))
+
+
+def smoothed_kl(
+    truth: ArrayLike, released: ArrayLike, *, mu: float = MU, only: ArrayLike | None = None
+) -> Floats:
+    """The mu-smoothed Kullback-Leibler divergence of released from true shares, in nats.
+
+        D(P || Q) = sum over x with P(x) > 0 of (P(x) + mu) log((P(x) + mu) / (Q(x) + mu))
+
+    where
+        P, Q   true and released shares of the groups of an area; negative counts must have been
+               set to 0. If nothing is released at all, Q is 0 everywhere.
+        mu     smoothing above 0: the smaller, the more small groups weigh
+
+    Definition 2 of the paper, after Tantipongpipat et al. (2019). It can fall below 0, because
+    groups that are empty in truth do not count.
+    """
+    if not mu > 0:
+        raise InputError("smoothed KL", place="mu", found=f"{mu}", expected="above 0")
+    exact, made = _sides(truth, released)
+    if made.size and made.min() < 0:
+        raise InputError(
+            "smoothed KL", place="released", found="a count below 0", expected="0 or more"
+        )
+    p, q = _shares(exact) + mu, _shares(made) + mu
+    counted = exact > 0 if only is None else (exact > 0) & np.asarray(only)
+    return np.asarray(np.where(counted, p * np.log(p / q), 0.0).sum(axis=-1))
+
+
+def mean_squared_error(
+    truth: ArrayLike, released: ArrayLike, *, only: ArrayLike | None = None
+) -> Floats:
+    """The mean of (released - true)^2 over the groups of an area, in people squared.
+
+    Groups of nobody count: phantom people are errors too. Not a number where ``only`` leaves none.
+    """
+    exact, made = _sides(truth, released)
+    squared = np.square(made - exact)
+    if only is None:
+        return np.asarray(squared.mean(axis=-1))
+    chosen = np.broadcast_to(np.asarray(only), squared.shape)
+    groups = chosen.sum(axis=-1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(chosen, squared, 0.0).sum(axis=-1) / groups)
+
+
+def underallocated(
+    truth: ArrayLike, released: ArrayLike, *, at_most: float = UNDER, only: ArrayLike | None = None
+) -> NDArray[np.int64]:
+    """How many groups of an area are released at or below this share of their true size.
+
+    Groups of nobody cannot lose anyone and never count.
+    """
+    if not 0 <= at_most < 1:
+        raise InputError(
+            "underallocation", place="at_most", found=f"{at_most}", expected="0 to below 1"
+        )
+    exact, made = _sides(truth, released)
+    lost = (exact > 0) & (made <= at_most * exact)
+    if only is not None:
+        lost &= np.asarray(only)
+    return np.asarray(lost.sum(axis=-1, dtype=np.int64))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Yardsticks:
+    """The parameters of the metrics."""
+
+    mu: float = MU
+    minority_below: float = MINORITY
+    under: float = UNDER
+
+
+def metrics(
+    truth: ArrayLike, released: ArrayLike, *, by: Yardsticks | None = None
+) -> dict[tuple[str, str], Floats]:
+    """Every metric, for everyone and for minorities, of each area of each release."""
+    by = by or Yardsticks()
+    found: dict[tuple[str, str], Floats] = {}
+    for group, only in (
+        ("everyone", None),
+        ("minorities", minorities(truth, below=by.minority_below)),
+    ):
+        found["kl", group] = smoothed_kl(truth, released, mu=by.mu, only=only)
+        found["mse", group] = mean_squared_error(truth, released, only=only)
+        found["underallocated", group] = underallocated(
+            truth, released, at_most=by.under, only=only
+        ).astype(np.float64)
+    return found
+
+
+def represent(
+    counts: Counts,
+    released: Table,
+    *,
+    level: str,
+    query: Query = HISPANIC_BY_RACE,
+    by: Yardsticks | None = None,
+    bands: Sequence[int] = (),
+) -> pl.DataFrame:
+    """Metrics of a release's cells (units of a level x cells), by metric, group and size band.
+
+    The answers to ``query`` are summed first and clipped at 0 after that. Units where nobody
+    lives are left out. ``bands`` are the edges of size bands, in people of a unit.
+    """
+    answer = query.matrix(counts.schema)
+    exact = np.asarray((counts.at(level).matrix @ answer).toarray())
+    asked = released @ answer
+    made = np.maximum(asked if isinstance(asked, np.ndarray) else asked.toarray(), 0)
+    lived_in = exact.sum(axis=1) > 0
+    exact, made = exact[lived_in], made[lived_in]
+    rows = []
+    for (metric, group), values in metrics(exact, made, by=by).items():
+        for band in size_bands(exact.sum(axis=1), values, edges=bands):
+            named = {"level": level, "query": query.name, "metric": metric, "group": group}
+            rows.append({**named, **asdict(band)})
+    if not rows:
+        raise InputError("representation", found="nobody", expected="at least one person")
+    return pl.DataFrame(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Band:
+    """A metric over the areas of some sizes: low <= people < high; ``high`` None is no bound."""
+
+    low: int
+    high: int | None
+    areas: int
+    mean: float
+    sd: float
+
+
+def size_bands(people: ArrayLike, values: ArrayLike, *, edges: Sequence[int] = ()) -> list[Band]:
+    """The mean and standard deviation of a metric in each band of area sizes that has areas.
+
+    where
+        people   true size of each area
+        values   the metric of each area, areas on the last axis; NaN is left out
+        edges    rising sizes that part the bands; without any there is one band
+
+    With one value in a band its standard deviation is not a number.
+    """
+    size, metric = np.asarray(people), np.asarray(values, dtype=np.float64)
+    if metric.shape[-1:] != size.shape:
+        raise InputError(
+            "size bands",
+            place="values",
+            found=f"shape {metric.shape}",
+            expected=f"... x {len(size)} areas",
+        )
+    if any(a >= b for a, b in itertools.pairwise(edges)) or any(e < 1 for e in edges):
+        raise InputError(
+            "size bands", place="edges", found=f"{list(edges)}", expected="rising sizes above 0"
+        )
+    which = np.searchsorted(np.asarray(edges, dtype=np.int64), size, side="right")
+    bounds = [0, *edges, None]
+    found = []
+    for band in range(len(edges) + 1):
+        some = metric[..., which == band]
+        real = some[~np.isnan(some)]
+        if not (which == band).any():
+            continue
+        found.append(
+            Band(
+                low=bounds[band] or 0,
+                high=bounds[band + 1],
+                areas=int((which == band).sum()),
+                mean=float(real.mean()) if real.size else float("nan"),
+                sd=float(real.std(ddof=1)) if real.size > 1 else float("nan"),
+            )
+        )
+    return found
+
+
+def _sides(truth: ArrayLike, released: ArrayLike) -> tuple[Floats, Floats]:
+    exact = np.asarray(truth, dtype=np.float64)
+    made = np.asarray(released, dtype=np.float64)
+    if exact.shape != made.shape[made.ndim - exact.ndim :]:
+        raise InputError(
+            "representation",
+            place="released",
+            found=f"shape {made.shape}",
+            expected=f"... x {exact.shape}",
+        )
+    return exact, made
+
+
+def _shares(counts: Floats) -> Floats:
+    total = counts.sum(axis=-1, keepdims=True)
+    return np.asarray(np.divide(counts, total, out=np.zeros_like(counts), where=total != 0))

@@ -1,0 +1,201 @@
+"""The noisy histogram that Christ, Radway & Bellovin (2022, 4.3) set beside swapping.
+
+Geometric noise on every cell of age bucket x Hispanic x race x household size, summed to the
+query that is scored. Negative answers become 0 in one of two ways, and the difference is large:
+
+    query   sum the noisy cells of a group first, then max(0, sum): the default
+    cell    max(0, cell) for each cell, then sum: every empty cell adds phantom people, hundreds or
+            thousands of them when there are many cells
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise, product
+from math import exp
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError, InputError
+from headcount.geography import Geography
+from headcount.mechanisms.base import Context, Outcome
+from headcount.mechanisms.counting import Geometric
+from headcount.mechanisms.measured import Measured
+from headcount.noise import Noise
+from headcount.privacy import Guarantee
+from headcount.privacy.loss import positive
+from headcount.schema import Attribute, Recode, Schema
+from headcount.schema.schema import Combination
+from headcount.tabulate import Counts, Query
+
+Clip = Literal["query", "cell"]
+CLIP_WORDS: dict[str, str] = {
+    "query": "answers summed from cells with their noise, then set to 0 where negative",
+    "cell": "cells set to 0 where negative, then summed",
+}
+BUCKETS = (2, 6, 45)
+"""Numbers of age buckets in the paper: 45, 15 and 2 years wide for ages 0 to 90."""
+
+LARGEST_HOUSEHOLD = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Histogram:
+    """Geometric noise G(epsilon) on every leaf cell, and how negative numbers are treated.
+
+    The cells are those of the schema: ``coarsen`` counts to ``histogram_query`` first for the
+    paper's. With ``clip="query"`` cells are published as they come, negative ones too, and
+    ``answers`` clips after summing.
+    """
+
+    epsilon: Fraction
+    clip: Clip = "query"
+    name = "histogram"
+    draws_noise = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive(self.epsilon, name="histogram: epsilon"))
+        _check_clip(self.clip)
+
+    @property
+    def _noisy(self) -> Geometric:
+        return Geometric(epsilon=self.epsilon)
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """Epsilon for one person added or removed: clipping is post-processing."""
+        return self._noisy.guarantee(schema, geography)
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every leaf cell once, at the whole epsilon."""
+        return self._noisy.plan(schema, geography)
+
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Any counts will do; says how negative numbers are treated."""
+        self._noisy.check(counts)
+        return (f"negative counts: {CLIP_WORDS[self.clip]}",)
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
+        """Leaf cells plus noise, clipped here if that is done cell by cell."""
+        made = self._noisy.run(counts, noise, runs=runs, context=context)
+        tables = made.tables
+        if self.clip == "cell":
+            tables = {level: np.maximum(cells, 0) for level, cells in tables.items()}
+        return Outcome(tables, {"negative_counts": CLIP_WORDS[self.clip]})
+
+
+def answers(
+    cells: NDArray[np.int64], schema: Schema, query: Query, *, clip: Clip
+) -> NDArray[np.int64]:
+    """Answers to a query from noisy cells (..., cells), clipped at 0 as ``clip`` says."""
+    _check_clip(clip)
+    kept = np.maximum(cells, 0) if clip == "cell" else cells
+    flat = kept.reshape(-1, schema.size) @ query.matrix(schema)
+    return np.asarray(np.maximum(flat, 0)).reshape(*cells.shape[:-1], -1)
+
+
+def histogram_query(schema: Schema, *, buckets: int) -> Query:
+    """The paper's histogram: age bucket x Hispanic x race x household size 1, 2, 3, 4+.
+
+    Household size is left out where the schema has none.
+    """
+    for name in ("age", "hispanic", "race"):
+        schema.attribute(name)
+    by: list[str | Recode] = [age_buckets(schema.attribute("age"), buckets), "hispanic", "race"]
+    if "household_size" in schema.names:
+        by.append(_up_to(schema.attribute("household_size"), LARGEST_HOUSEHOLD))
+    return Query(f"{buckets} age buckets x hispanic x race x household size", tuple(by))
+
+
+def age_buckets(age: Attribute, buckets: int) -> Recode:
+    """Ages in buckets of floor(ages / buckets) years, the last one with what remains."""
+    if type(buckets) is not int or not 1 <= buckets <= age.size:
+        raise ConfigError(
+            "histogram", place="buckets", found=repr(buckets), expected=f"1 to {age.size}"
+        )
+    width = age.size // buckets
+    starts = [number * width for number in range(buckets)]
+    return _grouped(age, "age_bucket", [*starts, age.size])
+
+
+def coarsen(counts: Counts, query: Query) -> Counts:
+    """The same people on the coarser schema of a query's attributes.
+
+    A coarse cell is a structural zero if all that it gathers are.
+    """
+    fine = counts.schema
+    attributes = query.attributes(fine)
+    possible = np.zeros(query.size(fine), dtype=bool)
+    possible[query.groups(fine)[fine.possible]] = True
+    zeros: tuple[Combination, ...] = ()
+    if not possible.all():
+        named = product(*([(a.name, (level,)) for level in a.levels] for a in attributes))
+        zeros = tuple(cell for cell, lives in zip(named, possible, strict=True) if not lives)
+    schema = Schema(attributes, zeros)
+    matrix = (counts.matrix @ query.matrix(fine)).tocsr()
+    return replace(counts, schema=schema, matrix=matrix, quarters=None, households=None)
+
+
+def draw_sums(
+    cells: NDArray[np.integer],
+    *,
+    epsilon: float,
+    clip: Clip,
+    draws: int,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Group counts of ``draws`` noisy histograms, for studies: seeded and fast, not for releases.
+
+    where
+        cells   true counts, groups x (cells of a group)
+
+    The sum of c two-sided geometric draws is the difference of two negative binomial ones. Where
+    cells are clipped one by one, an empty cell is positive with probability a / (1 + a), and then
+    1 plus a geometric draw, where a = exp(-epsilon); only filled cells are drawn one by one.
+    """
+    _check_clip(clip)
+    if not epsilon > 0 or cells.ndim != 2:
+        raise InputError(
+            "histogram",
+            found=f"epsilon {epsilon}, {cells.ndim} axes",
+            expected="epsilon above 0, groups x cells",
+        )
+    total = cells.sum(axis=1, dtype=np.int64)
+    size, a = (draws, len(total)), exp(-epsilon)
+    if clip == "query":
+        up, down = (rng.negative_binomial(cells.shape[1], 1 - a, size) for _ in range(2))
+        return np.asarray(np.maximum(total + up - down, 0))
+    group, _ = np.nonzero(cells)
+    filled = cells[cells != 0]
+    shape = (draws, len(filled))
+    noise = rng.geometric(1 - a, shape) - rng.geometric(1 - a, shape)
+    sums = np.zeros(size[::-1], dtype=np.int64)
+    np.add.at(sums, group, np.maximum(filled + noise, 0).T)
+    empty = (cells == 0).sum(axis=1)
+    phantoms = rng.binomial(empty, a / (1 + a), size)
+    more = rng.negative_binomial(np.maximum(phantoms, 1), 1 - a)
+    return np.asarray(sums.T + phantoms + np.where(phantoms > 0, more, 0))
+
+
+def _up_to(size: Attribute, largest: int) -> Recode:
+    """Levels one by one, the last with all larger ones."""
+    starts = range(min(largest, size.size))
+    return _grouped(size, "household_size_up_to_4", [*starts, size.size])
+
+
+def _grouped(attribute: Attribute, name: str, starts: list[int]) -> Recode:
+    groups = {}
+    for low, high in pairwise(starts):
+        levels = attribute.levels[low:high]
+        label = levels[0] if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
+        groups[label] = levels
+    return Recode.of(attribute, name, groups)
+
+
+def _check_clip(clip: str) -> None:
+    if clip not in get_args(Clip):
+        raise ConfigError("histogram", place="clip", found=repr(clip), expected="query or cell")

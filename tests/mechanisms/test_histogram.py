@@ -1,0 +1,164 @@
+"""The noisy histogram: its cells, both ways of clipping, and the fast draws of studies."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chi2_contingency
+
+from headcount.errors import ConfigError, InputError
+from headcount.geography import regular
+from headcount.mechanisms import Geometric, protect
+from headcount.mechanisms.histogram import (
+    BUCKETS,
+    Histogram,
+    age_buckets,
+    answers,
+    coarsen,
+    draw_sums,
+    histogram_query,
+)
+from headcount.noise import KeyedNoise, RunKey
+from headcount.population import Population
+from headcount.privacy import UnitOfPrivacy
+from headcount.schema import Attribute, Schema, impossible
+from headcount.tabulate import Query, tabulate
+from headcount.testing.contracts import mechanism_checks
+
+HALF = Fraction(1, 2)
+AGE = Attribute("age", tuple(str(a) for a in range(91)))
+SEX = Attribute("sex", ("f", "m"))
+RACE = Attribute("race", tuple(str(r) for r in range(63)))
+HISPANIC = Attribute("hispanic", ("no", "yes"))
+SIZE = Attribute("household_size", ("1", "2", "3", "4", "5", "6", "7"))
+SMALL = Schema((Attribute("age", tuple("0123456")), SEX, Attribute("race", ("a", "b")), HISPANIC))
+CLIPPED = Histogram(epsilon=HALF, clip="cell")
+SCORED = Query("hispanic x race", ("hispanic", "race"))
+
+
+@pytest.mark.parametrize("check", list(mechanism_checks(Histogram(epsilon=HALF))), ids=str)
+def test_contract(check):
+    check()
+
+
+@pytest.mark.parametrize("check", list(mechanism_checks(CLIPPED)), ids=str)
+def test_contract_clipped(check):
+    check()
+
+
+def town(schema=SMALL, rows=200):
+    rng = np.random.default_rng(1)
+    tree = regular(children=2, depth=1)
+    unit = rng.integers(0, 2, rows).astype(np.int32)
+    return Population("town", schema, tree, unit, rng.integers(0, schema.size, rows, np.int32))
+
+
+@pytest.mark.parametrize(("buckets", "width"), [(2, 45), (6, 15), (45, 2)])
+def test_the_cells_of_the_paper(buckets, width):
+    assert buckets in BUCKETS
+    recode = age_buckets(AGE, buckets)
+    expected = [min(age // width, buckets - 1) for age in range(91)]
+    assert list(recode.group_of_level) == expected
+    schema = Schema((AGE, RACE, HISPANIC, SIZE))
+    query = histogram_query(schema, buckets=buckets)
+    assert query.size(schema) == buckets * 2 * 63 * 4
+    assert query.attributes(schema)[3].levels == ("1", "2", "3", "4 to 7")
+    without = Schema((AGE, RACE, HISPANIC))
+    assert histogram_query(without, buckets=buckets).size(without) == buckets * 2 * 63
+
+
+def test_coarse_counts_are_those_of_the_query():
+    counts = tabulate(town())
+    query = histogram_query(SMALL, buckets=3)
+    coarse = coarsen(counts, query)
+    assert np.array_equal(coarse.dense(), counts.dense() @ query.matrix(SMALL).toarray())
+    assert coarse.schema.names == ("age_bucket", "hispanic", "race")
+    assert np.array_equal(
+        coarse.dense() @ SCORED.matrix(coarse.schema).toarray(),
+        counts.dense() @ SCORED.matrix(SMALL).toarray(),
+    )
+
+
+def test_a_coarse_cell_is_impossible_only_if_all_of_it_is():
+    zero = impossible({"age": ["0", "1"], "race": ["b"]})
+    schema = Schema(SMALL.attributes, (zero, impossible({"age": ["2"], "hispanic": ["yes"]})))
+    empty = Population("e", schema, regular(children=2, depth=1), np.zeros(0, np.int32),
+                       np.zeros(0, np.int32))  # fmt: skip
+    coarse = coarsen(tabulate(empty), histogram_query(schema, buckets=3)).schema
+    expected = np.ones((3, 2, 2), dtype=bool)
+    expected[0, :, 1] = False  # ages 0 and 1; age 2 alone leaves its bucket possible
+    assert np.array_equal(coarse.possible.reshape(3, 2, 2), expected)
+
+
+@pytest.mark.parametrize("clip", ["query", "cell"])
+def test_noise_is_that_of_the_geometric_mechanism_and_the_output_says_how_it_was_clipped(clip):
+    counts = coarsen(tabulate(town()), histogram_query(SMALL, buckets=3))
+    mechanism = Histogram(epsilon=HALF, clip=clip)
+    noise = KeyedNoise(RunKey.from_seed(1), "x", b"", b"")
+    made = mechanism.run(counts, noise, runs=range(3))
+    cells = Geometric(epsilon=HALF).run(counts, noise, runs=range(3)).tables["level_1"]
+    shown = cells if clip == "query" else np.maximum(cells, 0)
+    assert np.array_equal(made.tables["level_1"], shown)
+    words = {"query": "summed from cells with their noise, then set to 0",
+             "cell": "cells set to 0 where negative, then summed"}[clip]  # fmt: skip
+    assert words in made.notes["negative_counts"]
+    assert words in mechanism.check(counts)[0]
+    scored = answers(cells, counts.schema, SCORED, clip=clip)
+    by_hand = shown.reshape(3, 2, 3, 4).sum(axis=2)
+    assert np.array_equal(scored, np.maximum(by_hand, 0))
+    loss = protect(counts, mechanism).guarantee.loss_for(UnitOfPrivacy.ADD_REMOVE)
+    assert loss.epsilon == HALF
+
+
+def exact_sums(cells, epsilon, clip, draws, rng):
+    """One geometric draw after another."""
+    p = 1 - np.exp(-epsilon)
+    shape = (draws, *cells.shape)
+    noisy = cells + rng.geometric(p, shape) - rng.geometric(p, shape)
+    if clip == "cell":
+        noisy = np.maximum(noisy, 0)
+    return np.maximum(noisy.sum(axis=2), 0)
+
+
+def same_law(one, other):
+    """p-value of two samples of small numbers coming from one law."""
+    both = np.concatenate([one, other])
+    edges = np.unique(np.quantile(both, np.linspace(0, 1, 12)))
+    table = [np.bincount(np.searchsorted(edges, side), minlength=len(edges)) for side in
+             (one, other)]  # fmt: skip
+    table = np.array(table)[:, np.sum(table, axis=0) > 0]
+    return chi2_contingency(table).pvalue
+
+
+@pytest.mark.parametrize("clip", ["query", "cell"])
+@pytest.mark.parametrize("epsilon", [0.3, 1.5])
+def test_fast_sums_follow_the_law_of_the_slow_ones(clip, epsilon):
+    cells = np.array([[0] * 12, [3, 0, 1, 0, 0, 7, 0, 0, 2, 0, 0, 0], [9] * 12])
+    fast = draw_sums(cells, epsilon=epsilon, clip=clip, draws=6000, rng=np.random.default_rng(1))
+    slow = exact_sums(cells, epsilon, clip, 6000, np.random.default_rng(2))
+    assert fast.shape == slow.shape == (6000, 3)
+    for group in range(3):
+        assert same_law(fast[:, group], slow[:, group]) > 1e-3
+    fudged = exact_sums(cells, 1.2 * epsilon, clip, 6000, np.random.default_rng(3))
+    assert min(same_law(fast[:, group], fudged[:, group]) for group in range(3)) < 1e-6
+
+
+def test_clipping_cell_by_cell_makes_phantoms():
+    cells = np.zeros((126, 180), dtype=np.int64)  # 45 buckets x 4 household sizes, nobody there
+    rng = np.random.default_rng(1)
+    by_cell = draw_sums(cells, epsilon=2, clip="cell", draws=25, rng=rng).sum(axis=1).mean()
+    by_query = draw_sums(cells, epsilon=2, clip="query", draws=25, rng=rng).sum(axis=1).mean()
+    assert by_cell > 3000
+    assert by_query < 600
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(ConfigError, match="clip: found 'never', expected query or cell"):
+        Histogram(epsilon=1, clip="never")
+    with pytest.raises(ConfigError, match="buckets: found 92, expected 1 to 91"):
+        age_buckets(AGE, 92)
+    with pytest.raises(InputError, match="found attribute 'race'"):
+        histogram_query(Schema((AGE, HISPANIC)), buckets=2)
+    with pytest.raises(InputError, match="epsilon 0, 2 axes, expected epsilon above 0"):
+        draw_sums(np.zeros((1, 1), int), epsilon=0, clip="query", draws=1,
+                  rng=np.random.default_rng(1))  # fmt: skip
