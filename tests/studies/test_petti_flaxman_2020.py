@@ -23,13 +23,23 @@ from headcount.studies.petti_flaxman_2020 import (
     FRACTIONS,
     LEVELS,
     Settings,
+    kept,
     run_study,
 )
 from headcount.studies.petti_flaxman_2020 import draws as draws_room
 from headcount.studies.petti_flaxman_2020.appendix_examples import settle
+from headcount.studies.petti_flaxman_2020.bias import homogeneity_table
 from headcount.studies.petti_flaxman_2020.draws import Case, draw, draw_all
+from headcount.studies.petti_flaxman_2020.equivalence import _median_absolute
 from headcount.studies.petti_flaxman_2020.paper import BIAS, TABLE_1
-from headcount.studies.petti_flaxman_2020.residuals import Residuals, Truth, add_up, pool
+from headcount.studies.petti_flaxman_2020.residuals import (
+    Residuals,
+    Truth,
+    add_up,
+    pool,
+    pool_histograms,
+)
+from headcount.studies.petti_flaxman_2020.scores import sampling_law
 from headcount.studies.petti_flaxman_2020.settings import STRATA, sampling, topdown
 from headcount.studies.petti_flaxman_2020.targets import targets_table
 from headcount.tabulate import Query, content_digest, tabulate
@@ -116,12 +126,35 @@ def test_the_bias_of_every_epsilon_sums_to_zero_by_either_index(study):
 def test_sampling_rmse_is_within_its_standard_errors(study):
     rows = study.sampling
     off = (rows["rmse"] - rows["rmse_expected"]) / rows["rmse_standard_error"]
-    assert (off.filter(rows["level"] != "state").abs() < 4).all()  # one state: its total is f N
+    assert (off.filter(rows["rmse_standard_error"] > 1e-6).abs() < 4).all()
     mean = study.sizes.filter(count_type="TC", level="enumeration_district")["mean"][0]
     half = rows.filter(count_type="TC", level="enumeration_district", fraction=0.5)
-    assert half["rmse_expected"][0] == pytest.approx(np.sqrt(mean))
+    assert half["rmse_expected"][0] == pytest.approx(np.sqrt(mean), rel=0.005)
     # a control: weights of 1 in place of 1/f leave the errors of half the count
     assert half["rmse_expected"][0] + 4 * half["rmse_standard_error"][0] < mean / 2
+
+
+def test_a_sample_has_the_total_of_one_state_but_for_rounding(study):
+    rows = study.sampling.filter(count_type="TC", level="state")
+    people = study.sizes.filter(count_type="TC", level="state")["mean"][0]
+    for rmse, expected, fraction in rows.select("rmse", "rmse_expected", "fraction").iter_rows():
+        off = abs(round(Fraction(str(fraction)) * int(people)) / fraction - people)
+        assert rmse == pytest.approx(off, abs=1e-6)
+        assert expected == pytest.approx(off, abs=1e-6)
+
+
+def test_the_law_of_sampling_is_that_of_many_samples():
+    counts = np.array([500, 300, 0, 150, 40, 7, 3])  # half of everybody in one place
+    f, rng = Fraction(3, 20), np.random.default_rng(1)
+    drawn = rng.multivariate_hypergeometric(counts, round(f * 1000), size=40_000)
+    errors = (drawn / float(f) - counts)[:, counts > 0]
+    mse = (errors**2).mean(axis=1)
+    expected, error = sampling_law(counts, f, replicates=1)
+    assert np.sqrt(mse.mean()) == pytest.approx(expected, rel=0.01)
+    assert mse.std() / (2 * expected) == pytest.approx(error, rel=0.1)
+    without = np.sqrt(counts[counts > 0].mean() * (1 - 0.15) / 0.15)  # a control: no 1 - K/N
+    assert abs(np.sqrt(mse.mean()) / without - 1) > 0.1
+    assert sampling_law(np.array([0, 1]), f, replicates=1) == (0.0, 0.0)
 
 
 def test_calibrated_loss_is_below_epl_of_few_residuals(study):
@@ -174,16 +207,103 @@ def test_equivalence_states_method_and_spread(study):
     assert table["epsilon"].to_list() == [0.5, 1.0, 2.0]
     assert set(table["fraction"]) <= {float(f) for f in PARTS}
     assert table["method"].str.contains("plane of MAE and EPL").all()
-    assert (table["fraction_low"] <= table["fraction_high"]).all()
+    answered = study.equivalences.drop_nulls("fraction")
+    assert answered.height >= 10
+    assert (answered["fraction_low"] <= answered["fraction"]).all()
+    assert (answered["fraction"] <= answered["fraction_high"]).all()
+    assert (answered["standard_error"] > 0).any()
 
 
-def test_a_part_of_the_nation_is_not_judged(study):
-    assert study.targets["within"].is_null().all()
-    judged = targets_table(
-        topdown=study.topdown, sampling=study.sampling, bias=study.bias, judge=True
-    )
-    assert judged["within"].is_not_null().sum() > 50
-    assert not judged["within"].all()
+def test_epsilons_like_no_fraction_are_written_with_blanks(study):
+    assert study.equivalences.height == 2 * 3 * 3
+    exact = study.equivalences.filter(count_type="TC", level="state")
+    assert exact["fraction"].to_list() == [None] * 3
+    assert exact["method"].is_not_null().all()
+
+
+def test_pools_that_leave_one_replicate_out_are_pools_of_the_others(study, counts, cache):
+    draws = draw_all(counts, Settings(**SMALL), cache=cache)
+    both = draws.of("sampling", Fraction(19, 20))
+    for kind in COUNT_TYPES:
+        for level in LEVELS:
+            whole = pool(both, kind, level)
+            values, numbers = pool_histograms(both, kind, level)
+            assert np.array_equal(np.repeat(values, numbers), whole)
+            assert _median_absolute(values, numbers) == np.median(np.abs(whole))
+
+
+# What is judged
+
+
+def judge_all(study, **tables):
+    names = ("topdown", "sampling", "bias", "equivalence")
+    given = {name: tables.get(name, getattr(study, name)) for name in names}
+    return targets_table(**given, judge=True)
+
+
+def test_a_part_of_the_nation_is_judged_by_what_is_exact_only(study):
+    judged = study.targets.drop_nulls("within")
+    assert set(judged["statistic"]) == {"largest error", "sum of errors"}
+    assert judged.height == 3 + 3 * 3
+    assert judged["within"].all()
+    whole = judge_all(study)
+    assert whole["within"].is_not_null().sum() > 100
+    assert not whole["within"].all()
+    assert {
+        "slope of log rmse", "rmse by its formula", "EPL below epsilon", "sign of bias",
+        "bias above that at index 8", "nearest sample (table 1)", "mae", "p95", "rmse", "epl",
+    } <= set(whole.drop_nulls("within")["statistic"])  # fmt: skip
+
+
+def missed(table, statistic):
+    return table.filter(pl.col("statistic") == statistic, pl.col("within") == False).height  # noqa: E712
+
+
+def test_a_table_that_breaks_a_rule_is_found_out(study):
+    ed = pl.col("level") == "enumeration_district"
+    worse = study.topdown.with_columns(epl=pl.col("epsilon"))
+    assert missed(judge_all(study, topdown=worse), "EPL below epsilon") == worse.height
+    off = pl.when(pl.col("level") == "state").then(1.0).otherwise(pl.col("max"))
+    assert missed(judge_all(study, topdown=study.topdown.with_columns(max=off)), "largest error")
+    steeper = study.topdown.with_columns(rmse=pl.col("rmse") / pl.col("epsilon"))
+    assert missed(judge_all(study, topdown=steeper), "slope of log rmse") == 5
+    moved = study.bias.with_columns(mean_error=pl.col("mean_error") + 1)
+    assert missed(judge_all(study, bias=moved), "sum of errors") == 9
+    flipped = study.bias.with_columns(mean_error=-pl.col("mean_error").abs())
+    assert missed(judge_all(study, bias=flipped), "sign of bias") >= 3
+    falling = study.bias.with_columns(mean_error=-pl.col("homogeneity_index").cast(pl.Float64))
+    found = judge_all(study, bias=falling).filter(pl.col("statistic").str.starts_with("bias above"))
+    assert found.height > 0
+    assert not found["within"].any()
+    wide = pl.when(ed).then(1.02).otherwise(1.0)
+    wrong = study.sampling.with_columns(rmse=pl.col("rmse_expected") * wide)
+    assert missed(judge_all(study, sampling=wrong), "rmse by its formula") == 2 * len(PARTS)
+    other = study.equivalence.with_columns(fraction=pl.lit(0.05))
+    assert missed(judge_all(study, equivalence=other), "nearest sample (table 1)") == 2
+
+
+# Bias by index
+
+
+def test_a_place_enters_the_bias_in_the_replicates_that_fill_it(study, counts, cache):
+    """Two places are empty in truth; one replicate puts three people into one of them."""
+    draws = draw_all(counts, Settings(**SMALL), cache=cache)
+    level = "enumeration_district"
+    truth = Truth(counts)
+    truth.strata[level][:2] = 0
+    found = {}
+    for case, residual in draws.found.items():
+        totals = {name: errors.copy() for name, errors in residual.totals.items()}
+        totals[level][:2] = (3 if case.replicate else 0, 0)
+        found[case] = replace(residual, totals=totals)
+    table = homogeneity_table(replace(draws, truth=truth, found=found))
+    empty = table.filter(level=level, homogeneity_index=24)
+    for row in empty.iter_rows(named=True):
+        assert (row["n"], row["units"], row["mean_error"]) == (1, 1, 3.0)
+    assert empty.height == 2 * 3
+    every = counts.geography.size(level)
+    for _, rows in table.filter(level=level).group_by("epsilon", "index_definition"):
+        assert rows["n"].sum() == 2 * (every - 2) + 1
 
 
 # What a release is reduced to
@@ -290,6 +410,50 @@ def test_an_interrupted_study_keeps_what_it_has(counts, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         draw_all(counts, few, cache=tmp_path)
     assert len(list(tmp_path.glob("*.npz"))) == 2
+
+
+def test_what_is_kept_is_named_by_version_code_draws_and_recipe(counts, tmp_path, monkeypatch):
+    few = Settings(epsilons=(Fraction(1),), fractions=(Fraction(1, 2),), replicates=1)
+    draw_all(counts, few, cache=tmp_path)
+    monkeypatch.setattr(draws_room, "draw", refuse)
+    draw_all(counts, few, cache=tmp_path)
+    monkeypatch.setattr(draws_room, "code_digest", lambda parts: "other code")
+    with pytest.raises(AssertionError, match="drawn again"):
+        draw_all(counts, few, cache=tmp_path)
+    kept.Calibrations(tmp_path, seed=1).get(0.2, 5_000)
+    assert "n 5000, draws 256" in next(tmp_path.glob("calibration-*.json")).read_text()
+    monkeypatch.setattr(kept, "PETTI_FLAXMAN", "another recipe")
+    kept.Calibrations(tmp_path, seed=1).get(0.2, 5_000)
+    kept.Calibrations(tmp_path, seed=2).get(0.2, 5_000)
+    monkeypatch.setattr(kept, "code_digest", lambda parts: "other code")
+    kept.Calibrations(tmp_path, seed=2).get(0.2, 5_000)
+    assert len(list(tmp_path.glob("calibration-*.json"))) == 4
+
+
+def test_the_digest_of_code_changes_with_any_file_and_with_the_version(monkeypatch):
+    whole = kept.code_digest(kept.RELEASES)
+    assert whole == kept.code_digest(kept.RELEASES)
+    parts = {kept.code_digest((part,)) for part in kept.RELEASES}
+    assert len(parts) == len(kept.RELEASES)
+    kept.code_digest.cache_clear()
+    monkeypatch.setattr(kept, "__version__", "another")
+    assert kept.code_digest(kept.RELEASES) != whole
+    kept.code_digest.cache_clear()
+
+
+@pytest.mark.parametrize("damage", ["{", "[1]", '{"EPL 0.2, n 5000, draws 256": "x"}', "\x00"])
+def test_damaged_calibrations_are_named_and_made_again(tmp_path, caplog, monkeypatch, damage):
+    monkeypatch.setattr(kept, "calibrate", lambda epl, **_: 0.5 * epl)
+    kept.Calibrations(tmp_path, seed=1).get(0.2, 5_000)
+    (path,) = tmp_path.glob("calibration-*.json")
+    whole = path.read_text()
+    path.write_text(damage)
+    again = kept.Calibrations(tmp_path, seed=1)
+    assert f"{path.name}: found a damaged file" in caplog.text
+    assert again.get(0.2, 5_000) == 0.1
+    assert path.read_text() == whole
+    monkeypatch.setattr(kept, "calibrate", refuse)
+    assert kept.Calibrations(tmp_path, seed=1).get(0.2, 5_000) == 0.1  # kept as it went
 
 
 def test_a_damaged_file_is_named(counts, tmp_path):
@@ -506,7 +670,7 @@ def test_bounds_masks_root_and_support_are_kept(washington):
     empty_above = (released["county"].toarray() == 0)[parent]
     assert not (released[leaf].toarray() > 0)[empty_above].any()
     truth = counts.dense()
-    assert ((released[leaf].toarray() > 0) & (truth == 0)).sum() > 1000
+    assert ((released[leaf].toarray() > 0) & (truth == 0)).sum() > 500
     assert ((released["county"].toarray() > 0) & (counts.at("county").dense() == 0)).any()
     # The root is measured with noise; only its total is exact.
     levels = {level: counts.at(level) for level in counts.geography.levels}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,10 +22,11 @@ from headcount.mechanisms.topdown.restrict import restrict
 from headcount.noise import KeyedNoise, RunKey, geometric_variance
 from headcount.population import Population
 from headcount.progress import silent
-from headcount.studies.petti_flaxman_2020 import PettiFlaxmanStudy, run_study
+from headcount.studies.petti_flaxman_2020 import run_study
 from headcount.studies.petti_flaxman_2020.residuals import Truth, pool, reduce_release
 from headcount.studies.petti_flaxman_2020.settings import STRATA, topdown
-from headcount.studies.petti_flaxman_2020.targets import RMSE, Cell
+from headcount.studies.petti_flaxman_2020.targets import NEAR
+from headcount.studies.petti_flaxman_2020.tolerances import ORDERED, RMSE, Cell
 from headcount.tabulate import CELLS, Counts, content_digest, tabulate
 
 SEED = 1940
@@ -50,9 +52,7 @@ def measure(*, replicates: int = 4) -> list[Reading]:
         Reading(what="study, 8 epsilons and 19 fractions", value=wall, unit="s wall"),
         Reading(what="  all threads", value=cpu, unit="s CPU"),
         Reading(what="  peak memory of the process", value=peak, unit="GiB"),
-        *_targets(study),
-        *_slopes(study),
-        *_sampling(study),
+        *judged(study.targets),
         *wrong_builds(tabulate(nation)),
     ]
 
@@ -64,65 +64,43 @@ def _population(states: Sequence[str] | None) -> Population:
     return replace(people, quarters=quarters)
 
 
-def _targets(study: PettiFlaxmanStudy) -> list[Reading]:
-    judged = study.targets.drop_nulls("within")
-    missed = judged.filter(~pl.col("within"))
+def judged(targets: pl.DataFrame) -> list[Reading]:
+    """How many numbers were judged and missed, by kind, and every miss beside what was asked."""
+    all_of = targets.drop_nulls("within")
+    missed = all_of.filter(~pl.col("within"))
+    kinds = all_of.group_by(
+        "mechanism", "level", pl.col("statistic").replace(_TOGETHER), maintain_order=True
+    ).agg(pl.len().alias("judged"), (~pl.col("within")).sum().alias("missed"))
+    kinds = kinds.sort("mechanism", "statistic", descending=[True, False], maintain_order=True)
     readings = [
-        Reading(what="published values missed", value=missed.height, unit=f"of {judged.height}")
+        Reading(what="numbers missed", value=missed.height, unit=f"of {all_of.height}"),
+        *(
+            Reading(what=f"  {mechanism}, {level}: {statistic}", value=misses, unit=f"of {number}")
+            for mechanism, level, statistic, number, misses in kinds.iter_rows()
+        ),
     ]
-    for row in missed.iter_rows(named=True):
-        index = row["homogeneity_index"]
-        readings.append(
-            Reading(
-                what=f"  {row['mechanism']} {row['parameter']:g} {row['count_type']} "
-                f"{row['level']} {row['statistic']}" + ("" if index is None else f" at {index}"),
-                value=row["ours"],
-                unit="people" if row["statistic"] != "epl" else "",
-                note=f"published {row['published']:g}, tolerance {row['tolerance']:.3g}",
-            )
-        )
-    return readings
+    return readings + [_miss(row) for row in missed.iter_rows(named=True)]
 
 
-def _slopes(study: PettiFlaxmanStudy) -> list[Reading]:
-    """Slope of log RMSE on log epsilon over the published epsilons."""
-    readings = []
-    for kind, level in RMSE:
-        published = study.targets.filter(
-            mechanism="topdown", count_type=kind, level=level, statistic="rmse"
-        )
-        x = np.log(published["parameter"].to_numpy())
-        ours, theirs = (
-            float(np.polyfit(x, np.log(published[column].to_numpy()), 1)[0])
-            for column in ("ours", "published")
-        )
-        readings.append(
-            Reading(
-                what=f"slope of log RMSE, {kind} {level}",
-                value=ours,
-                unit="",
-                note=f"published {theirs:.3f}, tolerance 0.03",
-            )
-        )
-    return readings
+_IN_PEOPLE = ("mae", "p95", "rmse", "bias", "rmse by its formula", "largest error")
+_TOGETHER = {
+    f"bias above that at index {index}": "order of bias, 0 < 4 < 8 < 12 < 16" for index in ORDERED
+}
 
 
-def _sampling(study: PettiFlaxmanStudy) -> list[Reading]:
-    """Greatest distance of sampling RMSE from its formula, over all fractions."""
-    off = pl.col("rmse") - pl.col("rmse_expected")
-    found = study.sampling.group_by("count_type", "level", maintain_order=True).agg(
-        (100 * off / pl.col("rmse_expected")).abs().max().alias("percent"),
-        (off / pl.col("rmse_standard_error")).abs().max().alias("errors"),
+def _miss(row: dict[str, Any]) -> Reading:
+    index, parameter, rule = row["homogeneity_index"], row["parameter"], row["rule"]
+    words = [row["mechanism"], "" if parameter is None else f"{parameter:g}", row["count_type"],
+             row["level"], row["statistic"], "" if index is None else f"at {index}"]  # fmt: skip
+    asked = f"{rule} {row['published']:.4g}"
+    if rule == NEAR:
+        asked = f"within {row['tolerance']:.3g} of {row['published']:.4g}"
+    return Reading(
+        what="missed: " + " ".join(word for word in words if word),
+        value=row["ours"],
+        unit="people" if row["statistic"] in _IN_PEOPLE else "",
+        note=f"asked: {asked}",
     )
-    return [
-        Reading(
-            what=f"sampling RMSE off its formula at most, {kind} {level}",
-            value=percent,
-            unit="%",
-            note=f"{errors:.1f} standard errors",
-        )
-        for kind, level, percent, errors in found.iter_rows()
-    ]
 
 
 class WrongBuild(Measurements):

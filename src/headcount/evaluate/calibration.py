@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import ceil, exp, log
+from math import ceil, exp, floor, log, pi, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,19 +58,23 @@ def epl_of_histogram(
     ``published(np.repeat(values, numbers))``, at a cost that does not grow with how many there are.
     """
     x, w = np.asarray(values, dtype=np.float64), np.asarray(numbers, dtype=np.float64)
-    x, w = x[w > 0], w[w > 0]
-    n = float(w.sum())
-    if n < 2 or x.size < 2:
+    there = w > 0
+    x, w = x[there], w[there]
+    ends = np.cumsum(w)
+    if x.size < 2:
         return None
-    sd = float(np.sqrt(np.average((x - np.average(x, weights=w)) ** 2, weights=w) * n / (n - 1)))
-    kernel_sd = recipe.kernel_factor * sd
-    ends = [_percentile(x, w, p) for p in (100 - recipe.range_percentile, recipe.range_percentile)]
-    reach = recipe.range_multiplier * max(abs(end) for end in ends)
+    n = float(ends[-1])
+    off = x - float(x @ w) / n
+    kernel_sd = recipe.kernel_factor * sqrt(float((off * off) @ w) / (n - 1))
+    low, high = 100 - recipe.range_percentile, recipe.range_percentile
+    reach = recipe.range_multiplier * max(
+        abs(_percentile(x, ends, low)), abs(_percentile(x, ends, high))
+    )
     edges = np.arange(-reach, reach, 1.0)
     points = 0.5 * (edges[1:] + edges[:-1])
     if points.size < 2 or kernel_sd < _TINY:
         return None
-    density = _density(x, w, points, kernel_sd) / (n * kernel_sd * np.sqrt(2 * np.pi))
+    density = _density(x, w, points, kernel_sd) / (n * kernel_sd * sqrt(2 * pi))
     if not (density >= _TINY).all():
         return None
     return float(np.abs(np.diff(np.log(density))).max())
@@ -197,7 +201,7 @@ def _bracket(
     z, so the walk may start a little above EPL.
     """
     crossings: list[tuple[float, float]] = []
-    unsure: list[float] = []
+    fits: list[float] = []
     before: tuple[float, float] | None = None
     for step in range(_STEPS if n >= MONOTONE_FROM else _STEPS_IF_SMALL):
         here = start - _STEP * step
@@ -209,14 +213,14 @@ def _bracket(
             crossings.append((here, before[0]))
             if n >= MONOTONE_FROM:
                 return crossings[0]
-        if found[1]:
-            unsure.append(here)
         before = (here, found[0])
+        fits += [here] if found[1] else []
+        fits += crossings[-1] if crossings else ()
+        if fits and max(fits) - min(fits) > _ONE_PLACE + 1e-9:
+            return None
     if len(crossings) % 2 == 0:
         return None  # no pure noise shows this EPL, or noise of two scales does
-    low, high = crossings[-1][0], crossings[0][1]
-    span = max([high, *unsure]) - min([low, *unsure])
-    return (low, high) if span <= _ONE_PLACE + 1e-9 else None
+    return crossings[-1][0], crossings[0][1]
 
 
 def _defined(function: Callable[[float], float | None]) -> Callable[[float], float]:
@@ -236,9 +240,9 @@ def _density(x: Floats, w: Floats, points: Floats, kernel_sd: float) -> Floats:
     A value further away than d + h sqrt(2 log(n / 1e-14)), with d the distance to the nearest one,
     adds less than 1e-14 / n of the sum, and is left out.
     """
-    right = np.clip(np.searchsorted(x, points), 1, x.size - 1)
+    right = np.searchsorted(x[1:-1], points) + 1
     nearest = np.minimum(np.abs(points - x[right - 1]), np.abs(x[right] - points))
-    reach = nearest + kernel_sd * np.sqrt(2 * log(float(w.sum()) / 1e-14))
+    reach = nearest + kernel_sd * sqrt(2 * log(float(w.sum()) / 1e-14))
     out = np.empty(points.size)
     for start in range(0, points.size, _AT_ONCE):
         here = slice(start, start + _AT_ONCE)
@@ -249,12 +253,9 @@ def _density(x: Floats, w: Floats, points: Floats, kernel_sd: float) -> Floats:
     return out
 
 
-def _percentile(x: Floats, w: Floats, percent: float) -> float:
-    """Linear interpolation between order statistics, as numpy's default."""
-    place = (w.sum() - 1) * percent / 100
-    ends = np.cumsum(w)
-    below, above = (
-        float(x[np.searchsorted(ends, order, side="right")])
-        for order in (np.floor(place), np.ceil(place))
-    )
-    return below + (above - below) * float(place - np.floor(place))
+def _percentile(x: Floats, ends: Floats, percent: float) -> float:
+    """Linear interpolation between order statistics, as numpy's default; ``ends`` are sums."""
+    place = (float(ends[-1]) - 1) * percent / 100
+    first = floor(place)
+    below, above = x[np.searchsorted(ends, (first, ceil(place)), side="right")]
+    return float(below + (above - below) * (place - first))

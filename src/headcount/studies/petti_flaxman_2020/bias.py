@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,17 @@ def homogeneity_table(draws: Draws) -> pl.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     for level in LEVELS:
-        strata = draws.truth.strata[level]
+        strata, truth = draws.truth.strata[level], draws.truth.totals[level]
         for definition in INDEX_DEFINITIONS:
             index = homogeneity_index(strata, shape=STRATA_SHAPE, definition=definition)
             for epsilon in draws.settings.epsilons:
-                errors = np.stack([one.totals[level] for one in draws.of("topdown", epsilon)])
-                # The join rule: a place without anybody on either side does not count.
-                enters = (draws.truth.totals[level] > 0) | (errors != 0).any(axis=0)
-                found = bias_by(index[enters], errors[:, enters])
+                made = [one.totals[level] for one in draws.of("topdown", epsilon)]
+                # The join rule, in each replicate: nobody on either side, and it does not count.
+                enters = np.stack([(truth > 0) | (errors != 0) for errors in made])
+                found = bias_by(
+                    np.broadcast_to(index, enters.shape)[enters], np.stack(made)[enters]
+                )
+                places = Counter(index[enters.any(axis=0)].tolist())
                 rows += [
                     {
                         "level": level,
@@ -42,7 +46,7 @@ def homogeneity_table(draws: Draws) -> pl.DataFrame:
                         "index_definition": definition,
                         "p05": low,
                         "p95": high,
-                        "units": n // len(errors),
+                        "units": places[value],
                     }
                     for value, (n, mean, low, high) in found.items()
                 ]

@@ -13,22 +13,19 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from headcount._version import __version__
 from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import RunError
 from headcount.files import write_bytes_atomic
 from headcount.mechanisms import Context, Mechanism
 from headcount.noise import KeyedNoise, RunKey
 from headcount.progress import Progress, silent
+from headcount.studies.petti_flaxman_2020.kept import RELEASES, code_digest
 from headcount.studies.petti_flaxman_2020.residuals import Residuals, Truth, reduce_release
 from headcount.studies.petti_flaxman_2020.settings import STRATA, Settings, sampling, topdown
 from headcount.tabulate import Counts, content_digest
 
 MechanismName = Literal["topdown", "sampling"]
 MECHANISMS: tuple[MechanismName, ...] = ("topdown", "sampling")
-KEPT_FORM = 1
-"""Version of the kept files: a change of what they hold asks for new ones."""
-
 _log = logging.getLogger(__name__)
 
 
@@ -128,7 +125,7 @@ def mechanism_of(case: Case) -> Mechanism:
 
 def _name(case: Case, digest: bytes, seed: int) -> str:
     """A name that changes with anything the result depends on."""
-    about = f"{KEPT_FORM} {__version__} {digest.hex()} {seed} {mechanism_of(case)!r}"
+    about = f"{code_digest(RELEASES)} {digest.hex()} {seed} {mechanism_of(case)!r}"
     key = sha256(about.encode()).hexdigest()[:16]
     parameter = str(case.parameter).replace("/", "of")
     return f"{case.mechanism}-{parameter}-{case.replicate}-{key}.npz"

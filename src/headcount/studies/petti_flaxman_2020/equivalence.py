@@ -8,30 +8,34 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from headcount.evaluate.calibration import epl_of_histogram
 from headcount.evaluate.tradeoff import NEAREST, Nearest, Point, nearest_of, nearest_on_curve
 from headcount.studies.petti_flaxman_2020.draws import Draws, MechanismName
-from headcount.studies.petti_flaxman_2020.residuals import pool
+from headcount.studies.petti_flaxman_2020.residuals import Floats, Ints, pool_histograms
 from headcount.studies.petti_flaxman_2020.scores import Score, parameters
 from headcount.studies.petti_flaxman_2020.settings import (
     COUNT_TYPES,
     LEVELS,
     CountType,
     Level,
-    loss_of,
 )
 
 EQUIVALENCE_COLUMNS = ("epsilon", "fraction", "method", "fraction_low", "fraction_high")
+_ANSWERS = {
+    "fraction": pl.Float64,
+    "fraction_low": pl.Float64,
+    "fraction_high": pl.Float64,
+    "fraction_interpolated": pl.Float64,
+    "standard_error": pl.Float64,
+    "distance": pl.Float64,
+    "at_end": pl.Boolean,
+}
 _SCHEMA = {
     "count_type": pl.String,
     "level": pl.String,
     "epsilon": pl.Float64,
-    "fraction": pl.Float64,
     "method": pl.String,
-    "fraction_low": pl.Float64,
-    "fraction_high": pl.Float64,
-    "fraction_interpolated": pl.Float64,
-    "distance": pl.Float64,
-    "at_end": pl.Boolean,
+    **_ANSWERS,
 }
 
 
@@ -39,10 +43,13 @@ def equivalence_table(draws: Draws, scores: list[Score]) -> pl.DataFrame:
     """The nearest sampling fraction of every epsilon, for every type of count and level.
 
     where
-        fraction                the swept fraction nearest to the interpolated one
-        fraction_low, _high     least and greatest interpolated answer of the pooled runs and of
-                                single replicates, each compared with the sampling curve of the
-                                same replicate
+        fraction                the swept fraction nearest to the interpolated one; with those
+                                below blank where error or loss is undefined
+        fraction_low, _high     the swept fractions nearest to the interpolated one minus and plus
+                                two jackknife standard errors
+        standard_error          of the interpolated one:
+                                sqrt((R - 1) / R sum of (x_r - mean of x)^2), x_r being the answer
+                                from all R replicates but r, of TopDown and of samples
         distance                how far the two are apart as a share of the figure's axes: with a
                                 large distance no fraction is like this epsilon
         at_end                  the sampling curve ends there: the answer may lie beyond it
@@ -50,6 +57,7 @@ def equivalence_table(draws: Draws, scores: list[Score]) -> pl.DataFrame:
     The paper judged by eye, on stratified counts of counties.
     """
     rows: list[dict[str, Any]] = []
+    all_of = range(draws.settings.replicates)
     for kind in COUNT_TYPES:
         for level in LEVELS:
             pooled = {
@@ -57,33 +65,35 @@ def equivalence_table(draws: Draws, scores: list[Score]) -> pl.DataFrame:
                 for one in scores
                 if (one.count_type, one.level) == (kind, level)
             }
-            single = [_points_of(draws, kind, level, r) for r in range(draws.settings.replicates)]
+            without = [
+                _points_of(draws, kind, level, [r for r in all_of if r != left_out])
+                for left_out in all_of
+                if len(all_of) > 1
+            ]
             for epsilon in draws.settings.epsilons:
-                best = _nearest(pooled, epsilon)
-                if best is None:
-                    continue
+                others = [_nearest(one, epsilon) for one in without]
                 rows.append(
                     {"count_type": kind, "level": level, "epsilon": float(epsilon)}
-                    | _answer(best, [_nearest(one, epsilon) for one in single], draws)
+                    | {"method": NEAREST}
+                    | _answer(_nearest(pooled, epsilon), others, draws)
                 )
     return pl.DataFrame(rows, schema=_SCHEMA)
 
 
-def _answer(best: Nearest, single: list[Nearest | None], draws: Draws) -> dict[str, Any]:
-    low = high = None
-    alone = [one.parameter for one in single if one is not None]
-    if len(alone) > 1:
-        low, high = min(*alone, best.parameter), max(*alone, best.parameter)
+def _answer(best: Nearest | None, others: list[Nearest | None], draws: Draws) -> dict[str, Any]:
+    if best is None:
+        return dict.fromkeys(_ANSWERS)
     options = [float(f) for f in draws.settings.fractions]
-    return {
-        "fraction": nearest_of(best.parameter, options),
-        "method": NEAREST,
-        "fraction_low": low,
-        "fraction_high": high,
-        "fraction_interpolated": best.parameter,
-        "distance": best.distance,
-        "at_end": best.at_end,
-    }
+    found = [one.parameter for one in others if one is not None]
+    low = high = error = None
+    if found and len(found) == len(others):
+        error = float(np.sqrt((len(found) - 1) * np.var(found)))
+        low, high = (nearest_of(best.parameter + k * error, options) for k in (-2, 2))
+    values = (
+        *(nearest_of(best.parameter, options), low, high, best.parameter, error),
+        *(best.distance, best.at_end),
+    )
+    return dict(zip(_ANSWERS, values, strict=True))
 
 
 Points = dict[tuple[MechanismName, Fraction], Point]
@@ -103,16 +113,25 @@ def _point(score: Score) -> Point:
     )
 
 
-def _points_of(draws: Draws, kind: CountType, level: Level, replicate: int) -> Points:
-    """Error and loss of one replicate alone."""
+def _points_of(draws: Draws, kind: CountType, level: Level, replicates: list[int]) -> Points:
+    """Error and loss of some replicates together."""
     found: Points = {}
     names: tuple[MechanismName, ...] = ("topdown", "sampling")
     for mechanism in names:
         for parameter in parameters(draws.settings, mechanism):
-            errors = pool([draws.of(mechanism, parameter)[replicate]], kind, level)
+            made = draws.of(mechanism, parameter)
+            values, numbers = pool_histograms([made[r] for r in replicates], kind, level)
             found[mechanism, parameter] = Point(
                 parameter=float(parameter),
-                error=float(np.median(np.abs(errors))),
-                loss=loss_of(errors).max_abs,
+                error=_median_absolute(values, numbers),
+                loss=epl_of_histogram(values, numbers),
             )
     return found
+
+
+def _median_absolute(values: Floats, numbers: Ints) -> float:
+    size = np.abs(values)
+    order = np.argsort(size, kind="stable")
+    ends = np.cumsum(numbers[order])
+    middle = [(ends[-1] - 1) // 2, ends[-1] // 2]
+    return float(size[order][np.searchsorted(ends, middle, side="right")].mean())

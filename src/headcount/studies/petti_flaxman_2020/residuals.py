@@ -121,6 +121,20 @@ def reduce_release(truth: Truth, released: Ints, *, denominator: int = 1) -> Res
     )
 
 
+def pool_histograms(
+    draws: Iterable[Residuals], count_type: CountType, level: Level
+) -> tuple[Floats, Ints]:
+    """The distinct residuals of several releases together, in people, and how many of each."""
+    parts = [(draw.denominator, *draw.histograms[count_type, level]) for draw in draws]
+    values, place = np.unique(
+        np.concatenate([values / denominator for denominator, values, _ in parts]),
+        return_inverse=True,
+    )
+    numbers = np.zeros(values.size, dtype=np.int64)
+    np.add.at(numbers, place, np.concatenate([number for *_, number in parts]))
+    return values, numbers
+
+
 def pool(draws: Iterable[Residuals], count_type: CountType, level: Level) -> Floats:
     """The residuals of several releases together, in people, ascending."""
     parts = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -10,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from headcount.evaluate.calibration import calibrate
 from headcount.evaluate.epl import EmpiricalLoss, gaussian_density
 from headcount.evaluate.error import ErrorSummary, summarise
-from headcount.files import write_text_atomic
 from headcount.progress import Progress, silent
 from headcount.studies.petti_flaxman_2020.draws import MECHANISMS, Draws, MechanismName
+from headcount.studies.petti_flaxman_2020.kept import Calibrations
 from headcount.studies.petti_flaxman_2020.residuals import pool
 from headcount.studies.petti_flaxman_2020.settings import (
     COUNT_TYPES,
@@ -85,7 +84,7 @@ def score_all(
         for kind in COUNT_TYPES
         for level in LEVELS
     ]
-    known = _Calibrations(cache, seed=draws.settings.seed)
+    known = Calibrations(cache, seed=draws.settings.seed)
     scores, curves = [], []
     for mechanism, parameter, kind, level in progress(wanted, what="Scores", total=len(wanted)):
         errors = pool(draws.of(mechanism, parameter), kind, level)
@@ -104,43 +103,61 @@ def score_all(
         )
         scores.append(score)
         curves.append(_curve(score, errors))
-    known.save()
     return scores, pl.concat(curves)
 
 
 def topdown_table(scores: list[Score]) -> pl.DataFrame:
     """``topdown.csv``."""
-    return _table(scores, "topdown", "epsilon").select(*TOPDOWN_COLUMNS, "n")
+    rows = [one.row("epsilon") for one in scores if one.mechanism == "topdown"]
+    return _frame(rows).select(*TOPDOWN_COLUMNS, "n")
 
 
-def sampling_table(scores: list[Score], sizes: pl.DataFrame, *, replicates: int) -> pl.DataFrame:
-    """``sampling.csv``, with the RMSE that theory expects and its standard error.
+def sampling_table(scores: list[Score], draws: Draws) -> pl.DataFrame:
+    """``sampling.csv``, with the RMSE that theory expects and its standard error."""
+    truth, replicates = draws.truth, draws.settings.replicates
+    rows = [
+        one.row("fraction") | dict(zip(("rmse_expected", "rmse_standard_error"), law, strict=True))
+        for one in scores
+        if one.mechanism == "sampling"
+        for law in [
+            sampling_law(
+                truth.values(one.count_type, one.level), one.parameter, replicates=replicates
+            )
+        ]
+    ]
+    more = ("mean_error", "epl_2019_settings", "n", "rmse_expected", "rmse_standard_error")
+    return _frame(rows).select(*SAMPLING_COLUMNS, *more)
 
-        expected = sqrt(m (1 - f) / f),   standard error = v sqrt(2 / (n R)) / (2 expected)
+
+def sampling_law(
+    counts: NDArray[np.int64], fraction: Fraction, *, replicates: int
+) -> tuple[float, float]:
+    """The RMSE of a simple random sample over non-empty counts that are the whole, and its error.
+
+        MSE = mean of c K (1 - K/N) + (r/f - 1)^2 K^2,    c = (1 - r) / r x N / (N - 1) x (r/f)^2
+        se  = sqrt(2 tr(S^2) / R) / (2 m RMSE),           S = c (diag K - K K' / N)
 
     where
-        m, s    mean and standard deviation of the n exact counts
-        v       (m^2 + s^2)^(1/2) (1 - f) / f, the root mean square of the cells' variances
-        R       replicates; errors are taken to be normal and cells independent
+        K, N    the m counts, and their sum: everybody
+        r       round(f N) / N, the share that is drawn
+        R       replicates; errors are taken to be normal
+
+    For small places it is the paper's sqrt(mean (1 - f) / f). A place that is a large part of the
+    whole errs less, and one that is the whole not at all, but for rounding.
     """
-    f, mean = pl.col("fraction"), pl.col("mean")
-    odds = (1 - f) / f
-    expected = (mean * odds).sqrt()
-    spread = (mean**2 + pl.col("sd") ** 2).sqrt() * odds
-    error = spread * (2 / (pl.col("cells") * replicates)).sqrt() / (2 * expected)
-    return (
-        _table(scores, "sampling", "fraction")
-        .join(sizes.drop("p95", "max"), on=["count_type", "level"], maintain_order="left")
-        .with_columns(rmse_expected=expected, rmse_standard_error=error)
-        .select(
-            *SAMPLING_COLUMNS,
-            "mean_error",
-            "epl_2019_settings",
-            "n",
-            "rmse_expected",
-            "rmse_standard_error",
-        )
-    )
+    there = counts[counts > 0].astype(np.float64)
+    people = int(counts.sum())
+    if people < 2:
+        return 0.0, 0.0
+    share = round(fraction * people) / people
+    weight = share / float(fraction)
+    spread = (1 - share) / share * people / (people - 1) * weight**2 if share else 0.0
+    second, third = float((there**2).sum()), float((there**3).sum())
+    square = max(spread * (people - second / people), 0.0) + (weight - 1) ** 2 * second
+    expected = float(np.sqrt(square / there.size))
+    trace = second - 2 * third / people + (second / people) ** 2
+    error = spread * float(np.sqrt(2 * max(trace, 0.0) / replicates)) / there.size
+    return expected, error / (2 * expected) if expected else 0.0
 
 
 def size_table(draws: Draws) -> pl.DataFrame:
@@ -167,8 +184,7 @@ def size_table(draws: Draws) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def _table(scores: list[Score], mechanism: MechanismName, parameter: str) -> pl.DataFrame:
-    rows = [one.row(parameter) for one in scores if one.mechanism == mechanism]
+def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None).cast(
         {"epl": pl.Float64, "epl_calibrated": pl.Float64, "epl_2019_settings": pl.Float64}
     )
@@ -194,30 +210,3 @@ def _curve(score: Score, errors: np.ndarray[Any, Any]) -> pl.DataFrame:
         "density",
         pl.col("epl").fill_nan(None),
     )
-
-
-class _Calibrations:
-    """Calibrated losses by (EPL, n), kept in one small file: the search takes a second each."""
-
-    def __init__(self, cache: Path | None, *, seed: int) -> None:
-        self._path = None if cache is None else cache / f"calibration-2-{seed}.json"
-        self._seed = seed
-        self._known: dict[str, float | None] = {}
-        if self._path is not None and self._path.exists():
-            self._known = json.loads(self._path.read_text(encoding="utf-8"))
-        self._before = len(self._known)
-
-    def get(self, epl: float | None, n: int) -> float | None:
-        """The calibrated loss, searched for at most once."""
-        if epl is None:
-            return None
-        key = f"{epl!r} {n}"
-        if key not in self._known:
-            self._known[key] = calibrate(epl, n=n, seed=self._seed)
-        return self._known[key]
-
-    def save(self) -> None:
-        """Write what is new."""
-        if self._path is not None and len(self._known) > self._before:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_text_atomic(self._path, json.dumps(self._known, indent=0))

@@ -94,7 +94,7 @@ class PettiFlaxmanStudy:
     def equivalence(self) -> pl.DataFrame:
         """Table 1: stratified counts of counties, as the paper judged it."""
         return self.equivalences.filter(count_type="SC", level="county").select(
-            *EQUIVALENCE_COLUMNS, "fraction_interpolated", "distance", "at_end"
+            *EQUIVALENCE_COLUMNS, "fraction_interpolated", "standard_error", "distance", "at_end"
         )
 
     def tables(self) -> dict[str, pl.DataFrame]:
@@ -150,7 +150,7 @@ def run_study(
     scores, curves = score_all(draws, cache=cache, progress=progress)
     sizes, bias = size_table(draws), homogeneity_table(draws)
     topdown = topdown_table(scores)
-    sampling = sampling_table(scores, sizes, replicates=replicates)
+    sampling = sampling_table(scores, draws)
     equivalences = equivalence_table(draws, scores)
     return PettiFlaxmanStudy(
         population=population.name,
@@ -173,7 +173,11 @@ def run_study(
         group_bias=group_table(draws),
         size_bias=size_class_table(draws),
         targets=targets_table(
-            topdown=topdown, sampling=sampling, bias=bias, judge=_comparable(draws)
+            topdown=topdown,
+            sampling=sampling,
+            bias=bias,
+            equivalence=equivalences.filter(count_type="SC", level="county"),
+            judge=_comparable(draws),
         ),
         appendix=_appendix(draws, progress),
     )
