@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms import Context, protect
-from headcount.mechanisms.swapping.households import HouseholdSwapping, pairs_for
-from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise, household_values
+from headcount.mechanisms.swapping.households import HouseholdSwapping
+from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise, household_values, pairs_for
 from headcount.mechanisms.swapping.report import changed_counts, partners_by_level
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
 from headcount.noise import KeyedNoise, RunKey

@@ -20,6 +20,7 @@ from headcount.mechanisms.swapping.keys import (
     combined,
     household_values,
     noisy_size,
+    pairs_for,
     pseudo_units,
     share,
 )
@@ -266,11 +267,6 @@ class _Reach:
     within: int
     between: int
     stages: tuple[int, ...]
-
-
-def pairs_for(rate: Fraction, households: int) -> int:
-    """The number of pairs whose 2 x pairs / households is nearest to the rate; a tie goes down."""
-    return int(-(-(rate * households - 1) // 2))
 
 
 def _of(risks: Standing, rows: NDArray[np.int64]) -> Standing:

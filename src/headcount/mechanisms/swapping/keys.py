@@ -76,6 +76,11 @@ def share(value: Fraction | str | int, place: str) -> Fraction:
     return number
 
 
+def pairs_for(rate: Fraction, households: int) -> int:
+    """The number of pairs whose 2 x pairs / households is nearest to the rate; a tie goes down."""
+    return int(-(-(rate * households - 1) // 2))
+
+
 def household_values(households: Households, name: str) -> NDArray[np.int64]:
     """One part of a key for each dwelling: its size, its adults, or an attribute of dwellings."""
     if name == SIZE:

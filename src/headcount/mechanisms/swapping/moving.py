@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -37,10 +37,38 @@ def some_households(counts: Counts, mechanism: str) -> Households:
     return counts.households
 
 
-def move(households: Households, partner: NDArray[np.int64]) -> Households:
-    """Each dwelling where its partner stood."""
-    block = np.where(partner >= 0, households.block[partner], households.block)
-    return replace(households, block=block.astype(np.int32))
+def move(
+    households: Households, partner: NDArray[np.int64], *, carry: Sequence[str] = ()
+) -> Households:
+    """Each dwelling where its partner stood; ``carry`` are attributes that stay with the place."""
+    moved = partner >= 0
+    block = np.where(moved, households.block[partner], households.block).astype(np.int32)
+    codes = dict(households.dwellings)
+    for name in carry:
+        codes[name] = np.where(moved, codes[name][partner], codes[name])
+    return replace(households, block=block, dwellings=codes)
+
+
+def carried(counts: Counts, households: Households, carry: Sequence[str]) -> tuple[str, ...]:
+    """Those of ``carry`` that the counts tell; an error if their levels are not the dwellings'."""
+    known = [attribute.name for attribute in households.dwelling_attributes]
+    for name in carry:
+        if name not in known:
+            raise InputError(
+                households.name,
+                place="carry_along",
+                found=f"{name!r}, which dwellings do not have",
+                expected=f"one of {known}",
+            )
+        told = name in counts.schema.names
+        if told and counts.schema.attribute(name) != households.attribute(name):
+            raise InputError(
+                households.name,
+                place="carry_along",
+                found=f"{name!r} recoded in the counts",
+                expected="counts with the levels of the dwellings",
+            )
+    return tuple(name for name in carry if name in counts.schema.names)
 
 
 def run_swaps(
@@ -65,9 +93,16 @@ def run_swaps(
 
 
 def counted_again(counts: Counts, moved: Households) -> Counts:
-    """The counts of people whose dwellings have moved."""
+    """The counts of people whose dwellings have moved, some with what is known of the place."""
     assert counts.person_cell is not None  # some_households has seen to it
+    assert counts.households is not None
+    before, cell = counts.households.dwellings, counts.person_cell
+    stride = counts.schema.size
+    for attribute in counts.schema.attributes:
+        stride //= attribute.size
+        name = attribute.name
+        if name in before and moved.dwellings[name] is not before[name]:
+            change = moved.dwellings[name].astype(np.int32) - before[name].astype(np.int32)
+            cell = cell + change[moved.dwelling] * np.int32(stride)
     unit = moved.block[moved.dwelling]
-    return tabulate(
-        Population(moved.name, counts.schema, counts.geography, unit, counts.person_cell)
-    )
+    return tabulate(Population(moved.name, counts.schema, counts.geography, unit, cell))

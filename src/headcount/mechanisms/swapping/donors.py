@@ -1,0 +1,136 @@
+"""Donors for targeted swapping: unused, outside the unit, alike; in an order drawn by risk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.compiled import njit
+from headcount.mechanisms.swapping.pairing import first_free
+
+Ints = NDArray[np.int64]
+
+
+def swap_areas(
+    unit: NDArray[np.int32],
+    *,
+    chance: NDArray[np.float64],
+    must: NDArray[np.bool_],
+    alike: Sequence[Ints],
+    quota: Ints,
+    rng: np.random.Generator,
+    first_level: int = 0,
+) -> tuple[Ints, int]:
+    """For each household the one it is swapped with, or -1; and how many found no donor.
+
+    where
+        unit           levels x households, from the coarsest level
+        chance, must   levels x households: weight in the draw, and who must be swapped
+        alike          for each profile the group of each household
+        quota          swaps for each unit of the finest level
+        first_level    levels before this one are left out
+    """
+    levels, households = unit.shape
+    mate = np.full(households, -1, dtype=np.int64)
+    started = np.zeros(len(quota), dtype=np.int64)
+    due = must[:first_level].any(axis=0)
+    in_vain = np.zeros(households, dtype=np.bool_)
+    for level in range(first_level, levels):
+        due |= must[level]
+        finest = level == levels - 1
+        # the largest of risk / Exp(1): sampling by risk without replacement
+        drawn = np.argsort(-chance[level] / rng.standard_exponential(households), kind="stable")
+        seeking = drawn if finest else drawn[due[drawn]]
+        seeking = seeking[mate[seeking] < 0]
+        in_vain[:] = False  # they seek again
+        if not len(seeking):
+            continue
+        seeking = seeking[np.lexsort((~due[seeking], unit[level][seeking]))]
+        order = np.stack([drawn[np.argsort(group[drawn], kind="stable")] for group in alike])
+        place = np.empty_like(order)
+        for profile in range(len(alike)):
+            place[profile, order[profile]] = np.arange(households)
+        end = np.stack([_ends(group, row) for group, row in zip(alike, order, strict=True)])
+        begin = np.stack([_begins(group, row) for group, row in zip(alike, order, strict=True)])
+        match(
+            seeking,
+            due,
+            unit[level].astype(np.int64),
+            unit[-1].astype(np.int64),
+            quota if finest else np.zeros_like(quota),
+            started,
+            order,
+            place,
+            begin,
+            end,
+            mate,
+            in_vain,
+        )
+    return mate, int(np.count_nonzero(in_vain & (mate < 0)))
+
+
+def _begins(group: Ints, order: Ints) -> Ints:
+    """For each household where the donors of its group begin in the order."""
+    return np.searchsorted(group[order], group)
+
+
+def _ends(group: Ints, order: Ints) -> Ints:
+    """For each household where the donors of its group end in the order."""
+    return np.searchsorted(group[order], group, side="right")
+
+
+@njit(cache=True, nogil=True)
+def match(
+    seeking: Ints,
+    due: NDArray[np.bool_],
+    unit: Ints,
+    finest: Ints,
+    quota: Ints,
+    started: Ints,
+    order: Ints,
+    place: Ints,
+    begin: Ints,
+    end: Ints,
+    mate: Ints,
+    in_vain: NDArray[np.bool_],
+) -> None:
+    """Go through those who seek, unit by unit, and note who is paired and who found nobody.
+
+    ``cursor`` remembers for each profile and group how far this unit has looked: whoever it has
+    passed is used or lives in the unit. So a unit passes each of its own households once, and
+    ``free`` leads past those used: the time is linear but for the length of the links.
+    """
+    profiles, households = order.shape
+    free = np.empty((profiles, households + 1), dtype=np.int64)
+    cursor = np.zeros((profiles, households), dtype=np.int64)
+    looked_by = np.full((profiles, households), -1, dtype=np.int64)
+    for profile in range(profiles):
+        free[profile] = np.arange(households + 1)
+        for i in range(households):
+            if mate[order[profile, i]] >= 0:
+                free[profile, i] = i + 1
+    for who in seeking:
+        if mate[who] >= 0 or (not due[who] and started[finest[who]] >= quota[finest[who]]):
+            continue
+        donor = -1
+        for profile in range(profiles):
+            first = begin[profile, who]
+            at = cursor[profile, first] if looked_by[profile, first] == unit[who] else first
+            at = first_free(free[profile], at)
+            while at < end[profile, who] and unit[order[profile, at]] == unit[who]:
+                at = first_free(free[profile], at + 1)
+            cursor[profile, first] = at
+            looked_by[profile, first] = unit[who]
+            if at < end[profile, who]:
+                donor = order[profile, at]
+                break
+        if donor < 0:
+            in_vain[who] = True
+            continue
+        mate[who], mate[donor] = donor, who
+        started[finest[who]] += 1
+        for profile in range(profiles):
+            for one in (who, donor):
+                free[profile, place[profile, one]] = place[profile, one] + 1

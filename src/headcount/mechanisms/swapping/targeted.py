@@ -1,0 +1,212 @@
+"""Targeted record swapping with the rules and options of sdcMicro's ``recordSwap``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError, InputError
+from headcount.geography import Geography
+from headcount.mechanisms.base import Context, Outcome
+from headcount.mechanisms.measured import Measured
+from headcount.mechanisms.swapping.donors import swap_areas
+from headcount.mechanisms.swapping.keys import (
+    ADULTS,
+    SIZE,
+    combined,
+    household_values,
+    pairs_for,
+    share,
+)
+from headcount.mechanisms.swapping.moving import carried, move, run_swaps, some_households
+from headcount.mechanisms.swapping.report import Swapped, make_report
+from headcount.mechanisms.swapping.risk import Risk, Standing, standing
+from headcount.noise import Noise
+from headcount.population.households import Households
+from headcount.privacy import Guarantee
+from headcount.schema import Schema
+from headcount.tabulate import Counts
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetedSwapping:
+    """Swap everyone at risk, and others by risk up to the rate (sdcMicro's ``recordSwap``).
+
+    1. risk(household, level) = max over members of 1 / (people like them in the unit).
+    2. A household *must* be swapped at the coarsest level where its risk is above 1/k.
+    3. From the coarsest level to the finest, unit by unit, those who must take a donor: the
+       first, in an order drawn by risk, that is unused, outside the unit, and alike.
+    4. At the finest level more are drawn by risk until the unit's part of the rate is full.
+
+    where
+        rate            share of households, 0 to 1: a floor, because all who must are swapped
+        risk_variables  attributes of persons or dwellings that make someone stand out
+        hierarchy       levels from the coarsest to the finest; if empty, all below the whole
+        similar         profiles: donors are alike in the first, or else the second, and so on
+        k               0 turns the rule of step 2 off
+        carry_along     attributes of dwellings that stay with the place
+        within          donors share the unit of this level; the whole if empty
+
+    Differences: ``within`` is new; who finds no donor at a level is tried again at the finer
+    ones; the time grows with the number of households, not with its square.
+    Templ, Kowarik & Meindl (2015), "Statistical disclosure control for micro-data using sdcMicro".
+    """
+
+    rate: Fraction
+    risk_variables: tuple[str, ...]
+    hierarchy: tuple[str, ...] = ()
+    similar: tuple[tuple[str, ...], ...] = ((SIZE, ADULTS), (SIZE,))
+    k: int = 3
+    carry_along: tuple[str, ...] = ()
+    within: str = ""
+    name = "targeted-swapping"
+    draws_noise = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", share(self.rate, "rate"))
+        object.__setattr__(self, "similar", tuple(tuple(profile) for profile in self.similar))
+        for name in ("risk_variables", "hierarchy", "carry_along"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if not self.similar:
+            raise ConfigError(self.name, place="similar", found="none", expected="one or more")
+        Risk(attributes=self.risk_variables, levels=self.hierarchy or ("all",), k=self.k)
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """None, and it says so."""
+        exact = [f"the number of households in each {geography.leaf}"]
+        if all(SIZE in profile for profile in self.similar):
+            exact.append(f"the number of people in each {geography.leaf}")
+        return Guarantee.none(
+            "a household that is not swapped is published where it lives, one that is swapped is "
+            "published whole in another place, and neither is hidden by noise"
+        ).also_exact(*exact)
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Nothing is measured with noise."""
+        return ()
+
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Refuse data without households, or without what the settings name."""
+        households = some_households(counts, self.name)
+        self._levels(households.geography)
+        households.cells(self.risk_variables)
+        for name in {name for profile in self.similar for name in profile}:
+            household_values(households, name)
+        carried(counts, households, self.carry_along)
+        return ()
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
+        """The counts at the leaf after one swap per run."""
+        self.check(counts)
+        return run_swaps(self.name, self.swap, counts, noise, runs=runs, context=context)
+
+    def swap(
+        self,
+        households: Households,
+        rng: np.random.Generator,
+        *,
+        risk: Floats | None = None,
+        threshold: float = 0,
+    ) -> Swapped:
+        """Swap the households once.
+
+        ``risk``, levels of the hierarchy x dwellings, replaces steps 1 and 2: those with a risk
+        above ``threshold`` must be swapped; 0 means that nobody must.
+        """
+        rows = np.flatnonzero(households.is_household)
+        geography = households.geography
+        levels, within = self._levels(geography)
+        risks = standing(households, Risk(attributes=self.risk_variables, levels=levels, k=self.k))
+        chance, must = self._chances(risks, rows, risk, threshold)
+        unit = np.stack([geography.ancestors(level)[households.block[rows]] for level in levels])
+        kept = geography.ancestors(geography.levels[within])
+        inside = kept[households.block[rows]].astype(np.int64)
+        alike = [
+            combined([*(household_values(households, n)[rows] for n in names), inside], len(rows))
+            for names in self.similar
+        ]
+        quota = quotas(unit[-1], geography.size(levels[-1]), self.rate, rng)
+        mate, unpaired = swap_areas(
+            unit, chance=chance, must=must, alike=alike, quota=quota, rng=rng,
+            first_level=sum(geography.depth(level) <= within for level in levels),
+        )  # fmt: skip
+        if quota.sum() and (mate < 0).all():
+            raise InputError(
+                self.name,
+                place=f"similar {[list(profile) for profile in self.similar]}",
+                found="no two households that could change places",
+                expected="some that are alike in different units: use coarser profiles",
+            )
+        partner = np.full(len(households.block), -1, dtype=np.int64)
+        paired = mate >= 0
+        partner[rows[paired]] = rows[mate[paired]]
+        report = make_report(
+            households,
+            partner,
+            mechanism=repr(self),
+            rate=self.rate,
+            asked=2 * int(quota.sum()),
+            unpaired=unpaired,
+            keys=list(self.similar),
+            standing=risks,
+            k=self.k,
+        )
+        return Swapped(move(households, partner, carry=self.carry_along), partner, report)
+
+    def _levels(self, geography: Geography) -> tuple[tuple[str, ...], int]:
+        """The hierarchy, and the depth of the unit that nobody leaves."""
+        levels = self.hierarchy or geography.levels[1:]
+        depths = [geography.depth(level) for level in levels]
+        if depths != sorted(set(depths)):
+            raise ConfigError(
+                self.name,
+                place="hierarchy",
+                found=str(list(levels)),
+                expected="levels from the coarsest to the finest",
+            )
+        within = geography.depth(self.within) if self.within else 0
+        if within >= depths[-1]:
+            raise ConfigError(
+                self.name,
+                place="within",
+                found=repr(self.within),
+                expected=f"a level above {levels[-1]!r}, the finest of the hierarchy",
+            )
+        return tuple(levels), within
+
+    def _chances(
+        self, risks: Standing, rows: NDArray[np.int64], risk: Floats | None, threshold: float
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """For each level and household its risk, and whether it must be swapped there."""
+        if risk is None:
+            fewest = risks.fewest[:, rows]
+            return 1 / fewest, fewest < self.k
+        if risk.shape != risks.fewest.shape or not (np.isfinite(risk) & (risk >= 0)).all():
+            raise InputError(
+                self.name,
+                place="risk",
+                found=f"an array of shape {risk.shape}",
+                expected=f"{risks.fewest.shape}: a number of 0 or more for each level and dwelling",
+            )
+        chosen = risk[:, rows]
+        return chosen, (chosen > threshold) & (threshold > 0)
+
+
+def quotas(
+    unit: NDArray[np.int32], units: int, rate: Fraction, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Swaps for each unit: its part of rate x households / 2, rounded at random to the total."""
+    size = np.bincount(unit, minlength=units)
+    total = pairs_for(rate, len(unit))
+    ends = np.cumsum(size) * (total / max(len(unit), 1)) + rng.random()
+    ends = np.minimum(np.floor(ends), total).astype(np.int64)
+    if units:
+        ends[-1] = total
+    return np.asarray(np.diff(ends, prepend=0), dtype=np.int64)
