@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from headcount.config.topdown import topdown
     from headcount.mechanisms import Averaged, Geometric, Identity, Raked, Sampling, protect
     from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
-    from headcount.population import Population, uniform
+    from headcount.population import Households, Population, uniform
+    from headcount.population.from_households import to_population
+    from headcount.population.household_readers import read_households
+    from headcount.population.household_writer import write_households
     from headcount.population.readers import read_counts, read_microdata
+    from headcount.population.towns import towns
     from headcount.privacy import Guarantee, Ledger
     from headcount.release import Release
     from headcount.run import protect_run
@@ -32,6 +36,7 @@ _HOME = {
     "Counts": "tabulate",
     "Geometric": "mechanisms",
     "Guarantee": "privacy",
+    "Households": "population",
     "Identity": "mechanisms",
     "KeyedNoise": "noise",
     "Ledger": "privacy",
@@ -48,9 +53,13 @@ _HOME = {
     "protect": "mechanisms",
     "protect_run": "run",
     "read_counts": "population.readers",
+    "read_households": "population.household_readers",
     "read_microdata": "population.readers",
+    "to_population": "population.from_households",
     "topdown": "config.topdown",
+    "towns": "population.towns",
     "uniform": "population",
+    "write_households": "population.household_writer",
 }
 
 
@@ -70,6 +79,7 @@ __all__ = [
     "Counts",
     "Geometric",
     "Guarantee",
+    "Households",
     "Identity",
     "KeyedNoise",
     "Ledger",
@@ -87,7 +97,11 @@ __all__ = [
     "protect",
     "protect_run",
     "read_counts",
+    "read_households",
     "read_microdata",
+    "to_population",
     "topdown",
+    "towns",
     "uniform",
+    "write_households",
 ]

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from headcount.config.models import (
+    AttributeModel,
     AveragedModel,
     Config,
     CountsModel,
     GeographyModel,
     GeometricModel,
+    HouseholdsModel,
     IdentityModel,
     Ipums1940Model,
     MicrodataModel,
     RakedModel,
     SamplingModel,
+    TownsModel,
     UniformModel,
     Us1940Model,
+    WorkloadSModel,
 )
-from headcount.config.swapping import PersonSwappingModel, SwappingModel
+from headcount.config.swapping import (
+    PersonSwappingModel,
+    SwappingModel,
+    TargetedSwappingModel,
+)
 from headcount.config.topdown import TopDownModel
 from headcount.geography.build import CodeColumns, GeographySource, Prefixes
 from headcount.mechanisms import Averaged, Geometric, Identity, Mechanism, Raked, Sampling
-from headcount.population import Population, uniform
+from headcount.population import Households, Population, uniform
+from headcount.population.from_households import to_population
+from headcount.population.household_readers import read_households
 from headcount.population.ipums1940 import read_ipums1940
 from headcount.population.readers import (
     AttributeColumn,
@@ -30,7 +41,9 @@ from headcount.population.readers import (
     read_microdata,
     read_quarters,
 )
+from headcount.population.towns import towns
 from headcount.population.us1940 import us1940
+from headcount.population.workload_s import workload_s
 from headcount.progress import Progress, silent
 from headcount.schema import impossible, load_schema
 
@@ -48,7 +61,9 @@ def build_mechanism(config: Config) -> Mechanism:
             return Averaged(epsilon=epsilon, parts=parts)
         case SamplingModel(fraction=fraction):
             return Sampling(fraction=fraction)
-        case TopDownModel() | SwappingModel() | PersonSwappingModel() as model:
+        case TopDownModel() | SwappingModel() as model:
+            return model.build()
+        case TargetedSwappingModel() | PersonSwappingModel() as model:
             return model.build()
 
 
@@ -59,18 +74,39 @@ def build_population(config: Config, *, progress: Progress = silent) -> Populati
             return uniform(people=model.people, depth=model.depth, mean=model.mean, seed=model.seed)
         case Us1940Model() as model:
             people, quarters = us1940(
-                seed=model.seed, scale=float(model.scale), states=model.states or None
+                seed=model.seed,
+                scale=float(model.scale),
+                states=model.states or None,
+                nurse_nva_0=_nurse(config),
             )
             return replace(people, quarters=quarters)
         case Ipums1940Model() as model:
             people, quarters = read_ipums1940(
-                model.file, orphans=model.orphans, public=model.public, progress=progress
+                model.file,
+                orphans=model.orphans,
+                nurse_nva_0=_nurse(config),
+                public=model.public,
+                progress=progress,
             )
             return replace(people, quarters=quarters)
+        case TownsModel() as model:
+            state = towns(seed=model.seed, people=model.people, counties=model.counties)
+            return _chosen(state, model)
+        case WorkloadSModel() as model:
+            return _chosen(workload_s(seed=model.seed, households=model.households), model)
+        case HouseholdsModel() as model:
+            return _chosen(_households(model), model)
         case MicrodataModel() as model:
             return _with_quarters(_microdata(model), model)
         case CountsModel() as model:
             return _with_quarters(_counts(model), model)
+
+
+def _nurse(config: Config) -> bool:
+    """Whether the schema of 1940 has the structural zero nurse_nva_0: either table may say so."""
+    return any(
+        getattr(table, "nurse_nva_0", False) for table in (config.population, config.mechanism)
+    )
 
 
 def _with_quarters(people: Population, model: MicrodataModel | CountsModel) -> Population:
@@ -87,6 +123,30 @@ def _with_quarters(people: Population, model: MicrodataModel | CountsModel) -> P
     return replace(people, quarters=quarters)
 
 
+def _chosen(
+    households: Households, model: TownsModel | WorkloadSModel | HouseholdsModel
+) -> Population:
+    schema = None if model.schema_ is None else load_schema(model.schema_)
+    return to_population(households, model.attributes or None, schema=schema)
+
+
+def _households(model: HouseholdsModel) -> Households:
+    return read_households(
+        model.persons,
+        model.dwellings,
+        key=model.key,
+        geography=_geography(model.geography),
+        attributes=_columns(model.attribute),
+        dwelling_attributes=_columns(model.dwelling_attribute),
+        kind=model.kind_column,
+        kinds=model.kinds,
+        size=model.size_column,
+        areas=model.areas,
+        units=model.units,
+        public=model.public,
+    )
+
+
 def _counts(model: CountsModel) -> Population:
     return read_counts(
         model.file,
@@ -101,15 +161,18 @@ def _counts(model: CountsModel) -> Population:
 def _microdata(model: MicrodataModel) -> Population:
     return read_microdata(
         model.file,
-        attributes=[
-            AttributeColumn(name=a.name, column=a.column or a.name, levels=a.levels)
-            for a in model.attribute
-        ],
+        attributes=_columns(model.attribute),
         geography=_geography(model.geography),
         structural_zeros=tuple(impossible(zero) for zero in model.structural_zero),
         units=model.units,
         public=model.public,
     )
+
+
+def _columns(attributes: Sequence[AttributeModel]) -> list[AttributeColumn]:
+    return [
+        AttributeColumn(name=a.name, column=a.column or a.name, levels=a.levels) for a in attributes
+    ]
 
 
 def _geography(model: GeographyModel) -> GeographySource:

@@ -20,7 +20,13 @@ from headcount.config.models import (
     RunModel,
 )
 from headcount.config.swapping import PseudoModel, RiskModel, SizeNoiseModel
-from headcount.config.topdown import BoundsModel, InvariantModel, QueryModel
+from headcount.config.topdown import (
+    BoundsModel,
+    InvariantModel,
+    QueryModel,
+    RecodeModel,
+    TopDownModel,
+)
 from headcount.config.values import Wrong
 from headcount.errors import ConfigError
 from headcount.schema import shipped
@@ -100,8 +106,10 @@ def _known_keys(where: tuple[int | str, ...]) -> list[str]:
         "run": RunModel,
         "geography": GeographyModel,
         "attribute": AttributeModel,
+        "dwelling_attribute": AttributeModel,
         "quarters": QuartersModel,
         "queries": QueryModel,
+        "recodes": RecodeModel,
         "invariant": InvariantModel,
         "bounds": BoundsModel,
         "risk": RiskModel,
@@ -117,7 +125,7 @@ def _known_keys(where: tuple[int | str, ...]) -> list[str]:
 def _relative_to(config: Config, folder: Path) -> Config:
     """Paths in a config are relative to the config's own folder."""
     population: Any = config.population
-    for key in ("file", "units"):
+    for key in ("file", "units", "persons", "dwellings"):
         if (value := getattr(population, key, None)) is not None:
             population = population.model_copy(update={key: folder / value})
     if (quarters := getattr(population, "quarters", None)) is not None:
@@ -130,16 +138,22 @@ def _relative_to(config: Config, folder: Path) -> Config:
     if config.run.ledger is not None:
         places["ledger"] = folder / config.run.ledger
     run = config.run.model_copy(update=places)
-    return config.model_copy(update={"population": population, "run": run})
+    mechanism = config.mechanism
+    if isinstance(mechanism, TopDownModel):
+        mechanism = mechanism.located(folder)
+    changed = {"population": population, "mechanism": mechanism, "run": run}
+    return config.model_copy(update=changed)
 
 
 def config_digest(config: Config) -> bytes:
     """Digest of everything in a config that shapes the release: not where files lie."""
     # What the files hold, the schema's included, is in the digest of the data.
-    files: dict[str, Any] = dict.fromkeys(("file", "units", "schema_"), True)
+    names = ("file", "units", "schema_", "persons", "dwellings")
+    files: dict[str, Any] = dict.fromkeys(names, True)
     files["quarters"] = {"file": True}
     places: dict[str, Any] = {
         "population": files,
+        "mechanism": {"bounds": {"__all__": {"file": True}}},  # their sha256 stays
         "run": {"out": True, "ledger": True, "new_content": True},
     }
     # Without defaults: a key that a later version adds leaves the digest of old configs alone.

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from headcount.config.swapping import PersonSwappingModel, SwappingModel
+from headcount.config.swapping import (
+    PersonSwappingModel,
+    SwappingModel,
+    TargetedSwappingModel,
+)
 from headcount.config.topdown import TopDownModel
 from headcount.config.values import Flag, PositiveFraction, Share, Strict, Whole, Wrong
 from headcount.errors import InputError
+from headcount.population.from_households import KIND
+from headcount.population.towns.generate import FEWEST_PEOPLE, most_counties
 from headcount.schema import Attribute, Schema, impossible
-from headcount.schema.attribute import first_repeated
+from headcount.schema.attribute import first_repeated, one_of
 
 
 class GeographyModel(Strict):
@@ -128,6 +134,7 @@ class Ipums1940Model(Strict):
     kind: Literal["ipums1940"]
     file: Path
     orphans: Literal["refuse", "drop"] = "refuse"
+    nurse_nva_0: Flag = False
     public: Flag = False
 
 
@@ -138,6 +145,87 @@ class Us1940Model(Strict):
     seed: Whole = Field(1940, ge=0)
     scale: PositiveFraction = Fraction(1)
     states: tuple[str, ...] = ()
+
+
+class _ChosenModel(Strict):
+    """Which attributes of people in dwellings make up the schema: by name, or as a schema."""
+
+    attributes: tuple[str, ...] = ()
+    schema_: str | None = Field(None, alias="schema")
+
+    @model_validator(mode="after")
+    def _one_choice(self) -> Self:
+        if self.attributes and self.schema_ is not None:
+            raise Wrong(found="attributes and schema", expected="one or the other")
+        if (repeated := first_repeated(self.attributes)) is not None:
+            raise Wrong(found=f"attribute {repeated!r} twice", expected="distinct attributes")
+        known = {*self.known_attributes(), KIND}
+        for name in self.attributes:
+            if name not in known:
+                raise Wrong(found=f"attribute {name!r}", expected=one_of(sorted(known)))
+        return self
+
+    def known_attributes(self) -> tuple[str, ...]:
+        """Names that may be chosen, beside the kind of dwelling."""
+        return ("age", "sex", "race", "hispanic", "tenure", "household_size")
+
+
+class TownsModel(_ChosenModel):
+    """A synthetic state of people in dwellings."""
+
+    kind: Literal["towns"]
+    seed: Whole = Field(2010, ge=0)
+    people: Whole = Field(40_000, ge=FEWEST_PEOPLE)
+    counties: Whole | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _counties_have_people(self) -> TownsModel:
+        if (self.counties or 1) > (most := most_counties(self.people)):
+            raise Wrong(
+                found=f"counties {self.counties}", expected=f"at most {most} for the people"
+            )
+        return self
+
+
+class WorkloadSModel(_ChosenModel):
+    """A plain made-up state on which swappers are timed."""
+
+    kind: Literal["workload-s"]
+    seed: Whole = Field(20261115, ge=0)
+    households: Whole = Field(1_000_000, ge=1)
+
+
+class HouseholdsModel(_ChosenModel):
+    """A table of persons, and one of dwellings, with keys."""
+
+    kind: Literal["households"]
+    persons: Path
+    dwellings: Path | None = None
+    key: str
+    geography: GeographyModel
+    attribute: tuple[AttributeModel, ...] = ()
+    dwelling_attribute: tuple[AttributeModel, ...] = ()
+    kind_column: str = ""
+    kinds: tuple[str, ...] = Field(("household", "vacant"), min_length=2)
+    size_column: str = ""
+    areas: tuple[str, ...] = ()
+    units: Path | None = None
+    public: Flag = False
+
+    def known_attributes(self) -> tuple[str, ...]:
+        """Names that may be chosen, beside the kind of dwelling."""
+        return tuple(a.name for a in (*self.attribute, *self.dwelling_attribute))
+
+    @model_validator(mode="after")
+    def _distinct(self) -> HouseholdsModel:
+        for names, what in (
+            (self.known_attributes(), "attribute"),
+            (self.kinds, "kind"),
+            (self.areas, "area"),
+        ):
+            if (repeated := first_repeated(names)) is not None:
+                raise Wrong(found=f"{what} {repeated!r} twice", expected=f"distinct {what}s")
+        return self
 
 
 class IdentityModel(Strict):
@@ -210,7 +298,14 @@ class Config(Strict):
     """One run of ``headcount protect``. Counts are always published, more on request."""
 
     population: Annotated[
-        MicrodataModel | CountsModel | UniformModel | Ipums1940Model | Us1940Model,
+        MicrodataModel
+        | CountsModel
+        | UniformModel
+        | Ipums1940Model
+        | Us1940Model
+        | TownsModel
+        | WorkloadSModel
+        | HouseholdsModel,
         Field(discriminator="kind"),
     ]
     mechanism: Annotated[
@@ -221,6 +316,7 @@ class Config(Strict):
         | SamplingModel
         | TopDownModel
         | SwappingModel
+        | TargetedSwappingModel
         | PersonSwappingModel,
         Field(discriminator="name"),
     ]
@@ -234,10 +330,11 @@ class Config(Strict):
                 expected="publish only with mechanism 'topdown', whose counts are whole people",
             )
         places = {"microdata", "mdf"} & set(self.run.publish)
-        if places and isinstance(self.mechanism, TopDownModel) and not self.mechanism.bounds:
+        topdown = self.mechanism if isinstance(self.mechanism, TopDownModel) else None
+        if places and topdown is not None and not topdown.places_people:
             raise Wrong(
                 found=f"run.publish = {sorted(places)} without bounds from living quarters",
-                expected="[[mechanism.bounds]]: people are placed in living quarters, which are "
+                expected="[[mechanism.bounds]] with caps: people are placed in living quarters, which are "
                 "then published exactly and must fit",
             )
         return self
@@ -250,6 +347,9 @@ UNIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
         "uniform": UniformModel,
         "ipums1940": Ipums1940Model,
         "us1940": Us1940Model,
+        "towns": TownsModel,
+        "workload-s": WorkloadSModel,
+        "households": HouseholdsModel,
     },
     "mechanism": {
         "identity": IdentityModel,
@@ -259,6 +359,7 @@ UNIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
         "sampling": SamplingModel,
         "topdown": TopDownModel,
         "swapping": SwappingModel,
+        "targeted-swapping": TargetedSwappingModel,
         "person-swapping": PersonSwappingModel,
     },
 }

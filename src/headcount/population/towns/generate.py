@@ -45,7 +45,7 @@ def towns(*, seed: int = 2010, people: int = 40_000, counties: int | None = None
             "towns", place="people", found=f"{people}", expected=f"at least {FEWEST_PEOPLE:,}"
         )
     counties = max(5, round(people / 50_000)) if counties is None else counties
-    most = min(MOST_COUNTIES, people // 100)
+    most = most_counties(people)
     if not 1 <= counties <= most:
         raise InputError(
             "towns", place="counties", found=f"{counties}", expected=f"1 to {most} for the people"
@@ -57,6 +57,11 @@ def towns(*, seed: int = 2010, people: int = 40_000, counties: int | None = None
     mix = mixes(segregation, land.geography)
     wealth = _wealth(segregation, land, mix["block"])
     return _fill(inside, quarters, land, dwellings, mix, wealth)
+
+
+def most_counties(people: int) -> int:
+    """How many counties a state of so many people can have."""
+    return min(MOST_COUNTIES, people // 100)
 
 
 @dataclass(frozen=True, eq=False)

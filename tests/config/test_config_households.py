@@ -1,0 +1,168 @@
+"""People in dwellings through the config file: towns, workload S, and a user's own tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headcount.config.build import build_population
+from headcount.config.load import config_digest, load_config
+from headcount.errors import ConfigError
+from headcount.population import Population
+from headcount.population.household_writer import write_households
+from headcount.population.towns import towns
+from headcount.tabulate import tabulate
+
+REST = '[mechanism]\nname = "identity"\n[run]\nout = "out"\n'
+TOWNS = '[population]\nkind = "towns"\npeople = 2000\ncounties = 2\nseed = 3\n'
+FILES = """
+[population]
+kind = "households"
+persons = "saved/persons.parquet"
+dwellings = "saved/dwellings.parquet"
+units = "saved/units.parquet"
+key = "dwelling"
+kind_column = "kind"
+kinds = [
+  "household", "vacant", "correctional", "juvenile", "nursing", "other_institutional", "college",
+  "military", "other_noninstitutional",
+]
+size_column = "size"
+areas = ["place"]
+attributes = ["hhgq", "sex", "tenure"]
+public = true
+[population.geography]
+columns = ["county", "tract", "block_group", "block"]
+root = "state"
+[[population.attribute]]
+name = "sex"
+levels = ["male", "female"]
+[[population.attribute]]
+name = "hispanic"
+levels = ["not_hispanic", "hispanic"]
+[[population.dwelling_attribute]]
+name = "tenure"
+levels = ["own", "rent", "none"]
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "config.toml"
+    path.write_text(text + REST, encoding="utf-8")
+    return path
+
+
+def built(folder: Path, text: str) -> Population:
+    return build_population(load_config(written(folder, text)))
+
+
+def test_towns(tmp_path: Path) -> None:
+    people = built(tmp_path, TOWNS + 'attributes = ["hhgq", "sex", "household_size"]\n')
+    assert people.schema.names == ("hhgq", "sex", "household_size")
+    assert people.quarters is not None
+    assert people.households is not None
+    state = towns(seed=3, people=2_000, counties=2)
+    assert np.array_equal(people.households.persons["race"], state.persons["race"])
+    assert built(tmp_path, TOWNS).schema.names == ("age", "sex", "race", "hispanic")
+
+
+def test_towns_on_a_shipped_schema(tmp_path: Path) -> None:
+    people = built(tmp_path, TOWNS + 'schema = "sex-age38-race7-hispanic"\n')
+    assert people.schema.size == 1_064
+
+
+def test_workload_s(tmp_path: Path) -> None:
+    text = '[population]\nkind = "workload-s"\nhouseholds = 500\nattributes = ["race"]\n'
+    people = built(tmp_path, text)
+    assert people.schema.shape == (7,)
+    assert people.households is not None
+    assert len(people.households.block) == 500
+
+
+def test_files_give_the_population_they_were_written_from(tmp_path: Path) -> None:
+    write_households(towns(seed=3, people=2_000, counties=2), tmp_path / "saved")
+    people = built(tmp_path, FILES)
+    straight = built(tmp_path, TOWNS + 'attributes = ["hhgq", "sex", "tenure"]\n')
+    assert people.schema == straight.schema
+    assert people.public
+    assert people.read_off == ()
+    assert np.array_equal(tabulate(people).dense(), tabulate(straight).dense())
+    assert people.quarters is not None
+    assert straight.quarters is not None
+    assert np.array_equal(people.quarters.occupied, straight.quarters.occupied)
+    assert people.households is not None
+    assert people.households.areas[0].name == "place"
+
+
+def test_where_files_lie_is_not_in_the_digest(tmp_path: Path) -> None:
+    one = config_digest(load_config(written(tmp_path, FILES)))
+    moved = config_digest(load_config(written(tmp_path, FILES.replace("saved/", "moved/"))))
+    other = config_digest(load_config(written(tmp_path, FILES.replace('"hhgq", ', ""))))
+    assert one == moved != other
+
+
+BAD = {
+    "few people": (TOWNS.replace("2000", "9"), "population.people: found 9", "greater than"),
+    "many counties": (
+        TOWNS.replace("counties = 2", "counties = 21"),
+        "population: found counties 21",
+        "at most 20 for the people",
+    ),
+    "unknown attribute": (
+        TOWNS + 'attributes = ["income"]\n',
+        "found attribute 'income'",
+        "one of 'age', 'hhgq', 'hispanic'",
+    ),
+    "not in the file": (
+        FILES.replace('"hhgq", "sex"', '"age"'),
+        "found attribute 'age'",
+        "one of 'hhgq', 'hispanic', 'sex', 'tenure'",
+    ),
+    "attribute twice": (
+        TOWNS + 'attributes = ["age", "age"]\n',
+        "found attribute 'age' twice",
+        "distinct attributes",
+    ),
+    "attributes and schema": (
+        TOWNS + 'attributes = ["age"]\nschema = "total"\n',
+        "found attributes and schema",
+        "one or the other",
+    ),
+    "of persons and of dwellings": (
+        FILES.replace('name = "tenure"', 'name = "sex"').replace(', "tenure"]', "]"),
+        "found attribute 'sex' twice",
+        "distinct attributes",
+    ),
+    "two definitions of one attribute": (
+        FILES.replace('name = "hispanic"', 'name = "sex"'),
+        "found attribute 'sex' twice",
+        "distinct attributes",
+    ),
+    "kind twice": (
+        FILES.replace('"juvenile"', '"college"'),
+        "found kind 'college' twice",
+        "distinct kinds",
+    ),
+    "area twice": (
+        FILES.replace('["place"]', '["place", "place"]'),
+        "found area 'place' twice",
+        "distinct areas",
+    ),
+    "no key": (FILES.replace('key = "dwelling"', ""), "population.key: found nothing", "a value"),
+    "unknown key of a dwelling attribute": (
+        FILES + 'lvels = ["a"]\n',
+        "population.dwelling_attribute 1.lvels: found an unknown key",
+        "one of 'name', 'column', 'levels'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_refused_before_data_is_read(tmp_path: Path, case: str) -> None:
+    text, found, expected = BAD[case]
+    with pytest.raises(ConfigError) as caught:
+        load_config(written(tmp_path, text))
+    assert found in str(caught.value)
+    assert expected in str(caught.value)
