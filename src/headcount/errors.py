@@ -27,6 +27,13 @@ class ConfigError(InputError):
     """A setting that is missing, unknown or out of range; raised before any data is read."""
 
 
+class TruthError(InputError):
+    """Data that break what they must keep: whether and where is a function of the truth.
+
+    For the curator's eyes: commands write it to ``internal/`` of the run and do not show it.
+    """
+
+
 class PrivacyError(HeadcountError):
     """A release that would break, overspend or misstate its guarantee."""
 

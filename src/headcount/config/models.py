@@ -334,8 +334,8 @@ class Config(Strict):
         if places and topdown is not None and not topdown.places_people:
             raise Wrong(
                 found=f"run.publish = {sorted(places)} without bounds from living quarters",
-                expected="[[mechanism.bounds]] with caps: people are placed in living quarters, which are "
-                "then published exactly and must fit",
+                expected="[[mechanism.bounds]] with caps: people are placed in living quarters, "
+                "which are then published exactly and must fit",
             )
         return self
 

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
-from headcount.config.values import PositiveFraction, Share, Strict, Whole, Wrong, fraction
+from headcount.config.values import Flag, PositiveFraction, Share, Strict, Whole, Wrong, fraction
 from headcount.errors import ConfigError, HeadcountError
 from headcount.mechanisms import Context, protect
 from headcount.mechanisms.presets import load_preset
+from headcount.mechanisms.topdown.bounds_table import file_digest
 from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.settings import Invariant, QuartersBounds, Shares
+from headcount.mechanisms.topdown.recoded import Grouping, RecodedQuery
+from headcount.mechanisms.topdown.settings import (
+    NURSE_NVA_0,
+    Invariant,
+    QuartersBounds,
+    Shares,
+    TableBounds,
+)
 from headcount.noise import Noise
 from headcount.population import Population
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
@@ -37,7 +46,7 @@ Report = Annotated[Any, BeforeValidator(_report), PlainSerializer(lambda e: e an
 
 
 class QueryModel(Strict):
-    """A marginal by attribute names; with a share it is measured. ``cells`` has a share only."""
+    """A marginal by attributes and recodes; with a share it is measured. ``cells`` has no by."""
 
     by: tuple[str, ...] | None = None
     share: Share | None = None
@@ -50,13 +59,75 @@ class InvariantModel(Strict):
     level: str
 
 
+class RecodeModel(Strict):
+    """A coarser view of an attribute, for queries: each of its levels in one group."""
+
+    of: str
+    groups: dict[str, tuple[str, ...]]
+
+
 class BoundsModel(Strict):
-    """Bounds from the number of living quarters of each type."""
+    """Bounds from the number of living quarters of each type (caps), or from a table (file)."""
 
     query: str
-    caps: tuple[Whole, ...]
+    caps: tuple[Whole, ...] | None = None
     total_level: str = ""
     unions: bool = False
+    file: Path | None = None
+    level: str = ""
+    public: Flag | None = None
+    sha256: str = ""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> BoundsModel:
+        if (self.caps is None) == (self.file is None):
+            raise Wrong(
+                found="both or none of caps and file",
+                expected="caps (bounds from living quarters) or file (bounds from a table)",
+            )
+        if self.file is None and (self.level or self.public is not None or self.sha256):
+            raise Wrong(
+                found="level, public or sha256 without file", expected="these with file only"
+            )
+        if self.file is not None and (self.total_level or self.unions):
+            raise Wrong(found="total_level or unions with file", expected="these with caps only")
+        if self.file is not None and (not self.level or self.public is None):
+            raise Wrong(
+                found="a file without level or without public",
+                expected="the level of its units, and whether the table is public (true) or worked "
+                "out from the confidential data (false)",
+            )
+        return self
+
+    def build(self) -> QuartersBounds | TableBounds:
+        """The bounds that this table describes."""
+        if self.file is None:
+            return QuartersBounds(
+                query=self.query,
+                caps=self.caps or (),
+                total_level=self.total_level,
+                unions=self.unions,
+            )
+        return TableBounds(
+            query=self.query,
+            level=self.level,
+            file=self.file.name,
+            public=bool(self.public),
+            sha256=self.sha256,
+            folder=self.file.parent,
+        )
+
+    def located(self, folder: Path) -> BoundsModel:
+        """The same with its file found from ``folder`` and bound to its content."""
+        if self.file is None:
+            return self
+        path = folder / self.file
+        digest = file_digest(path)
+        if self.sha256 and self.sha256 != digest:
+            raise ConfigError(
+                str(path), found=f"sha256 {digest}", expected=f"sha256 {self.sha256}, as configured"
+            )
+        return self.model_copy(update={"file": path, "sha256": digest})
 
 
 class TopDownModel(Strict):
@@ -69,11 +140,13 @@ class TopDownModel(Strict):
     unit: UnitOfPrivacy = UnitOfPrivacy.CHANGE_ONE
     levels: dict[str, Share] | Literal["equal"] = "equal"
     queries: dict[str, QueryModel] = Field(default_factory=dict)
+    recodes: dict[str, RecodeModel] = Field(default_factory=dict)
     level_queries: dict[str, dict[str, Share]] = Field(default_factory=dict)
     invariant: tuple[InvariantModel, ...] = ()
     bounds: tuple[BoundsModel, ...] = ()
     failsafe_over: tuple[str, ...] = ()
     report_epsilon: Report = None
+    nurse_nva_0: Flag = False
 
     @model_validator(mode="before")
     @classmethod
@@ -95,6 +168,12 @@ class TopDownModel(Strict):
                     found=f"query {name!r} {'without' if query.by is None else 'with'} by",
                     expected=f"by = [...] for every query but {CELLS!r}",
                 )
+        asked = {name for query in self.queries.values() for name in query.by or ()}
+        if unused := sorted(set(self.recodes) - asked):
+            raise Wrong(
+                found=f"recode {unused[0]!r}, which no query is by",
+                expected="recodes that some query has in its by = [...]",
+            )
         try:
             self.build()
         except HeadcountError as error:
@@ -116,15 +195,36 @@ class TopDownModel(Strict):
             ),
             level_queries=tuple((lv, _pairs(q)) for lv, q in self.level_queries.items()),
             queries=tuple(
-                Query(name, query.by)
+                self._query(name, query.by)
                 for name, query in self.queries.items()
                 if query.by is not None
             ),
             invariants=tuple(Invariant(query=i.query, level=i.level) for i in self.invariant),
-            bounds=tuple(QuartersBounds(**bound.model_dump()) for bound in self.bounds),
+            bounds=tuple(bound.build() for bound in self.bounds),
             failsafe_over=self.failsafe_over,
             report_epsilon=self.report_epsilon or Fraction(0),
+            structural_zeros=(NURSE_NVA_0,) if self.nurse_nva_0 else (),
         )
+
+    def _query(self, name: str, by: tuple[str, ...]) -> Query:
+        recodes = {one: self.recodes[one] for one in by if one in self.recodes}
+        if not recodes:
+            return Query(name, by)
+        groupings = tuple(
+            Grouping(recode, model.of, tuple(model.groups.items()))
+            for recode, model in recodes.items()
+        )
+        return RecodedQuery(name, by, groupings)
+
+    @property
+    def places_people(self) -> bool:
+        """Whether living quarters are published, so that people can be placed in them."""
+        return any(bound.caps is not None for bound in self.bounds)
+
+    def located(self, folder: Path) -> TopDownModel:
+        """The same with files found from ``folder`` and bound to their content."""
+        found = tuple(bound.located(folder) for bound in self.bounds)
+        return self.model_copy(update={"bounds": found})
 
 
 def _pairs(shares: Any) -> Shares:
@@ -145,7 +245,7 @@ def topdown(
     Without ``noise`` a fresh key comes from the operating system.
     """
     try:
-        mechanism = TopDownModel.model_validate({"name": "topdown", **settings}).build()
+        model = TopDownModel.model_validate({"name": "topdown", **settings})
     except ValidationError as error:
         fault = error.errors()[0]
         wrong = fault.get("ctx", {}).get("error")
@@ -153,4 +253,4 @@ def topdown(
         place = ".".join(str(part) for part in fault["loc"])
         expected = fault["msg"].removeprefix("Value error, ")
         raise ConfigError("topdown", place=place, found=found, expected=expected) from None
-    return protect(data, mechanism, noise, context=context)
+    return protect(data, model.located(Path()).build(), noise, context=context)

@@ -56,6 +56,7 @@ PERSON_FIELDS = (
 
 TYPE_OF_GQTYPE = np.array([0, -1, 1, 2, 3, -1, 4, 5, 6, 7])
 TYPES = 8
+HOME = 3  # for the elderly, handicapped or poor
 VACANT = 8  # the slot after the types: a housing unit (GQTYPE 0) with GQ 0
 ADULT = 18
 PLACES = Prefixes(
@@ -83,10 +84,17 @@ class Extract:
 
 
 def read_ipums1940(
-    path: Path, *, orphans: Orphans = "refuse", public: bool = False, progress: Progress = silent
+    path: Path,
+    *,
+    orphans: Orphans = "refuse",
+    nurse_nva_0: bool = False,
+    public: bool = False,
+    progress: Progress = silent,
 ) -> tuple[Population, Quarters]:
     """People by district and cell, and living quarters by district and type; see read_extract."""
-    extract = read_extract(path, orphans=orphans, public=public, progress=progress)
+    extract = read_extract(
+        path, orphans=orphans, nurse_nva_0=nurse_nva_0, public=public, progress=progress
+    )
     return extract.population, extract.quarters
 
 
@@ -94,6 +102,7 @@ def read_extract(
     path: Path,
     *,
     orphans: Orphans = "refuse",
+    nurse_nva_0: bool = False,
     public: bool = False,
     progress: Progress = silent,
     block_bytes: int = BLOCK_BYTES,
@@ -102,13 +111,14 @@ def read_extract(
 
     People stand right after their unit, as IPUMS writes them; a file in another order is refused.
     Districts with vacant units only are kept. With ``orphans="drop"`` people whose unit is nowhere
-    in the file are left out, as the 2018 code does, and counted in the notes.
+    in the file are left out, as the 2018 code does, and counted in the notes. With ``nurse_nva_0``
+    nobody under 18 may be in a home for the elderly or poor (schema ``e2e-2018-nurse``).
     """
     path = Path(path)
     name = str(path)
     if orphans not in ("refuse", "drop"):
         raise ConfigError("orphans", found=repr(orphans), expected="'refuse' or 'drop'")
-    reader = _Reader(name, orphans)
+    reader = _Reader(name, orphans, nurse_nva_0=nurse_nva_0)
     blocks = read_lines(path, block_bytes=block_bytes)
     total = block_count(path, block_bytes=block_bytes)
     for lines in progress(blocks, what="reading people", total=total):
@@ -117,7 +127,7 @@ def read_extract(
     if reader.dropped:
         log.warning("%s: people without a unit were left out; the notes say how many", name)
 
-    schema = load_schema("e2e-2018")
+    schema = load_schema("e2e-2018-nurse" if nurse_nva_0 else "e2e-2018")
     geography, occupied, vacant = _quarters(reader.units, name)
     key, count = reader.people.result()
     leaf = geography.units[-1].astype(np.int64)
@@ -184,9 +194,10 @@ class _Unit:
 class _Reader:
     """One pass over the lines: the tallies, and what must be remembered from block to block."""
 
-    def __init__(self, name: str, orphans: Orphans) -> None:
+    def __init__(self, name: str, orphans: Orphans, *, nurse_nva_0: bool = False) -> None:
         self.name = name
         self.orphans = orphans
+        self.nurse_nva_0 = nurse_nva_0
         self.people = _Tally()
         self.units = _Tally()
         self.dropped = 0
@@ -268,6 +279,9 @@ class _Reader:
         faults = [
             self._note_units(units["SERIAL"], lines.number[is_unit]),
             self._note_strays(people["SERIAL"], ~mine, lines.number[~is_unit], serials[owner]),
+            self._minor_in_home(
+                people["AGE"], mine & (kinds[owner] == HOME), lines.number[~is_unit]
+            ),
         ]
         if fault := min((f for f in faults if f), default=None):
             raise fault.error(self.name)
@@ -337,6 +351,20 @@ class _Reader:
         self._seen[serial[at]] = _ORPHAN
         self.dropped += len(at)
         return None
+
+    def _minor_in_home(
+        self, age: NDArray[np.int64], in_home: NDArray[np.bool_], number: NDArray[np.int64]
+    ) -> Fault | None:
+        """Someone who cannot be there by the structural zero, if it is asked for."""
+        bad = np.flatnonzero(in_home & (age < ADULT))
+        if not self.nurse_nva_0 or not len(bad):
+            return None
+        return Fault(
+            int(number[bad[0]]),
+            "AGE",
+            f"under {ADULT} in a unit of GQTYPE 4",
+            f"{ADULT} or more there (nurse_nva_0 is a structural zero)",
+        )
 
     def refuse_broken_end(self) -> None:
         """A file cut between two lines shows only where an occupied unit comes last."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, floor, log
 
-from headcount.errors import InputError
+from headcount.errors import TruthError
 from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.measured import Measured, total_loss
@@ -79,12 +79,13 @@ class TopDown(TopDownSettings):
 
         The remarks say how each level will be rounded.
         """
+        self.refuse_other_zeros(counts.schema)
         planned_noise(self, counts.schema, counts.geography)
         for query in self.queries:
             query.groups(counts.schema)  # unmeasured ones too: an unknown attribute is an error
         levels = {level: counts.at(level) for level in counts.geography.levels}
         if int(levels[counts.geography.levels[0]].totals()[0]) > WIDEST:
-            raise InputError(
+            raise TruthError(
                 "topdown", found="more than 2^40 people", expected="counts that floats hold exactly"
             )
         kept_margin(counts.schema, self)
@@ -102,6 +103,7 @@ class TopDown(TopDownSettings):
     ) -> Outcome:
         """Protect the counts once for each run number."""
         context = context or Context()
+        self.refuse_other_zeros(counts.schema)
         levels = {level: counts.at(level) for level in counts.geography.levels}
         restrictions = restrict(self, levels)
         refuse_truth_outside(restrictions, levels)

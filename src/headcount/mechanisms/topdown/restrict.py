@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.errors import ConfigError, InputError, RunError
+from headcount.errors import ConfigError, RunError, TruthError
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.settings import QuartersBounds, TopDownSettings
+from headcount.mechanisms.topdown.bounds_table import group_name, read_bounds
+from headcount.mechanisms.topdown.settings import QuartersBounds, TableBounds, TopDownSettings
+from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Recode, Schema
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Counts, Query
@@ -48,29 +50,60 @@ def restrict(settings: TopDownSettings, counts: Mapping[str, Counts]) -> Restric
             answer = _answers(counts[level], query)
             _add(found[level], Restriction(query, answer, answer))
     for bounds in settings.bounds:
-        for level, restrictions in _quarters_bounds(settings, bounds, counts).items():
+        made = (
+            _table_bounds(settings, bounds, counts)
+            if isinstance(bounds, TableBounds)
+            else _quarters_bounds(settings, bounds, counts)
+        )
+        for level, restrictions in made.items():
             for restriction in restrictions:
                 _add(found[level], restriction)
+    _refuse_fixed_total(settings, found)
     return {level: tuple(by_query.values()) for level, by_query in found.items()}
+
+
+def truth_outside(
+    restrictions: Restrictions, counts: Mapping[str, Counts]
+) -> list[tuple[str, int, str]]:
+    """Units whose true counts break a bound: level, unit and the bound, the finest level first.
+
+    One unit for each bounded query of a level, to be named to the curator.
+    """
+    found = []
+    for level in reversed(tuple(restrictions)):  # the finest unit says best where to look
+        for restriction in restrictions[level]:
+            truth = _answers(counts[level], restriction.query)
+            if (where := _outside(restriction, truth)) is not None:
+                bound = bound_name(restriction.query, counts[level].schema, where[1])
+                found.append((level, where[0], bound))
+    return found
 
 
 def refuse_truth_outside(restrictions: Restrictions, counts: Mapping[str, Counts]) -> None:
     """Refuse bounds that the truth itself breaks: names the unit and the constraint, no count.
 
-    For the curator only: that a run was refused says something about the data.
+    Says whether the bounds contradict each other. For the curator only: that a run was refused
+    says something about the data.
     """
-    for level in reversed(tuple(restrictions)):  # the finest unit says best where to look
-        for restriction in restrictions[level]:
-            truth = _answers(counts[level], restriction.query)
-            if (where := _outside(restriction, truth)) is not None:
-                code = _code(counts[level].geography, level, where[0])
-                bound = _bound(restriction.query, counts[level].schema, where[1])
-                raise InputError(
-                    "topdown",
-                    place=f"level {level!r}, unit {code!r}, bound on {bound}",
-                    found="a true count outside the bound",
-                    expected="bounds that the data meet",
-                )
+    from headcount.mechanisms.topdown.contradict import contradiction
+
+    if not (outside := truth_outside(restrictions, counts)):
+        return
+    leaf = next(iter(counts.values()))
+    suspects = [(level, unit) for level, unit, _ in outside]
+    clash = contradiction(restrictions, suspects, schema=leaf.schema, geography=leaf.geography)
+    level, unit, bound = outside[0]
+    place = f"level {level!r}, unit {_code(leaf.geography, level, unit)!r}, bound on {bound}"
+    if clash:
+        said = " and ".join(clash[:3])
+        raise TruthError(
+            "topdown", place=place, expected="bounds that some counts meet",
+            found=f"bounds that no counts can meet (in the way: {said})",
+        )  # fmt: skip
+    raise TruthError(
+        "topdown", place=place, expected="bounds that the data meet",
+        found="a true count outside the bound",
+    )  # fmt: skip
 
 
 def refuse_release_outside(
@@ -86,7 +119,7 @@ def refuse_release_outside(
             answers = (tables[level] @ restriction.query.matrix(schema)).toarray()
             if (where := _outside(restriction, answers)) is not None:
                 code = _code(geography, level, where[0])
-                bound = _bound(restriction.query, schema, where[1])
+                bound = bound_name(restriction.query, schema, where[1])
                 raise RunError(
                     f"topdown: level {level!r}, unit {code!r}: found the bound on {bound} broken "
                     f"by the sum of its leaves, expected it kept"
@@ -119,10 +152,21 @@ def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
     """What the restrictions publish, in plain words."""
     said = [f"{one.query!r} of every {one.level}" for one in settings.invariants]
     for bounds in settings.bounds:
-        said.append(
-            f"the number of living quarters of each type ({bounds.query!r}), and of vacant ones, "
-            f"everywhere"
-        )
+        if isinstance(bounds, QuartersBounds):
+            said.append(
+                f"the number of living quarters of each type ({bounds.query!r}), and of vacant "
+                f"ones, everywhere"
+            )
+        elif bounds.public:
+            said.append(
+                f"that {bounds.query!r} of every {bounds.level} is within the bounds of a public "
+                f"table ({bounds.file})"
+            )
+        else:
+            said.append(
+                f"the bounds on {bounds.query!r} of every {bounds.level}, worked out from "
+                f"confidential data ({bounds.file})"
+            )
     return tuple(said)
 
 
@@ -143,22 +187,64 @@ def _add(found: dict[str, Restriction], new: Restriction) -> None:
     found[new.query.name] = new
 
 
+def _table_bounds(
+    settings: TopDownSettings, bounds: TableBounds, counts: Mapping[str, Counts]
+) -> dict[str, list[Restriction]]:
+    """A user's own bounds at their level, and their sums above it."""
+    leaf = next(iter(counts.values()))
+    query, geography = settings.query(bounds.query), leaf.geography
+    levels = _at_or_above(bounds.level, counts)
+    low, high = read_bounds(bounds, query, leaf.schema, geography)
+    made = {bounds.level: [Restriction(query, low, high)]}
+    below = bounds.level
+    for level in reversed(levels[:-1]):
+        up = adder(geography, level, of=below)
+        free = (up @ (high >= NO_BOUND)) > 0  # a sum with a free part is free
+        low, high = up @ low, np.where(free, NO_BOUND, up @ np.where(high < NO_BOUND, high, 0))
+        made[level] = [Restriction(query, low, high)]
+        below = level
+    return made
+
+
+def _refuse_fixed_total(
+    settings: TopDownSettings, found: Mapping[str, Mapping[str, Restriction]]
+) -> None:
+    """Bounds that leave one total only are an invariant in all but name: see ``_refuse_vacuous``.
+
+    Under add-remove no neighbour would keep them.
+    """
+    if settings.loss is None or settings.loss.unit is not UnitOfPrivacy.ADD_REMOVE:
+        return
+    for one in next(iter(found.values())).values():  # of the whole
+        if one.low.sum() == one.high.sum():
+            raise ConfigError(
+                "topdown", place=f"bounds on {one.query.name!r}",
+                found="bounds that fix how many people there are, with unit 'add-remove'",
+                expected="'change-one', or bounds that leave room for a person more or less",
+            )  # fmt: skip
+
+
 def _quarters_bounds(
     settings: TopDownSettings, bounds: QuartersBounds, counts: Mapping[str, Counts]
 ) -> dict[str, list[Restriction]]:
-    """The rules of the 2018 test (E5, E6), from the leaf up; one column for each set of types."""
+    """The rules of the 2018 test (E5, E6), from the leaf up.
+
+    One column for each set of types. Below ``total_level`` a union of types is bounded by the sums
+    of its types' bounds, which says nothing new: unions are made from that level up only.
+    """
     geography = next(iter(counts.values())).geography
     query = settings.query(bounds.query)
     occupied = _occupied(bounds, counts[geography.leaf], query)
     _refuse_hidden_totals(settings, bounds, geography)
-    sets = _sets(occupied.shape[1], unions=bounds.unions)
-    low, high = occupied @ sets, (occupied * np.asarray(bounds.caps)) @ sets
+    sets = _sets(occupied.shape[1], unions=False)
+    low, high = occupied, occupied * np.asarray(bounds.caps)
     below = geography.leaf
     made = {below: _split(query, counts[below].schema, sets, low, high)}
     for level in reversed(geography.levels[:-1]):
         up = adder(geography, level, of=below)
         low, high = up @ low, up @ high
         if level == bounds.total_level:
+            sets = _sets(occupied.shape[1], unions=bounds.unions)
             here = adder(geography, level, of=geography.leaf) @ occupied
             low, high = _from_total(here, counts[level].totals(), sets)
         made[level] = _split(query, counts[level].schema, sets, low, high)
@@ -253,12 +339,9 @@ def _union(query: Query, schema: Schema, members: tuple[int, ...]) -> Query:
     return Query(label, (Recode.of(attribute, label, {"inside": inside, "rest": rest}),))
 
 
-def _bound(query: Query, schema: Schema, group: int) -> str:
+def bound_name(query: Query, schema: Schema, group: int) -> str:
     """A group of a query by the names of its levels."""
-    attributes = query.attributes(schema)
-    place = np.unravel_index(group, [attribute.size for attribute in attributes] or [1])
-    names = [one.levels[int(k)] for one, k in zip(attributes, place, strict=False)]
-    return f"{query.name!r} ({', '.join(names) or 'everyone'})"
+    return f"{query.name!r} ({group_name(query.attributes(schema), group)})"
 
 
 def _code(geography: Geography, level: str, unit: int) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 
 from headcount.errors import ConfigError
 from headcount.geography import Geography
 from headcount.privacy import Allocation, PureLoss, UnitOfPrivacy, ZCDPLoss, allocate
 from headcount.schema.attribute import first_repeated, one_of
+from headcount.schema.schema import Combination, Schema
 from headcount.tabulate import CELLS, Query
 
 MOST_PEOPLE = 10**9
@@ -52,6 +54,30 @@ class QuartersBounds:
                 )  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableBounds:
+    """Bounds on the answers of a query in every unit of a level, from a file (bounds_table.py).
+
+    Lows and highs add up over children, so that the levels above leave room for them.
+
+    where
+        file     its name; where it lies (``folder``) is no part of the settings
+        public   True for a table that anyone may know without this release; False for one worked
+                 out from the confidential data, which is then released exactly
+        sha256   of its content, so that another table is another setting; "" to take any
+    """
+
+    query: str
+    level: str
+    file: str
+    public: bool
+    sha256: str = ""
+    folder: Path = field(default=Path(), repr=False, compare=False)
+
+
+NURSE_NVA_0: Combination = (("hhgq", ("elderly_or_poor",)), ("voting_age", ("under_18",)))
+"""The optional structural zero of the 2018 test: no minors in homes for the elderly or poor."""
+
 Shares = tuple[tuple[str, Fraction], ...]
 """Named parts of a whole."""
 
@@ -69,6 +95,7 @@ class TopDownSettings:
         level_queries  4. other splits at some levels
         invariants     5. what is published exactly
         bounds         6. what bounds the counts
+        structural_zeros  6. combinations that the schema must rule out
         (7. what to publish is the run's business: counts, microdata, measurements)
         failsafe_over    attributes to sum over when a parent cannot be met: the margin of all
                          others is kept
@@ -81,9 +108,10 @@ class TopDownSettings:
     level_queries: tuple[tuple[str, Shares], ...] = ()
     queries: tuple[Query, ...] = ()
     invariants: tuple[Invariant, ...] = ()
-    bounds: tuple[QuartersBounds, ...] = ()
+    bounds: tuple[QuartersBounds | TableBounds, ...] = ()
     failsafe_over: tuple[str, ...] = ()
     report_epsilon: Fraction = Fraction(0)
+    structural_zeros: tuple[Combination, ...] = ()
 
     def __post_init__(self) -> None:
         known = [CELLS, *(query.name for query in self.queries)]
@@ -115,6 +143,16 @@ class TopDownSettings:
                 expected="'change-one': one person more or less changes every invariant, and the "
                 "guarantee, which holds given the invariants, would promise nothing",
             )  # fmt: skip
+
+    def refuse_other_zeros(self, schema: Schema) -> None:
+        """Refuse a schema that lets someone be where the settings say that nobody can."""
+        for zero in self.structural_zeros:
+            if (schema.possible & ~Schema(schema.attributes, (zero,)).possible).any():
+                said = ", ".join(f"{name} in {list(levels)}" for name, levels in zero)
+                raise ConfigError(
+                    "topdown", place="structural zeros", found=f"a schema with room for {said}",
+                    expected="a schema in which that is a structural zero",
+                )  # fmt: skip
 
     def allocation(self, geography: Geography) -> Allocation:
         """The share of every level x query, checked against the levels of a geography."""

@@ -1,0 +1,146 @@
+"""Bounds of a user's own: low and high for each unit and group, from a CSV or Parquet file."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.mechanisms.topdown.settings import TableBounds
+from headcount.population.readers import _read_table as read_table
+from headcount.schema import Attribute, Schema
+from headcount.schema.attribute import first_repeated, one_of
+from headcount.solve.batch import NO_BOUND
+from headcount.tabulate import Query
+
+Integers = NDArray[np.int64]
+
+MOST = 2**40
+"""The largest bound; more people are refused anyway."""
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a table of bounds; a missing one is an error."""
+    if not path.is_file():
+        raise InputError(
+            str(path), found="no such file", expected="a table of bounds, .csv or .parquet"
+        )
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def read_bounds(
+    bounds: TableBounds, query: Query, schema: Schema, geography: Geography
+) -> tuple[Integers, Integers]:
+    """Low and high of every unit and group (units x groups).
+
+    One row for each: the unit's code in a column named after the level, the group's levels in
+    columns named after the query's attributes or recodes, then ``low`` and ``high``. An empty
+    ``low`` is 0, an empty ``high`` no bound. Groups that cannot hold anyone may be left out.
+    """
+    path = bounds.folder / bounds.file
+    name = str(path)
+    if bounds.sha256 and file_digest(path) != bounds.sha256:
+        raise InputError(name, found="another content", expected=f"sha256 {bounds.sha256}")
+    axes = query.attributes(schema)
+    columns = [bounds.level, *(axis.name for axis in axes), "low", "high"]
+    if twice := first_repeated(columns):
+        raise InputError(
+            name, place=f"column {twice!r}", found="two meanings of that name",
+            expected="a level, attributes and recodes not called low, high, or the same",
+        )  # fmt: skip
+    table = read_table(path, columns)
+    codes = [str(code) for code in geography.units[geography.depth(bounds.level)]]
+    # Units may be many: an error lists a few of them.
+    row = _encode(table[bounds.level], Attribute(bounds.level, tuple(codes)), name)
+    for axis in axes:
+        row = row * axis.size + _encode(table[axis.name], axis, name)
+    low, high = _whole(table["low"], name, empty=0), _whole(table["high"], name, empty=None)
+    shape = (len(codes), prod(axis.size for axis in axes))
+    _refuse_repeated(row, name)
+    if len(bad := np.flatnonzero(low > high)):
+        raise InputError(
+            name, place=f"row {bad[0] + 1}", found="low above high", expected="low at most high"
+        )
+    wanted = np.zeros(shape[1], dtype=bool)
+    wanted[query.groups(schema)[schema.possible]] = True
+    _refuse_missing(row, wanted, shape, bounds.level, codes, axes, name)
+    lows = np.zeros(shape, dtype=np.int64)
+    highs = np.where(wanted, NO_BOUND, 0) * np.ones(shape, dtype=np.int64)
+    lows.flat[row], highs.flat[row] = low, high
+    return lows, highs
+
+
+def group_name(axes: tuple[Attribute, ...], group: int) -> str:
+    """A group by the names of its levels."""
+    place = np.unravel_index(group, [axis.size for axis in axes] or [1])
+    names = [one.levels[int(k)] for one, k in zip(axes, place, strict=False)]
+    return ", ".join(names) or "everyone"
+
+
+def _encode(values: pl.Series, axis: Attribute, name: str) -> Integers:
+    """Positions of levels; an unknown one is named with its row."""
+    text = values.cast(pl.String)
+    numbers = {level: number for number, level in enumerate(axis.levels)}
+    code = text.replace_strict(numbers, default=None, return_dtype=pl.Int64)
+    if code.null_count():
+        row = int(code.is_null().arg_true()[0])
+        raise InputError(
+            name,
+            place=f"column {axis.name!r}, row {row + 1}",
+            found="nothing" if text[row] is None else repr(text[row]),
+            expected=one_of(axis.levels, most=6),
+        )
+    return code.to_numpy()
+
+
+def _whole(values: pl.Series, name: str, *, empty: int | None) -> Integers:
+    """A column of bounds; ``empty`` stands for nothing, None for no bound."""
+    text = values.cast(pl.String).str.strip_chars()
+    blank = (text.is_null() | (text == "")).to_numpy()
+    numbers = text.cast(pl.Float64, strict=False).to_numpy()
+    with np.errstate(invalid="ignore"):
+        good = blank | ((numbers >= 0) & (numbers <= MOST) & (numbers == np.floor(numbers)))
+    if not good.all():
+        row = int(np.flatnonzero(~good)[0])
+        raise InputError(
+            name, place=f"column {values.name!r}, row {row + 1}", found=repr(text[row]),
+            expected="a whole number from 0 to 2^40, or nothing",
+        )  # fmt: skip
+    missing = int(NO_BOUND) if empty is None else empty
+    return np.where(blank, missing, np.nan_to_num(numbers)).astype(np.int64)
+
+
+def _refuse_repeated(row: Integers, name: str) -> None:
+    _, first = np.unique(row, return_index=True)
+    if len(first) < len(row):
+        again = int(np.setdiff1d(np.arange(len(row)), first)[0])
+        raise InputError(
+            name, place=f"row {again + 1}", found="a second row for its unit and group",
+            expected="one",
+        )  # fmt: skip
+
+
+def _refuse_missing(
+    row: Integers,
+    wanted: NDArray[np.bool_],
+    shape: tuple[int, int],
+    level: str,
+    codes: list[str],
+    axes: tuple[Attribute, ...],
+    name: str,
+) -> None:
+    there = np.zeros(shape, dtype=bool)
+    there.flat[row] = True
+    if len(gone := np.argwhere(~there & wanted)):
+        unit, group = (int(k) for k in gone[0])
+        raise InputError(
+            name, place=f"{level} {codes[unit]!r}, group ({group_name(axes, group)})",
+            found="no row",
+            expected="a row for every unit and group (an empty low or high is no bound)",
+        )  # fmt: skip
