@@ -15,6 +15,7 @@ from headcount.mechanisms.swapping.keys import ADULTS, SIZE, PseudoUnits, SizeNo
 from headcount.mechanisms.swapping.person_mechanism import PersonSwapping
 from headcount.mechanisms.swapping.persons import KEEP
 from headcount.mechanisms.swapping.risk import Risk
+from headcount.mechanisms.swapping.targeted import TargetedSwapping
 
 
 def _rate(value: object) -> Fraction:
@@ -103,6 +104,36 @@ class SwappingModel(Strict):
         )
 
 
+class TargetedSwappingModel(Strict):
+    """Household swapping by sdcMicro's rules."""
+
+    name: Literal["targeted-swapping"]
+    rate: Rate
+    risk_variables: tuple[str, ...]
+    hierarchy: tuple[str, ...] = ()
+    similar: tuple[tuple[str, ...], ...] = ((SIZE, ADULTS), (SIZE,))
+    k: Whole = Field(3, ge=0)
+    carry_along: tuple[str, ...] = ()
+    within: str = ""
+
+    @model_validator(mode="after")
+    def _sound(self) -> TargetedSwappingModel:
+        _refuse_unsound(self)
+        return self
+
+    def build(self) -> TargetedSwapping:
+        """The mechanism that this table describes."""
+        return TargetedSwapping(
+            rate=self.rate,
+            risk_variables=self.risk_variables,
+            hierarchy=self.hierarchy,
+            similar=self.similar,
+            k=self.k,
+            carry_along=self.carry_along,
+            within=self.within,
+        )
+
+
 class PersonSwappingModel(Strict):
     """Swapping of single people between areas of a level."""
 
@@ -133,7 +164,7 @@ class PersonSwappingModel(Strict):
         )
 
 
-def _refuse_unsound(model: SwappingModel | PersonSwappingModel) -> None:
+def _refuse_unsound(model: SwappingModel | TargetedSwappingModel | PersonSwappingModel) -> None:
     """Settings that a mechanism refuses are faults of the file: found before data is read."""
     try:
         model.build()

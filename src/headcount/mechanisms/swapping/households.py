@@ -98,6 +98,7 @@ class HouseholdSwapping:
         whole = geography.levels[reach.within]
         exact = [f"every count of each {whole}: households only move inside it"]
         exact.append(f"the number of households in each {geography.leaf}")
+        exact.append("everyone in group quarters, where they live")
         if self.size_noise is None:
             if self.key:
                 by = " x ".join(self.key)

@@ -78,7 +78,10 @@ class TargetedSwapping:
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
-        exact = [f"the number of households in each {geography.leaf}"]
+        exact = [
+            f"the number of households in each {geography.leaf}",
+            "everyone in group quarters, where they live",
+        ]
         if all(SIZE in profile for profile in self.similar):
             exact.append(f"the number of people in each {geography.leaf}")
         return Guarantee.none(
