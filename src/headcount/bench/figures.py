@@ -90,6 +90,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         module="swapping",
         takes=("households",),
     ),
+    "linkage": Benchmark(
+        question="Person swapping and the linkage attack on workload S: seconds, who is found?",
+        module="linkage",
+        takes=("households",),
+    ),
     "golden": Benchmark(
         question="As good as another system's stored optima?",
         module="golden",

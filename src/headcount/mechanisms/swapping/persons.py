@@ -38,7 +38,7 @@ KEEP = ("tenure",)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwapReport:
+class PersonSwapReport:
     """What a swap did, counted in rows of the swapped areas; for the curator only.
 
     where
@@ -66,7 +66,7 @@ class Swap:
 
     rows: Ints
     partners: Ints
-    report: SwapReport
+    report: PersonSwapReport
 
     def origin(self, people: int) -> Ints:
         """For each row of one table, whose record it holds after every area was swapped."""
@@ -286,9 +286,9 @@ def _pair_left_over(partner: Ints, first: Ints, rng: np.random.Generator) -> Non
 
 def _report(
     unique: NDArray[np.bool_], marked: Marked, swapped: Ints, needed: Ints, likeness: Likeness
-) -> SwapReport:
+) -> PersonSwapReport:
     steps, rows = np.unique(np.maximum(needed - likeness.k, 0), return_counts=True)
-    return SwapReport(
+    return PersonSwapReport(
         people=len(unique),
         marked=len(marked.rows),
         swapped=len(swapped),

@@ -1,0 +1,122 @@
+"""Person swapping and the linkage attack on workload S: seconds, rate, and who is found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.attacks.linkage import EXACT, link
+from headcount.bench.figures import Reading, timed
+from headcount.evaluate.linkage_risk import IDENTITY_RULES, linkage_risk
+from headcount.evaluate.representation import minorities
+from headcount.mechanisms.swapping.persons import (
+    Pool,
+    exchange_everywhere,
+    swap_area,
+    swap_everywhere,
+)
+from headcount.mechanisms.swapping.similar import Kind, Likeness
+from headcount.population.workload_s import workload_s
+
+NAMES = ("age", "sex", "race", "hispanic", "household_size", "tenure")
+KINDS: tuple[tuple[Kind, int], ...] = (
+    ("random", 0),
+    ("pseudo-random", 0),
+    ("similar", 0),
+    ("similar", 1),
+    ("similar", 3),
+)
+WIDTH = 2
+Rows = Mapping[str, NDArray[np.integer]]
+
+
+def measure(households: int = 1_000_000) -> list[Reading]:
+    """Swap one block group, then every block group; attack all released rows at once."""
+    people = workload_s(households=households)
+    rows: Rows = {name: np.asarray(people.of_person(name)) for name in NAMES}
+    area = people.geography.ancestors("block_group")[people.block][people.dwelling]
+    rng = np.random.default_rng(1)
+    warm = {name: column[:3000] for name, column in rows.items()}
+    swap_everywhere(warm, np.arange(3000) % 3, Likeness(), rate=1, rng=rng)  # compiles
+    readings = _one_area(rows, area, rng)
+    few = minority_rows(rows, area)
+    for kind, k in KINDS:
+        label = f"{k}-similar" if kind == "similar" else kind
+        for rate in (0.05, 1):
+            likeness = Likeness(kind=kind, k=k)
+            swap, _, cpu = timed(partial(swap_everywhere, rows, area, likeness, rate=rate, rng=rng))
+            done = swap.report
+            readings.append(
+                Reading(
+                    what=f"{label}, {100 * rate:.0f} % of every block group: swap",
+                    value=cpu,
+                    unit="CPU s",
+                    note=f"{done.people:,} people, {done.swapped / done.people:.4%} swapped, "
+                    f"{done.unswappable:,} unswappable",
+                )
+            )
+        released = exchange_everywhere(rows, swap)
+        readings += _attack(label, rows, released, area, few, swap.origin(len(area)))
+    return readings
+
+
+def minority_rows(rows: Rows, area: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether each person is of a Hispanic x race group below a tenth of the area."""
+    groups = 2 * (int(rows["race"].max()) + 1)
+    group = rows["race"].astype(np.int64) * 2 + rows["hispanic"]
+    counts = np.bincount(area * groups + group, minlength=(int(area.max()) + 1) * groups)
+    few = minorities(counts.reshape(-1, groups))
+    return np.asarray(few[area, group])
+
+
+def _one_area(rows: Rows, area: NDArray[np.int32], rng: np.random.Generator) -> list[Reading]:
+    """The swap that a study repeats: one block group against an index of everyone else."""
+    inside = area == np.bincount(area).argmax()
+    here = {name: column[inside] for name, column in rows.items()}
+    others = {name: column[~inside] for name, column in rows.items()}
+    pool, _, indexed = timed(lambda: Pool.of(others, Likeness(kind="similar", k=3), area=here))
+    swap_area(here, pool, rate=1, rng=rng)  # compiles
+    _, _, cpu = timed(lambda: swap_area(here, pool, rate=1, rng=rng))
+    note = f"{int(inside.sum()):,} people against {pool.size:,}"
+    return [
+        Reading(what="3-similar, index of the pool", value=indexed, unit="CPU s"),
+        Reading(what="3-similar, 100 % of one block group", value=cpu, unit="CPU s", note=note),
+    ]
+
+
+def _attack(
+    label: str,
+    rows: Rows,
+    released: Rows,
+    area: NDArray[np.int32],
+    few: NDArray[np.bool_],
+    origin: NDArray[np.int64],
+) -> list[Reading]:
+    place = {"block_group": area}
+    links, _, cpu = timed(
+        lambda: link(
+            {**rows, **place}, {**released, **place}, age_width=WIDTH, exact=(*EXACT, *place)
+        )
+    )
+    found = []
+    for rule in IDENTITY_RULES:
+        everyone, minority = linkage_risk(
+            links,
+            rule=rule,
+            secret=rows["hispanic"],
+            released_secret=released["hispanic"],
+            minority=few,
+            origin=origin,
+        )
+        found.append(f"{rule} {everyone.percent:.2f} % ({minority.percent:.2f} % of minorities)")
+    return [
+        Reading(
+            what=f"{label}, 100 %: linkage attack, {WIDTH} years",
+            value=cpu,
+            unit="CPU s",
+            note=f"{len(area):,} rows; confirmed by " + ", ".join(found),
+        )
+    ]
