@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.population import Population
+from headcount.population.homogeneity import homogeneity_index
 from headcount.population.quarters import Quarters
 from headcount.population.us1940 import fit, to_microdata, us1940
 from headcount.population.us1940.figures import RACES, counties, published, states
@@ -229,6 +231,36 @@ def test_nation_keeps_every_race_by_state(nation: tuple[Population, Quarters]) -
     printed = np.array([state.races[0] for state in states()])
     assert np.corrcoef(black, printed)[0, 1] > 0.9999
     assert set(RACES) == set(published()["race"])
+
+
+INDICES = (0, 4, 8, 12, 16, 18, 20, 22)
+BIASES = {  # printed mean error of counties of these indices, by epsilon
+    0.5: (-59.2, -22.6, -7.7, 2.7, 12.1, 17.4, 25.3, 21.7),
+    1.0: (-33.9, -14.8, -2.9, 1.2, 7.0, 12.1, 14.0, 14.5),
+    2.0: (-18.8, -7.1, -2.8, 0.6, 4.0, 9.5, 8.0, 11.1),
+}
+
+
+def zero_sums(numbers: Sequence[int]) -> list[float]:
+    """Mean printed bias over so many counties of each index, over that of index 20."""
+    return [float(np.average(bias, weights=numbers)) / bias[6] for bias in BIASES.values()]
+
+
+def test_counties_by_index_leave_the_states_exact(nation: tuple[Population, Quarters]) -> None:
+    """Published state totals have no error: biases and numbers of counties must cancel."""
+    population, _ = nation
+    county = population.geography.ancestors("county")[population.unit]
+    table = np.zeros((3_108, 24), dtype=np.int64)
+    np.add.at(table, (county, population.cell % 24), counts_of(population))
+    index = homogeneity_index(table, shape=(2, 2, 6), definition="code")
+    numbers = [int((index == value).sum()) for value in INDICES]
+    assert sum(numbers) >= 3_100  # 14, of which no bias is printed, is rare
+    assert max(np.abs(zero_sums(numbers))) < 0.04
+    # Negative control, within every single bound: diversity tied to the size of counties.
+    tied = (164, 206, 424, 859, 1122, 65, 239, 28)
+    bounds = published()["homogeneity"]["county"].values()
+    assert all(low <= number <= high for number, (low, high) in zip(tied, bounds, strict=True))
+    assert min(zero_sums(tied)) > 0.07
 
 
 def spoil(population: Population, how: str) -> Population:

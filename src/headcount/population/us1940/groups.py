@@ -96,15 +96,10 @@ def _spread(
 ) -> Floats:
     """Relative weight of a group in each district (formula in ``model.toml``)."""
     of_district = rng.gamma(shape["district"], 1 / shape["district"], len(persons))
-    here = np.ones(len(persons))
-    if "county" in shape:
-        size = np.bincount(county, weights=persons)
-        like = model()["counties"]
-        steady = np.maximum(size / like["large"], 1.0) ** like["steady"]
-        of_county = rng.gamma(shape["county"] * steady) / (shape["county"] * steady)
-        of_county *= (size / np.exp(np.log(size).mean())) ** shape["urban"]
-        here = of_county[county]
-    floor = shape["floor"]
+    size = np.bincount(county, weights=persons)
+    of_county = rng.gamma(shape["county"], 1 / shape["county"], len(size))
+    of_county *= (size / np.exp(np.log(size).mean())) ** shape["urban"]
+    here, floor = of_county[county], shape["floor"]
     return floor * (1 + here) / 2 + (1 - floor) * here * of_district
 
 
