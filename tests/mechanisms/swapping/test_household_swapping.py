@@ -19,7 +19,7 @@ from headcount.mechanisms.swapping.report import changed_counts, partners_by_lev
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
-from headcount.tabulate import tabulate
+from headcount.tabulate import content_digest, tabulate
 
 from .dwellings import dwellings, some_counts, spine, towns_of_dwellings
 
@@ -183,10 +183,65 @@ def test_those_at_risk_come_first_riskiest_first_and_move_far_enough():
     went = moved[home]
     worst_moved = sorted(s for s, m in zip(score, went, strict=True) if m)[-8]
     assert sum(s < worst_moved and not m for s, m in zip(score, went, strict=True)) <= 4
+    assert told.moved_out == told.swapped
     for level in rule.levels:
         unit = town.geography.ancestors(level)
         here = np.flatnonzero(moved & (risks.depth == town.geography.depth(level)))
         assert (unit[town.block[here]] != unit[made.households.block[here]]).all()
+
+
+@given(
+    towns_of_dwellings(), st.fractions(0, 1), st.integers(1, 4), st.booleans(), st.integers(0, 9)
+)
+def test_those_at_risk_move_out_so_far_as_within_allows(town, rate, k, floor, seed):
+    tree = town.geography
+    levels = tree.levels[1:]
+    rule = Risk(attributes=("race",), levels=levels, k=k)
+    within = tree.levels[-2]
+    swapper = HouseholdSwapping(
+        rate=rate, key=(), within=within, risk=rule, rate_is_floor=floor and k > 0
+    )
+    try:
+        made = swapper.swap(town, np.random.default_rng(seed))
+    except InputError:
+        return
+    kept, leaf = tree.ancestors(within), made.households.block
+    assert np.array_equal(kept[town.block], kept[leaf])
+    moved = np.flatnonzero(made.partner >= 0)
+    assert (town.block[moved] != leaf[moved]).all()
+    risks = standing(town, rule)
+    deepest = risks.depth[moved] == len(tree.levels) - 1
+    assert made.report.at_risk.moved_out == np.count_nonzero(deepest)
+    if floor:
+        stayed = town.is_household & (made.partner < 0) & (risks.depth != NEVER)
+        assert made.report.at_risk.left == np.count_nonzero(stayed)
+        assert made.report.unpaired >= made.report.at_risk.left
+    else:
+        assert made.report.swapped <= made.report.asked
+
+
+def test_all_households_have_the_same_chance():
+    """Binomial over swaps: 5 sigma for each of 120 households; those at risk are the control."""
+    tree = spine(2, 2, 3)
+    rng = np.random.default_rng(0)
+    town = dwellings(120, seed=11, geography=tree, largest=1)
+    town = replace(
+        town,
+        kind=np.zeros(120, dtype=np.int8),
+        block=np.repeat(np.arange(12, dtype=np.int32), 10),
+        first=np.arange(121),
+        persons={"age": np.zeros(120, int), "race": (np.arange(120) == 7).astype(int)},
+    )
+    swaps = 400
+    equal = HouseholdSwapping(rate=Fraction(1, 4), key=())
+    seen = sum((equal.swap(town, rng).partner >= 0).astype(int) for _ in range(swaps))
+    spread = (swaps * 0.25 * 0.75) ** 0.5
+    assert np.abs(seen - swaps / 4).max() < 5 * spread
+    rule = Risk(attributes=("race",), levels=("block",), k=2)
+    first = replace(equal, risk=rule)
+    seen = sum((first.swap(town, rng).partner >= 0).astype(int) for _ in range(swaps))
+    assert seen[7] == swaps
+    assert np.abs(np.delete(seen, 7) - swaps * 29 / 119).max() < 5 * spread
 
 
 def test_with_the_rate_as_a_floor_all_at_risk_move():
@@ -381,3 +436,14 @@ def test_rows_that_are_not_the_persons_are_refused():
         Population("t", schema, town.geography, unit[1:], cell[1:], households=town)
     with pytest.raises(InputError, match="found rows that are not their persons"):
         Population("t", schema, town.geography, unit, cell, np.ones(len(cell)), households=town)
+
+
+def test_the_digest_tells_who_has_which_cell():
+    counts = some_counts(dwellings(50, seed=1), ("race",))
+    first, second = (
+        np.flatnonzero(counts.person_cell == 0)[0],
+        np.flatnonzero(counts.person_cell)[0],
+    )
+    other = counts.person_cell.copy()
+    other[[first, second]] = other[[second, first]]
+    assert content_digest(replace(counts, person_cell=other)) != content_digest(counts)

@@ -37,11 +37,13 @@ class AtRisk:
     where
         by_level     by the coarsest level at which they are at risk
         swapped      of all of them; the others are ``left``: beyond the rate, or unpaired
+        moved_out    swapped, and out of the coarsest unit in which they are at risk
     """
 
     k: int
     by_level: Mapping[str, int]
     swapped: int
+    moved_out: int
     left: int
     uniques: int
     uniques_swapped: int
@@ -128,23 +130,35 @@ def make_report(
         unpaired=unpaired,
         partners=partners_by_level(before, partner),
         stayed={"vacant": vacant, "group quarters": len(partner) - total - vacant},
-        at_risk=None if standing is None else _at_risk(before, standing, moved, k),
+        at_risk=None if standing is None else _at_risk(before, standing, partner, k),
         kept=changed_counts(before, partner, keys=keys),
     )
 
 
-def _at_risk(before: Households, standing: Standing, moved: NDArray[np.bool_], k: int) -> AtRisk:
-    is_household = before.is_household
+def _at_risk(before: Households, standing: Standing, partner: NDArray[np.int64], k: int) -> AtRisk:
+    is_household, moved = before.is_household, partner >= 0
     risky = is_household & (standing.depth < len(before.geography.levels))
     unique = is_household & standing.unique
     return AtRisk(
         k=k,
         by_level=at_risk_by_level(standing, before.geography.levels, is_household),
         swapped=int(np.count_nonzero(risky & moved)),
+        moved_out=_moved_out(before, standing, partner),
         left=int(np.count_nonzero(risky & ~moved)),
         uniques=int(np.count_nonzero(unique)),
         uniques_swapped=int(np.count_nonzero(unique & moved)),
     )
+
+
+def _moved_out(before: Households, standing: Standing, partner: NDArray[np.int64]) -> int:
+    moved = np.flatnonzero(partner >= 0)
+    new, old = before.block[partner[moved]], before.block[moved]
+    out = 0
+    for depth in standing.depths:
+        unit = before.geography.ancestors(before.geography.levels[depth])
+        left = (unit[new] != unit[old]) & (standing.depth[moved] == depth)
+        out += int(np.count_nonzero(left))
+    return out
 
 
 def partners_by_level(before: Households, partner: NDArray[np.int64]) -> dict[str, int]:
