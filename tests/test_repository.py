@@ -228,7 +228,9 @@ def test_import_contracts_fire_on_every_wrong_direction(tmp_path: Path) -> None:
 
 def test_every_room_is_under_a_contract() -> None:
     layers = " ".join(
-        layer for c in PYPROJECT["tool"]["importlinter"]["contracts"] for layer in c.get("layers", [])
+        layer
+        for c in PYPROJECT["tool"]["importlinter"]["contracts"]
+        for layer in c.get("layers", [])
     )
     named = {word.split(".")[0] for word in re.findall(r"[a-z_.]+", layers)}
     rooms = {p.parent.name for p in (ROOT / "src/headcount").glob("*/*.py")}
