@@ -1,9 +1,7 @@
 """The benchmark of person swapping and the linkage attack, on a small workload S."""
 
-import numpy as np
-
 from headcount.bench import run_benchmark
-from headcount.bench.linkage import KINDS, minority_rows
+from headcount.bench.linkage import KINDS
 
 
 def test_it_measures_every_kind_and_names_its_readings():
@@ -13,9 +11,3 @@ def test_it_measures_every_kind_and_names_its_readings():
     assert all("person 0.0" in reading.note for reading in attacks)  # everyone was swapped
     assert sum("every block group: swap" in reading.what for reading in readings) == 2 * len(KINDS)
     assert all(reading.unit == "CPU s" for reading in readings)
-
-
-def test_minorities_are_counted_in_their_area():
-    rows = {"race": np.array([0] * 19 + [1] + [1] * 3), "hispanic": np.zeros(23, dtype=int)}
-    area = np.array([0] * 20 + [1] * 3, dtype=np.int32)
-    assert np.flatnonzero(minority_rows(rows, area)).tolist() == [19]

@@ -13,6 +13,7 @@ from headcount.evaluate.representation import (
     mean_squared_error,
     metrics,
     minorities,
+    minority_rows,
     represent,
     size_bands,
     smoothed_kl,
@@ -79,6 +80,12 @@ def test_smaller_mu_weighs_small_groups_more():
     truth, released = [95, 5], [100, 0]
     values = [float(smoothed_kl(truth, released, mu=mu)) for mu in (1e-2, 1e-3, 1e-4, 1e-5)]
     assert values == sorted(values)
+
+
+def test_minorities_are_counted_in_their_area():
+    group, area = np.array([0] * 19 + [1] * 4), np.array([0] * 20 + [1] * 3)
+    assert np.flatnonzero(minority_rows(group, area)).tolist() == [19]
+    assert not minority_rows(group, area, below=0.05).any()
 
 
 def test_size_bands():

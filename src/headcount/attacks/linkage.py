@@ -22,14 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import InputError
+from headcount.schema.combine import combine
 
 Codes = Mapping[str, NDArray[np.integer]]
 """Level numbers by attribute name, one for each row; the same numbering in both tables."""
 
 EXACT = ("race", "household_size")
 """What must agree besides the age bucket; where people live may be added, as one more name."""
-
-MOST_KEYS = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,17 +84,9 @@ def _keys(
                     found=f"no attribute {name!r}",
                     expected=f"age and all of {list(exact)}",
                 )
+    both = [np.concatenate([public[name], released[name]]) for name in ("age", *exact)]
+    key = combine([both[0] // age_width, *both[1:]], rows=len(both[0]))
     rows = len(public["age"])
-    both = np.concatenate([public["age"], released["age"]]).astype(np.int64) // age_width
-    key, size = both, int(both.max(initial=0)) + 1
-    for name in exact:
-        column = np.concatenate([public[name], released[name]])
-        levels = int(column.max(initial=0)) + 1
-        if size * levels > MOST_KEYS:
-            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-            size = int(key.max(initial=0)) + 1
-        key = key * levels + column
-        size *= levels
     return key[:rows], key[rows:]
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from headcount.attacks.linkage import EXACT, link
 from headcount.bench.figures import Reading, timed
 from headcount.evaluate.linkage_risk import IDENTITY_RULES, linkage_risk
-from headcount.evaluate.representation import minorities
+from headcount.evaluate.representation import minority_rows
 from headcount.mechanisms.swapping.persons import (
     Pool,
     exchange_everywhere,
@@ -42,7 +42,7 @@ def measure(households: int = 1_000_000) -> list[Reading]:
     warm = {name: column[:3000] for name, column in rows.items()}
     swap_everywhere(warm, np.arange(3000) % 3, Likeness(), rate=1, rng=rng)  # compiles
     readings = _one_area(rows, area, rng)
-    few = minority_rows(rows, area)
+    few = minority_rows(2 * rows["race"] + rows["hispanic"], area)
     for kind, k in KINDS:
         label = f"{k}-similar" if kind == "similar" else kind
         for rate in (0.05, 1):
@@ -61,15 +61,6 @@ def measure(households: int = 1_000_000) -> list[Reading]:
         released = exchange_everywhere(rows, swap)
         readings += _attack(label, rows, released, area, few, swap.origin(len(area)))
     return readings
-
-
-def minority_rows(rows: Rows, area: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Whether each person is of a Hispanic x race group below a tenth of the area."""
-    groups = 2 * (int(rows["race"].max()) + 1)
-    group = rows["race"].astype(np.int64) * 2 + rows["hispanic"]
-    counts = np.bincount(area * groups + group, minlength=(int(area.max()) + 1) * groups)
-    few = minorities(counts.reshape(-1, groups))
-    return np.asarray(few[area, group])
 
 
 def _one_area(rows: Rows, area: NDArray[np.int32], rng: np.random.Generator) -> list[Reading]:

@@ -42,6 +42,16 @@ def minorities(truth: ArrayLike, *, below: float = MINORITY) -> Flags:
     return np.asarray(counts < below * counts.sum(axis=-1, keepdims=True))
 
 
+def minority_rows(
+    group: NDArray[np.integer], area: NDArray[np.integer], *, below: float = MINORITY
+) -> Flags:
+    """Whether each person is of a group that holds less than this share of the person's area."""
+    groups = int(group.max(initial=0)) + 1
+    number = area.astype(np.int64) * groups + group
+    counts = np.bincount(number, minlength=(int(area.max(initial=0)) + 1) * groups)
+    return np.asarray(minorities(counts.reshape(-1, groups), below=below)[area, group])
+
+
 def smoothed_kl(
     truth: ArrayLike, released: ArrayLike, *, mu: float = MU, only: ArrayLike | None = None
 ) -> Floats:

@@ -11,7 +11,12 @@ import pytest
 from headcount.errors import ConfigError, InputError
 from headcount.geography import regular
 from headcount.mechanisms import Context, Outcome, protect
-from headcount.mechanisms.swapping.person_mechanism import PersonSwapping, codes_of, rows_of
+from headcount.mechanisms.swapping.person_mechanism import (
+    PersonSwapping,
+    codes_of,
+    read_origin,
+    rows_of,
+)
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.schema import Attribute, Schema, impossible
@@ -97,8 +102,9 @@ def test_counts_after_a_swap(mechanism, tmp_path):
     row, partner = pairs["row"].to_numpy(), pairs["partner"].to_numpy()
     area = TREE.ancestors(mechanism.level)[unit]
     assert (area[row] != area[partner]).all()
-    for name in ("age", "sex", "race", "hispanic"):
-        codes[name][row], codes[name][partner] = codes[name][partner], codes[name][row].copy()
+    origin = read_origin(path, run=0, people=len(unit))
+    assert np.array_equal(origin[row], partner)
+    codes |= {name: codes[name][origin] for name in ("age", "sex", "race", "hispanic")}
     new = np.ravel_multi_index(tuple(codes[n] for n in SCHEMA.names), SCHEMA.shape)
     rebuilt = np.zeros_like(before)
     np.add.at(rebuilt, (unit, new), 1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms.swapping.marking import mark, swap_rate, tuple_codes, unique_rows
+from headcount.mechanisms.swapping.marking import mark, swap_rate, unique_rows
 from headcount.mechanisms.swapping.persons import (
     Pool,
     exchange,
@@ -20,6 +20,7 @@ from headcount.mechanisms.swapping.persons import (
     swap_everywhere,
 )
 from headcount.mechanisms.swapping.similar import Likeness, frequency_order, places
+from headcount.schema.combine import combine
 
 KINDS = [("random", 0), ("pseudo-random", 0), ("similar", 0), ("similar", 1), ("similar", 3)]
 SIZES = {"age": 12, "sex": 2, "race": 4, "hispanic": 2, "household_size": 3, "tenure": 2}
@@ -55,15 +56,7 @@ def test_unique_is_alone_in_its_area_with_its_tuple(rows, seed):
     area, codes = rng.integers(0, 3, rows), people(rows, seed, {"a": 3, "b": 4})
     seen = Counter(zip(area.tolist(), tuples(codes), strict=True))
     expected = [seen[key] == 1 for key in zip(area.tolist(), tuples(codes), strict=True)]
-    assert unique_rows(area, tuple_codes(codes.values(), rows=rows)).tolist() == expected
-
-
-def test_tuples_of_many_attributes_keep_apart():
-    codes = people(500, 1, {str(i): 90 for i in range(15)})
-    codes |= {name: np.concatenate([column, column[:50]]) for name, column in codes.items()}
-    numbers = tuple_codes(codes.values(), rows=550)
-    assert len(set(numbers.tolist())) == len(set(tuples(codes))) == 500
-    assert np.array_equal(numbers[500:], numbers[:50])
+    assert unique_rows(area, combine(codes.values(), rows=rows)).tolist() == expected
 
 
 @given(rate=st.fractions(0, 1), sizes=st.lists(st.integers(0, 30), min_size=1, max_size=5))
@@ -193,6 +186,9 @@ def test_one_area_and_pool_together_keep_all_records_and_tenure():
     assert np.array_equal(here["tenure"], area["tenure"])
     assert np.array_equal(there["tenure"], pool["tenure"])
     assert len(set(swap.partners.tolist())) == len(swap.rows) == 20
+    origin = swap.origin_in_area(40)
+    assert np.flatnonzero(origin < 0).tolist() == sorted(swap.rows.tolist())
+    assert (origin[origin >= 0] == np.flatnonzero(origin >= 0)).all()
     assert tuples(here, moved) != tuples(area, moved)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError
+from headcount.schema.combine import combine
 
 Codes = Mapping[str, NDArray[np.integer]]
 """Level numbers by attribute name, one for each row."""
 
 Ints = NDArray[np.int64]
-MOST_CODES = 1 << 62
-"""Tuples are numbered below this; numbers are made dense again before they would pass it."""
 
 
 def swap_rate(value: object) -> Fraction:
@@ -30,26 +29,9 @@ def swap_rate(value: object) -> Fraction:
     return rate
 
 
-def tuple_codes(columns: Iterable[NDArray[np.integer]], *, rows: int) -> Ints:
-    """One number for each row, the same for rows that agree on all columns.
-
-    Mixed radix, so that no row is compared with another; fifteen attributes of thousands of
-    millions of combinations still fit.
-    """
-    code, size = np.zeros(rows, dtype=np.int64), 1
-    for column in columns:
-        levels = int(column.max(initial=0)) + 1
-        if size * levels > MOST_CODES:
-            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
-            size = int(code.max(initial=0)) + 1
-        code = code * levels + column
-        size *= levels
-    return code
-
-
 def unique_rows(area: NDArray[np.integer], code: Ints) -> NDArray[np.bool_]:
     """Whether each row is alone in its area with its tuple of attributes."""
-    both = tuple_codes((area, code), rows=len(code))
+    both = combine((area, code), rows=len(code))
     order = np.argsort(both, kind="stable")
     ordered = both[order]
     apart = np.ones(len(both) + 1, dtype=bool)

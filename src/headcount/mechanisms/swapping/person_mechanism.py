@@ -209,3 +209,14 @@ def write_provenance(path: Path, swaps: Mapping[int, Swap]) -> None:
     write_bytes_atomic(path, content.getvalue())
     told = {str(run): asdict(swap.report) for run, swap in swaps.items()}
     write_text_atomic(path.with_name(REPORT), json.dumps(told, indent=2) + "\n")
+
+
+def read_origin(path: Path, *, run: int, people: int) -> Ints:
+    """Whose record each row of ``rows_of`` holds after a run, from its provenance."""
+    import polars as pl
+
+    pairs = pl.read_parquet(path).filter(pl.col("run") == run)
+    row, partner = (pairs[name].to_numpy() for name in ("row", "partner"))
+    origin = np.arange(people, dtype=np.int64)
+    origin[row], origin[partner] = partner, row
+    return origin

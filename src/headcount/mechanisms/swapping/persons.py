@@ -28,10 +28,10 @@ from headcount.mechanisms.swapping.marking import (
     check_rows,
     mark,
     swap_rate,
-    tuple_codes,
     unique_rows,
 )
 from headcount.mechanisms.swapping.similar import Likeness, Places, frequency_order, places
+from headcount.schema.combine import combine
 
 KEEP = ("tenure",)
 """What stays with the place and not with the person."""
@@ -192,7 +192,7 @@ def _marked(
     uniques_first: bool,
 ) -> tuple[NDArray[np.bool_], Marked]:
     swapped = [column for name, column in sorted(codes.items()) if name not in keep]
-    unique = unique_rows(area, tuple_codes(swapped, rows=len(area)))
+    unique = unique_rows(area, combine(swapped, rows=len(area)))
     return unique, mark(area, unique, rate=rate, rng=rng, uniques_first=uniques_first)
 
 
