@@ -14,11 +14,13 @@ from headcount.config.build import build_mechanism, build_population
 from headcount.config.load import config_digest, load_config
 from headcount.config.models import Config
 from headcount.engines.local import LocalEngine
-from headcount.errors import ConfigError, RunError
+from headcount.errors import ConfigError, RunError, TruthError
 from headcount.evaluate.scores import score
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context, Mechanism, complete_guarantee, protect
 from headcount.mechanisms.measured import Measured, losses_of, total_loss
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.mechanisms.topdown.publish import refuse_same_columns
 from headcount.noise import SAMPLER_VERSION, KeyedNoise, Noise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState, UnitOfPrivacy
@@ -77,8 +79,24 @@ def plan(config: Config) -> Plan:
     check_publishable(population.schema, population.geography)
     counts = tabulate(population)
     _check_microdata(counts, config.run.publish, population.name)
-    remarks = mechanism.check(counts)
+    if isinstance(mechanism, TopDown) and "measurements" in config.run.publish:
+        refuse_same_columns(mechanism, counts.schema, counts.geography)
+    try:
+        remarks = mechanism.check(counts)
+    except TruthError as error:
+        # Without the cause: even a traceback would show what is for the curator's eyes.
+        raise _refused(RunDirectory(config.run.out), error) from None
     return Plan(config, mechanism, counts, population.public, remarks)
+
+
+def _refused(directory: RunDirectory, error: TruthError) -> RunError:
+    """The details go to ``internal/``, and the terminal is told where."""
+    where = directory.note_refusal(str(error))
+    return RunError(
+        f"{directory.path}: found data that the mechanism refuses, expected data within their "
+        f"bounds; {where} says where to look. That a run was refused is itself a function of the "
+        f"data: for the curator only"
+    )
 
 
 def _check_microdata(counts: Counts, publish: Sequence[str], name: str) -> None:
@@ -275,6 +293,7 @@ def _measurements(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[dict[st
     told = []
     for one, part in zip(plan, parts, strict=True):
         costs = {which: one.loss(which) for which in UnitOfPrivacy}
+        currency = "epsilon" if one.rate is not None else "rho"
         parameter = {"rate": str(one.rate)} if one.rate is not None else {"sigma2": str(one.sigma2)}
         told.append(
             {
@@ -286,9 +305,7 @@ def _measurements(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[dict[st
                 **parameter,
                 "variance": one.variance,
                 **{
-                    f"{loss.currency} {which}" if loss else f"epsilon {which}": (
-                        str(loss.amount) if loss else "0"
-                    )
+                    f"{currency} {which}": str(loss.amount) if loss else "0"
                     for which, loss in costs.items()
                 },
             }

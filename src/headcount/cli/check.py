@@ -13,7 +13,8 @@ def check(
 ) -> None:
     """Check a config and the data it names, and say what a release would promise.
 
-    Nothing is drawn, written or spent. A bad config is refused before any data is read.
+    Nothing is drawn, written or spent. A bad config is refused before any data is read. Why data
+    are refused is written to internal/ of the run directory, not here: it depends on the truth.
 
     Example: headcount check config.toml
     """

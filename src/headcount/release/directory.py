@@ -59,6 +59,11 @@ class RunDirectory:
         return self.internal / "noise"
 
     @property
+    def refusal(self) -> Path:
+        """Why data were refused: a function of the truth, so not for the terminal."""
+        return self.internal / "refused.txt"
+
+    @property
     def _facts(self) -> Path:
         return self.internal / "run.json"
 
@@ -104,17 +109,26 @@ class RunDirectory:
             )
 
     def _strange(self) -> list[str]:
-        """What cannot be the beginning of a run: a lock, and a key without facts, can."""
+        """What cannot be the beginning of a run: a lock, a key without facts, a refusal can."""
         names = set(_names(self.path)) - {"internal"}
-        inside = set(_names(self.internal)) - {"lock", self.key.name}
+        inside = set(_names(self.internal)) - {"lock", self.key.name, self.refusal.name}
         return sorted(names) + sorted(f"internal/{n}" for n in inside if not n.endswith(".tmp"))
+
+    def note_refusal(self, why: str) -> Path:
+        """Write down why data were refused, where only the curator reads it."""
+        self._open_internal()
+        write_text_atomic(self.refusal, why + "\n")
+        return self.refusal
+
+    def _open_internal(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.internal.mkdir(mode=0o700, exist_ok=True)
+        self.internal.chmod(0o700)  # whoever made it, and under whatever umask
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Keep other processes out of this run while it is being made."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        self.internal.mkdir(mode=0o700, exist_ok=True)
-        self.internal.chmod(0o700)  # whoever made it, and under whatever umask
+        self._open_internal()
         with (self.internal / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -132,6 +146,7 @@ class RunDirectory:
         The key is on disk before the facts are: a run with facts always has its key.
         """
         facts = self.facts()
+        self.refusal.unlink(missing_ok=True)  # of an earlier try
         if facts is None:
             if self.key.exists():  # a crash between the key and the facts: nothing was drawn
                 destroy_run_key(self.key)

@@ -262,7 +262,15 @@ def _run(
     mechanism: Mechanism, counts: Counts, runs: range, *, seed: int = 1
 ) -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
     noise = KeyedNoise(RunKey.from_seed(seed), mechanism.name, b"contract", b"contract")
-    return dict(mechanism.run(counts, noise, runs=runs).tables)
+    made = mechanism.run(counts, noise, runs=runs).tables
+    return {level: _dense(tables) for level, tables in made.items()}
+
+
+def _dense(runs: Runs) -> NDArray[np.int64] | NDArray[np.float64]:
+    """One array for all runs: mechanisms may give one sparse table for each."""
+    if isinstance(runs, np.ndarray):
+        return runs
+    return np.stack([one.toarray() if hasattr(one, "toarray") else one for one in runs])
 
 
 def _equal(one: Mapping[str, Runs], other: Mapping[str, Runs]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import replace
 from fractions import Fraction
 from math import exp
@@ -15,7 +14,6 @@ from headcount.config.topdown import TopDownModel
 from headcount.config.values import Wrong
 from headcount.errors import ConfigError, PrivacyError
 from headcount.mechanisms import protect
-from headcount.mechanisms.base import Outcome
 from headcount.mechanisms.presets import load_preset, presets
 from headcount.mechanisms.topdown.mechanism import TopDown, noise_quantile
 from headcount.mechanisms.topdown.settings import Invariant, QuartersBounds
@@ -142,19 +140,9 @@ def test_the_quantile_is_the_least_that_is_sure_enough(rate, confidence):
 # The contract. Three of its checks are met in another form, and say so.
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class DenseTopDown(TopDown):
-    """TopDown with its sparse tables as one array, which is what the contract's checks read."""
-
-    def run(self, *arguments, **named):
-        made = super().run(*arguments, **named)
-        tables = {k: np.stack([one.toarray() for one in runs]) for k, runs in made.tables.items()}
-        return Outcome(tables, made.notes)
-
-
 HALF = Fraction(1, 2)
-CONTRACT = DenseTopDown(loss=pure(1, ADD), query_shares=((CELLS, Fraction(1)),))
-WITH_TOTAL = DenseTopDown(
+CONTRACT = TopDown(loss=pure(1, ADD), query_shares=((CELLS, Fraction(1)),))
+WITH_TOTAL = TopDown(
     loss=ZCDPLoss(rho=Fraction(1, 5), unit=ADD),
     queries=(Query("total"),),
     query_shares=((CELLS, Fraction(1)),),
@@ -189,14 +177,14 @@ def test_contract(check):
 
 def test_the_check_left_out_would_find_counts_that_stay_zero():
     """So that nobody takes it for granted: the reason above is a fact."""
-    sure = DenseTopDown(loss=pure(40, ADD), query_shares=((CELLS, Fraction(1)),))
+    sure = TopDown(loss=pure(40, ADD), query_shares=((CELLS, Fraction(1)),))
     with pytest.raises(ContractError, match="no noise on"):
         contracts.support_does_not_depend_on_people(sure)
 
 
 @pytest.mark.parametrize("mechanism", [bounded(pure("1/4")), WITH_TOTAL, bounded(None)])
 def test_repr_makes_it_again(mechanism):
-    names = [TopDown, DenseTopDown, PureLoss, ZCDPLoss, UnitOfPrivacy, Query]
+    names = [TopDown, PureLoss, ZCDPLoss, UnitOfPrivacy, Query]
     names += [Invariant, QuartersBounds, Fraction]
     again = eval(repr(mechanism), {one.__name__: one for one in names})
     assert again == mechanism
@@ -226,6 +214,7 @@ def test_the_preset_fixes_the_choices_of_2018():
     assert [q.size(schema) for q in mechanism.queries] == [8, 24, 1]
     assert mechanism.invariants == (Invariant(query="total", level="state"),)
     (bounds,) = mechanism.bounds
+    assert isinstance(bounds, QuartersBounds)
     assert bounds.caps == (99, *[99999] * 7)
     assert (bounds.query, bounds.total_level, bounds.unions) == ("hhgq", "state", False)
     assert mechanism.failsafe_over == ("hhgq",)

@@ -11,13 +11,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.measure import Measurements, planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
-from headcount.release.store import table_file
+from headcount.release.store import LONGEST_NAME, table_file
 from headcount.release.streamed import whole_files
 from headcount.schema import Schema
+from headcount.schema.attribute import first_repeated
 from headcount.tabulate import CELLS, Query, every_cell
+
+UNIT = "unit"
+"""The column of unit codes."""
 
 _UNITS_AT_ONCE = 20_000
 
@@ -40,14 +45,37 @@ def write_measurements(
         columns = _labels(query, schema)
         law = "discrete Gaussian, sigma2" if noise.gaussian else "two-sided geometric, rate"
         about = {b"headcount": f"{law} {noise.parameter}".encode()}
-        form = pa.schema([("unit", pa.string()), *((c, pa.int64()) for c in columns)], about)
+        form = pa.schema([(UNIT, pa.string()), *((c, pa.int64()) for c in columns)], about)
         with (
-            whole_files(folder / table_file(f"{level}-{name}")) as (file,),
+            whole_files(folder / measurement_file(level, name)) as (file,),
             pq.ParquetWriter(file, form, compression="zstd") as writer,
         ):
             for answers, codes in _pieces(measurements, level, name, schema, geography):
                 arrays = [pa.array(codes.tolist()), *(pa.array(a) for a in answers.T)]
                 writer.write_table(pa.Table.from_arrays(arrays, schema=form))
+
+
+def measurement_file(level: str, query: str) -> str:
+    """The file of a level and a query: the first "-" parts them, one in the level is %2D."""
+    stem = table_file(level).removesuffix(".parquet").replace("-", "%2D")
+    return f"{stem}-{table_file(query)}"
+
+
+def refuse_same_columns(settings: TopDownSettings, schema: Schema, geography: Geography) -> None:
+    """Refuse measurements whose files would have two columns of one name, or too long a name."""
+    for level, name in settings.allocation(geography).measured:
+        query = every_cell(schema) if name == CELLS else settings.query(name)
+        if twice := first_repeated([UNIT, *_labels(query, schema)]):
+            raise InputError(
+                "measurements", place=f"query {name!r}, column {twice!r}",
+                found="two columns of that name",
+                expected=f"levels that differ when joined by '_', none of them called {UNIT!r}",
+            )  # fmt: skip
+        if len(measurement_file(level, name).encode()) > LONGEST_NAME:
+            raise InputError(
+                "measurements", place=f"query {name!r} at {level!r}", found="a very long file name",
+                expected=f"names of at most {LONGEST_NAME} bytes together",
+            )  # fmt: skip
 
 
 def _pieces(
