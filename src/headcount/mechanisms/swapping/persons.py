@@ -114,8 +114,14 @@ def swap_area(
     rng: np.random.Generator,
     keep: Sequence[str] = KEEP,
     uniques_first: bool = True,
+    unique_by: Sequence[str] | None = None,
 ) -> Swap:
-    """Choose partners in the pool for round(rate x n) of the n rows of one area."""
+    """Choose partners in the pool for round(rate x n) of the n rows of one area.
+
+    ``unique_by`` names the attributes on which a row must be alone to go first; by default all
+    that are swapped. The rows of the result stand in the order in which they were marked, so that
+    the first round(r x n) of them are a swap at any lower rate r.
+    """
     exact = swap_rate(rate)
     rows = check_rows("area", area)
     if set(area) != set(pool.codes):
@@ -127,7 +133,8 @@ def swap_area(
     if not pool.size and round(exact * rows):
         raise InputError("pool", found="nobody outside the area", expected="at least one person")
     where = places(area, pool.likeness, rows=rows)
-    unique, marked = _marked(area, np.zeros(rows, dtype=np.int64), exact, rng, keep, uniques_first)
+    here = np.zeros(rows, dtype=np.int64)
+    unique, marked = _marked(area, here, exact, rng, keep, uniques_first, unique_by)
     partners = _draw(where, marked.rows, pool, rng)
     found = partners >= 0
     chosen, partners = marked.rows[found], partners[found]
@@ -190,8 +197,18 @@ def _marked(
     rng: np.random.Generator,
     keep: Sequence[str],
     uniques_first: bool,
+    unique_by: Sequence[str] | None = None,
 ) -> tuple[NDArray[np.bool_], Marked]:
-    swapped = [column for name, column in sorted(codes.items()) if name not in keep]
+    names = sorted(set(codes) - set(keep)) if unique_by is None else unique_by
+    for name in names:
+        if name not in codes:
+            raise InputError(
+                "swapping",
+                place="unique_by",
+                found=f"no attribute {name!r}",
+                expected=f"some of {sorted(codes)}",
+            )
+    swapped = [codes[name] for name in names]
     unique = unique_rows(area, combine(swapped, rows=len(area)))
     return unique, mark(area, unique, rate=rate, rng=rng, uniques_first=uniques_first)
 
