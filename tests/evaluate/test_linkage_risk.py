@@ -1,5 +1,7 @@
 """Scores of the linkage attack: three readings of the same individual."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -94,9 +96,9 @@ def test_rates_of_everyone_and_of_minorities():
 
 def test_bad_input_is_refused():
     links = Links(np.array([0, 1]))
-    good = {"secret": [0, 0], "released_secret": [0, 0]}
+    good: dict[str, Any] = {"secret": [0, 0], "released_secret": [0, 0]}
     with pytest.raises(InputError, match="rule: found 'name', expected slot or person or value"):
-        confirmed(links, rule="name", **good)
+        confirmed(links, **(good | {"rule": "name"}))
     with pytest.raises(InputError, match="secret: found 1 rows, expected 2"):
         confirmed(links, rule="slot", **(good | {"secret": [0]}))
     with pytest.raises(InputError, match="origin: found 1 rows, expected 2"):

@@ -3,6 +3,7 @@
 import itertools
 from fractions import Fraction
 from math import exp
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from headcount.mechanisms.swapping.similar import Likeness
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Query
 
-AREA = {"people": 60, "in_category": 18, "outside": 400, "outside_in_category": 40}
+AREA: dict[str, Any] = {"people": 60, "in_category": 18, "outside": 400, "outside_in_category": 40}
 
 
 def mean_of(draw, runs):

@@ -58,6 +58,12 @@ class DenseSwapping(PersonSwapping):
         )
 
 
+def swapping(**settings):
+    settings.setdefault("level", "level_1")
+    settings.setdefault("rate", 1)
+    return PersonSwapping(**settings)
+
+
 MIXED = DenseSwapping(level="level_1", kind="random", rate=Fraction(1, 2))
 NOT_FOR_SWAPS = ("support_does_not_depend", "each_run_has_noise", "same_seed")
 
@@ -73,9 +79,9 @@ def test_contract(check):
 @pytest.mark.parametrize(
     "mechanism",
     [
-        PersonSwapping(level="level_1", rate=Fraction(1, 2)),
-        PersonSwapping(level="level_2", rate=1, kind="similar", k=3, order=(5, 4, 3, 2, 1, 0)),
-        PersonSwapping(level="level_1", rate=0.25, kind="pseudo-random", area="1"),
+        swapping(rate=Fraction(1, 2)),
+        swapping(level="level_2", rate=1, kind="similar", k=3, order=(5, 4, 3, 2, 1, 0)),
+        swapping(rate=0.25, kind="pseudo-random", area="1"),
     ],
     ids=str,
 )
@@ -120,12 +126,12 @@ def test_counts_after_a_swap(mechanism, tmp_path):
 
 def test_nothing_is_swapped_at_rate_0():
     counts = tabulate(town())
-    made = PersonSwapping(level="level_1", rate=0).run(counts, seeded(), runs=range(1))
+    made = swapping(rate=0).run(counts, seeded(), runs=range(1))
     assert np.array_equal(made.tables["level_2"][0].toarray(), counts.dense())
 
 
 def test_no_guarantee_and_says_why():
-    release = protect(town(), PersonSwapping(level="level_1", rate="0.1"))
+    release = protect(town(), swapping(rate="0.1"))
     assert not release.guarantee.exists
     said = " ".join(release.guarantee.sentences())
     assert "No differential-privacy guarantee: records are published as they are" in said
@@ -141,21 +147,21 @@ def test_rows_of_counts_are_its_people():
 
 def test_bad_settings_and_data_are_refused():
     with pytest.raises(ConfigError, match=r"rate: found 1\.5, expected 0 to 1"):
-        PersonSwapping(level="level_1", rate=1.5)
+        swapping(rate=1.5)
     with pytest.raises(ConfigError, match="kind"):
-        PersonSwapping(level="level_1", rate=1, kind="close")
+        swapping(kind="close")
     counts = tabulate(town())
     with pytest.raises(InputError, match="found level 'county'"):
-        PersonSwapping(level="county", rate=1).check(counts)
+        swapping(level="county", rate=1).check(counts)
     with pytest.raises(ConfigError, match="area: found '7', expected a unit of 'level_1'"):
-        PersonSwapping(level="level_1", rate=1, area="7").check(counts)
+        swapping(area="7").check(counts)
     with pytest.raises(InputError, match="nobody outside the area, expected two areas"):
-        PersonSwapping(level="whole", rate=1).check(counts)
+        swapping(level="whole", rate=1).check(counts)
     few = tabulate(town(schema=Schema((AGE, SEX, TENURE))))
     with pytest.raises(InputError, match="similar swapping: found no attribute 'race'"):
-        PersonSwapping(level="level_1", rate=1).check(few)
-    PersonSwapping(level="level_1", rate=1, kind="pseudo-random").check(few)
+        swapping().check(few)
+    swapping(kind="pseudo-random").check(few)
     odd = Schema((AGE, TENURE), (impossible({"age": ["0"], "tenure": ["own"]}),))
     empty = tabulate(Population("e", odd, TREE, np.zeros(0, np.int32), np.zeros(0, np.int32)))
     with pytest.raises(ConfigError, match=r"keep: found \['tenure'\], in a structural zero with"):
-        PersonSwapping(level="level_1", rate=1, kind="random").check(empty)
+        swapping(kind="random").check(empty)

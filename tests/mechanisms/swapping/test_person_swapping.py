@@ -92,7 +92,7 @@ def test_the_one_area_partner_is_within_k_or_the_nearest_that_is_left(kind, k):
         likeness = Likeness(kind=kind, k=k, order=order)
         swap = swap_area(area, Pool.of(pool, likeness), rate=1, rng=np.random.default_rng(seed))
         left = records(pool)
-        steps = Counter()
+        steps: Counter[int] = Counter()
         for row, partner in zip(swap.rows, swap.partners, strict=True):
             x = records(area)[row]
             away = [distance(x, y, kind, rank) if y else np.inf for y in left]
@@ -231,7 +231,9 @@ def test_the_order_of_frequency_counts_all_tables_with_ties_by_code():
     keys = {"age": np.zeros(2, int), "sex": np.zeros(2, int)}
     crowd = {"race": np.array([1, 2]), "hispanic": np.array([0, 1])}
     pool = Pool.of(keys | crowd, together, area={name: crowd[name][1:] for name in crowd})
-    assert pool.likeness.order[:3] == (5, 2, 0)
+    order = pool.likeness.order
+    assert order is not None
+    assert order[:3] == (5, 2, 0)
 
 
 def test_an_order_that_is_given_is_used():
