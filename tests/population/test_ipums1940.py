@@ -401,3 +401,31 @@ def test_people_apart_from_their_unit_are_never_dropped(tmp_path: Path) -> None:
 def test_a_unit_twice(tmp_path: Path) -> None:
     message = "line 7, SERIAL: found '00000002', again, expected one unit (H) for each SERIAL"
     assert complaint(write(tmp_path / "a.dat", [*GOOD, GOOD[3]])) == message
+
+
+def test_nurse_nva_0_is_a_structural_zero_on_request(tmp_path: Path) -> None:
+    home = [Unit(serial=1, gqtype=4), Person(serial=1, age=18), Unit(serial=2), Person(2, age=3)]
+    path = write(tmp_path / "adults.dat", home)
+    plain = read_extract(path).population
+    extract = read_extract(path, nurse_nva_0=True)
+    assert_same(extract, path)
+    assert not plain.schema.structural_zeros
+    assert int((~extract.population.schema.possible).sum()) == 12
+    assert read_ipums1940(path, nurse_nva_0=True)[0].schema == extract.population.schema
+
+
+def test_a_minor_in_a_home_contradicts_nurse_nva_0(tmp_path: Path) -> None:
+    people = [Person(serial=1, age=40), Person(serial=1, age=17)]
+    path = write(tmp_path / "minor.dat", [Unit(serial=1, gqtype=4), *people])
+    read_extract(path)  # off, as for 1940
+    assert complaint(path, nurse_nva_0=True).endswith(
+        "line 3, AGE: found under 18 in a unit of GQTYPE 4, expected 18 or more there "
+        "(nurse_nva_0 is a structural zero)"
+    )
+    # Of the people who are left out nobody is asked, and the unit may stand in an earlier block.
+    stray = [Unit(serial=1, gqtype=4), Person(serial=1), Person(serial=9, age=5)]
+    path = write(tmp_path / "stray.dat", stray)
+    read_extract(path, nurse_nva_0=True, orphans="drop")
+    long = [Unit(serial=1, gqtype=4), *[Person(serial=1)] * 40, Person(serial=1, age=2)]
+    path = write(tmp_path / "long.dat", long)
+    assert "line 42, AGE" in complaint(path, nurse_nva_0=True)

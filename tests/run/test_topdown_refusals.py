@@ -104,7 +104,7 @@ def test_bounds_that_contradict_each_other_are_told_from_those_that_miss_the_tru
     mechanism = HEAD + QUERIES + INVARIANT + TABLE
     told, kept = refused(write_config(town, population=TOWN, mechanism=mechanism, run=LEDGER))
     assert "found bounds that no counts can meet (in the way: the bound on" in kept
-    assert "'total' (everyone) of county '" in kept
+    assert "the bound on 'sex' (m) of county '" in kept
     assert "no counts" not in told
     assert spends(town) == []
 

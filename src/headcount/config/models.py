@@ -145,6 +145,7 @@ class Us1940Model(Strict):
     seed: Whole = Field(1940, ge=0)
     scale: PositiveFraction = Fraction(1)
     states: tuple[str, ...] = ()
+    nurse_nva_0: Flag = False
 
 
 class _ChosenModel(Strict):
