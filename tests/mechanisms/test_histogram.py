@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -154,8 +155,9 @@ def test_clipping_cell_by_cell_makes_phantoms():
 
 
 def test_bad_settings_are_refused():
+    never: Any = "never"
     with pytest.raises(ConfigError, match="clip: found 'never', expected query or cell"):
-        replace(CLIPPED, clip="never")
+        replace(CLIPPED, clip=never)
     with pytest.raises(ConfigError, match="buckets: found 92, expected 1 to 91"):
         age_buckets(AGE, 92)
     with pytest.raises(InputError, match="found attribute 'race'"):
