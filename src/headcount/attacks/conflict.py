@@ -10,14 +10,15 @@ is the weight of its table. A cell with under or over must move down or up by th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.attacks.knowledge import UNKNOWN, Held
-from headcount.solve.mip import Program
+from headcount.attacks.solvers import Answer, solve_program
+from headcount.solve.mip import Program, SolverError, minimise
 
 Ints = NDArray[np.int64]
 
@@ -59,15 +60,13 @@ def least_change(
     hard: Any = None,
     hard_low: Ints | None = None,
     hard_high: Ints | None = None,
-    seconds: float = 60.0,
+    seconds: float = 10.0,
 ) -> Fix | None:
     """The least change of cells [low, high] = ``adds`` @ x; None if none was found in time.
 
     ``hard`` rows (sparse, on the same x) with their ends must be kept as they are.
     """
     from scipy.sparse import csc_array, eye_array, hstack, vstack
-
-    from headcount.attacks.solvers import solve_program
 
     cells, size = adds.shape
     eye = eye_array(cells)
@@ -85,14 +84,47 @@ def least_change(
         matrix=matrix,
         row_low=row_low,
         row_high=row_high,
-        integer=True,
+        integer=hard is not None,
     )
-    answer = solve_program(program, size, seconds)
+    if hard is not None:
+        answer = solve_program(program, size, seconds)
+    else:
+        answer = _without_hard_rows(program, adds, low, high, weight, seconds)
     if answer.x is None:
         return None
-    value = np.asarray(adds @ answer.x, dtype=np.int64)
-    by = np.where(value > high, value - high, np.where(value < low, value - low, 0))
+    by = _shift(adds, answer.x, low, high)
     return Fix(low + by, np.where(high >= UNKNOWN, high, high + by), by, answer.proven)
+
+
+def _without_hard_rows(
+    program: Program, adds: Any, low: Ints, high: Ints, weight: NDArray[np.float64], seconds: float
+) -> Answer:
+    """The linear relaxation rounded, if that is optimal; else the integer program from there.
+
+    Any whole numbers are a solution, so that there always is one to report; the relaxation is
+    fast, and often whole by itself.
+    """
+    relaxed = minimise(program)
+    if relaxed is None:
+        raise SolverError("HiGHS: found no answer to a problem with slacks, expected one")
+    x = np.rint(relaxed[: adds.shape[1]]).astype(np.int64)
+    price = float(weight @ np.abs(_shift(adds, x, low, high)))
+    bound = float(program.cost @ relaxed)
+    if (weight == np.rint(weight)).all():
+        bound = float(np.ceil(bound - 1e-6))
+    if price <= bound + 1e-6:
+        return Answer(x, True)
+    better = solve_program(replace(program, integer=True), adds.shape[1], seconds)
+    if better.x is None:
+        return Answer(x, False)
+    dearer = weight @ np.abs(_shift(adds, better.x, low, high)) > price
+    return Answer(x, False) if dearer else better
+
+
+def _shift(adds: Any, x: Ints, low: Ints, high: Ints) -> Ints:
+    """How far each cell must move to agree with x."""
+    value = np.asarray(adds @ x, dtype=np.int64)
+    return np.where(value > high, value - high, np.where(value < low, value - low, 0))
 
 
 def _open_ended(high: Ints) -> NDArray[np.float64]:

@@ -125,7 +125,7 @@ def reconstruct(
     on_conflict: str = REPORT,
     effort: Effort | None = None,
     weights: Mapping[str, float] | None = None,
-    seconds_to_fix: float = 60.0,
+    seconds_to_fix: float = 10.0,
     engine: Engine | None = None,
 ) -> Reconstruction:
     """Person records of every leaf from the tables held.
@@ -194,7 +194,8 @@ def solve_leaves(plan: Plan, units: Ints) -> Piece:
             if fixed is not None and plan.on_conflict == LEAST_CHANGE:
                 first, last, _ = layout.rows_of(*fixed)
                 cells[i], problems[i] = leaf_problem(layout, first[0], last[0])
-                solved[i] = _solve_some([problems[i]], plan.effort)[0]
+                again = _solve_some([problems[i]], plan.effort)[0]
+                solved[i] = Solved(again.x, again.method, again.proven and least)
             piece.conflict.append(True)
         else:
             piece.conflict.append(False)
@@ -249,7 +250,7 @@ def record_variability(
         people = int(one.x.sum())
         percent = 100 * distance / (2 * people) if people else 0.0
         piece.method.append(one.method)
-        piece.proven.append(proven)
+        piece.proven.append(proven and one.proven)
         piece.variability.append(percent if plan.variability else float("nan"))
 
 

@@ -52,6 +52,7 @@ OPTIONS: Mapping[str, str] = {
     "replicates": "--replicates",
     "epsilon": "--epsilon",
     "households": "--households",
+    "persons": "--persons",
 }
 """Arguments that a ``measure`` may have, as they are typed."""
 
@@ -94,6 +95,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         question="Person swapping and the linkage attack on workload S: seconds, who is found?",
         module="linkage",
         takes=("households",),
+    ),
+    "reconstruction": Benchmark(
+        question="Records from published tables: seconds, proofs, hits?",
+        module="reconstruction",
+        takes=("persons",),
     ),
     "golden": Benchmark(
         question="As good as another system's stored optima?",

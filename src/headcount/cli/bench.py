@@ -12,6 +12,7 @@ Name = Annotated[str | None, typer.Option("--name", help="Which population of th
 Replicates = Annotated[int | None, typer.Option(min=2, help="How many releases to make.")]
 Epsilon = Annotated[str | None, typer.Option(help="Total privacy loss, such as 1, 0.25 or 1/4.")]
 Households = Annotated[int | None, typer.Option(min=100, help="How many households to make.")]
+Persons = Annotated[Path | None, typer.Option(help="Person records: block, sex, age, race...")]
 Json = Annotated[Path | None, typer.Option(help="Also write the figures to this file.")]
 
 
@@ -22,6 +23,7 @@ def bench(
     replicates: Replicates = None,
     epsilon: Epsilon = None,
     households: Households = None,
+    persons: Persons = None,
     json: Json = None,
 ) -> None:
     """Measure something and print the figures with the machine's facts.
@@ -40,6 +42,7 @@ def bench(
     readings = run_benchmark(
         benchmark,
         json_file=json,
+        persons=persons,
         directory=directory,
         name=name,
         replicates=replicates,

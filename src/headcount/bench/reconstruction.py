@@ -1,0 +1,168 @@
+"""How fast, how sure and how right is the reconstruction attack?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.attacks.knowledge import Knowledge, exact
+from headcount.attacks.reconstruction import Reconstruction, reconstruct
+from headcount.bench.figures import Reading
+from headcount.bench.persons import People, block_people, read_people
+from headcount.schema import load_schema
+from headcount.tabulate.published import supported, tables
+
+BLOCKS = 1000
+TRACT_BLOCKS = 80
+SEED = 8  # its largest block is the largest of the first few seeds: 568 people
+SCHEMA = "persons-2010"
+Ints = NDArray[np.int64]
+
+
+def measure(persons: Path | None = None) -> list[Reading]:
+    """CPU seconds of one thread, from published tables to records and proven variability.
+
+    Without ``persons`` on synthetic blocks (see ``block_people``); with it on the user's own
+    person records (columns block, sex, age, race 1-63, hispanic, and tract if there is one).
+    """
+    _warm()
+    if persons is not None:
+        return _measure_file(read_people(persons, load_schema(SCHEMA)))
+    blocks = block_people(load_schema(SCHEMA), blocks=BLOCKS, seed=SEED)
+    tract = block_people(load_schema(SCHEMA), blocks=TRACT_BLOCKS, seed=SEED + 1)
+    return [
+        *_blocks(f"{BLOCKS:,} synthetic blocks", blocks),
+        *_joint(f"tract of {TRACT_BLOCKS} synthetic blocks", tract),
+        _redistricting(blocks),
+    ]
+
+
+def _warm() -> None:
+    """Compile on a few people, so that no compiler is measured."""
+    people = block_people(load_schema(SCHEMA), blocks=12, seed=1)
+    reconstruct(knowledge_of(people, ("sf1",)), together="tract")
+    reconstruct(knowledge_of(people, ("sf1",), joint=False))
+
+
+def _measure_file(people: People) -> list[Reading]:
+    readings = _blocks("blocks of the file", people)
+    if people.has_tracts:
+        readings += _joint("tracts of the file", people)
+    return readings
+
+
+def knowledge_of(people: People, products: Sequence[str], *, joint: bool = True) -> Knowledge:
+    """All tables of the products, exact: block tables and, if ``joint``, tract tables."""
+    schema, geography = people.schema, people.geography
+    held = []
+    for product in products:
+        for cells in supported(tables(product).values(), schema)[0]:
+            level = cells.table.lowest
+            if joint or level == "block":
+                counts = people.counts(level)
+                held.append(exact(cells, cells.table.of(counts, schema), level=level))
+    return Knowledge(schema, geography, tuple(held))
+
+
+def agreement(people: People, found: Reconstruction) -> tuple[float, float, Ints]:
+    """Shares of people met by a record, with exact and with binned age; and misses by block."""
+    truth, records = people.counts("block"), found.matrix
+    exactly = float(truth.minimum(records).sum() / truth.sum())
+    fold = _fold(found.class_of)
+    binned_truth, binned = truth @ fold, records @ fold
+    missed = np.asarray(abs(binned_truth - binned).sum(axis=1)).reshape(-1)
+    return exactly, float(binned_truth.minimum(binned).sum() / truth.sum()), missed
+
+
+def _fold(class_of: Ints) -> Any:
+    """0/1 (cells x classes)."""
+    from scipy.sparse import csr_array
+
+    inside = np.flatnonzero(class_of >= 0)
+    shape = (len(class_of), int(class_of.max()) + 1)
+    return csr_array((np.ones(len(inside), np.int64), (inside, class_of[inside])), shape=shape)
+
+
+def _blocks(name: str, people: People) -> list[Reading]:
+    knowledge = knowledge_of(people, ("sf1",), joint=False)
+    begin = process_time()
+    found = reconstruct(knowledge)
+    seconds = process_time() - begin
+    return [
+        Reading(
+            what=f"{name}: records and variability",
+            value=seconds,
+            unit="s CPU",
+            note=f"{people.size:,} people, median {np.median(people.sizes):.0f} and at most "
+            f"{people.sizes.max()} a block; {people.source}; {_methods(found)}",
+        ),
+        *_sureness(people, found),
+    ]
+
+
+def _joint(name: str, people: People) -> list[Reading]:
+    knowledge = knowledge_of(people, ("sf1",))
+    begin = process_time()
+    found = reconstruct(knowledge, together="tract")
+    seconds = process_time() - begin
+    return [
+        Reading(
+            what=f"{name}, jointly, single years of age",
+            value=seconds,
+            unit="s CPU",
+            note=f"{people.size:,} people; {people.source}; {_methods(found)}",
+        ),
+        *_sureness(people, found),
+    ]
+
+
+def _sureness(people: People, found: Reconstruction) -> list[Reading]:
+    exactly, binned, missed = agreement(people, found)
+    certain = (found.variability == 0) & found.proven
+    here = people.sizes > 0
+    held = people.sizes[certain].sum() / people.size
+    return [
+        Reading(what="  blocks proven", value=100 * found.proven[here].mean(), unit="%"),
+        Reading(
+            what="  blocks whose records are certain",
+            value=100 * certain[here].mean(),
+            unit="%",
+            note=f"{100 * held:.1f} % of people",
+        ),
+        Reading(
+            what="  certain blocks not recovered exactly (binned age)",
+            value=float((missed[certain] > 0).sum()),
+            unit="blocks",
+        ),
+        Reading(
+            what="  people recovered, binned age",
+            value=100 * binned,
+            unit="%",
+            note=f"{100 * exactly:.1f} % with the exact age",
+        ),
+    ]
+
+
+def _redistricting(people: People) -> Reading:
+    knowledge = knowledge_of(people, ("pl94-171",))
+    begin = process_time()
+    found = reconstruct(knowledge)
+    seconds = process_time() - begin
+    algebra = float((found.method == "algebra").mean())
+    return Reading(
+        what=f"{BLOCKS:,} blocks from P.L. 94-171 P1-P4",
+        value=seconds,
+        unit="s CPU",
+        note=f"{100 * algebra:.0f} % by algebra alone, "
+        f"{int((agreement(people, found)[2] > 0).sum())} blocks wrong",
+    )
+
+
+def _methods(found: Reconstruction) -> str:
+    names, counts = np.unique(found.method, return_counts=True)
+    return ", ".join(f"{count:,} by {name}" for name, count in zip(names, counts, strict=True))
