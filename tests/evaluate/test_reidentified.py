@@ -1,0 +1,241 @@
+"""Scores of re-identification against plain loops, known cases and a negative control."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headcount.attacks.records import Features, records_from_rows
+from headcount.attacks.reidentification import KnownPeople, reidentify
+from headcount.errors import ConfigError, InputError
+from headcount.evaluate.agreement import agreement
+from headcount.evaluate.attackers import (
+    Quality,
+    commercial_attacker,
+    perfect_attacker,
+    right_rows,
+    true_records,
+)
+from headcount.evaluate.reidentified import (
+    TELLING,
+    confirmed,
+    interval,
+    reidentified,
+    size_labels,
+    universes,
+)
+from headcount.geography.geography import regular
+from headcount.population.from_households import to_population
+from headcount.population.towns import towns
+from headcount.schema import Attribute, Schema
+
+AGES = tuple(str(year) for year in range(18, 32))
+SCHEMA = Schema(
+    (
+        Attribute("sex", ("male", "female")),
+        Attribute("age", AGES),
+        Attribute("race", ("white", "black", "other")),
+        Attribute("hispanic", ("not_hispanic", "hispanic")),
+    )
+)
+FEATURES = Features.of(SCHEMA)
+GEOGRAPHY = regular(children=3, depth=2)  # 9 leaf units
+
+
+def drawn(people, seed, blocks=9):
+    rng = np.random.default_rng(seed)
+    cell = rng.integers(0, SCHEMA.size, people)
+    return records_from_rows(rng.integers(0, blocks, people), cell, FEATURES)
+
+
+@pytest.fixture(scope="module")
+def state():
+    return to_population(towns(seed=3, people=12_000, counties=5))
+
+
+def test_a_match_is_confirmed_on_every_feature_and_no_other_way():
+    """Against a loop over every known person, all features compared one by one."""
+    truth, records = drawn(300, 1), drawn(300, 2)
+    known = commercial_attacker(truth, geography=GEOGRAPHY, seed=4)
+    for found in reidentify(known, records, orders=2):
+        right = confirmed(found, records.secret, known, truth)
+        for i, person in enumerate(known.person):
+            row = found.record[i]
+            expected = row >= 0 and (
+                known.block[i] == truth.block[person]
+                and FEATURES.binned[known.key[i]] == truth.binned[person]
+                and records.secret[row] == truth.secret[person]
+            )
+            assert right[i] == expected
+
+
+def test_universes_by_hand():
+    truth = drawn(80, 3)
+    known = perfect_attacker(truth)
+    zero = np.arange(9) % 2 == 0
+    groups = universes(known, truth, geography=GEOGRAPHY, zero_variability=zero)
+    rows = list(zip(truth.block.tolist(), truth.binned.tolist(), strict=True))
+    unique = np.array([rows.count(row) == 1 for row in rows])
+    assert np.array_equal(groups["unique"], unique)
+    assert np.array_equal(groups["modal"], ~groups["nonmodal"])
+    assert np.array_equal(groups[TELLING], groups["nonmodal"] & unique & zero[truth.block])
+    sizes = np.array([sum(truth.block == b) for b in truth.block])
+    assert np.array_equal(groups["block of 1-9"], sizes < 10)
+    assert np.array_equal(groups["block of 10-49"], sizes >= 10)
+    assert sum(groups[label].sum() for label in size_labels()) == 80
+    assert size_labels()[-1] == "block of 1000+"
+
+
+def test_zero_variability_needs_a_flag_for_every_block():
+    truth = drawn(10, 1)
+    with pytest.raises(InputError, match=r"zero variability: found shape \(2,\), expected a flag"):
+        universes(
+            perfect_attacker(truth), truth, geography=GEOGRAPHY, zero_variability=np.ones(2, bool)
+        )
+
+
+def test_the_truth_itself_gives_uniques_away(state):
+    truth = true_records(state)
+    table = reidentified(truth, perfect_attacker(truth), truth, geography=state.geography, orders=3)
+    found = {(row["universe"], row["by"]): row for row in table.to_dicts()}
+    assert found["all", "records"]["putative"] == len(truth)
+    assert found["unique", "records"]["precision"] == 1
+    assert found["nonmodal", "modal guess"]["confirmed"] == 0
+    assert found["modal", "modal guess"]["precision"] == 1
+    beside = found["nonmodal unique", "proportional guess"]["precision"]
+    assert 0 < beside < 0.5 < found["nonmodal unique", "records"]["precision"]
+
+
+def test_records_put_in_other_blocks_tell_no_more_than_a_guess(state):
+    """Negative control: within (sex, bin) the records are dealt out anew to the blocks."""
+    truth = true_records(state)
+    rng = np.random.default_rng(5)
+    order = np.lexsort((rng.random(len(truth)), truth.binned))
+    straight = np.lexsort((np.arange(len(truth)), truth.binned))
+    secret = np.empty_like(truth.secret)
+    secret[straight] = truth.secret[order]
+    dealt = replace(truth, secret=secret)
+    table = reidentified(
+        dealt, perfect_attacker(truth), truth, geography=state.geography, orders=3, years=False
+    )
+    precision = {(r["universe"], r["by"]): r["precision"] for r in table.to_dicts()}
+    share = np.bincount(truth.secret) / len(truth)
+    by_chance = np.mean(share[truth.secret])  # a draw from the whole state
+    # Age and race go together a little, and dealing keeps that.
+    assert abs(precision["all", "records"] - by_chance) < 0.03
+    nonmodal = universes(perfect_attacker(truth), truth, geography=state.geography)["nonmodal"]
+    expected = np.mean(share[truth.secret[nonmodal]])
+    assert abs(precision["nonmodal", "records"] - expected) < 0.03
+    kept = reidentified(
+        truth, perfect_attacker(truth), truth, geography=state.geography, orders=3, years=False
+    )
+    real = kept.filter(universe="nonmodal", by="records")["precision"][0]
+    assert real > expected + 0.2
+
+
+def test_a_commercial_file_is_as_good_as_asked(state):
+    truth = true_records(state)
+    quality = Quality(coverage=0.8, wrong_block=0.3, wrong_age=0.25, wrong_sex=0.1, within="county")
+    known = commercial_attacker(truth, geography=state.geography, quality=quality, seed=1)
+    row, n = known.person, len(known)
+    assert n == round(0.8 * len(truth))
+    assert len(np.unique(row)) == n
+    county = state.geography.ancestors("county")
+    assert (county[known.block] == county[truth.block[row]]).all()
+    ages = ages_of(state)
+    for share, wrong in (
+        (0.3, known.block != truth.block[row]),
+        (0.25, known.key % ages != truth.key[row] % ages),
+        (0.1, known.key // ages != truth.key[row] // ages),
+    ):
+        assert abs(wrong.mean() - share) < 4 * np.sqrt(share * (1 - share) / n)
+    assert (np.abs(known.key % ages - truth.key[row] % ages) <= 5).all()
+    again = commercial_attacker(truth, geography=state.geography, quality=quality, seed=1)
+    assert np.array_equal(known.key, again.key)
+    assert np.array_equal(known.block, again.block)
+    right = right_rows(commercial_attacker(truth, geography=state.geography), truth).mean()
+    assert 0.34 < right < 0.42  # the Bureau's: 37 in 100
+
+
+def ages_of(population):
+    return population.schema.attribute("age").size
+
+
+@pytest.mark.parametrize("name", ["coverage", "wrong_block", "wrong_age", "wrong_sex"])
+def test_shares_of_a_file_are_shares(name):
+    with pytest.raises(ConfigError, match=f"attacker: {name}: found 1.5, expected a share"):
+        Quality(**{name: 1.5})
+
+
+def test_errors_of_age_reach_somewhere():
+    with pytest.raises(ConfigError, match="furthest: found 0, expected 1 or more"):
+        Quality(furthest=0)
+
+
+def test_people_outside_the_truth_are_refused():
+    truth = drawn(5, 1)
+    known = KnownPeople(
+        name="x", features=FEATURES, person=np.array([9]), block=np.zeros(1, int),
+        key=np.zeros(1, int),
+    )  # fmt: skip
+    with pytest.raises(InputError, match="person: found a number outside the truth, expected 0"):
+        reidentified(truth, known, truth, geography=GEOGRAPHY)
+
+
+def test_counts_multiply_people_in_the_truth(state):
+    twice = replace(
+        state, count=np.full(len(state.unit), 2, dtype=np.int64), households=None, quarters=None
+    )
+    assert len(true_records(twice)) == 2 * len(true_records(state))
+
+
+def test_intervals_are_students():
+    mean, low, high = interval([0.4, 0.5, 0.6])
+    assert mean == pytest.approx(0.5)
+    assert high - mean == pytest.approx(4.302653 * 0.1 / np.sqrt(3), rel=1e-5)
+    assert low == pytest.approx(2 * mean - high)
+    assert np.isnan(interval([float("nan")])[0])
+    assert np.isnan(interval([0.5])[1])
+
+
+def loop_agreement(records, truth):
+    """The two passes as loops over records, block by block, without replacement."""
+    exact = binned = 0
+    left = list(zip(truth.block, truth.key, truth.binned, truth.secret, strict=True))
+    rest = []
+    for row in zip(records.block, records.key, records.binned, records.secret, strict=True):
+        if row in left:
+            left.remove(row)
+            exact += 1
+        else:
+            rest.append((row[0], row[2], row[3]))
+    coarse = [(b, g, s) for b, _, g, s in left]
+    for row in rest:
+        if row in coarse:
+            coarse.remove(row)
+            binned += 1
+    return exact, exact + binned
+
+
+@given(records=st.integers(0, 60), people=st.integers(1, 60), seed=st.integers(0, 999))
+def test_agreement_is_that_of_two_passes(records, people, seed):
+    found, truth = drawn(records, seed, 2), drawn(people, seed + 1, 2)
+    scored = agreement(found, truth, blocks=9)
+    whole = scored["all"]
+    assert (whole.exact, whole.binned) == loop_agreement(found, truth)
+    parts = [scored[label] for label in size_labels()]
+    in_empty = int((np.bincount(truth.block, minlength=9)[found.block] == 0).sum())
+    assert sum(one.people for one in parts) == people
+    assert sum(one.records for one in parts) == records - in_empty
+    assert sum(one.binned for one in parts) == whole.binned
+    assert whole.binned_percent >= whole.exact_percent
+
+
+def test_agreement_needs_one_schema():
+    other = Features.of(Schema((Attribute("age", ("20",)), Attribute("race", ("a",)))))
+    with pytest.raises(InputError, match="agreement: found records on another schema"):
+        agreement(
+            records_from_rows(np.zeros(1, int), np.zeros(1, int), other), drawn(3, 1), blocks=9
+        )
