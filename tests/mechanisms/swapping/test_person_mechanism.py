@@ -82,6 +82,7 @@ def test_contract(check):
         swapping(rate=Fraction(1, 2)),
         swapping(level="level_2", rate=1, kind="similar", k=3, order=(5, 4, 3, 2, 1, 0)),
         swapping(rate=0.25, kind="pseudo-random", area="1"),
+        swapping(rate=0.25, k=1, area="2", unique_by=["race", "age"]),
     ],
     ids=str,
 )
@@ -121,7 +122,9 @@ def test_counts_after_a_swap(mechanism, tmp_path):
     if mechanism.area is not None:
         ours = TREE.units[1][area[row]] == mechanism.area
         assert ours.all()
-        assert len(row) == round(mechanism.rate * int((area == 1).sum()))
+        assert len(row) == round(
+            mechanism.rate * int((TREE.units[1][area] == mechanism.area).sum())
+        )
 
 
 def test_nothing_is_swapped_at_rate_0():
@@ -161,6 +164,8 @@ def test_bad_settings_and_data_are_refused():
     with pytest.raises(InputError, match="similar swapping: found no attribute 'race'"):
         swapping().check(few)
     swapping(kind="pseudo-random").check(few)
+    with pytest.raises(InputError, match="found attribute 'race'"):
+        swapping(kind="random", unique_by=("race",)).check(few)
     odd = Schema((AGE, TENURE), (impossible({"age": ["0"], "tenure": ["own"]}),))
     empty = tabulate(Population("e", odd, TREE, np.zeros(0, np.int32), np.zeros(0, np.int32)))
     with pytest.raises(ConfigError, match=r"keep: found \['tenure'\], in a structural zero with"):

@@ -202,6 +202,31 @@ def test_uniques_look_at_swapped_attributes_only():
     assert every.report.uniques == 3
 
 
+def test_uniques_may_look_at_named_attributes_only():
+    codes = {"age": np.array([1, 1, 2, 2]), "race": np.array([0, 1, 2, 2])}
+    pool = Pool.of({"age": np.arange(9), "race": np.zeros(9, int)}, Likeness(kind="random"))
+    rng = np.random.default_rng(1)
+    swap = swap_area(codes, pool, rate="1/2", rng=rng, unique_by=("race",))
+    assert (swap.report.uniques, sorted(swap.rows.tolist())) == (2, [0, 1])
+    assert swap_area(codes, pool, rate=1, rng=rng, unique_by=("age",)).report.uniques == 0
+    area = np.array([0, 0, 1, 1])
+    everywhere = swap_everywhere(
+        codes, area, Likeness(kind="random"), rate=1, rng=rng, unique_by=("race",)
+    )
+    assert everywhere.report.uniques == 2
+    with pytest.raises(InputError, match="unique_by: found no attribute 'sex', expected some of"):
+        swap_area(codes, pool, rate=1, rng=rng, unique_by=("sex",))
+
+
+@pytest.mark.parametrize(("kind", "k"), KINDS)
+def test_the_first_rows_of_a_swap_are_a_swap_at_a_lower_rate(kind, k):
+    area, pool = people(50, 1), Pool.of(people(80, 2), Likeness(kind=kind, k=k))
+    whole = swap_area(area, pool, rate=1, rng=np.random.default_rng(3))
+    part = swap_area(area, pool, rate=0.4, rng=np.random.default_rng(3))
+    assert np.array_equal(whole.rows[:20], part.rows)
+    assert np.array_equal(whole.partners[:20], part.partners)
+
+
 def test_a_pool_that_is_used_up_leaves_rows_that_are_counted():
     pool = Pool.of(people(5, 1), Likeness(kind="similar"))
     swap = swap_area(people(9, 2), pool, rate=1, rng=np.random.default_rng(1))

@@ -45,14 +45,16 @@ class PersonSwapping:
     """People change places with people elsewhere (Christ, Radway & Bellovin 2022).
 
     where
-        kind    random, pseudo-random (same or nearest age and sex) or similar; see ``similar``
-        k       for similar swapping: how far age, sex and rank may differ, in levels
-        rate    share of each area's people that is swapped, 0 to 1; exact to one person
-        level   geography level of an area; swaps go between areas, never within one
-        area    code of the one area to swap against all others; None swaps every area
-        keep    attributes that stay with the place; those not in the schema are ignored
-        order   race-by-Hispanic codes, 2 race + Hispanic, most frequent first; None reads the
-                order off the data, ties by code
+        kind        random, pseudo-random (same or nearest age and sex) or similar
+        k           for similar swapping: how far age, sex and rank may differ, in levels
+        rate        share of each area's people that is swapped, 0 to 1; exact to one person
+        level       geography level of an area; swaps go between areas, never within one
+        area        code of the one area to swap against all others; None swaps every area
+        keep        attributes that stay with the place; those not in the schema are ignored
+        order       race-by-Hispanic codes, 2 race + Hispanic, most frequent first; None reads the
+                    order off the data, ties by code
+        unique_by   attributes on which a person must be alone in an area to go first; None takes
+                    all that are swapped
 
     Leaf totals and everything about the whole population stay as they are, but for combinations
     of kept attributes with others.
@@ -65,14 +67,16 @@ class PersonSwapping:
     area: str | None = None
     keep: tuple[str, ...] = KEEP
     order: tuple[int, ...] | None = None
+    unique_by: tuple[str, ...] | None = None
     name = "person-swapping"
     draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", swap_rate(self.rate))
         object.__setattr__(self, "keep", tuple(self.keep))
-        if self.order is not None:
-            object.__setattr__(self, "order", tuple(self.order))
+        for name in ("order", "unique_by"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, tuple(getattr(self, name)))
         Likeness(kind=self.kind, k=self.k, order=self.order)  # refuses bad settings
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
@@ -89,6 +93,8 @@ class PersonSwapping:
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Refuse missing keys, nobody to swap with, and kept attributes in structural zeros."""
         schema, source = counts.schema, "person swapping"
+        for name in self.unique_by or ():
+            schema.attribute(name)  # refuses an unknown one
         for key in KEYS[self.kind]:
             if key not in schema.names:
                 raise InputError(
@@ -141,13 +147,23 @@ class PersonSwapping:
     ) -> Swap:
         likeness = Likeness(kind=self.kind, k=self.k, order=self.order)
         if self.area is None:
-            return swap_everywhere(codes, area, likeness, rate=self.rate, rng=rng, keep=self.keep)
+            return swap_everywhere(
+                codes,
+                area,
+                likeness,
+                rate=self.rate,
+                rng=rng,
+                keep=self.keep,
+                unique_by=self.unique_by,
+            )
         inside = self._codes(counts)[area] == self.area
         here, there = np.flatnonzero(inside), np.flatnonzero(~inside)
         some = {name: column[here] for name, column in codes.items()}
         others = {name: column[there] for name, column in codes.items()}
         pool = Pool.of(others, likeness, area=some)
-        swap = swap_area(some, pool, rate=self.rate, rng=rng, keep=self.keep)
+        swap = swap_area(
+            some, pool, rate=self.rate, rng=rng, keep=self.keep, unique_by=self.unique_by
+        )
         return Swap(here[swap.rows], there[swap.partners], swap.report)
 
     def _codes(self, counts: Counts) -> NDArray[np.str_]:

@@ -1,9 +1,9 @@
 """Swapping people one by one: one area against a pool, or every area of a population.
 
 After Christ, Radway & Bellovin (2022, 4.2). round(rate x n) of the n rows of an area are marked,
-uniques first (a row is unique if nobody else in its area has the same tuple of all swapped
-attributes), then the rest at random. Each marked row changes places with a row outside its area:
-all attributes are exchanged but those that are kept (tenure).
+uniques first (a row is unique if nobody else in its area has the same tuple of attributes: all
+swapped ones, unless some are named), then the rest at random. Each marked row changes places with
+a row outside its area: all attributes are exchanged but those that are kept (tenure).
 
 Nobody is swapped twice. In a pool anybody may be the partner. When every area is swapped, marked
 rows are paired with marked rows, so that the rate is exact in each area: at most one row is left
@@ -152,11 +152,12 @@ def swap_everywhere(
     rng: np.random.Generator,
     keep: Sequence[str] = KEEP,
     uniques_first: bool = True,
+    unique_by: Sequence[str] | None = None,
 ) -> Swap:
     """Choose partners in other areas for round(rate x n) of the n rows of every area."""
     exact = swap_rate(rate)
     rows = check_rows("population", codes, expected=len(area))
-    unique, marked = _marked(codes, area, exact, rng, keep, uniques_first)
+    unique, marked = _marked(codes, area, exact, rng, keep, uniques_first, unique_by)
     if len(marked.rows) and (area == area[0]).all():
         raise InputError("swapping", found="nobody outside the area", expected="two or more areas")
     likeness = _with_order(likeness, codes)
