@@ -96,7 +96,7 @@ def two_passes_by_hand(known, records, *, exact_first):
     first = a & r if exact_first else Counter()
     coarse = []
     for left in (a - first, r - first):
-        total = Counter()
+        total: Counter[tuple[int, int]] = Counter()
         for (block, key), n in left.items():
             total[block, int(FEATURES.binned[key])] += n
         coarse.append(total)
@@ -179,7 +179,7 @@ def test_other_schemas_orders_and_columns_are_refused():
         reidentify(attacker(people), people, orders=0)
     with pytest.raises(InputError, match="attacker 'x': found columns of different lengths"):
         KnownPeople(
-            name="x", features=FEATURES, person=np.arange(3), block=np.zeros(2), key=np.zeros(3)
+            name="x", features=FEATURES, person=np.arange(3), block=np.arange(2), key=np.arange(3)
         )
 
 

@@ -166,7 +166,7 @@ def ages_of(population):
 @pytest.mark.parametrize("name", ["coverage", "wrong_block", "wrong_age", "wrong_sex"])
 def test_shares_of_a_file_are_shares(name):
     with pytest.raises(ConfigError, match=f"attacker: {name}: found 1.5, expected a share"):
-        Quality(**{name: 1.5})
+        Quality(**{name: 1.5})  # type: ignore[arg-type]
 
 
 def test_errors_of_age_reach_somewhere():
@@ -212,9 +212,9 @@ def loop_agreement(records, truth):
         else:
             rest.append((row[0], row[2], row[3]))
     coarse = [(b, g, s) for b, _, g, s in left]
-    for row in rest:
-        if row in coarse:
-            coarse.remove(row)
+    for one in rest:
+        if one in coarse:
+            coarse.remove(one)
             binned += 1
     return exact, exact + binned
 

@@ -101,6 +101,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         module="reconstruction",
         takes=("persons",),
     ),
+    "reidentification": Benchmark(
+        question="Named people matched to records on workload S: seconds, who is right?",
+        module="reidentification",
+        takes=("households", "replicates"),
+    ),
     "golden": Benchmark(
         question="As good as another system's stored optima?",
         module="golden",
