@@ -17,6 +17,9 @@ from headcount._version import __version__
 if TYPE_CHECKING:
     from headcount.config.topdown import topdown
     from headcount.mechanisms import Averaged, Geometric, Identity, Raked, Sampling, protect
+    from headcount.mechanisms.histogram import Histogram
+    from headcount.mechanisms.swapping import HouseholdSwapping, TargetedSwapping
+    from headcount.mechanisms.swapping.person_mechanism import PersonSwapping
     from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
     from headcount.population import Households, Population, uniform
     from headcount.population.from_households import to_population
@@ -36,11 +39,14 @@ _HOME = {
     "Counts": "tabulate",
     "Geometric": "mechanisms",
     "Guarantee": "privacy",
+    "Histogram": "mechanisms.histogram",
+    "HouseholdSwapping": "mechanisms.swapping",
     "Households": "population",
     "Identity": "mechanisms",
     "KeyedNoise": "noise",
     "Ledger": "privacy",
     "OpenDPNoise": "noise",
+    "PersonSwapping": "mechanisms.swapping.person_mechanism",
     "Population": "population",
     "Query": "tabulate",
     "Raked": "mechanisms",
@@ -49,6 +55,7 @@ _HOME = {
     "RunKey": "noise",
     "Sampling": "mechanisms",
     "Schema": "schema",
+    "TargetedSwapping": "mechanisms.swapping",
     "load_schema": "schema",
     "protect": "mechanisms",
     "protect_run": "run",
@@ -79,11 +86,14 @@ __all__ = [
     "Counts",
     "Geometric",
     "Guarantee",
+    "Histogram",
+    "HouseholdSwapping",
     "Households",
     "Identity",
     "KeyedNoise",
     "Ledger",
     "OpenDPNoise",
+    "PersonSwapping",
     "Population",
     "Query",
     "Raked",
@@ -92,6 +102,7 @@ __all__ = [
     "RunKey",
     "Sampling",
     "Schema",
+    "TargetedSwapping",
     "__version__",
     "load_schema",
     "protect",

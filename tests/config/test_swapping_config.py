@@ -10,6 +10,7 @@ import pytest
 from headcount.config.build import build_mechanism
 from headcount.config.load import load_config
 from headcount.errors import ConfigError
+from headcount.mechanisms.histogram import Histogram
 from headcount.mechanisms.swapping import (
     HouseholdSwapping,
     PersonSwapping,
@@ -128,3 +129,18 @@ def test_faults_are_named(tmp_path, mechanism, message):
     with pytest.raises(ConfigError) as caught:
         built(tmp_path, mechanism)
     assert message in str(caught.value)
+
+
+def test_what_a_row_must_be_alone_on(tmp_path):
+    chosen = 'name = "person-swapping"\nlevel = "tract"\nrate = 0.1\nunique_by = ["age", "sex"]'
+    mechanism = built(tmp_path, chosen)
+    assert isinstance(mechanism, PersonSwapping)
+    assert mechanism.unique_by == ("age", "sex")
+
+
+def test_the_histogram_beside_swapping(tmp_path):
+    assert built(tmp_path, 'name = "histogram"\nepsilon = 2') == Histogram(epsilon=Fraction(2))
+    text = 'name = "histogram"\nepsilon = "1/3"\nclip = "cell"'
+    assert built(tmp_path, text) == Histogram(epsilon=Fraction(1, 3), clip="cell")
+    with pytest.raises(ConfigError, match=r"mechanism\.clip: found 'total'"):
+        built(tmp_path, 'name = "histogram"\nepsilon = 2\nclip = "total"')

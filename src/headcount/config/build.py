@@ -12,6 +12,7 @@ from headcount.config.models import (
     CountsModel,
     GeographyModel,
     GeometricModel,
+    HistogramModel,
     HouseholdsModel,
     IdentityModel,
     Ipums1940Model,
@@ -31,6 +32,7 @@ from headcount.config.swapping import (
 from headcount.config.topdown import TopDownModel
 from headcount.geography.build import CodeColumns, GeographySource, Prefixes
 from headcount.mechanisms import Averaged, Geometric, Identity, Mechanism, Raked, Sampling
+from headcount.mechanisms.histogram import Histogram
 from headcount.population import Households, Population, uniform
 from headcount.population.from_households import to_population
 from headcount.population.household_readers import read_households
@@ -59,6 +61,8 @@ def build_mechanism(config: Config) -> Mechanism:
             return Raked(epsilon=epsilon)
         case AveragedModel(epsilon=epsilon, parts=parts):
             return Averaged(epsilon=epsilon, parts=parts)
+        case HistogramModel(epsilon=epsilon, clip=clip):
+            return Histogram(epsilon=epsilon, clip=clip)
         case SamplingModel(fraction=fraction):
             return Sampling(fraction=fraction)
         case TopDownModel() | SwappingModel() as model:

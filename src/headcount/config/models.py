@@ -257,6 +257,14 @@ class AveragedModel(Strict):
     parts: Whole = Field(4, ge=1)
 
 
+class HistogramModel(Strict):
+    """Geometric noise on the leaf cells, with negative counts set to 0 in a way that is said."""
+
+    name: Literal["histogram"]
+    epsilon: PositiveFraction
+    clip: Literal["query", "cell"] = "query"
+
+
 class SamplingModel(Strict):
     """A simple random sample, weighted."""
 
@@ -314,6 +322,7 @@ class Config(Strict):
         | GeometricModel
         | RakedModel
         | AveragedModel
+        | HistogramModel
         | SamplingModel
         | TopDownModel
         | SwappingModel
@@ -357,6 +366,7 @@ UNIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
         "geometric": GeometricModel,
         "raked": RakedModel,
         "averaged": AveragedModel,
+        "histogram": HistogramModel,
         "sampling": SamplingModel,
         "topdown": TopDownModel,
         "swapping": SwappingModel,

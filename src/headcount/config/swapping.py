@@ -145,6 +145,7 @@ class PersonSwappingModel(Strict):
     area: str | None = None
     keep: tuple[str, ...] = KEEP
     order: tuple[Whole, ...] | None = None
+    unique_by: tuple[str, ...] | None = None
 
     @model_validator(mode="after")
     def _sound(self) -> PersonSwappingModel:
@@ -161,6 +162,7 @@ class PersonSwappingModel(Strict):
             area=self.area,
             keep=self.keep,
             order=self.order,
+            unique_by=self.unique_by,
         )
 
 

@@ -14,12 +14,12 @@ from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.population.households import Households
 from headcount.privacy.loss import exact
+from headcount.schema.combine import combine
 
 SIZE, ADULTS = "size", "adults"
 """Parts of a key that are counted: people in the household, and those of 18 or more."""
 
 ADULT_AGE = 18
-_WIDEST = 1 << 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,18 +121,9 @@ def _adults(households: Households) -> NDArray[np.int64]:
 
 
 def combined(parts: Sequence[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
-    """One number for each combination of some non-negative columns."""
-    code = np.zeros(rows, dtype=np.int64)
-    if not rows:
-        return code
-    for part in parts:
-        values = int(part.max()) + 1
-        if (int(code.max()) + 1) * values > _WIDEST:
-            code = np.unique(code, return_inverse=True)[1].astype(np.int64)
-            part = np.unique(part, return_inverse=True)[1].astype(np.int64)
-            values = int(part.max()) + 1
-        code = code * values + part
-    if int(code.max()) > rows:
+    """One number for each combination of some non-negative columns, not many above ``rows``."""
+    code = combine(parts, rows=rows)
+    if int(code.max(initial=0)) > rows:
         code = np.unique(code, return_inverse=True)[1].astype(np.int64)
     return code
 
