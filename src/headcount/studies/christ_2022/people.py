@@ -1,0 +1,257 @@
+"""Whom the study is run on: the nine synthetic block groups, or areas of a table of people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.population.towns.levels import RACE_SETS
+from headcount.studies.christ_2022 import places
+from headcount.studies.christ_2022.settings import AGES, STUDY
+
+Codes = Mapping[str, NDArray[np.integer]]
+NEEDED = ("age", "sex", "race", "hispanic")
+OPTIONAL = ("household_size", "tenure")
+LARGEST_HOUSEHOLD = 4
+MOST_AREAS = 9
+YES_OR_NO = {"0": 0, "1": 1, "false": 0, "true": 1, "no": 0, "yes": 1, "n": 0, "y": 1}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Area:
+    """One area, and everyone outside it who may be a partner.
+
+    where
+        races   how many races there are, whether or not anybody here is of them
+        order   race-by-Hispanic codes (2 race + Hispanic), most frequent first; None reads it
+                off area and pool
+    """
+
+    name: str
+    rows: Codes
+    pool: Codes
+    races: int
+    order: tuple[int, ...] | None = None
+    diversity: str = ""
+
+    @property
+    def size(self) -> int:
+        """People of the area."""
+        return len(self.rows["age"])
+
+    @property
+    def groups(self) -> int:
+        """Hispanic by race."""
+        return 2 * self.races
+
+    @property
+    def sizes(self) -> int:
+        """Sizes of households that are told apart: 1, 2, 3, 4+, or none."""
+        return LARGEST_HOUSEHOLD if "household_size" in self.rows else 1
+
+    def group(self, rows: Codes) -> NDArray[np.int64]:
+        """The number of each row's group, Hispanic first."""
+        return rows["hispanic"].astype(np.int64) * self.races + rows["race"]
+
+    def truth(self) -> NDArray[np.int64]:
+        """People of each group."""
+        return np.bincount(self.group(self.rows), minlength=self.groups)
+
+
+class Source(Protocol):
+    """Where areas come from."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The areas, in the order of the report."""
+
+    def key(self) -> str:
+        """A text that changes whenever the people do."""
+
+    def area(self, name: str) -> Area:
+        """One of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthetic:
+    """The nine block groups of the paper, or some of them."""
+
+    names: tuple[str, ...] = tuple(place.name for place in places.counties())
+    seed: int
+    pool: int = places.POOL
+
+    def __post_init__(self) -> None:
+        for name in self.names:
+            places.county(name)
+
+    def key(self) -> str:
+        """Seed and size of the pool."""
+        return f"synthetic seed {self.seed} pool {self.pool}"
+
+    def area(self, name: str, *, detailed: bool = False) -> Area:
+        """The block group, and a sample of its state."""
+        place = places.county(name)
+        return Area(
+            name=name,
+            rows=places.block_group(place, seed=self.seed, detailed=detailed),
+            pool=_pool(place.state, self.seed, self.pool, detailed),
+            races=len(RACE_SETS),
+            order=national_order(),
+            diversity=place.diversity,
+        )
+
+
+@lru_cache(maxsize=1)
+def _pool(state: str, seed: int, people: int, detailed: bool) -> Codes:
+    return places.state_pool(state, seed=seed, people=people, detailed=detailed)
+
+
+def national_order() -> tuple[int, ...]:
+    """The national order of frequency with codes as swapping has them, 2 race + Hispanic."""
+    hispanic, race = np.divmod(places.frequency_order(), len(RACE_SETS))
+    return tuple((2 * race + hispanic).tolist())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Areas of a table of people, one row a person; the pool is everyone outside the area."""
+
+    path: Path
+    names: tuple[str, ...]
+    digest: str
+    area_of: NDArray[np.str_]
+    codes: Codes
+    races: int
+
+    def key(self) -> str:
+        """The content of the file."""
+        return f"table {self.digest}"
+
+    def area(self, name: str) -> Area:
+        """The people of one area and all others."""
+        here = self.area_of == name
+        return Area(
+            name=name,
+            rows={column: values[here] for column, values in self.codes.items()},
+            pool={column: values[~here] for column, values in self.codes.items()},
+            races=self.races,
+        )
+
+
+def read_table(path: Path, *, column: str = "area", names: Sequence[str] = ()) -> Table:
+    """Read a CSV or Parquet table of people: age, sex, race, hispanic and an area.
+
+    Household size and tenure may be there too. Races are numbered in the order of their names,
+    ages above 90 are 90, and households above 4 are 4.
+    """
+    table = _read(path)
+    for name in (*NEEDED, column):
+        if name not in table.columns:
+            raise InputError(
+                str(path), place=f"column {name!r}", found="none", expected=f"{', '.join(NEEDED)} "
+                f"and {column!r}",
+            )  # fmt: skip
+    kept = [*NEEDED, *(name for name in OPTIONAL if name in table.columns)]
+    for name in (*kept, column):
+        if table[name].null_count():
+            raise InputError(
+                str(path), place=f"column {name!r}", found="an empty value", expected="none"
+            )
+    areas = table[column].cast(pl.String)
+    codes: dict[str, NDArray[np.integer]] = {
+        "age": np.minimum(_numbers(table["age"], path, low=0), AGES - 1),
+        "hispanic": _yes_or_no(table["hispanic"], path),
+    }
+    for name in ("sex", "race", *(name for name in kept if name == "tenure")):
+        values = table[name].cast(pl.String)
+        levels = sorted(values.unique().to_list())
+        codes[name] = values.replace_strict(levels, range(len(levels))).to_numpy().astype(np.int16)
+    if "household_size" in kept:
+        people = _numbers(table["household_size"], path, low=1)
+        codes["household_size"] = np.minimum(people, LARGEST_HOUSEHOLD) - 1
+    return Table(
+        path=path,
+        names=_chosen(path, areas, tuple(names), column),
+        digest=sha256(path.read_bytes() + column.encode()).hexdigest(),
+        area_of=areas.to_numpy().astype(np.str_),
+        codes={name: values.astype(np.int16) for name, values in codes.items()},
+        races=int(codes["race"].max()) + 1,
+    )
+
+
+def _read(path: Path) -> pl.DataFrame:
+    readers = {".csv": pl.read_csv, ".parquet": pl.read_parquet}
+    if not path.is_file():
+        raise InputError(str(path), found="no such file", expected="a .csv or .parquet file")
+    if path.suffix not in readers:
+        raise InputError(
+            str(path), found=f"a file ending in {path.suffix!r}", expected=".csv or .parquet"
+        )
+    try:
+        table = pl.read_csv(path, infer_schema=False) if path.suffix == ".csv" else (
+            pl.read_parquet(path)
+        )  # fmt: skip
+    except pl.exceptions.PolarsError as error:
+        raise InputError(str(path), found=f"a damaged file ({error})", expected="a table") from None
+    if table.is_empty():
+        raise InputError(str(path), found="no rows", expected="one row a person")
+    return table
+
+
+def _numbers(values: pl.Series, path: Path, *, low: int) -> NDArray[np.int16]:
+    whole = values.cast(pl.Int16, strict=False)
+    wrong = values.filter(whole.is_null() | (whole < low))
+    if len(wrong):
+        raise InputError(
+            str(path),
+            place=f"column {values.name!r}",
+            found=repr(wrong[0]),
+            expected=f"whole numbers from {low}",
+        )
+    return whole.to_numpy()
+
+
+def _yes_or_no(values: pl.Series, path: Path) -> NDArray[np.int16]:
+    text = values.cast(pl.String).str.to_lowercase()
+    wrong = text.filter(~text.is_in(list(YES_OR_NO)))
+    if len(wrong):
+        raise InputError(
+            str(path),
+            place="column 'hispanic'",
+            found=repr(wrong[0]),
+            expected="0 or 1, false or true, no or yes",
+        )
+    return text.replace_strict(YES_OR_NO).to_numpy().astype(np.int16)
+
+
+def _chosen(path: Path, areas: pl.Series, names: tuple[str, ...], column: str) -> tuple[str, ...]:
+    known = sorted(areas.unique().to_list())
+    for name in names:
+        if name not in known:
+            raise InputError(
+                str(path),
+                place=f"column {column!r}",
+                found=f"no area {name!r}",
+                expected=f"one of {', '.join(known[:5])}{', ...' if len(known) > 5 else ''}",
+            )
+    if len(known) < 2:
+        raise InputError(
+            str(path), place=f"column {column!r}", found="one area", expected="people outside it"
+        )
+    if not names and len(known) > MOST_AREAS:
+        raise InputError(
+            f"study {STUDY}",
+            place="--counties",
+            found=f"{len(known):,} areas in {path.name} and none chosen",
+            expected=f"the areas to protect, or a table with at most {MOST_AREAS}",
+        )
+    return names or tuple(known)

@@ -1,0 +1,126 @@
+"""The study in pieces: each is computed once and kept, so that a stopped study goes on."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+import polars as pl
+
+from headcount.files import write_bytes_atomic
+from headcount.studies.christ_2022.accuracy import score_noise, score_swaps
+from headcount.studies.christ_2022.detailed import COUNTY, run_detailed
+from headcount.studies.christ_2022.people import Source, Synthetic
+from headcount.studies.christ_2022.privacy import attack_swaps
+from headcount.studies.christ_2022.settings import BUCKETS, SWAPPERS, Settings
+from headcount.studies.christ_2022.swapped import swap_all
+from headcount.studies.christ_2022.theory import theorem_1
+from headcount.studies.petti_flaxman_2020.kept import code_digest
+
+Frames = dict[str, pl.DataFrame]
+_log = logging.getLogger(__name__)
+
+CODE = (
+    *("mechanisms/swapping", "mechanisms/histogram.py", "attacks/linkage.py"),
+    *("evaluate/linkage_risk.py", "evaluate/representation.py", "evaluate/swapping_theory.py"),
+    *("population/towns", "schema/combine.py"),
+    *(
+        f"studies/christ_2022/{name}"
+        for name in (
+            *("accuracy.py", "counties.toml", "detailed.py", "people.py", "pieces.py"),
+            *("places.py", "privacy.py", "settings.py", "swapped.py", "theory.py"),
+        )
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the study, its tables, and how to make them."""
+
+    name: str
+    tables: tuple[str, ...]
+    make: Callable[[], Frames] = field(repr=False)
+
+
+def pieces(source: Source, settings: Settings) -> list[Piece]:
+    """Everything to do, area by area, because an area's pool is made once and forgotten."""
+    found = []
+    for name in source.names:
+        found += [_swaps(source, name, swapper, settings) for swapper in SWAPPERS]
+        found += [_noise(source, name, buckets, settings) for buckets in BUCKETS]
+        found.append(_theorem_1(source, name, settings))
+    if isinstance(source, Synthetic) and COUNTY in source.names:
+        found += [_detailed(source, swapper, settings) for swapper in SWAPPERS]
+    return found
+
+
+def _swaps(source: Source, name: str, swapper: str, settings: Settings) -> Piece:
+    def make() -> Frames:
+        swapped = swap_all(source.area(name), swapper, settings)
+        return {
+            "accuracy": score_swaps(swapped, settings, mechanism=swapper),
+            "privacy": attack_swaps(swapped, settings, mechanism=swapper),
+        }
+
+    return Piece(f"{name}, {swapper}", ("accuracy", "privacy"), make)
+
+
+def _noise(source: Source, name: str, buckets: int, settings: Settings) -> Piece:
+    def make() -> Frames:
+        return {"accuracy": score_noise(source.area(name), buckets, settings)}
+
+    return Piece(f"{name}, {buckets} age buckets", ("accuracy",), make)
+
+
+def _theorem_1(source: Source, name: str, settings: Settings) -> Piece:
+    def make() -> Frames:
+        return {"theorem_1": theorem_1(source.area(name), settings)}
+
+    return Piece(f"{name}, theorem 1", ("theorem_1",), make)
+
+
+def _detailed(source: Synthetic, swapper: str, settings: Settings) -> Piece:
+    def make() -> Frames:
+        return run_detailed(source, swapper, settings)
+
+    return Piece(f"{COUNTY}, 15 attributes, {swapper}", ("accuracy", "privacy"), make)
+
+
+def run_piece(piece: Piece, *, source: Source, settings: Settings, cache: Path | None) -> Frames:
+    """Read a piece from the cache, or make and keep it."""
+    if cache is None:
+        return piece.make()
+    about = f"{code_digest(CODE)} {source.key()} {settings!r} {piece.name}"
+    key = sha256(about.encode()).hexdigest()[:24]
+    paths = {table: cache / f"{key}-{table}.parquet" for table in piece.tables}
+    kept = _read(paths)
+    if kept is not None:
+        return kept
+    made = piece.make()
+    cache.mkdir(parents=True, exist_ok=True)
+    for table, path in paths.items():
+        content = io.BytesIO()
+        made[table].write_parquet(content)
+        write_bytes_atomic(path, content.getvalue())
+    return made
+
+
+def _read(paths: dict[str, Path]) -> Frames | None:
+    if not all(path.is_file() for path in paths.values()):
+        return None
+    try:
+        return {table: pl.read_parquet(path) for table, path in paths.items()}
+    except pl.exceptions.PolarsError as error:
+        first = next(iter(paths.values()))
+        _log.warning(
+            "%s: found a damaged file (%s), expected a piece that this study kept; it is made "
+            "again",
+            first.parent,
+            error,
+        )
+        return None

@@ -1,0 +1,129 @@
+"""How many people a linkage attack identifies in swapped rows: ``privacy.csv``.
+
+The noisy histogram has no rows, so that the attack does not apply to it; guessing a person's
+origin from the counts of those like them is statistical inference and no breach of privacy
+(christ 2022, 4.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.attacks.linkage import EXACT, Links, link
+from headcount.evaluate.linkage_risk import IDENTITY_RULES, confirmed
+from headcount.evaluate.representation import minorities
+from headcount.studies.christ_2022.settings import WIDTHS, Settings
+from headcount.studies.christ_2022.swapped import Swapped
+
+Flags = NDArray[np.bool_]
+Row = dict[str, Any]
+COLUMNS: dict[str, Any] = {
+    "county": pl.String,
+    "mechanism": pl.String,
+    "rate": pl.Float64,
+    "bucket_width": pl.Int64,
+    "group": pl.String,
+    "identity_rule": pl.String,
+    "matched": pl.Float64,
+    "confirmed": pl.Float64,
+    "percent": pl.Float64,
+    "percent_sd": pl.Float64,
+    "people": pl.Int64,
+    "matched_one_to_one": pl.Float64,
+    "confirmed_one_to_one": pl.Float64,
+    "percent_one_to_one": pl.Float64,
+    "attributes": pl.Int64,
+    "key": pl.String,
+}
+
+
+def attack_swaps(
+    swapped: Swapped,
+    settings: Settings,
+    *,
+    mechanism: str,
+    keys: Sequence[tuple[str, ...]] = (EXACT,),
+    attributes: int = 6,
+) -> pl.DataFrame:
+    """Attack every release of one swapper; counts are means over replicates.
+
+    where
+        keys   what must agree besides the age bucket; names that the rows lack are left out
+    """
+    area, rows = swapped.area, []
+    few = minorities(area.truth())[area.group(area.rows)]
+    for key in keys:
+        names = tuple(name for name in key if name in area.rows)
+        shared = {
+            "county": area.name,
+            "mechanism": mechanism,
+            "attributes": attributes,
+            "key": " x ".join(("age bucket", *names)),
+        }
+        for rate in settings.swap_rates():
+            for row in _attack(swapped, rate, names, few):
+                rows.append({**shared, "rate": float(rate), **row})
+    return pl.DataFrame(rows, schema=COLUMNS)
+
+
+def _attack(swapped: Swapped, rate: Fraction, names: tuple[str, ...], few: Flags) -> Iterator[Row]:
+    """All replicates in one go: the number of the replicate is one more thing to agree."""
+    made, taken = swapped.at(rate)
+    shape = taken.shape
+    run = np.broadcast_to(np.arange(shape[0])[:, None], shape)
+
+    def flat(name: str) -> NDArray[np.integer]:
+        return np.broadcast_to(swapped.area.rows[name], shape).ravel()
+
+    public = {name: flat(name) for name in ("age", *names)} | {"run": run.ravel()}
+    released = {name: made[name].ravel() for name in ("age", *names)} | {"run": run.ravel()}
+    truth = {
+        "secret": flat("hispanic"),
+        "released_secret": made["hispanic"].ravel(),
+        "origin": np.where(taken.ravel(), -1, np.arange(taken.size)),
+    }
+    for width in WIDTHS:
+        links = link(public, released, age_width=width, exact=(*names, "run"))
+        alone = _undisputed(links, taken.size)
+        for rule in IDENTITY_RULES:
+            right = confirmed(links, rule=rule, **truth)
+            # A claim is right or wrong by itself: dropping others does not change it.
+            right_alone = right & (alone.row >= 0)
+            for group, of in (("everyone", np.ones_like(few)), ("minorities", few)):
+                yield {
+                    "bucket_width": width,
+                    "identity_rule": rule,
+                    "group": group,
+                    **_counted(links, right, of, shape),
+                    **{
+                        f"{name}_one_to_one": value
+                        for name, value in _counted(alone, right_alone, of, shape).items()
+                        if name in ("matched", "confirmed", "percent")
+                    },
+                }
+
+
+def _undisputed(links: Links, released: int) -> Links:
+    """Only the claims on rows that nobody else claims."""
+    claims = np.bincount(links.row[links.row >= 0], minlength=released)
+    return Links(np.where((links.row >= 0) & (claims[links.row] == 1), links.row, -1))
+
+
+def _counted(links: Links, right: Flags, of: Flags, shape: tuple[int, ...]) -> Row:
+    people = int(of.sum())
+    matched = (links.row >= 0).reshape(shape)[:, of].sum(axis=1)
+    found = right.reshape(shape)[:, of].sum(axis=1)
+    percent = 100 * found / people if people else np.full(len(found), np.nan)
+    return {
+        "matched": float(matched.mean()),
+        "confirmed": float(found.mean()),
+        "percent": float(percent.mean()),
+        "percent_sd": float(percent.std(ddof=1)) if len(percent) > 1 else None,
+        "people": people,
+    }
