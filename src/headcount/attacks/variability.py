@@ -52,7 +52,9 @@ def solve(problems: Sequence[Settled], effort: Effort) -> list[Solved]:
     for p, settled in enumerate(problems):
         for k, part in enumerate(settled.open):
             status, x = search.GAVE_UP, part.lo
-            if len(part.lo) <= effort.largest and part.bounded:
+            if not len(part.rlo):
+                status = search.FOUND  # nothing but its bounds is known of it
+            elif len(part.lo) <= effort.largest and part.bounded:
                 status, x = search.first_solution(*_arrays(part), effort.nodes)
             if status == search.GAVE_UP:
                 questions.append((p, k))

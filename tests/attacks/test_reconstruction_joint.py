@@ -1,0 +1,100 @@
+"""Blocks of a tract together: every table kept, single years of age, sharper certainty."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from headcount.attacks.knowledge import Knowledge, exact
+from headcount.attacks.reconstruction import reconstruct
+from headcount.attacks.variability import Effort
+from headcount.bench.persons import block_people
+from headcount.bench.reconstruction import agreement, knowledge_of
+from headcount.schema import load_schema
+from headcount.tabulate.counts import adder
+from tests.attacks.small_blocks import PAIRS, TINY, every_file, flat, table
+
+FINE = load_schema("persons-2010")
+
+
+@pytest.mark.parametrize("effort", [Effort(), Effort(nodes=0)], ids=["search", "solver"])
+def test_every_table_of_blocks_and_tract_is_kept(effort: Effort):
+    people = block_people(FINE, blocks=12, seed=5)
+    held = knowledge_of(people, ("sf1",))
+    found = reconstruct(held, together="tract", effort=effort)
+    assert not found.unused
+    tract = csr_array(found.matrix.sum(axis=0)[None])
+    for one in held.tables:
+        counts = found.matrix if one.level == "block" else tract
+        assert (one.cells.table.of(counts, FINE) != one.low).nnz == 0, one
+    assert found.proven.all()
+    exactly, binned, missed = agreement(people, found)
+    assert not missed[found.variability == 0].any()
+    alone = reconstruct(knowledge_of(people, ("sf1",), joint=False))
+    assert exactly > agreement(people, alone)[0]
+    assert binned >= 0.9
+    # What a block's own tables make certain stays certain.
+    assert (found.variability[alone.variability == 0] == 0).all()
+
+
+def tiny_tracts(counts: np.ndarray, tracts: int) -> Knowledge:
+    """Sex and voting age by block; all pairs by tract."""
+    place = flat(len(counts), tracts)
+    up = adder(place, "tract", of="block")
+    leaf = table("S", sex="sex"), table("A", age="voting-age")
+    held = [exact(t.on(TINY), t.of(csr_array(counts), TINY), level="block") for t in leaf]
+    held += [
+        exact(t.on(TINY), t.of(csr_array(up @ counts), TINY), level="tract") for t in PAIRS[:2]
+    ]
+    return Knowledge(TINY, place, tuple(held))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_variability_is_never_below_that_of_all_joint_files(seed: int):
+    """With limits instead of equations a block may look less certain, never more."""
+    counts = np.random.default_rng(seed).poisson(0.25, (2, 8))
+    held = tiny_tracts(counts, 1)
+    found = reconstruct(held, together="tract")
+    leaf, tract = held.at("block"), held.at("tract")
+    sums = [one.cells.matrix.toarray() for one in (*leaf, *tract)]
+    first, second = (every_file(8, int(n)) for n in counts.sum(axis=1))
+
+    def keep(x: np.ndarray, block: int) -> np.ndarray:
+        for matrix, one in zip(sums[:2], leaf, strict=True):
+            x = x[(x @ matrix == one.low.toarray()[block]).all(axis=1)]
+        return x
+
+    first, second = keep(first, 0), keep(second, 1)
+    pairs = first[:, None, :] + second[None, :, :]
+    good = np.ones(pairs.shape[:2], dtype=bool)
+    for matrix, one in zip(sums[2:], tract, strict=True):
+        good &= (pairs @ matrix == one.low.toarray()[0]).all(axis=2)
+    assert good.any()
+    fold = np.eye(found.class_of.max() + 1, dtype=np.int64)[found.class_of]
+    records = found.matrix.toarray() @ fold
+    for block, x in ((0, first[good.any(axis=1)]), (1, second[good.any(axis=0)])):
+        n = records[block].sum()
+        farthest = np.abs(x @ fold - records[block]).sum(axis=1).max()
+        assert found.variability[block] >= (100 * farthest / (2 * n) if n else 0) - 1e-9
+
+
+def test_tracts_are_independent():
+    counts = np.random.default_rng(1).poisson(0.3, (6, 8))
+    both = reconstruct(tiny_tracts(counts, 2), together="tract")
+    first = reconstruct(tiny_tracts(counts[:3], 1), together="tract")
+    second = reconstruct(tiny_tracts(counts[3:], 1), together="tract")
+    apart = np.vstack([first.matrix.toarray(), second.matrix.toarray()])
+    assert (both.matrix.toarray() == apart).all()
+    assert both.variability.tolist() == [*first.variability, *second.variability]
+
+
+def test_levels_between_are_used_too():
+    counts = np.array([[1, 0, 0, 1, 0, 1, 0, 0], [0, 1, 1, 0, 0, 0, 2, 0]])
+    held = tiny_tracts(counts, 2)
+    found = reconstruct(held, together="all")
+    assert not found.unused
+    assert found.people.tolist() == counts.sum(axis=1).tolist()
+    for one in held.tables:
+        # each tract holds one block
+        assert (one.cells.table.of(found.matrix, TINY) != one.low).nnz == 0
