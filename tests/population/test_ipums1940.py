@@ -404,7 +404,12 @@ def test_a_unit_twice(tmp_path: Path) -> None:
 
 
 def test_nurse_nva_0_is_a_structural_zero_on_request(tmp_path: Path) -> None:
-    home = [Unit(serial=1, gqtype=4), Person(serial=1, age=18), Unit(serial=2), Person(2, age=3)]
+    home: list[Record] = [
+        Unit(serial=1, gqtype=4),
+        Person(serial=1, age=18),
+        Unit(serial=2),
+        Person(2, age=3),
+    ]
     path = write(tmp_path / "adults.dat", home)
     plain = read_extract(path).population
     extract = read_extract(path, nurse_nva_0=True)
@@ -423,9 +428,13 @@ def test_a_minor_in_a_home_contradicts_nurse_nva_0(tmp_path: Path) -> None:
         "(nurse_nva_0 is a structural zero)"
     )
     # Of the people who are left out nobody is asked, and the unit may stand in an earlier block.
-    stray = [Unit(serial=1, gqtype=4), Person(serial=1), Person(serial=9, age=5)]
+    stray: list[Record] = [Unit(serial=1, gqtype=4), Person(serial=1), Person(serial=9, age=5)]
     path = write(tmp_path / "stray.dat", stray)
     read_extract(path, nurse_nva_0=True, orphans="drop")
-    long = [Unit(serial=1, gqtype=4), *[Person(serial=1)] * 40, Person(serial=1, age=2)]
+    long: list[Record] = [
+        Unit(serial=1, gqtype=4),
+        *[Person(serial=1)] * 40,
+        Person(serial=1, age=2),
+    ]
     path = write(tmp_path / "long.dat", long)
     assert "line 42, AGE" in complaint(path, nurse_nva_0=True)

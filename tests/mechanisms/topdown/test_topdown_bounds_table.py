@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,7 +59,7 @@ def rows_of(low=lambda *_: 0, high=lambda *_: "") -> list[str]:
 
 def table(folder, rows, *, header="county,age,low,high", name="ages.csv", **other) -> TableBounds:
     (folder / name).write_text("\n".join([header, *rows]) + "\n")
-    chosen = {"query": "age", "level": "county", "public": True} | other
+    chosen: dict[str, Any] = {"query": "age", "level": "county", "public": True} | other
     return TableBounds(file=name, folder=folder, **chosen)
 
 
@@ -296,7 +297,7 @@ def some_answer(restrictions, most: int) -> bool:
 def test_contradictions_beside_brute_force():
     chance, found = np.random.default_rng(3), {True: 0, False: 0}
     for _ in range(60):
-        made = {}
+        made: dict[str, Any] = {}
         for level, units in (("leaf", 2), ("whole", 1)):
             chosen = chance.permutation(3)[: chance.integers(1, 3)]
             made[level] = []
