@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from headcount.cli.app import app
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, HeadcountError, InputError, RunError
+from headcount.mechanisms.topdown.publish import measurement_file
 from headcount.privacy import SpendState
 from headcount.release.directory import RunDirectory
 from headcount.run import open_run, prepare, protect_run
@@ -244,6 +245,12 @@ def test_measurements_with_two_columns_of_a_name_are_refused_before_a_loss(town:
     with pytest.raises(InputError, match=r"query 'sex', column 'unit': found two columns of that"):
         protect_run(config)
     assert spends(town) == []
+
+
+def test_no_two_measurements_share_a_file():
+    names = [measurement_file(*pair) for pair in (("a-b", "c"), ("a", "b-c"), ("a%2Db", "c"))]
+    assert names[:2] == ["a%2Db-c.parquet", "a-b-c.parquet"]
+    assert len(set(names)) == 3
 
 
 def test_a_loss_of_nothing_is_in_the_currency_of_the_others(town: Path):
