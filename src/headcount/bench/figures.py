@@ -106,6 +106,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         module="reidentification",
         takes=("households", "replicates"),
     ),
+    "suppression": Benchmark(
+        question="What complementary suppression withholds, how fast, and do audits see holes?",
+        module="suppression",
+        takes=("directory",),
+    ),
     "golden": Benchmark(
         question="As good as another system's stored optima?",
         module="golden",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headcount.errors import InputError
-from headcount.mechanisms.suppression.moves import Floats, Ints, Move
+from headcount.mechanisms.suppression.moves import Floats, Ints
 from headcount.mechanisms.suppression.region import protect_region
 from headcount.mechanisms.suppression.regions import around, regions
 from headcount.tabulate.additive import Additive, depths
@@ -82,7 +82,7 @@ def complement(
     linear program (Robertson 1993, Kelly et al. 1992) in a region of sibling units, those of 1
     first, with cells withheld before for nothing; then moves are taken up and routed anew.
     """
-    x, first, may, w = _checked(additive, values, primary, price, publish, effort)
+    x, first, may, w = checked(additive, values, primary, price, publish, effort)
     state = _Progress(additive, x, first, may, w, effort=effort)
     state.begin = perf_counter()
     need = np.where(first, width, 0)
@@ -160,13 +160,8 @@ class _Progress:
             targets=targets, width=need[cells[targets]], effort=self.effort,
         )  # fmt: skip
         self.programs += made.programs
-        for one in made.moves:
-            self._take(one, cells)
-
-    def _take(self, one: Move, cells: Ints) -> None:
-        moved = cells[one.cell]
-        self.withheld[moved] = True
-        self.proven[moved] = np.maximum(self.proven[moved], one.width)
+        self.withheld[cells] = made.withheld
+        self.proven[cells] = np.maximum(self.proven[cells], made.proven)
 
     def _alone(self, target: int, need: Ints) -> None:
         """Wider and wider regions for one cell, at last the whole table."""
@@ -183,10 +178,11 @@ class _Progress:
             self._region(np.arange(len(self.additive.parent)), need, only=target)
 
 
-def _checked(
+def checked(
     additive: Additive, values: ArrayLike, primary: ArrayLike, price: ArrayLike | None,
     publish: ArrayLike | None, effort: int,
 ) -> tuple[Ints, Flags, Flags, Floats]:  # fmt: skip
+    """The inputs of a suppressor, checked: values, primary, cells that may be withheld, prices."""
     additive.check(values)
     x = np.asarray(values, dtype=np.int64)
     first = np.asarray(primary, dtype=bool)

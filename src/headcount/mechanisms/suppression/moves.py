@@ -75,6 +75,7 @@ class Mover:
     def __init__(self, matrix: Any, x: Ints, price: Floats) -> None:
         self.x, self.price = x, price
         self.free = np.zeros(len(x), dtype=bool)
+        self.shut = np.zeros(len(x), dtype=bool)
         self.split = (2, 1)
         self._matrix = matrix
         self._solvers: dict[tuple[int, int], Any] = {}
@@ -98,8 +99,8 @@ class Mover:
 
     def _highs(self, cells: Ints) -> Floats:
         up, down = self.split
-        x = self.x[cells].astype(np.float64)
-        raised = x * (up / down) if down and up else np.full(len(cells), np.inf)
+        x = np.where(self.shut[cells], 0.0, self.x[cells])
+        raised = x * (up / down) if down and up else np.where(self.shut[cells], 0.0, np.inf)
         return np.concatenate([raised, x])
 
     def _costs(self, cells: Ints) -> Floats:
@@ -118,6 +119,14 @@ class Mover:
         for split, solver in self._solvers.items():
             self.split = split
             solver.changeColsCost(len(both), both, self._costs(changed))
+
+    def set_shut(self, cells: Ints, shut: bool) -> None:
+        """Say that cells are published and cannot move, or no longer."""
+        self.shut[cells] = shut
+        both = np.concatenate([cells, cells + len(self.x)]).astype(np.int32)
+        for split, solver in self._solvers.items():
+            self.split = split
+            solver.changeColsBounds(len(both), both, np.zeros(len(both)), self._highs(cells))
 
     def cheapest(self, target: int, width: int) -> Move | None:
         """The cheapest move that makes a cell uncertain by ``width``; None if there is none."""

@@ -1,0 +1,147 @@
+"""Tables on which suppression is measured: census-like ones of several sizes, and small ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.tabulate.additive import Additive, flat, levels_tree, product_of_trees, tree
+
+Ints = NDArray[np.int64]
+SEED = 20261115
+GEOGRAPHY = ("county", "tract", "bg", "block")
+RACES = np.array([0.70, 0.13, 0.06, 0.003, 0.012, 0.065, 0.03])
+SIZES = (0.28, 0.33, 0.16, 0.13, 0.06, 0.03, 0.01)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Table:
+    """Cells that add up, their counts, and which of them are 1 or 2."""
+
+    name: str
+    additive: Additive
+    values: Ints
+
+    @property
+    def primary(self) -> NDArray[np.bool_]:
+        """Counts of 1 or 2."""
+        return (self.values > 0) & (self.values < 3)
+
+    @property
+    def publish(self) -> NDArray[np.bool_]:
+        """The grand total, which is never withheld."""
+        found = np.zeros(self.additive.size, dtype=bool)
+        found[0] = True
+        return found
+
+
+def census_rows(households: int = 1_000_000) -> pl.DataFrame:
+    """Block x race x Hispanic counts of a synthetic state.
+
+    20 counties x 100 tracts x 3 block groups x 6 blocks; block weights gamma(1.2); households of 1
+    to 7 in blocks by weight; a block's races Dirichlet(6 x shares), its Hispanic rate beta(.5,
+    2.5); a member's race is drawn anew with chance .08, and Hispanic flips with chance .06. Blocks
+    without anybody are left out.
+    """
+    rng = np.random.default_rng(SEED)
+    blocks = 20 * 100 * 3 * 6
+    weight = rng.gamma(1.2, size=blocks)
+    mix = rng.dirichlet(6 * RACES, size=blocks).cumsum(axis=1)
+    rate = rng.beta(0.5, 2.5, size=blocks)
+    block = np.repeat(np.arange(blocks), rng.multinomial(households, weight / weight.sum()))
+    size = rng.choice(np.arange(1, 8), size=households, p=SIZES)
+    race, hispanic = _race(rng, mix[block]), rng.random(households) < rate[block]
+    block, race = np.repeat(block, size), np.repeat(race, size)
+    hispanic = np.repeat(hispanic, size)
+    member = np.ones(len(block), dtype=bool)
+    member[np.cumsum(size) - size] = False
+    anew = member & (rng.random(len(block)) < 0.08)
+    race[anew] = _race(rng, mix[block[anew]])
+    hispanic ^= member & (rng.random(len(block)) < 0.06)
+    counts = np.bincount((block * 7 + race) * 2 + hispanic, minlength=blocks * 14)
+    counts = counts.reshape(blocks, 14)
+    there = np.flatnonzero(counts.sum(axis=1))
+    at = np.repeat(there, 14)
+    cell = np.tile(np.arange(14), len(there))
+    return pl.DataFrame(
+        {
+            "county": at // 1800, "tract": at // 18, "bg": at // 6, "block": at,
+            "race": cell // 2, "hisp": cell % 2, "freq": counts[there].ravel(),
+        }
+    )  # fmt: skip
+
+
+def _race(rng: np.random.Generator, cumulative: NDArray[np.float64]) -> Ints:
+    drawn = (rng.random(len(cumulative))[:, None] > cumulative).sum(axis=1)
+    return np.asarray(np.minimum(drawn, len(RACES) - 1), dtype=np.int64)
+
+
+def census_table(rows: pl.DataFrame, name: str) -> Table:
+    """All margins of geography x race x Hispanic; geography is whichever levels are there."""
+    wrong = [one for one in ("county", "race", "hisp", "freq") if one not in rows.columns]
+    if wrong:
+        raise InputError(
+            name, found=f"columns {rows.columns}", expected=f"also {', '.join(wrong)}"
+        )  # fmt: skip
+    levels = [rows[level].to_numpy() for level in GEOGRAPHY if level in rows.columns]
+    geography, unit = levels_tree(levels)
+    race, of_race = levels_tree([rows["race"].to_numpy()])
+    hispanic, of_hispanic = levels_tree([rows["hisp"].to_numpy()])
+    product = product_of_trees(geography, race, hispanic)
+    values = product.fill([unit, of_race, of_hispanic], rows["freq"].to_numpy())
+    return Table(name=name, additive=product.additive, values=values)
+
+
+def census_tables(households: int = 1_000_000) -> list[Table]:
+    """Four tables of one state, from some ten thousand cells to a million."""
+    rows = census_rows(households)
+    by_tract = rows.group_by("county", "tract", "race", "hisp").agg(pl.col("freq").sum())
+    return [
+        census_table(by_tract.filter(pl.col("county") < 4), "400 tracts of 4 counties"),
+        census_table(by_tract.filter(pl.col("tract") % 5 == 0), "400 tracts of 20 counties"),
+        census_table(rows.filter(pl.col("tract") % 10 == 0), "200 tracts with their blocks"),
+        census_table(rows, "every block"),
+    ]
+
+
+def folder_tables(directory: Path) -> list[Table]:
+    """Tables of a folder: every Parquet file with a column ``freq``, the smallest first."""
+    files = sorted(directory.glob("*.parquet"), key=lambda one: one.stat().st_size)
+    found = [
+        census_table(pl.read_parquet(one), one.stem)
+        for one in files
+        if "freq" in pl.read_parquet_schema(one)
+    ]
+    if not found:
+        raise InputError(
+            str(directory), found="no Parquet file with a column 'freq'",
+            expected="files with county, ..., race, hisp and freq",
+        )  # fmt: skip
+    return sorted(found, key=lambda one: one.additive.size)
+
+
+def small_table(seed: int) -> Table:
+    """A random table: 4 to 10 rows in 2 or 3 groups, 4 to 10 columns, all sums.
+
+    Counts are Poisson with gamma(0.8, 12) means: some zeros, some one in seven 1 or 2.
+    """
+    rng = np.random.default_rng([SEED, seed])
+    rows, columns = (int(one) for one in rng.integers(4, 11, size=2))
+    groups = int(rng.integers(2, 4))
+    cuts = np.sort(rng.choice(np.arange(1, rows), size=groups - 1, replace=False))
+    group = np.searchsorted(cuts, np.arange(rows), side="right")
+    nested = tree(np.concatenate([[-1], np.zeros(groups, dtype=np.int64), 1 + group]))
+    counts = rng.poisson(rng.gamma(0.8, 12, size=(rows, columns)))
+    product = product_of_trees(nested, flat(columns))
+    leaf = nested.node[1 + groups + np.arange(rows)]
+    places = [np.repeat(leaf, columns), np.tile(1 + np.arange(columns), rows)]
+    return Table(
+        name=f"small {seed}",
+        additive=product.additive,
+        values=product.fill(places, counts.ravel()),
+    )

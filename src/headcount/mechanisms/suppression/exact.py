@@ -1,0 +1,197 @@
+"""The cheapest pattern of a small table: Benders' cuts from the attacker's programs.
+
+Fischetti & Salazar (2001), "Solving the cell suppression problem on tabular data with linear
+constraints", with sliding protection (only the width of an interval counts).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from headcount.errors import HeadcountError
+from headcount.mechanisms.suppression.complementary import Pattern, checked, complement
+from headcount.mechanisms.suppression.moves import SMALL, Floats, Ints
+from headcount.solve.mip import Program, load, minimise, optimum
+from headcount.tabulate.additive import Additive
+
+Flags = NDArray[np.bool_]
+ROUNDS = 400
+SHADE = 1e-4
+"""What the attacker may move on published cells while cuts are sought: it keeps cuts sparse."""
+
+
+class ExactError(HeadcountError):
+    """A table whose cheapest pattern was not proven within the rounds allowed."""
+
+
+def cheapest_pattern(
+    additive: Additive,
+    values: ArrayLike,
+    primary: ArrayLike,
+    *,
+    width: int = 3,
+    price: ArrayLike | None = None,
+    publish: ArrayLike | None = None,
+) -> Pattern:
+    """The pattern of least price; what ``complement`` finds is only cheap.
+
+        minimise  sum_i w_i z_i,  z_i in {0, 1},  z_p = 1 for primary cells
+        up_p(z) + down_p(z) >= width   for primary p, both ends rounded inward
+        up_i(z) or down_i(z) >= 1      for every other cell with z_i = 1
+
+    where up_i(z) and down_i(z) are the most by which moves on the cells of z can raise and lower
+    cell i. By duality up_i(z) <= sum_j a_j z_j for prices a of the attacker's program: such cuts
+    are added until none is broken. For tables up to a few hundred cells.
+    """
+    x, first, may, w = checked(additive, values, primary, price, publish, 0)
+    start = complement(
+        additive, x, first, width=width, price=w, publish=~may & (x > 0), effort=3
+    )  # fmt: skip
+    cells = np.flatnonzero(may)
+    matrix = additive.columns[:, cells].tocsr()
+    matrix = matrix[np.diff(matrix.indptr) > 0]
+    need = np.where(first[cells], width, 1)
+    need[np.isin(cells, start.failed)] = 0
+    master = _Master(matrix, first[cells], w[cells], ceiling=start.cost + w[first].sum())
+    attacker = _Attacker(matrix, x[cells])
+    chosen = _search(master, attacker, need, first[cells])
+    withheld = np.zeros(len(x), dtype=bool)
+    withheld[cells[chosen]] = True
+    proven = np.zeros(len(x), dtype=np.int64)
+    for i in np.flatnonzero(chosen):
+        proven[cells[i]] = sum(
+            int(np.floor(end + SMALL)) for end, _ in attacker.ends(int(i), chosen)
+        )
+    return Pattern(
+        primary=first, withheld=withheld, proven=proven, failed=start.failed,
+        cost=float(w[withheld & ~first].sum()), programs=attacker.programs,
+    )  # fmt: skip
+
+
+def _search(master: _Master, attacker: _Attacker, need: Ints, first: Flags) -> Flags:
+    """Cuts for fractional patterns first, which is cheap; then for whole ones till none is left."""
+    for whole in (False, True):
+        for _ in range(ROUNDS):
+            z = master.solve(whole=whole)
+            cuts = _broken(z, attacker, need, first, whole=whole)
+            if not cuts:
+                break
+            master.cuts += cuts
+        else:
+            if whole:
+                raise ExactError(f"found broken cuts after {ROUNDS} rounds, expected a proof")
+    return np.asarray(z > 0.5)
+
+
+Cut = tuple[Floats, float]
+
+
+def _broken(z: Floats, attacker: _Attacker, need: Ints, first: Flags, *, whole: bool) -> list[Cut]:
+    cuts: list[Cut] = []
+    for i in np.flatnonzero(z > 0.01):
+        if not need[i]:
+            continue
+        ends = attacker.ends(int(i), z)
+        width = need[i] if first[i] else 1
+        enough = width * z[i]
+        reach = sum(end for end, _ in ends)
+        if whole:
+            floors = [np.floor(end + SMALL) for end, _ in ends]
+            fine = sum(floors) >= width
+        else:
+            fine = reach >= enough - 1e-3
+        if fine:
+            continue
+        row = np.minimum(ends[0][1] + ends[1][1], width)
+        if not first[i]:
+            row[i] = -float(width)
+        right = float(width) if first[i] else 0.0
+        if row @ z > right - 1e-6:  # whole counts are tighter than the program: forbid these cells
+            row = (z < 0.5).astype(np.float64)
+            row[i] -= 0.0 if first[i] else 1.0
+            right = 1.0 if first[i] else 0.0
+        cuts.append((row, right))
+    return cuts
+
+
+class _Master:
+    """Which cells to withhold, given the cuts so far."""
+
+    def __init__(self, matrix: Any, first: Flags, price: Floats, *, ceiling: float) -> None:
+        self.first, self.price, self.ceiling = first, price, ceiling
+        self.cuts: list[Cut] = []
+        # Withheld alone in a relation, a cell is its difference: each needs another one.
+        for k in range(matrix.shape[0]):
+            inside = matrix.indices[matrix.indptr[k] : matrix.indptr[k + 1]]
+            for i in inside:
+                row = np.zeros(len(price))
+                row[inside] = 1.0
+                row[i] = -1.0
+                self.cuts.append((row, 0.0))
+
+    def solve(self, *, whole: bool) -> Floats:
+        from scipy.sparse import csc_matrix
+
+        rows = [*(row for row, _ in self.cuts), self.price]
+        program = Program(
+            cost=self.price,
+            low=self.first.astype(np.float64),
+            high=np.ones(len(self.price)),
+            matrix=csc_matrix(np.array(rows)),
+            row_low=np.array([*(right for _, right in self.cuts), 0.0]),
+            row_high=np.array([*(np.inf for _ in self.cuts), self.ceiling + 1e-6]),
+            integer=whole,
+        )
+        found = minimise(program)
+        if found is None:
+            raise ExactError("found no pattern, expected one: some cut is wrong")
+        return found
+
+
+class _Attacker:
+    """How far moves on a pattern raise and lower a cell, and the prices that prove it."""
+
+    def __init__(self, matrix: Any, x: Ints) -> None:
+        self.x, self.matrix = x.astype(np.float64), matrix
+        self.most = float(4 * x.sum() + 4)
+        self.programs = 0
+        self._z = np.full(len(x), -1.0)
+        n = len(x)
+        self._solver = load(
+            Program(
+                cost=np.zeros(n), low=np.zeros(n), high=np.zeros(n), matrix=matrix.tocsc(),
+                row_low=np.zeros(matrix.shape[0]), row_high=np.zeros(matrix.shape[0]),
+                integer=False,
+            )
+        )  # fmt: skip
+        self._solver.setOptionValue("presolve", "off")
+
+    def ends(self, cell: int, z: Floats | Flags) -> list[tuple[float, Floats]]:
+        """(Most upward, prices) and (most downward, prices) for a cell under a pattern."""
+        weights = np.asarray(z, dtype=np.float64)
+        if not np.array_equal(weights, self._z):
+            self._z = weights
+            shade = np.where(weights > 0.01, weights, SHADE / len(weights))
+            columns = np.arange(len(weights), dtype=np.int32)
+            self._solver.changeColsBounds(
+                len(columns), columns, -self.x * shade, np.full(len(columns), self.most) * shade
+            )  # fmt: skip
+        return [self._end(cell, sign, weights) for sign in (1.0, -1.0)]
+
+    def _end(self, cell: int, sign: float, z: Floats) -> tuple[float, Floats]:
+        self._solver.changeColCost(cell, -sign)
+        self._solver.run()
+        self.programs += 1
+        if optimum(self._solver, integer=False) is None:
+            raise ExactError("found no move, expected at least none at all")
+        dual = np.array(self._solver.getSolution().row_dual)
+        self._solver.changeColCost(cell, 0.0)
+        cost = np.zeros(len(z))
+        cost[cell] = -sign
+        reduced = cost - self.matrix.T @ dual
+        reduced[np.abs(reduced) < 1e-9] = 0.0
+        prices = np.where(reduced > 0, reduced * self.x, -reduced * self.most)
+        return float(prices @ np.where(z > 0.01, z, 0.0)), prices
