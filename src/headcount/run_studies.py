@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from headcount.population import Population
     from headcount.population.quarters import Quarters
     from headcount.report.studies.petti_flaxman_2020_about import About
+    from headcount.studies.christ_2022.people import Source
+    from headcount.studies.christ_2022.settings import Settings as ChristSettings
 
 US1940, IPUMS = "us1940", "ipums:"
 NATION = 51
@@ -83,20 +85,22 @@ class People1940:
         return Path(self.source.removeprefix(IPUMS))
 
     def settings(self) -> dict[str, Any]:
-        """What tells one population from another; a file by its name, size and time."""
+        """What tells one population from another; a file by its name, size and ends.
+
+        It goes into the manifest, which may be shown to others: so no path.
+        """
         if self.synthetic:
             states = sorted(set(self.states))  # their order makes no other people
             return {"population": US1940, "scale": self.scale, "states": states}
-        about = self.file.stat()
         return {
-            "population": str(self.file.resolve()),
-            "bytes": about.st_size,
-            "modified": about.st_mtime_ns,
+            "population": f"{IPUMS}{self.file.name}",
+            "bytes": self.file.stat().st_size,
+            "sha256_of_ends": _digest_of_ends(self.file),
         }
 
     def options(self) -> str:
         """The same as options of the command."""
-        words = [f"--population {self.source}"] if not self.synthetic else []
+        words = [f"--population {IPUMS}{self.file.name}"] if not self.synthetic else []
         words += [f"--scale {self.scale:g}"] if self.scale != 1 else []
         words += [f"--states {','.join(self.states)}"] if self.states else []
         return "".join(f" {word}" for word in words)
@@ -110,6 +114,19 @@ class People1940:
         from headcount.population.ipums1940 import read_ipums1940
 
         return read_ipums1940(self.file, orphans="drop", progress=progress)
+
+
+def _digest_of_ends(path: Path) -> str:
+    """SHA-256 of the first and last MiB: the census of 1940 has 40 GB, too many to read twice."""
+    from hashlib import sha256
+
+    piece, size = 1 << 20, path.stat().st_size
+    with path.open("rb") as file:
+        ends = file.read(piece)
+        if size > piece:
+            file.seek(max(piece, size - piece))
+            ends += file.read()
+    return sha256(ends).hexdigest()
 
 
 def run_petti_flaxman_2020(
@@ -184,3 +201,84 @@ def _about_1940(people: People1940, population: Population, public: bool, replic
         districts=geography.size("enumeration_district"),
         replicates=replicates,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeopleToSwap:
+    """Whom the study christ-2022 is run on.
+
+    where
+        counties   some of the paper's nine, or areas of the table; all if empty
+        persons    a table of people of the user's own; None for synthetic block groups
+        column     the column of that table that names areas
+    """
+
+    counties: tuple[str, ...] = ()
+    persons: Path | None = None
+    column: str = "area"
+
+    def source(self, settings: ChristSettings) -> Source:
+        """The areas and those outside them."""
+        from headcount.studies.christ_2022.people import Synthetic, read_table
+
+        if self.persons is not None:
+            return read_table(self.persons, column=self.column, names=self.counties)
+        if self.counties:
+            return Synthetic(names=self.counties, seed=settings.seed, pool=settings.pool)
+        return Synthetic(seed=settings.seed, pool=settings.pool)
+
+    def options(self) -> str:
+        """The same as options of the command."""
+        words = [f"--counties '{','.join(self.counties)}'"] if self.counties else []
+        if self.persons is not None:
+            words += [f"--persons {self.persons}", f"--area {self.column}"]
+        return "".join(f" {word}" for word in words)
+
+
+def run_christ_2022(
+    out: Path,
+    *,
+    people: PeopleToSwap,
+    settings: ChristSettings,
+    cache: Path | None = None,
+    progress: Progress = silent,
+) -> Path:
+    """The study christ-2022 in a directory; returns the report's path.
+
+    where
+        cache   keeps finished pieces so that a stopped study goes on; beside ``out``, with the
+                ending ".cache", if None
+    """
+    from headcount.report.studies.christ_2022 import About, report
+    from headcount.studies.christ_2022.settings import STUDY
+    from headcount.studies.christ_2022.study import run_study
+
+    source = people.source(settings)
+    told = {**asdict(settings), "people": source.key(), "counties": source.names}
+    if study_is_there(out, study=STUDY, settings=told):
+        return out / "report.html"
+    result = run_study(
+        source=source,
+        settings=settings,
+        cache=cache or out.with_name(out.name + ".cache"),
+        progress=progress,
+    )
+    recipe = (
+        f"headcount study {STUDY} --out {out.name}{people.options()} --rates {settings.rates} "
+        f"--epsilons {settings.epsilons} --replicates {settings.replicates} "
+        f"--pool {settings.pool} --seed {settings.seed}"
+    )
+    pool = f"a sample of {settings.pool:,} people of the state" if result.synthetic else "outside"
+    tables = result.tables()
+    content = report(
+        tables,
+        About(
+            synthetic=result.synthetic,
+            replicates=settings.replicates,
+            rates=settings.rates,
+            epsilons=settings.epsilons,
+            people=pool,
+        ),
+        provenance=gather_provenance(recipe=recipe, seeds=[settings.seed]),
+    )
+    return write_study(out, study=STUDY, settings=told, tables=tables, report=content)

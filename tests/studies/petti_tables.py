@@ -169,7 +169,7 @@ def targets() -> pl.DataFrame:
         | {"level": ["county", "county"], "parameter": [1.0, 2.0]}
         | {"homogeneity_index": [None, 4], "statistic": ["rmse", "mean_error"]}
         | {"published": [41.07, -7.1], "ours": [41.0, -9.0], "difference": [-0.07, -1.9]}
-        | {"tolerance": [2.0, 1.0], "within": [True, False]}
+        | {"tolerance": [2.0, 1.0], "within": [True, False], "rule": ["within tolerance"] * 2}
     )
 
 

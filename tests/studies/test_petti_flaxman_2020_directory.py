@@ -69,6 +69,7 @@ def test_the_manifest_names_settings_and_digests_of_all_files(out: Path):
         "population": "us1940", "scale": 1.0, "states": ["DE"],
         "epsilons": ["1/2", "1", "2"], "replicates": 2, "seed": 1940,
     }  # fmt: skip
+    assert "nothing here is a private release" in manifest["not_private"]
     files = {str(p.relative_to(out)) for p in out.rglob("*") if p.is_file()} - {"manifest.json"}
     assert set(manifest["files"]) == files
     for name, digest in manifest["files"].items():
@@ -168,8 +169,27 @@ def test_a_file_of_the_real_census_is_read_and_carries_the_banner(
     assert CONFIDENTIAL_BANNER in page
     assert "Washington: 1 county" in page
     settings = json.loads((tmp_path / "real" / "manifest.json").read_text())["settings"]
-    assert settings["population"] == str(people.file.resolve())
+    assert settings["population"] == "ipums:usa.dat"
     assert settings["bytes"] == people.file.stat().st_size
+    assert settings["sha256_of_ends"] == sha256(people.file.read_bytes()).hexdigest()
+    for file in (tmp_path / "real").rglob("*"):
+        assert not file.is_file() or str(tmp_path).encode() not in file.read_bytes(), file
+
+
+def test_files_that_differ_at_either_end_are_told_apart(tmp_path: Path):
+    big = tmp_path / "big.dat"
+    people = People1940(source=f"ipums:{extract(big)}")
+    body = bytearray(3 << 20)
+    seen = set()
+    for place in (0, -1):
+        other = body.copy()
+        other[place] = 1
+        big.write_bytes(other)
+        seen.add(people.settings()["sha256_of_ends"])
+    big.write_bytes(body)
+    seen.add(people.settings()["sha256_of_ends"])
+    assert len(seen) == 3
+    assert {len(digest) for digest in seen} == {64}
 
 
 @pytest.mark.browser
@@ -192,6 +212,26 @@ def test_the_report_opens_and_its_controls_change_the_figures(out: Path):
     assert after.problems() == []
     changed = {figure.name for figure in after.figures if figure.marks != before[figure.name]}
     assert changed == {"figure-1a", "figure-1b", "figure-2", "errors-by-epsilon", "figure-3"}
+
+
+@pytest.mark.browser
+def test_choices_with_nothing_to_draw_say_so_and_warn_of_nothing(out: Path):
+    """One state: its total is exact under TopDown and in a sample, so there is no curve at all."""
+    names = ("figure-1a", "figure-1b", "figure-2", "small-samples", "errors-by-epsilon")
+
+    def use(page):
+        for name in names:
+            choose(page, name, column="counts", value="All people")
+            choose(page, name, column="place", value="States")
+
+    facts = open_report(out / "report.html", use=use)
+    assert facts.problems() == []
+    assert facts.console_warnings == ()
+    for name in ("figure-1a", "figure-1b"):
+        assert any("no curve, because its errors" in mark for mark in facts.figure(name).marks)
+    for name in ("figure-2", "small-samples"):
+        (mark,) = facts.figure(name).marks
+        assert "nothing to draw" in mark
 
 
 @pytest.mark.browser

@@ -21,6 +21,7 @@ from headcount.report.studies.petti_flaxman_2020_tables import judged
 from headcount.report.studies.petti_flaxman_2020_words import (
     article,
     compared,
+    errors_by_size,
     headline,
     same_error,
     sample_sentence,
@@ -45,9 +46,9 @@ def tables() -> dict[str, pl.DataFrame]:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """No charts: most of a report's time, and nothing to do with its words."""
     for module, names in {
-        figures: ("line_chart", "_labelled", "_choose_parameters"),
+        figures: ("line_chart", "_labelled", "_choose_parameters", "hide_anchors"),
         bias: ("line_chart", "band_chart", "_dots"),
-        measure: ("line_chart", "band_chart"),
+        measure: ("line_chart", "band_chart", "hide_anchors"),
     }.items():
         for name in names:
             monkeypatch.setattr(module, name, MagicMock())
@@ -141,7 +142,8 @@ def test_report_says_how_many_numbers_agree_and_which_are_missing(tables, undraw
     page = words_of(made(tables, WHOLE))
     assert "Of the 5 that this run has too, **3 agree**" in page
     assert "1 belong to settings or places that are not in this run" in page
-    assert "**1 are within it**" in page
+    assert "make 2 numbers that can be judged" in page
+    assert "**1 are within them**" in page
     assert "1 of 2 figures that can be judged here are within tolerance" in page
     agrees = [row[-1] for row in table(made(tables), "paper-numbers").rows]
     assert agrees == ["yes", "no", "no", "yes", "yes", "not run"]
@@ -153,6 +155,80 @@ def test_a_part_is_not_taken_for_the_nation(tables, undrawn):
     unjudged = tables["targets"].with_columns(pl.lit(None, dtype=pl.Boolean).alias("within"))
     page = words_of(made(tables | {"targets": unjudged}))
     assert "so this run is not judged by them" in page
+    broken = unjudged.with_columns(
+        statistic=pl.lit("sum of errors"), within=pl.Series([True, False])
+    )
+    assert "**DOES NOT HOLD**" in words_of(made(tables | {"targets": broken}))
+    assert "**holds**" in words_of(made(tables | {"targets": broken.head(1)}))
+
+
+def test_the_summary_says_that_nothing_is_private(tables, undrawn):
+    first = made(tables).summary[0]
+    assert isinstance(first, Prose)
+    assert "nothing in it is a private release" in first.text
+
+
+def test_how_errors_go_with_counts_is_read_off_the_tables(tables):
+    def told(ratio: float) -> tuple[str, bool]:
+        grown = pl.when(pl.col("size_from") == 100).then(6 * ratio).otherwise(6.0)
+        return errors_by_size(
+            {"size_bias": tables["size_bias"].with_columns(mean_absolute_error=grown)}
+        )
+
+    assert told(1.2)[0].startswith("An error is about the same in people whatever the count: in")
+    assert told(4.0)[0].startswith("Errors grow far less than counts do: in districts, counts of 1")
+    assert told(100.0)[0].startswith("Errors grow as counts do")
+    assert told(0.5)[0].startswith("Large counts err less than small ones")
+    assert [told(ratio)[1] for ratio in (1.2, 4.0, 20.0, 100.0)] == [True, True, False, False]
+    few = {"size_bias": tables["size_bias"].with_columns(n=3)}
+    assert errors_by_size(few)[0].startswith("Here too few counts")
+
+
+def test_statements_of_captions_hang_on_the_tables(tables, undrawn):
+    def caption(name: str, **other: pl.DataFrame) -> str:
+        (found,) = [f for f in made(tables | other).figures() if f.name == name]
+        return found.caption
+
+    assert "The larger ε, the smaller the error." in caption("errors-by-epsilon")
+    rising = tables["topdown"].with_columns(rmse=pl.col("epsilon"), max=pl.lit(1.0))
+    assert caption("errors-by-epsilon", topdown=rising).endswith("for which places.")
+    rising = tables["curves"].with_columns(density=pl.col("x"))
+    assert "hump" not in caption("figure-1a", curves=rising)
+    humped = tables["curves"].with_columns(density=-(pl.col("x") + 1.5).abs())
+    assert "a hump just below zero" in caption("figure-1a", curves=humped)
+    assert "(it differs for at least 0 % of districts and at least 0 % of counties)" in caption(
+        "figure-3"
+    )
+    words = (pl.col("index_definition") == "words") & (pl.col("homogeneity_index") == 8)
+    moved = tables["bias"].with_columns(
+        homogeneity_index=pl.when(words).then(12).otherwise(pl.col("homogeneity_index"))
+    )
+    assert "differs for at least 25 % of districts" in caption("figure-3", bias=moved)
+    assert "chance matters more" not in caption("figure-3")  # the bias is up to 32, the spread 20
+    unsure = tables["bias"].with_columns(p05=pl.lit(-50.0), p95=pl.lit(50.0))
+    assert "chance matters more than bias" in caption("figure-3", bias=unsure)
+    left = "What is left of it, at the median: 50 % for enumeration districts, 50 % for counties"
+    assert left in caption("small-samples")
+
+
+def test_one_of_a_kind_is_told_in_the_singular(tables, undrawn):
+    one = {
+        name: tables[name].filter(pl.col("epsilon") == 1.0)
+        for name in ("topdown", "bias", "size_bias", "group_bias", "equivalences")
+    }
+    one["sampling"] = tables["sampling"].filter(pl.col("fraction") == 0.5)
+    page = words_of(made(tables | one)).replace("\N{NO-BREAK SPACE}", " ")
+    assert "Each was run 4 times for ε = 1, and for one sample of 50 %." in page
+    assert "for 3 values of ε from 0.5 to 2, and for 5 samples from 5 % to 95 %" in words_of(
+        made(tables)
+    )
+
+
+def test_the_total_of_one_state_in_a_sample_is_said_to_be_exact(tables, undrawn):
+    said = "the state's total is exact by construction"
+    assert said not in table(made(tables), "sampling-table").notes
+    alone = {"sizes": tables["sizes"].with_columns(cells=pl.lit(1))}
+    assert said in table(made(tables | alone), "sampling-table").notes
 
 
 def test_the_corrected_loss_stands_beside_the_published_one(tables, undrawn):

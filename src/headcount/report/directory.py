@@ -17,6 +17,10 @@ from headcount.report.html import save_figures, write_report
 from headcount.report.model import Report
 
 MANIFEST = "manifest.json"
+NOT_PRIVATE = (
+    "A study's noise comes from a seed, so that it can be repeated, and its tables compare with "
+    "exact counts: nothing here is a private release."
+)
 Settings = Mapping[str, Any]
 
 
@@ -64,7 +68,7 @@ def write_study(
     write_report(report, out / "report.html")
     files = sorted(path for path in out.rglob("*") if path.is_file() and path.name != MANIFEST)
     digests = {str(p.relative_to(out)): sha256(p.read_bytes()).hexdigest() for p in files}
-    manifest = {**_identity(study, settings), "files": digests}
+    manifest = {**_identity(study, settings), "not_private": NOT_PRIVATE, "files": digests}
     write_text_atomic(out / MANIFEST, json.dumps(manifest, indent=2) + "\n")
     return out / "report.html"
 

@@ -23,8 +23,10 @@ from headcount.report.studies.petti_flaxman_2020_measure import measure_section
 from headcount.report.studies.petti_flaxman_2020_words import (
     ONE_UNIT,
     Tables,
+    at,
     cell,
     compared,
+    errors_by_size,
     headline,
     percent,
     sample_sentence,
@@ -67,7 +69,8 @@ def _summary(found: Tables, about: About) -> tuple[Block, ...]:
             "costs accuracy.\n\n"
             "*How much accuracy, and how much protection?* S. Petti and A. Flaxman answered with "
             "the 1940 census and a yardstick that every social scientist knows: a random sample. "
-            f"This report runs their study again on {about.population}."
+            f"This report runs their study again on {about.population}. Its noise comes from a "
+            "seed, so that it can be repeated: **nothing in it is a private release.**"
         ),
         _key_numbers(found),
         Callout("key finding", _finding(found)),
@@ -81,10 +84,10 @@ def _partial(about: About) -> tuple[Block, ...]:
     return (
         Callout(
             "note",
-            f"This run covers {about.covers}, not the nation. Errors of TopDown in people are "
-            "much the same elsewhere; bias, sample equivalents and losses of counties and states "
-            "rest on few places here. The paper's numbers are national: differences from them "
-            "are not failures. The whole takes one command; see *How this report was made*.",
+            f"This run covers {about.covers}, not the nation. Bias, sample equivalents and losses "
+            "of counties and states rest on few places here. The paper's numbers are national: "
+            "differences from them are not failures. The whole takes one command; see *How this "
+            "report was made*.",
         ),
     )
 
@@ -98,7 +101,7 @@ def _key_numbers(found: Tables) -> KeyNumbers:
         if mae is not None:
             numbers.append(
                 KeyNumber(value=f"± {mae:,.3g}", unit="people",
-                          label=f"median error, {what} {ONE_UNIT[where]}, at ε = {epsilon:g}")
+                          label=f"median error, {what} {ONE_UNIT[where]}, at {at(epsilon)}")
             )  # fmt: skip
     epl = cell(found["topdown"], "epl", count_type="TC", level=where, epsilon=epsilon)
     if epl is not None:
@@ -107,7 +110,7 @@ def _key_numbers(found: Tables) -> KeyNumbers:
                       label=f"empirical privacy loss of district totals, promise {epsilon:g}")
         )  # fmt: skip
     for sample, words in samples_at(compared(found), epsilon)[:1]:
-        label = f"the sample that ε = {epsilon:g} is like, for {words}"
+        label = f"the sample that {at(epsilon)} is like, for {words}"
         numbers.append(KeyNumber(value=sample, label=label))
     return KeyNumbers(tuple(numbers))
 
@@ -131,9 +134,10 @@ def _below(topdown: pl.DataFrame) -> str:
     if above.is_empty():
         where = "**below the promise throughout**"
     else:
+        others = "the other rests" if above.height == 1 else "the others rest"
         where = (
-            f"below the promise in {defined.height - above.height} of {defined.height} cases (the "
-            f"others rest on at most {max(above['n']):,} errors)"
+            f"below the promise in {defined.height - above.height} of {defined.height} cases "
+            f"({others} on at most {max(above['n']):,} errors)"
         )
     return (
         f"The loss that can be seen in single counts is {where}, at the median {share} of it "
@@ -158,7 +162,7 @@ def _what_was_done(found: Tables, about: About) -> Section:
                 "**A sample.** The same share of all people is drawn at random, without "
                 "replacement, and every count is weighted up. A sample promises nothing: whoever "
                 "is in it is in it. It is here as a yardstick.\n\n"
-                f"Each was run {about.times()} for each of {_swept(found)}. Two things were "
+                f"Each was run {about.times()} for {_swept(found)}. Two things were "
                 "measured. **Error** is the protected count minus the exact one, in people: of "
                 "all people of a place (*total count*, TC) and of those of one age group, race "
                 "and ethnicity (*stratified count*, SC). **Empirical privacy loss** (EPL) is read "
@@ -172,31 +176,36 @@ def _what_was_done(found: Tables, about: About) -> Section:
 def _swept(found: Tables) -> str:
     epsilons = found["topdown"]["epsilon"].unique().sort().to_list()
     samples = found["sampling"]["fraction"].unique().sort().to_list()
-    return (
-        f"{len(epsilons)} values of ε from {epsilons[0]:g} to {epsilons[-1]:g}, and for "
-        f"{len(samples)} samples from {percent(samples[0])} to {percent(samples[-1])}"
-    )
+    promises = f"{len(epsilons)} values of ε from {epsilons[0]:g} to {epsilons[-1]:g}"
+    sizes = f"{len(samples)} samples from {percent(samples[0])} to {percent(samples[-1])}"
+    if len(epsilons) == 1:
+        promises = at(epsilons[0])
+    if len(samples) == 1:
+        sizes = f"one sample of {percent(samples[0])}"
+    return f"{promises}, and for {sizes}"
 
 
 def _meaning(found: Tables) -> Section:
     shown = shown_epsilons(found["topdown"]["epsilon"])
     nearest = compared(found)
-    like = [f"- {sample_sentence(nearest, epsilon)}" for epsilon in shown]
+    like = [f"- {sample_sentence(nearest, epsilon)}." for epsilon in shown]
+    by_size, less = errors_by_size(found)
+    better = (
+        "The error of a sample grows as the square root of a count, that of TopDown less. So the "
+        "larger your counts, the better TopDown compares."
+    )
     return Section(
         title="What it means for counts like yours",
         blocks=(
             Prose(
-                "An error is about the same in people whether a place is large or small. So what "
-                "matters is how large *your* counts are. Read [](#meaning) across: a typical "
-                "count, and how far half of its kind are off."
+                f"{by_size} So what matters is how large *your* counts are. Read [](#meaning) "
+                "across: a typical count, and how far half of its kind are off."
             ),
             tables.meaning_table(found),
             figures.error_figure(found),
             Prose(
                 "Most social scientists know how to work with a sample. In those terms, error "
-                "and loss together:\n\n" + "\n".join(like) + "\n\n"
-                "A sample errs more the larger a count is; TopDown does not. So the larger your "
-                "counts, the better TopDown compares."
+                "and loss together:\n\n" + "\n".join(like) + ("\n\n" + better if less else "")
             ),
             *([samples] if (samples := figures.sample_figure(found)) else []),
         ),
@@ -269,23 +278,36 @@ def _agreement_text(paper: pl.DataFrame, about: About) -> str:
     if not about.whole:
         text += (
             f" But the paper is about the nation and this run about {about.covers}: sizes of "
-            "counts, errors of samples, bias and losses depend on that; errors of TopDown in "
-            "people hardly do."
+            f"counts, errors of samples, bias and losses depend on that.{_errors_elsewhere(judged)}"
         )
     return text
+
+
+def _errors_elsewhere(judged: pl.DataFrame) -> str:
+    """How TopDown's errors here compare with the paper's, at the median."""
+    rows = judged.filter(pl.col("kind") == "TopDown: errors", pl.col("paper") > 0)
+    ratio = (rows["ours"] / rows["paper"]).median()
+    if not isinstance(ratio, float):
+        return ""
+    return f" Median errors of TopDown are {ratio:.2f} times the paper's, at the median of them."
 
 
 def _targets_text(targets: pl.DataFrame) -> str:
     judged = targets.drop_nulls("within")
     text = "The paper's extended data and notebooks hold more numbers."
-    if judged.is_empty():
+    exact = pl.col("statistic").is_in(["largest error", "sum of errors"])
+    if judged.filter(~exact).is_empty():
+        kept = judged["within"].all()
         return (
             f"{text} They are national and of four runs, so this run is not judged by them; "
-            "`tables/targets.csv` has them side by side."
+            "`tables/targets.csv` has them side by side. What must hold in any run "
+            f"**{'holds' if kept else 'DOES NOT HOLD'}**: totals of states are exact, and the "
+            "errors of totals add up to nothing at every level."
         )
     return (
-        f"{text} Of the {judged.height} for which a tolerance makes sense, "
-        f"**{judged['within'].sum()} are within it**."
+        f"{text} They, and what theory asks of samples, of signs and of sums, make "
+        f"{judged.height} numbers that can be judged, by tolerances fixed beforehand: "
+        f"**{judged['within'].sum()} are within them**."
     )
 
 

@@ -14,6 +14,7 @@ from headcount.report.studies.petti_flaxman_2020_words import (
     headline,
     in_order,
     level_named,
+    listed,
     promise_named,
     shown_epsilons,
 )
@@ -125,15 +126,43 @@ def homogeneity_figure(found: Tables) -> Figure:
         name="figure-3",
         caption="**Bias by how mixed a place is.** Mean error of a place's "
         "total by its *homogeneity index*: how many of its 24 cells (age by race by ethnicity) are "
-        "empty. The bands reach from the 5th to the 95th percentile of single errors: for any one "
-        "place chance matters more than bias. The paper's numbers come from a slightly different "
-        "index, 24 less ages × races × ethnicities found in the place; choose either. Indices of "
+        "empty. The bands reach from the 5th to the 95th percentile of single errors"
+        f"{_chance(found['bias'])}. The paper's numbers come from another index, 24 less "
+        f"ages × races × ethnicities found in the place{_differs(found['bias'])}; choose either. "
+        "Indices of "
         f"fewer than {_FEWEST_PLACES} places are left out. *Choose level and index; hide the "
         "spread to see the bias alone; click an ε to pick it out.* (The paper's figure 3.)",
-        alt="Mean error rising with the homogeneity index from below zero to above it, less so "
-        "for larger epsilon, inside wide bands.",
+        alt="Mean error against the homogeneity index for each epsilon, inside bands.",
         chart=chart.add_params(spread),
     )
+
+
+def _chance(bias: pl.DataFrame) -> str:
+    """Whether single errors spread wider than the bias, wherever there are places enough."""
+    rows = bias.filter(pl.col("level") != "state", pl.col("units") >= _FEW)
+    wider = (rows["p95"] - rows["p05"]) / 2 > rows["mean_error"].abs()
+    if not wider.len() or not wider.all():
+        return ""
+    return ": for any one place chance matters more than bias"
+
+
+def _differs(bias: pl.DataFrame) -> str:
+    """For how many places, at the least, the two indices differ: as far as their numbers show."""
+    by = ["level", "homogeneity_index"]
+    units = bias.filter(pl.col("epsilon") == pl.col("epsilon").first()).select(
+        *by, "index_definition", "units"
+    )
+    both = units.filter(index_definition="code").join(
+        units.filter(index_definition="words"), on=by, how="full", coalesce=True, suffix="_words"
+    )
+    code, words = pl.col("units").fill_null(0), pl.col("units_words").fill_null(0)
+    share = both.group_by("level").agg(((code - words).abs().sum() / 2 / code.sum()).alias("off"))
+    off = {level: value for level, value in share.iter_rows() if level in _PLURAL}
+    told = [f"at least {100 * off[at]:.0f} % of {_PLURAL[at]}" for at in _PLURAL if at in off]
+    return f" (it differs for {listed(told)})" if told else ""
+
+
+_PLURAL = {"enumeration_district": "districts", "county": "counties"}
 
 
 def _shown_places(bias: pl.DataFrame, epsilons: list[float]) -> pl.DataFrame:
@@ -154,7 +183,7 @@ def size_figure(found: Tables) -> Figure:
         caption="**Bias by the size of a count.** Mean error by the exact count: a point at 10 "
         "stands for counts of 10 to 99. One at 0 stands for empty cells that came out with people "
         "in them, so it is above zero by definition; those people are missing from other cells.",
-        alt="Mean error against the exact count, highest for empty cells.",
+        alt="Mean error against the exact count for each epsilon.",
         chart=line_chart(
             frame,
             x=Axis(column="size_from", title="Exact count (people), from", scale="symlog",

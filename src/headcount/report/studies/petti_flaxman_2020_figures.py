@@ -8,6 +8,7 @@ import polars as pl
 
 from headcount.report.figures import Axis, Control, control_name, line_chart
 from headcount.report.model import Figure
+from headcount.report.studies.petti_flaxman_2020_empty import hide_anchors, with_anchors
 from headcount.report.studies.petti_flaxman_2020_words import (
     ALIKE,
     Tables,
@@ -53,10 +54,8 @@ def error_figure(tables: Tables) -> Figure:
     return Figure(
         name="errors-by-epsilon",
         caption="**How far a protected count is from the true one.** Choose what is counted and "
-        "for which places. The larger ε, the smaller the error. Errors hardly depend on how "
-        "large a place is, so they weigh least on large counts. Totals of states are published "
-        "as they are: their error is zero.",
-        alt="Two falling lines against epsilon: the median error and the 95th percentile.",
+        f"for which places.{_errors_told(tables['topdown'])}",
+        alt="Two lines against epsilon: the median error and the 95th percentile.",
         chart=line_chart(
             frame,
             x=Axis(column="epsilon", title="Promise ε (smaller is stronger)", scale="log",
@@ -66,6 +65,20 @@ def error_figure(tables: Tables) -> Figure:
             series="line", points=True, controls=[COUNTS, PLACES], height=300,
         ),
     )  # fmt: skip
+
+
+def _errors_told(topdown: pl.DataFrame) -> str:
+    """What the table shows of errors, as far as it does."""
+    text = ""
+    falls = pl.col("rmse").sort_by("epsilon").diff().fill_null(0) <= 0
+    if topdown["epsilon"].n_unique() > 1 and (
+        topdown.group_by("count_type", "level").agg(falls.all())["rmse"].all()
+    ):
+        text += " The larger ε, the smaller the error."
+    exact = topdown.filter(count_type="TC", level="state")["max"]
+    if exact.len() and (exact == 0).all():
+        text += " Totals of states are published as they are: their error is zero."
+    return text
 
 
 def sample_figure(tables: Tables) -> Figure | None:
@@ -86,7 +99,7 @@ def sample_figure(tables: Tables) -> Figure | None:
         "error and empirical privacy loss. A setting that is like no sample, error or loss being "
         f"apart by more than a factor of {ALIKE:g}, has no point. (Age × race: counts by age, race "
         "and ethnicity.)",
-        alt="Lines rising with epsilon: the sample that TopDown is like, for four kinds of counts.",
+        alt="Lines against epsilon: the sample that TopDown is like, for kinds of counts.",
         chart=line_chart(
             frame,
             x=Axis(column="epsilon", title="Promise ε (smaller is stronger)", scale="log",
@@ -110,12 +123,23 @@ def residual_figure(tables: Tables) -> Figure:
     return Figure(
         name="figure-1a",
         caption="**The errors of all counts of one kind**, smoothed as in the paper: how common "
-        "each size of error is, TopDown beside a sample. By age, race and ethnicity there is a "
-        "hump just below zero: cells of one or a few people that came out empty. The largest "
-        "twentieth of errors is not drawn. *Choose counts, level, ε and the size of the sample.* "
-        "(The paper's figure 1 a.)",
-        alt="Curves of the density of errors, highest near zero and falling to both sides.",
+        f"each size of error is, TopDown beside a sample.{_hump(tables['curves'], epsilon)} The "
+        "largest twentieth of errors is not drawn. *Choose counts, level, ε and the size of the "
+        "sample.* (The paper's figure 1 a.)",
+        alt="Curves of the density of errors around zero.",
         chart=_choose_parameters(chart, tables, epsilon),
+    )
+
+
+def _hump(curves: pl.DataFrame, epsilon: float) -> str:
+    """Whether errors of stratified counts in districts are commonest just below zero."""
+    rows = curves.filter(mechanism="topdown", count_type="SC", level="enumeration_district",
+                         parameter=epsilon)  # fmt: skip
+    if rows.is_empty() or not -10 < rows.sort("density")["x"][-1] < 0:
+        return ""
+    return (
+        " By age, race and ethnicity in districts there is a hump just below zero: cells of one "
+        "or a few people that came out empty."
     )
 
 
@@ -134,8 +158,7 @@ def loss_figure(tables: Tables) -> Figure:
         "error of x is than one of x + 1. The farthest point from zero is the **empirical privacy "
         "loss** (EPL). Where counts are few the curve wanders, and its farthest point is then "
         "chance. *Choose as above.* (The paper's figure 1 b.)",
-        alt="Curves of the empirical privacy loss, below zero for negative errors and above it "
-        "for positive ones.",
+        alt="Curves of the empirical privacy loss against the error.",
         chart=_choose_parameters(chart, tables, epsilon),
     )
 
@@ -147,8 +170,13 @@ def _curves(tables: Tables) -> pl.DataFrame:
     epsilons = tables["topdown"]["epsilon"].unique().to_list()
     kept = (pl.col("mechanism") == "topdown") & pl.col("parameter").is_in(epsilons)
     kept |= (pl.col("mechanism") == "sampling") & pl.col("parameter").round(4).is_in(_SAMPLES)
+    # Where TopDown has no curve one point stands in for it, too short a line to be seen.
+    lacking = tables["topdown"].filter(pl.col("epl").is_null()).select(
+        "count_type", "level", mechanism=pl.lit("topdown"), parameter="epsilon",
+        x=pl.lit(0.0), density=pl.lit(0.0), epl=pl.lit(0.0),
+    )  # fmt: skip
     return (
-        in_order(tables["curves"].filter(kept))
+        in_order(pl.concat([tables["curves"].filter(kept), lacking]))
         .filter(pl.int_range(pl.len()).over(by) % every == 0)
         .select(
             count_named(),
@@ -215,7 +243,9 @@ def _undefined_note(tables: Tables) -> Any:
 
 def tradeoff_figure(tables: Tables) -> Figure:
     """Figure 2 of the paper for any level and count."""
-    frame = _tradeoff(tables)
+    frame = with_anchors(
+        _tradeoff(tables), ["counts", "place"], places={"mae": (1.0, 10.0), "epl": (0.1, 1.0)}
+    )
     chart = line_chart(
         frame,
         x=Axis(column="mae", title="Median error (people): less accurate to the right",
@@ -234,8 +264,8 @@ def tradeoff_figure(tables: Tables) -> Figure:
         "median error is zero or whose loss is undefined cannot be drawn; totals of states under "
         "TopDown are always exact. (The paper's figure 2.)",
         alt="Two curves of empirical privacy loss against median error, one for TopDown over "
-        "epsilon and one for sampling over the size of the sample, both falling to the right.",
-        chart=_labelled(chart, frame),
+        "epsilon and one for sampling over the size of the sample.",
+        chart=hide_anchors(_labelled(chart, frame), frame, ["counts", "place"]),
     )
 
 
@@ -271,17 +301,20 @@ def _labelled(chart: Any, frame: pl.DataFrame) -> ChartType:
     chart.layer = [layer.encode(tooltip=tooltip) for layer in chart.layer]
     # Medians tie: join the points by their setting, not from left to right.
     chart.layer[0] = chart.layer[0].encode(order="step:Q")
-    base = (
+    # One layer for both methods: one without a label would leave its axes without an extent.
+    above = "datum.method === 'topdown'"
+    labels = (
         alt.Chart(frame)
-        .encode(x="mae:Q", y="epl:Q", text="setting:N")
         .transform_filter(alt.datum.named)
+        .mark_text(
+            align=alt.expr(f"{above} ? 'left' : 'right'"),
+            dx=alt.expr(f"{above} ? 8 : -8"),
+            dy=alt.expr(f"{above} ? -8 : 10"),
+            fontSize=11.5,
+            color=INK,
+            tooltip=None,
+        )
+        .encode(x="mae:Q", y="epl:Q", text="setting:N")
     )
-    style: dict[str, Any] = {"fontSize": 11.5, "color": INK, "tooltip": None}
-    above = base.transform_filter(alt.datum.method == "topdown").mark_text(
-        align="left", dx=8, dy=-8, **style
-    )
-    below = base.transform_filter(alt.datum.method == "sampling").mark_text(
-        align="right", dx=-8, dy=10, **style
-    )
-    labelled: ChartType = chart + above + below
+    labelled: ChartType = chart + labels
     return labelled

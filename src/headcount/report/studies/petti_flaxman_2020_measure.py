@@ -7,11 +7,15 @@ import polars as pl
 from headcount.report.figures import Axis, Control, Reference, band_chart, line_chart
 from headcount.report.model import Block, Callout, Figure, Prose, Section, Subheading
 from headcount.report.studies import petti_flaxman_2020_appendix as appendix
+from headcount.report.studies.petti_flaxman_2020_empty import hide_anchors, with_anchors
 from headcount.report.studies.petti_flaxman_2020_words import (
+    LEVEL_NAMES,
+    LEVELS,
     Tables,
     count_named,
     in_order,
     level_named,
+    listed,
 )
 
 TITLE = "Is EPL a good measure?"
@@ -91,25 +95,38 @@ def small_sample_figure(found: Tables) -> Figure:
         .select(count_named(), level_named(), "at",
                 pl.col("which").replace_strict(_LINES).alias("line"), "loss")
     )  # fmt: skip
+    choices = ["counts", "place"]
+    frame = with_anchors(frame, choices, places={"at": (0.25, 8.0), "loss": (0.1, 1.0)})
+    chart = line_chart(
+        frame,
+        x=Axis(column="at", title="Promise ε", scale="log", ticks=(0.25, 0.5, 1.0, 2.0, 4.0, 8.0),
+               format="~g"),
+        y=Axis(column="loss", title="Privacy loss", scale="log", format="~g", ticks=LOSS_TICKS),
+        series="line", points=True, height=320,
+        controls=[Control(column="counts", label="Counts"),
+                  Control(column="place", label="Level")],
+    )  # fmt: skip
     return Figure(
         name="small-samples",
         caption="**Few errors make EPL look worse than it is.** EPL of TopDown as the paper "
-        "computes it, and corrected for the number of errors, below the promise. *Choose "
-        "states:* with few errors most of what EPL shows is chance. Where no pure noise would show "
-        "the EPL seen, there is no corrected value.",
-        alt="Lines rising with epsilon: the promise on top, the EPL as published below, the "
-        "corrected EPL lowest.",
-        chart=line_chart(
-            frame,
-            x=Axis(column="at", title="Promise ε", scale="log",
-                   ticks=(0.25, 0.5, 1.0, 2.0, 4.0, 8.0), format="~g"),
-            y=Axis(column="loss", title="Privacy loss", scale="log", format="~g",
-                   ticks=LOSS_TICKS),
-            series="line", points=True, height=320,
-            controls=[Control(column="counts", label="Counts"),
-                      Control(column="place", label="Level")],
-        ),
-    )  # fmt: skip
+        "computes it, and corrected for the number of errors, beside the promise."
+        f"{_corrections(found['topdown'])} Where no pure noise would show the EPL seen, or noise "
+        "of scales far apart would, there is no corrected value.",
+        alt="Lines against epsilon: the promise, the EPL as published, and the corrected EPL.",
+        chart=hide_anchors(chart, frame, choices),
+    )
+
+
+def _corrections(topdown: pl.DataFrame) -> str:
+    """What is left of EPL after the correction, at the median of each level."""
+    left = topdown.select("level", (pl.col("epl_calibrated") / pl.col("epl")).alias("left"))
+    there = dict(left.drop_nulls().group_by("level").median().iter_rows())
+    told = [
+        f"{100 * there[level]:.0f} % for {LEVEL_NAMES[level].lower()}"
+        for level in LEVELS
+        if level in there
+    ]
+    return f" What is left of it, at the median: {listed(told)}." if told else ""
 
 
 def pure_noise_figure(found: Tables) -> Figure:

@@ -56,8 +56,8 @@ def meaning_table(tables: Tables) -> Table:
         "and in percent of it.",
         columns=columns,
         notes="Half of all counts are smaller than the typical one, and half of all errors are "
-        "larger than the one given; both are over counts that are not empty. A small count has "
-        "the same error in people as a large one, and so a far larger one in percent.",
+        "larger than the one given; both are over counts that are not empty. The same error in "
+        "people is a far larger one in percent of a small count.",
     )
 
 
@@ -85,7 +85,7 @@ def equivalence_table(tables: Tables) -> Table:
             EPSILON,
             Column(key="paper", label="Paper", unit="by eye, %", format=".0f"),
             Column(key="fraction", label="Nearest sample", unit="%", format=".0f"),
-            Column(key="fraction_low", label="Single runs", unit="from, %", format=".0f"),
+            Column(key="fraction_low", label="Chance", unit="from, %", format=".0f"),
             Column(key="fraction_high", label="", unit="to, %", format=".0f"),
             Column(key="error_ratio", label="TopDown / it", unit="error", format=".2f"),
             Column(key="loss_ratio", label="", unit="loss", format=".2f"),
@@ -94,8 +94,9 @@ def equivalence_table(tables: Tables) -> Table:
         ],
         notes=f"Nearest sample: {method}. TopDown / it: error and loss of TopDown over those of "
         f"that sample; where both are within a factor of {ALIKE:g} we call them alike. Same "
-        "error: the sample with the nearest median error, whatever its loss. Single runs: the "
-        "least and the greatest answer of one run alone.",
+        "error: the sample with the nearest median error, whatever its loss. Chance: two "
+        "standard errors to each side, found by leaving out one run after the other, to the "
+        "nearest of the samples. A dash: error or loss is undefined.",
     )
 
 
@@ -208,7 +209,7 @@ def targets_table(tables: Tables) -> Table:
     return table_from_frame(
         frame,
         name="targets",
-        caption=f"{frame.height} published numbers of the extended data and notebooks.",
+        caption=f"{frame.height} numbers of the extended data and notebooks, and what must hold.",
         columns=[
             Column(key="mechanism", label="Method"),
             Column(key="count_type", label="Counts"),
@@ -219,8 +220,11 @@ def targets_table(tables: Tables) -> Table:
             Column(key="published", label="Published", format=",.4g"),
             Column(key="ours", label="This run", format=",.4g"),
             Column(key="tolerance", label="Tolerance", format=",.3g"),
-            Column(key="kept", label="Within"),
+            Column(key="rule", label="Rule"),
+            Column(key="kept", label="Kept"),
         ],
+        notes="Published: the paper's number, or the one that a law asks for. Most are judged by a "
+        "tolerance; signs, the order of the bias and losses below ε by being so.",
         folded=True,
     )
 
@@ -269,8 +273,18 @@ def sampling_table(tables: Tables) -> Table:
             Column(key="epl", label="EPL", unit="as published", format=".3f"),
         ],
         notes="A sample has no differential-privacy guarantee at any size: whoever is in it is in "
-        "it with every answer.",
+        f"it with every answer.{_one_state(tables)}",
         folded=True,
+    )
+
+
+def _one_state(tables: Tables) -> str:
+    """A sample of one state has the state's own total, but for rounding."""
+    if tables["sizes"].filter(count_type="TC", level="state")["cells"].to_list() != [1]:
+        return ""
+    return (
+        " This run is on one state, and the sample is drawn from the whole: so the state's total "
+        "is exact by construction, but for rounding to whole people."
     )
 
 

@@ -41,6 +41,11 @@ FEWEST = 1000
 PAPER_EPSILONS = (0.5, 1.0, 2.0)
 
 
+def at(epsilon: float) -> str:
+    """An epsilon that no line break tears apart: "ε = 0.5"."""
+    return f"ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{epsilon:g}"
+
+
 def level_named() -> pl.Expr:
     """The column ``level`` in words, as ``place``."""
     return pl.col("level").replace_strict(LEVEL_NAMES).alias("place")
@@ -144,6 +149,42 @@ def compared(tables: Tables) -> pl.DataFrame:
         )
         .drop("n", "mae", "epl", "mae_sample", "epl_sample")
     )
+
+
+def errors_by_size(tables: Tables) -> tuple[str, bool]:
+    """How the size of an error goes with the size of a count, and if it grows less than a sample's.
+
+    Over counts by age, race and ethnicity in districts at the headline epsilon; a sample's error
+    grows as the square root of the count.
+    """
+    epsilon = headline(tables["size_bias"]["epsilon"])
+    rows = (
+        tables["size_bias"]
+        .filter(count_type="SC", level="enumeration_district", epsilon=epsilon)
+        .filter(pl.col("size_from") > 0, pl.col("n") >= _FEW_ERRORS)
+        .sort("size_from")
+    )
+    if rows.height < 2:
+        return "Here too few counts differ in size to say how errors go with it.", False
+    small, large = rows.row(0, named=True), rows.row(-1, named=True)
+    errors = large["mean_absolute_error"] / small["mean_absolute_error"]
+    counts = large["size_from"] / small["size_from"]
+    told = (
+        f"in districts, counts of {small['size']} are off by {people(small['mean_absolute_error'])}"
+        f" on average at ε = {epsilon:g}, counts of {large['size']} by "
+        f"{people(large['mean_absolute_error'])}"
+    )
+    if errors >= counts:
+        return f"Errors grow as counts do: {told}.", False
+    if errors > _ABOUT_THE_SAME:
+        return f"Errors grow far less than counts do: {told}.", errors < counts**0.5
+    if errors >= 1 / _ABOUT_THE_SAME:
+        return f"An error is about the same in people whatever the count: {told}.", True
+    return f"Large counts err less than small ones, in people too: {told}.", True
+
+
+_FEW_ERRORS = 30
+_ABOUT_THE_SAME = 1.5
 
 
 def sample_named(row: Mapping[str, Any]) -> str:

@@ -38,8 +38,8 @@ ORDERED = (0, 4, 8, 12, 16)
 """Indices of counties over which the bias rises."""
 SLOPE = 0.03
 SAMPLING_ERRORS = 3.0
-STEP_OF_TABLE_1 = 0.05
-"""The paper went by eye, in steps of 5 points or more."""
+STEP_OF_TABLE_1 = 0.025
+"""The same fraction to the nearest 5 points; the paper went by eye."""
 
 
 def topdown_tolerance(cell: Cell, epsilon: float, statistic: str, value: float) -> float | None:
