@@ -16,9 +16,11 @@ from headcount.config.models import Config
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.evaluate.scores import score
+from headcount.evaluate.suppressed import write_account
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context, Mechanism, complete_guarantee, protect
 from headcount.mechanisms.measured import Measured, losses_of, total_loss
+from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.publish import refuse_same_columns
 from headcount.noise import SAMPLER_VERSION, KeyedNoise, Noise, OpenDPNoise, RunKey
@@ -189,6 +191,8 @@ def _make(
     )
     release = protect(planned.counts, planned.mechanism, noise, context=context)
     more = [*sorted(measured.glob("*.parquet")), *_microdata(directory, planned, release, progress)]
+    if isinstance(planned.mechanism, Suppression):
+        write_account(planned.counts, release, planned.mechanism, directory.internal)
     receipt = _receipt(planned, release, facts, ledger, noise)
     if context.seconds:
         receipt["seconds"] = context.seconds

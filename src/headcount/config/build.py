@@ -24,6 +24,7 @@ from headcount.config.models import (
     Us1940Model,
     WorkloadSModel,
 )
+from headcount.config.suppression import SuppressionModel
 from headcount.config.swapping import (
     PersonSwappingModel,
     SwappingModel,
@@ -67,7 +68,7 @@ def build_mechanism(config: Config) -> Mechanism:
             return Sampling(fraction=fraction)
         case TopDownModel() | SwappingModel() as model:
             return model.build()
-        case TargetedSwappingModel() | PersonSwappingModel() as model:
+        case TargetedSwappingModel() | PersonSwappingModel() | SuppressionModel() as model:
             return model.build()
 
 

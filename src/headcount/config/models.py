@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
+from headcount.config.suppression import SuppressionModel
 from headcount.config.swapping import (
     PersonSwappingModel,
     SwappingModel,
@@ -327,7 +328,8 @@ class Config(Strict):
         | TopDownModel
         | SwappingModel
         | TargetedSwappingModel
-        | PersonSwappingModel,
+        | PersonSwappingModel
+        | SuppressionModel,
         Field(discriminator="name"),
     ]
     run: RunModel
@@ -372,6 +374,7 @@ UNIONS: Mapping[str, Mapping[str, type[BaseModel]]] = {
         "swapping": SwappingModel,
         "targeted-swapping": TargetedSwappingModel,
         "person-swapping": PersonSwappingModel,
+        "suppression": SuppressionModel,
     },
 }
 """Tables whose keys depend on their kind or name."""

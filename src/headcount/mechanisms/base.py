@@ -20,6 +20,7 @@ from headcount.population import Population
 from headcount.privacy import Guarantee
 from headcount.progress import Progress, silent
 from headcount.release import Release
+from headcount.release.published import PublishedCells
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts, content_digest, tabulate
 
@@ -29,10 +30,15 @@ Runs: TypeAlias = Any
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a mechanism made: protected counts per published level, and facts for the receipt."""
+    """What a mechanism made: protected counts per published level, and facts for the receipt.
+
+    A mechanism that withholds cells has no counts of every unit and cell: it has ``published``
+    tables, the same in every run.
+    """
 
     tables: Mapping[str, Runs]
     notes: Mapping[str, float | str] = field(default_factory=dict)
+    published: tuple[PublishedCells, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,6 +117,7 @@ def protect(
         key_kind=noise.key_kind if mechanism.draws_noise else "none",
         backend=noise.backend if mechanism.draws_noise else "none",
         notes=outcome.notes,
+        published=outcome.published,
     )
 
 

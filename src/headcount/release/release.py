@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
+from headcount.release.published import PublishedCells
 from headcount.schema import Schema
 from headcount.tabulate.counts import adder
 
@@ -32,6 +34,7 @@ class Release:
         key_kind    'os' (fresh entropy), 'seed' (repeatable, therefore not private) or 'none'
         backend     which sampler drew the noise
         notes       facts about the making, none of them computed from the truth alone
+        published   tables with withheld cells, in place of counts of every unit and cell
     """
 
     schema: Schema
@@ -42,14 +45,22 @@ class Release:
     key_kind: str
     backend: str
     notes: Mapping[str, float | str] = field(default_factory=dict)
+    published: tuple[PublishedCells, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Release by {self.mechanism}: {', '.join(self.tables)}>"
+        parts = [*self.tables, *(f"{one.name} at {one.level}" for one in self.published)]
+        return f"<Release by {self.mechanism}: {', '.join(parts)}>"
 
     def at(self, level: str) -> Dense:
         """Protected counts at a level: as published, or the published leaf added up."""
+        leaf = self.geography.leaf
+        if leaf not in self.tables:
+            raise InputError(
+                "release",
+                found="published tables with withheld cells",
+                expected="counts of every unit and cell",
+            )
         if level not in self.tables:
-            leaf = self.geography.leaf
             return np.asarray(adder(self.geography, level, of=leaf) @ self.at(leaf))
         table = self.tables[level]
         return table if isinstance(table, np.ndarray) else np.asarray(table.toarray())

@@ -15,12 +15,14 @@ import polars as pl
 from headcount.errors import InputError, RunError
 from headcount.files import write_bytes_atomic
 from headcount.geography.geography import Geography
+from headcount.release.published import definition_of, published_frame, read_published
 from headcount.release.receipt import guarantee_from_json
 from headcount.release.release import Dense, Release, Table
 from headcount.schema import Attribute, Schema, impossible
 
 MANIFEST = "manifest.json"
 RECEIPT = "receipt.json"
+UNITS = "units.parquet"
 LONGEST_NAME = 200
 """Bytes of a file name: what file systems allow, with room for a temporary file's ending."""
 
@@ -36,10 +38,14 @@ def write_release(
     names = []
     for level in release.tables:
         frame = level_frame(release.geography, release.schema, level, release.at(level))
-        buffer = io.BytesIO()
-        frame.write_parquet(buffer, compression="zstd")
         names.append(table_file(level))
-        write_bytes_atomic(folder / names[-1], buffer.getvalue())
+        _write_frame(folder / names[-1], frame)
+    if release.published:
+        names.append(UNITS)
+        _write_frame(folder / UNITS, units_frame(release.geography, release.geography.leaf))
+    for one in release.published:
+        names.append(published_file(one.name, one.level))
+        _write_frame(folder / names[-1], published_frame(one, release.geography))
     _write_json(folder / RECEIPT, dict(receipt))
     names += [RECEIPT, *(str(path.relative_to(folder)) for path in more)]
     files = {name: _digest(folder / name) for name in names}
@@ -56,6 +62,15 @@ def read_release(folder: Path) -> Release:
         tuple(impossible(zero) for zero in domain["structural_zeros"]),
     )
     geography, tables = _read_tables(folder, schema, domain)
+    published = tuple(
+        read_published(
+            pl.read_parquet(folder / published_file(one["table"]["name"], one["level"])),
+            one,
+            schema,
+            geography,
+        )
+        for one in domain.get("tables", ())
+    )
     return Release(
         schema=schema,
         geography=geography,
@@ -65,6 +80,7 @@ def read_release(folder: Path) -> Release:
         key_kind=receipt["key_kind"],
         backend=receipt["noise_backend"],
         notes=receipt["notes"],
+        published=published,
     )
 
 
@@ -95,6 +111,11 @@ def table_file(level: str) -> str:
     return f"{'%2E' + safe[1:] if safe.startswith('.') else safe}.parquet"
 
 
+def published_file(table: str, level: str) -> str:
+    """The file of a published table at a level."""
+    return f"{table}@{table_file(level)}"
+
+
 def check_publishable(schema: Schema, geography: Geography) -> None:
     """Refuse a domain that has no distinct columns or files: before noise is drawn, not after."""
     clash = sorted(set(geography.levels) & set(schema.cell_names))
@@ -117,24 +138,32 @@ def check_publishable(schema: Schema, geography: Geography) -> None:
 
 def level_frame(geography: Geography, schema: Schema, level: str, table: Dense) -> pl.DataFrame:
     """One level as a wide table: the codes from the top to the unit, then one column a cell."""
+    cells = {name: table[:, i] for i, name in enumerate(schema.cell_names) if schema.possible[i]}
+    return units_frame(geography, level).with_columns(
+        pl.Series(name, column) for name, column in cells.items()
+    )
+
+
+def units_frame(geography: Geography, level: str) -> pl.DataFrame:
+    """The units of a level: their codes from the top to the unit."""
     depth = geography.depth(level)
     above = [level] if depth == 0 else geography.levels[1 : depth + 1]
     codes = {
         name: geography.units[geography.depth(name)][geography.ancestors(name, of=level)]
         for name in above
     }
-    cells = {name: table[:, i] for i, name in enumerate(schema.cell_names) if schema.possible[i]}
-    strings = {
-        name: pl.Series(name, code.tolist(), dtype=pl.String) for name, code in codes.items()
-    }
-    return pl.DataFrame({**strings, **cells})
+    return pl.DataFrame(
+        {name: pl.Series(name, code.tolist(), dtype=pl.String) for name, code in codes.items()}
+    )
 
 
 def _read_tables(
     folder: Path, schema: Schema, domain: dict[str, Any]
 ) -> tuple[Geography, dict[str, Table]]:
     frames = {level: pl.read_parquet(folder / table_file(level)) for level in domain["published"]}
-    geography = _geography(frames[domain["levels"][-1]], domain["levels"])
+    leaf = domain["levels"][-1]
+    units = frames[leaf] if leaf in frames else pl.read_parquet(folder / UNITS)
+    geography = _geography(units, domain["levels"])
     tables: dict[str, Table] = {}
     for level, frame in frames.items():
         columns = [
@@ -161,7 +190,9 @@ def _geography(leaf: pl.DataFrame, levels: list[str]) -> Geography:
 
 
 def _domain(release: Release) -> dict[str, Any]:
+    tables = [definition_of(one) for one in release.published]
     return {
+        **({"tables": tables} if tables else {}),
         "attributes": [[a.name, list(a.levels)] for a in release.schema.attributes],
         "structural_zeros": [
             {name: list(levels) for name, levels in zero}
@@ -170,6 +201,12 @@ def _domain(release: Release) -> dict[str, Any]:
         "levels": list(release.geography.levels),
         "published": list(release.tables),
     }
+
+
+def _write_frame(path: Path, frame: pl.DataFrame) -> None:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd")
+    write_bytes_atomic(path, buffer.getvalue())
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

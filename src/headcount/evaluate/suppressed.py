@@ -1,0 +1,112 @@
+"""The curator's account of a suppressed release: how much is withheld, and what still leaks.
+
+The audit attacks the release as it is published, with linear programs over the relations of its
+tables, and is no part of what chose the cells to withhold.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.evaluate.withheld import WithheldAudit, audit_withheld
+from headcount.files import write_text_atomic
+from headcount.mechanisms.suppression.mechanism import Suppression, all_values
+from headcount.mechanisms.suppression.rules import find_tables, too_small
+from headcount.mechanisms.suppression.summary import suppression_summary
+from headcount.release import Release
+from headcount.release.published import by_name, is_total
+from headcount.tabulate import Counts
+from headcount.tabulate.linked_tables import LinkedTables, link_tables
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+ACCOUNT, SUMMARY = "suppression-audit.json", "suppression.csv"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablesAudit:
+    """The audit of tables that hang together.
+
+    ``hidden`` counts cells that an attacker cannot read off: withheld ones, and under the cell
+    rule every 0 but a total; ``primary`` those that hide a small count.
+    """
+
+    tables: tuple[str, ...]
+    cells: int
+    hidden: int
+    primary: int
+    found: WithheldAudit
+
+    def to_json(self) -> dict[str, Any]:
+        """Figures for the curator."""
+        return {
+            "tables": list(self.tables),
+            "cells": self.cells,
+            "hidden": self.hidden,
+            "primary": self.primary,
+            "audited": len(self.found.intervals.cell),
+            "audited_primary": self.found.primaries,
+            "exact_primary": len(self.found.exact_primary),
+            "narrow_primary": len(self.found.narrow_primary),
+            "exact_secondary": len(self.found.exact_secondary),
+            "width": self.found.width,
+            "clean": self.found.clean,
+            "words": str(self.found),
+        }
+
+
+def audit_release(
+    counts: Counts, release: Release, mechanism: Suppression, *, seed: int = 0
+) -> tuple[TablesAudit, ...]:
+    """What an attacker can work out of a sample of hidden cells, half of them primary."""
+    made = find_tables(mechanism.tables, counts.schema)
+    values = all_values(counts, made, lowest=mechanism.lowest)
+    audits = []
+    for linked in link_tables(made, counts.geography, lowest=mechanism.lowest):
+        truth = linked.gather(values)
+        hidden, high = _hidden(linked, release)
+        primary = hidden & too_small(truth, mechanism.thresholds.cell)
+        found = audit_withheld(
+            linked.additive, truth, withheld=hidden, primary=primary, width=mechanism.width,
+            high=high, sample=mechanism.audit, seed=seed,
+        )  # fmt: skip
+        audits.append(
+            TablesAudit(
+                tables=tuple(dict.fromkeys(name for name, _ in linked.number)),
+                cells=linked.additive.size,
+                hidden=int(hidden.sum()),
+                primary=int(primary.sum()),
+                found=found,
+            )
+        )
+    return tuple(audits)
+
+
+def _hidden(linked: LinkedTables, release: Release) -> tuple[Flags, NDArray[np.float64]]:
+    """Cells that no table shows, and the most that each may hold by what a 0 may stand for."""
+    hidden = np.ones(linked.additive.size, dtype=bool)
+    high = np.full(linked.additive.size, np.inf)
+    tables = by_name(release.published)
+    for where, number in linked.number.items():
+        one = tables[where]
+        zero = (one.value == 0) & ~one.withheld & ~is_total(one.cells)
+        covered = zero if one.zero_hides else np.zeros_like(zero)
+        hidden[number[~(covered | one.withheld)]] = False
+        high[number[covered]] = one.zero_hides
+    return hidden, high
+
+
+def write_account(counts: Counts, release: Release, mechanism: Suppression, folder: Path) -> None:
+    """Write the audit and the summary of the rules where only the curator reads them."""
+    audits = [one.to_json() for one in audit_release(counts, release, mechanism)]
+    text = json.dumps({"mechanism": repr(mechanism), "audits": audits}, indent=2) + "\n"
+    write_text_atomic(folder / ACCOUNT, text)
+    summary = suppression_summary(counts, thresholds=mechanism.thresholds)
+    write_text_atomic(folder / SUMMARY, summary.write_csv())

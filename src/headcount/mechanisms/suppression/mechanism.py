@@ -1,0 +1,199 @@
+"""Suppression as a mechanism: published tables, some cells of which are withheld."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError
+from headcount.geography import Geography
+from headcount.mechanisms.base import Context, Outcome
+from headcount.mechanisms.measured import Measured
+from headcount.mechanisms.suppression.rules import (
+    GROUPS_OF,
+    Thresholds,
+    find_tables,
+    publish_cells,
+    race_tables,
+    small_groups,
+    too_small,
+    withhold_units,
+)
+from headcount.noise import Noise
+from headcount.privacy import Guarantee
+from headcount.release.published import PublishedCells
+from headcount.schema import Schema
+from headcount.tabulate import Counts
+from headcount.tabulate.linked_tables import levels_of, link_tables
+from headcount.tabulate.published import TableCells
+
+Ints = NDArray[np.int64]
+Rule = Literal["1980", "complementary"]
+RULES: tuple[Rule, ...] = get_args(Rule)
+TABLES = ("P1", "P2", "P3", "P4")
+LARGEST_EFFORT = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suppression:
+    """Publish tables at every level, without what is too small.
+
+    where
+        rule         "1980": the primary rules of that census, small counts published as 0;
+                     "complementary": small counts withheld, and others so that no margin gives
+                     them away
+        tables       which tables: P1 to P4 by seven groups of race, and those of Summary File 1
+        by_cell      under "1980", which of P1 to P4 have the cell rule; the others of 18 and over
+                     have the table rule
+        thresholds   the largest counts that are too small
+        lowest       the lowest level at which anything is published; the leaf by default
+        width        under "complementary", how wide the interval of a small count must stay
+        effort       0 to 3: more time saves cells
+        audit        how many withheld cells the curator's audit attacks
+    """
+
+    rule: Rule = "1980"
+    tables: tuple[str, ...] = TABLES
+    by_cell: tuple[str, ...] = ("P1", "P2")
+    thresholds: Thresholds = field(default_factory=Thresholds)
+    lowest: str = ""
+    width: int = 3
+    effort: int = 1
+    audit: int = 50
+    name = "suppression"
+    draws_noise = False
+
+    def __post_init__(self) -> None:
+        if self.rule not in RULES:
+            raise ConfigError(
+                "suppression", place="rule", found=repr(self.rule), expected=" or ".join(RULES)
+            )
+        if not self.tables:
+            raise ConfigError("suppression", place="tables", found="none", expected="one at least")
+        for place, value, low, high in (
+            ("width", self.width, 1, 1 << 30),
+            ("effort", self.effort, 0, LARGEST_EFFORT),
+            ("audit", self.audit, 0, 1 << 30),
+        ):
+            if not low <= value <= high:
+                raise ConfigError(
+                    "suppression", place=place, found=str(value), expected=f"{low} to {high}"
+                )
+        if strange := sorted(set(self.by_cell) - set(TABLES)):
+            raise ConfigError(
+                "suppression", place="by_cell", found=repr(strange[0]),
+                expected=f"some of {', '.join(TABLES)}",
+            )  # fmt: skip
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """None, and it says so."""
+        published = "every other cell is published as it is"
+        if self.rule == "1980":
+            return Guarantee.none(
+                f"counts of 1 to {self.thresholds.cell} are published as 0 and small tables are "
+                f"withheld; {published}, totals included, and a hidden count can often be worked "
+                "out from margins and from the levels above"
+            )
+        return Guarantee.none(
+            f"counts of 1 to {self.thresholds.cell} are withheld with others that would give them "
+            f"away; {published}. This stops subtraction within the tables, not what an attacker "
+            "knows besides"
+        )
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Nothing is measured with noise."""
+        return ()
+
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Refuse tables that the population cannot make, and levels that it does not have."""
+        made = find_tables(self.tables, counts.schema)
+        for cells in made:
+            levels_of(cells, counts.geography, self.lowest)
+        if self.rule == "complementary":
+            for cells in made:
+                if any(coding.overlapping for coding in cells.axes):
+                    raise ConfigError(
+                        "suppression", place=f"table {cells.table.name}",
+                        found="groups that overlap",
+                        expected="tables whose cells add up, for the rule 'complementary'",
+                    )  # fmt: skip
+        return ()
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
+        """The tables, less what is withheld: the same in every run."""
+        self.check(counts)
+        made = find_tables(self.tables, counts.schema)
+        if self.rule == "1980":
+            return Outcome({}, published=self._by_rules(counts, made))
+        return Outcome({}, published=self._complemented(counts, made))
+
+    def _by_rules(self, counts: Counts, made: tuple[TableCells, ...]) -> tuple[PublishedCells, ...]:
+        published = []
+        for cells in made:
+            for level in levels_of(cells, counts.geography, self.lowest):
+                values = table_values(counts.at(level), cells)
+                name = cells.table.name
+                if name in self.by_cell:
+                    most = self.thresholds.cell
+                    published.append(publish_cells(values, cells, level=level, most=most))
+                    continue
+                units = self._withheld_units(counts.at(level), name)
+                published.append(withhold_units(values, cells, units, level=level))
+        return tuple(published)
+
+    def _withheld_units(self, at_level: Counts, table: str) -> NDArray[np.bool_]:
+        """Where a whole table is withheld."""
+        if (groups := GROUPS_OF.get(table)) is not None:
+            decides = race_tables()[groups].on(at_level.schema)
+            values = table_values(at_level, decides)
+            return small_groups(values, decides, most=self.thresholds.group)
+        if table in TABLES:  # P1 or P2 without the cell rule: published as they are
+            return np.zeros(at_level.matrix.shape[0], dtype=bool)
+        return too_small(at_level.totals(), self.thresholds.persons)
+
+    def _complemented(
+        self, counts: Counts, made: tuple[TableCells, ...]
+    ) -> tuple[PublishedCells, ...]:
+        from headcount.mechanisms.suppression.complementary import complement
+
+        values = all_values(counts, made, lowest=self.lowest)
+        withheld: dict[tuple[str, str], NDArray[np.bool_]] = {}
+        for linked in link_tables(made, counts.geography, lowest=self.lowest):
+            truth = linked.gather(values)
+            primary = too_small(truth, self.thresholds.cell)
+            pattern = complement(
+                linked.additive, truth, primary, width=self.width, effort=self.effort
+            )
+            for where, number in linked.number.items():
+                withheld[where] = pattern.withheld[number]
+        published = []
+        for cells in made:
+            for level in levels_of(cells, counts.geography, self.lowest):
+                where = (cells.table.name, level)
+                value = np.where(withheld[where], 0, values[where])
+                published.append(
+                    PublishedCells(cells=cells, level=level, value=value, withheld=withheld[where])
+                )
+        return tuple(published)
+
+
+def table_values(at_level: Counts, cells: TableCells) -> Ints:
+    """A true table (units x cells) at the level of the counts."""
+    return np.asarray((at_level.matrix @ cells.matrix).toarray(), dtype=np.int64)
+
+
+def all_values(
+    counts: Counts, made: tuple[TableCells, ...], *, lowest: str = ""
+) -> Mapping[tuple[str, str], Ints]:
+    """True tables by (name, level)."""
+    return {
+        (cells.table.name, level): table_values(counts.at(level), cells)
+        for cells in made
+        for level in levels_of(cells, counts.geography, lowest)
+    }

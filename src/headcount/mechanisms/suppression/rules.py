@@ -1,0 +1,125 @@
+"""The suppression rules of the 1980 census, as Hawes & Rodríguez (2021) restate them.
+
+    cells     a count of 1 or 2 in P1 or P2 is published as 0; the total is never touched
+    groups    P3 and P4 (18 and over) are withheld where any group of P1 or P2 has 1 to 14 people,
+              of any age
+    persons   other person tables are withheld where 1 to 14 people live
+    homes     housing tables are withheld where 1 to 4 homes are occupied
+
+Race is in seven groups: white; black, Asian, Pacific Islander, American Indian and other, each
+alone or with white; all other combinations. Only these primary rules were ever run: a published
+margin may give a hidden count away (see ``complementary``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError
+from headcount.release.published import PublishedCells, is_total
+from headcount.schema import Schema
+from headcount.tabulate.published import PublishedTable, TableCells, tables
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+GROUPS_OF = {"P3": "P1", "P4": "P2"}
+"""Tables of people of 18 and over, and the table of all ages whose groups decide on them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """The largest counts that are still too small to publish, by rule."""
+
+    cell: int = 2
+    group: int = 14
+    persons: int = 14
+    homes: int = 4
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if (value := getattr(self, field.name)) < 1:
+                raise ConfigError(
+                    "suppression", place=field.name, found=str(value), expected="1 or more"
+                )
+
+
+def race_tables() -> dict[str, PublishedTable]:
+    """P1 to P4 by the seven groups of race."""
+    adults = (("age", ("voting-age/18+",)),)
+    race, origin = ("race", ("seven", "alone")), ("hispanic", ("hispanic",))
+    rows: tuple[tuple[str, str, Any, Any], ...] = (
+        ("P1", "Race", (race,), ()),
+        ("P2", "Hispanic origin by race", (origin, race), ()),
+        ("P3", "Race, 18 years and over", (race,), adults),
+        ("P4", "Hispanic origin by race, 18 years and over", (origin, race), adults),
+    )
+    return {
+        name: PublishedTable("1980 rules", name, title, "block", axes, universe)
+        for name, title, axes, universe in rows
+    }
+
+
+def known_tables() -> dict[str, PublishedTable]:
+    """P1 to P4 by seven groups, and the other person tables of Summary File 1."""
+    return {**tables("sf1"), **race_tables()}
+
+
+def find_tables(names: tuple[str, ...], schema: Schema) -> tuple[TableCells, ...]:
+    """Tables by name on a schema; one that cannot be made is an error that says why."""
+    known = known_tables()
+    found = []
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                "suppression", place="tables", found=repr(name),
+                expected=f"some of {', '.join(known)}",
+            )  # fmt: skip
+        support = known[name].supports(schema)
+        if not support:
+            raise ConfigError(
+                "suppression", place=f"table {name}", found=support.reason,
+                expected="a population that has what the table shows",
+            )  # fmt: skip
+        found.append(known[name].on(schema))
+    return tuple(found)
+
+
+def too_small(values: NDArray[Any], most: int) -> Flags:
+    """Counts from 1 to ``most``."""
+    counts = np.asarray(values)
+    return np.asarray((counts >= 1) & (counts <= most), dtype=bool)
+
+
+def small_cells(values: Ints, cells: TableCells, *, most: int) -> Flags:
+    """Cells that the cell rule hides: all but the table's total."""
+    return too_small(values, most) & ~is_total(cells)
+
+
+def small_groups(values: Ints, cells: TableCells, *, most: int) -> Flags:
+    """Units in which some group of the table's detail is too small: a flag for each unit."""
+    return np.asarray(too_small(values[:, cells.inner], most).any(axis=1), dtype=bool)
+
+
+def publish_cells(values: Ints, cells: TableCells, *, level: str, most: int) -> PublishedCells:
+    """A table under the cell rule: small counts are published as 0."""
+    hidden = small_cells(values, cells, most=most)
+    return PublishedCells(
+        cells=cells,
+        level=level,
+        value=np.where(hidden, 0, values),
+        withheld=np.zeros(values.shape, dtype=bool),
+        zero_hides=most,
+    )
+
+
+def withhold_units(values: Ints, cells: TableCells, units: Flags, *, level: str) -> PublishedCells:
+    """A table that is withheld, whole, for some units."""
+    withheld = np.repeat(units[:, None], cells.size, axis=1)
+    return PublishedCells(
+        cells=cells, level=level, value=np.where(withheld, 0, values), withheld=withheld
+    )

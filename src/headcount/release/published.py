@@ -1,0 +1,131 @@
+"""Published tables of a release: cells with values, some of them withheld."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.schema import Schema
+from headcount.tabulate.published import PublishedTable, TableCells
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+TOTAL = "total"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PublishedCells:
+    """One table at one level as it is published.
+
+    where
+        cells        the table on the release's schema
+        value        (units x cells); 0 where withheld
+        withheld     (units x cells), said openly
+        zero_hides   a published 0 may stand for as much as this; 0 if a 0 is a 0. The table's
+                     total is never so changed
+    """
+
+    cells: TableCells
+    level: str
+    value: Ints
+    withheld: Flags
+    zero_hides: int = 0
+
+    def __post_init__(self) -> None:
+        if self.value.shape != self.withheld.shape or self.value.shape[1] != self.cells.size:
+            raise InputError(
+                f"table {self.name} at {self.level!r}",
+                found=f"shapes {self.value.shape} and {self.withheld.shape}",
+                expected=f"units x {self.cells.size} cells",
+            )
+        if np.any(self.value[self.withheld]):
+            raise InputError(
+                f"table {self.name} at {self.level!r}",
+                found="a value of a withheld cell",
+                expected="none",
+            )
+
+    def __repr__(self) -> str:
+        return f"<PublishedCells {self.name} at {self.level!r}>"
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.cells.table.name
+
+
+def is_total(cells: TableCells) -> Flags:
+    """Whether each cell is the table's total: that of all axes."""
+    return np.array([all(one == TOTAL for one in label) for label in cells.labels])
+
+
+def cell_names(cells: TableCells) -> list[str]:
+    """A name for each cell: its groups, one for each axis."""
+    return [" / ".join(label) or TOTAL for label in cells.labels]
+
+
+def published_frame(one: PublishedCells, geography: Geography) -> pl.DataFrame:
+    """A table as rows: unit, cell, value (empty where withheld), published."""
+    units = geography.units[geography.depth(one.level)]
+    names = cell_names(one.cells)
+    shown = ~one.withheld.ravel()
+    value = pl.Series("value", one.value.ravel(), dtype=pl.Int64)
+    return pl.DataFrame(
+        {
+            "unit": pl.Series(np.repeat(units, len(names)).tolist(), dtype=pl.String),
+            "cell": pl.Series(names * len(units), dtype=pl.String),
+            "value": value,
+            "published": shown,
+        }
+    ).with_columns(pl.when("published").then("value").otherwise(None).alias("value"))
+
+
+def read_published(
+    frame: pl.DataFrame, definition: Mapping[str, Any], schema: Schema, geography: Geography
+) -> PublishedCells:
+    """A table from its rows and its definition, in the order in which it was written."""
+    cells = table_from_json(definition["table"]).on(schema)
+    level = definition["level"]
+    shape = (geography.size(level), cells.size)
+    if frame.height != shape[0] * shape[1]:
+        raise InputError(
+            f"table {cells.table.name} at {level!r}",
+            found=f"{frame.height} rows",
+            expected=f"{shape[0]} units x {shape[1]} cells",
+        )
+    return PublishedCells(
+        cells=cells,
+        level=level,
+        value=frame["value"].fill_null(0).to_numpy().astype(np.int64).reshape(shape),
+        withheld=~frame["published"].to_numpy().reshape(shape),
+        zero_hides=int(definition["zero_hides"]),
+    )
+
+
+def definition_of(one: PublishedCells) -> dict[str, Any]:
+    """What is needed to read the table again."""
+    table: dict[str, Any] = json.loads(json.dumps(asdict(one.cells.table)))
+    return {"table": table, "level": one.level, "zero_hides": one.zero_hides}
+
+
+def table_from_json(data: Mapping[str, Any]) -> PublishedTable:
+    """The table that ``definition_of`` wrote."""
+    pairs = {
+        key: tuple((role, tuple(names)) for role, names in data[key])
+        for key in ("axes", "universe")
+    }
+    return PublishedTable(**{**data, **pairs})
+
+
+def by_name(tables: Sequence[PublishedCells]) -> dict[tuple[str, str], PublishedCells]:
+    """Tables by (name, level)."""
+    return {(one.name, one.level): one for one in tables}
