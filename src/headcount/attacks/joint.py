@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.attacks.conflict import least_change, moves, table_weights
+from headcount.attacks.conflict import Fix, least_change, moves, table_weights
 from headcount.attacks.problem import Settled, settle
 from headcount.attacks.reconstruction import (
     LEAST_CHANGE,
@@ -275,12 +275,15 @@ def _after_fix(
     again = _solve(joint, published, upper, places)
     if again[0].x is None and again[0].proven:
         piece.conflict = [True] * len(leaves)
-        if not _fix_above(joint, piece, published, upper, places):
+        above = _fix_above(joint, piece, published, upper, places)
+        if above is None:
             return Solved(None, NO_METHOD, False), []
+        proven &= above
         again = _solve(joint, published, upper, places)
     if plan.on_conflict != LEAST_CHANGE:
         return Solved(None, NO_METHOD, proven), []
-    return again
+    solved, classes = again
+    return Solved(solved.x, solved.method, solved.proven and proven), classes
 
 
 def _fix_above(
@@ -289,9 +292,12 @@ def _fix_above(
     published: Bounds,
     upper: Sequence[Bounds],
     places: Sequence[tuple[Ints, Ints]],
-) -> bool:
-    """The least change of the tables above the leaves, the leaves' own being kept."""
-    from scipy.sparse import csr_array, vstack
+) -> bool | None:
+    """The least change of the tables above the leaves, the leaves' own being kept.
+
+    Changes ``upper`` in place; returns whether the change is proven the least, None without one.
+    """
+    from scipy.sparse import csr_array
 
     from headcount.attacks import kernels
 
@@ -299,39 +305,60 @@ def _fix_above(
     ends = [layouts[0].rows_of(*published)]
     ends += [layout.rows_of(*one) for layout, one in zip(layouts[1:], upper, strict=True)]
     classes, rows = _unknowns(joint, ends, places, upper=False)
-    families = layouts[0].row_of.shape[1]
-    low, high, _ = ends[0]
-    ptr, idx, rlo, rhi, _, _ = kernels.assemble(
-        np.ascontiguousarray(rows[:, :families]), low.reshape(-1), high.reshape(-1)
+    own = np.ascontiguousarray(rows[:, : layouts[0].row_of.shape[1]])
+    ptr, idx, low, high, _, _ = kernels.assemble(own, *(end.reshape(-1) for end in ends[0][:2]))
+    weights = [
+        table_weights(layout.held, joint.plan.weights)
+        for layout, (units, _) in zip(layouts[1:], places, strict=True)
+        for _ in units
+    ]
+    fix = least_change(
+        _adds_above(joint, classes, places),
+        np.concatenate([one.reshape(-1) for one, _ in upper]),
+        np.concatenate([one.reshape(-1) for _, one in upper]),
+        weight=np.concatenate(weights),
+        hard=csr_array((np.ones(len(idx)), idx, ptr), shape=(len(low), len(rows))),
+        hard_low=low,
+        hard_high=high,
+        seconds=joint.plan.seconds_to_fix,
     )
-    hard = csr_array((np.ones(len(idx)), idx, ptr), shape=(len(rlo), len(rows)))
+    if fix is None:
+        return None
+    _move_above(joint, piece, upper, places, fix)
+    return fix.proven
+
+
+def _adds_above(joint: Joint, classes: Sequence[Ints], places: Sequence[tuple[Ints, Ints]]) -> Any:
+    """Sparse (cells of the tables above, unit by unit x unknowns of all leaves)."""
+    from scipy.sparse import vstack
+
     leaf = np.repeat(np.arange(len(classes)), [len(one) for one in classes])
     cell = joint.fine.cell_of[np.concatenate(classes)]
-    adds, weight = [], []
-    for layout, (units, position) in zip(layouts[1:], places, strict=True):
+    adds = []
+    for layout, (units, position) in zip(joint.fine.layouts[1:], places, strict=True):
         for number in range(len(units)):
-            here = (position[leaf] == number).astype(np.int64)
-            for held in layout.held:
-                adds.append(held.cells.matrix[cell].multiply(here[:, None]).T)
-            weight.append(table_weights(layout.held, joint.plan.weights))
-    flat_low = np.concatenate([one[0].reshape(-1) for one in upper])
-    flat_high = np.concatenate([one[1].reshape(-1) for one in upper])
-    fix = least_change(
-        vstack(adds, format="csc"), flat_low, flat_high, weight=np.concatenate(weight),
-        hard=hard, hard_low=rlo, hard_high=rhi, seconds=joint.plan.seconds_to_fix,
-    )  # fmt: skip
-    if fix is None:
-        return False
+            here = (position[leaf] == number).astype(np.int64)[:, None]
+            adds += [held.cells.matrix[cell].multiply(here).T for held in layout.held]
+    return vstack(adds, format="csc")
+
+
+def _move_above(
+    joint: Joint,
+    piece: Piece,
+    upper: Sequence[Bounds],
+    places: Sequence[tuple[Ints, Ints]],
+    fix: Fix,
+) -> None:
+    """Name the moves of the tables above, and make them."""
+    geography = joint.plan.knowledge.geography
     start = 0
     for layout, (first, last), level, (units, _) in zip(
-        layouts[1:], upper, joint.levels, places, strict=True
+        joint.fine.layouts[1:], upper, joint.levels, places, strict=True
     ):
-        names = joint.plan.knowledge.geography.units[joint.plan.knowledge.geography.depth(level)]
+        names = geography.units[geography.depth(level)]
         for number, unit in enumerate(units):
             part = slice(start, start + first.shape[1])
-            piece.moves += moves(
-                layout.held, str(names[unit]), first[number], last[number], fix.by[part]
-            )
-            first[number], last[number] = fix.low[part], fix.high[part]
             start += first.shape[1]
-    return True
+            name = str(names[unit])
+            piece.moves += moves(layout.held, name, first[number], last[number], fix.by[part])
+            first[number], last[number] = fix.low[part], fix.high[part]

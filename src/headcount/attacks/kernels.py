@@ -158,8 +158,10 @@ def reduce(
 def implied(ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, fam: Ints, size: int) -> Any:
     """Rows that are sums of smaller rows of one family, with bounds no tighter than theirs.
 
-    Such a row says nothing new, but it would tie unknowns together that are independent. A row
-    equal to another gives it its bounds. Returns which rows to keep, and whether bounds clash.
+    Such a row says nothing new, but it would tie unknowns together that are independent. Of rows
+    over the same unknowns the first stands for all, with the tightest bounds. Returns which rows
+    to keep, and whether the bounds agree. Rows are set aside for smaller ones, or for an equal one
+    before them, so that no two are set aside for each other.
     """
     count = len(rlo)
     vptr, vrow = _by_unknown(ptr, idx, count, size)
@@ -167,58 +169,68 @@ def implied(ptr: Ints, idx: Ints, rlo: Ints, rhi: Ints, fam: Ints, size: int) ->
     hits = np.zeros(count, dtype=np.int64)
     for r in range(count):
         first = idx[ptr[r]]
-        length = ptr[r + 1] - ptr[r]
         for k in range(vptr[first], vptr[first + 1]):
-            f = fam[vrow[k]]
-            if f == fam[r]:
-                continue
-            covered = True
-            low = 0
-            high = 0
-            parts = 0
-            touched = 0
-            for m in range(ptr[r], ptr[r + 1]):
-                v = idx[m]
-                found = -1
-                for j in range(vptr[v], vptr[v + 1]):
-                    if fam[vrow[j]] == f:
-                        found = vrow[j]
-                        break
-                if found < 0:
-                    covered = False
-                    break
-                if hits[found] == 0:
-                    low += rlo[found]
-                    high += rhi[found]
-                    parts += 1
-                    touched += ptr[found + 1] - ptr[found]
-                hits[found] += 1
-                if touched > length:
-                    covered = False
-                    break
-            for m in range(ptr[r], ptr[r + 1]):
-                v = idx[m]
-                for j in range(vptr[v], vptr[v + 1]):
-                    hits[vrow[j]] = 0
-            if not covered or touched != length:
-                continue
             other = vrow[k]
-            if parts == 1 and (other < r or not keep[other]):
-                # The same unknowns: the row with the lower number, if still there, stands for both.
-                if not keep[other]:
-                    continue
-                rlo[other], rhi[other] = max(low, rlo[r]), min(high, rhi[r])
-                if rlo[other] > rhi[other]:
-                    return keep, False
-                keep[r] = False
-                break
-            if parts > 1:
-                if high < rlo[r] or low > rhi[r]:
-                    return keep, False
-                if low >= rlo[r] and high <= rhi[r]:
+            if fam[other] == fam[r]:
+                continue
+            parts, low, high = _cover(r, fam[other], ptr, idx, rlo, rhi, fam, vptr, vrow, hits)
+            if parts == 0:
+                continue
+            if parts == 1:
+                if other < r and keep[other]:
+                    rlo[other], rhi[other] = max(low, rlo[r]), min(high, rhi[r])
+                    if rlo[other] > rhi[other]:
+                        return keep, False
                     keep[r] = False
                     break
+                continue
+            if high < rlo[r] or low > rhi[r]:
+                return keep, False
+            if low >= rlo[r] and high <= rhi[r]:
+                keep[r] = False
+                break
     return keep, True
+
+
+@njit(nogil=True, cache=True)
+def _cover(
+    r: int,
+    family: int,
+    ptr: Ints,
+    idx: Ints,
+    rlo: Ints,
+    rhi: Ints,
+    fam: Ints,
+    vptr: Ints,
+    vrow: Ints,
+    hits: Ints,
+) -> Any:
+    """How many rows of a family add up to row r exactly (0: they do not), and their bounds' sums.
+
+    ``hits`` is all zero before and after.
+    """
+    length = ptr[r + 1] - ptr[r]
+    parts, low, high, held = 0, 0, 0, 0
+    for m in range(ptr[r], ptr[r + 1]):
+        found = -1
+        for j in range(vptr[idx[m]], vptr[idx[m] + 1]):
+            if fam[vrow[j]] == family:
+                found = vrow[j]
+                break
+        if found < 0:
+            held = length + 1
+        elif hits[found] == 0:
+            hits[found] = 1
+            parts += 1
+            low += rlo[found]
+            high += rhi[found]
+            held += ptr[found + 1] - ptr[found]
+        if held > length:
+            break
+    for m in range(ptr[r], ptr[r + 1]):
+        for j in range(vptr[idx[m]], vptr[idx[m] + 1]):
+            hits[vrow[j]] = 0
+    return (parts if held == length else 0), low, high
 
 
 @njit(nogil=True, cache=True)

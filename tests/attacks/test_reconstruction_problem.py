@@ -1,0 +1,103 @@
+"""Propagation and splitting lose no solution and add none; search finds the farthest."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from headcount.attacks import search
+from headcount.attacks.problem import Problem, settle
+from headcount.attacks.solvers import Question, ask
+from headcount.attacks.variability import Effort, farthest
+
+Ints = NDArray[np.int64]
+UNKNOWNS, MOST = 5, 3
+EVERY = np.array(list(product(range(MOST + 1), repeat=UNKNOWNS)))
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[NDArray[np.int32], Ints, Ints]:
+    """Families of rows over five unknowns, with ranges around a true answer, or off it."""
+    truth = np.array(draw(st.lists(st.integers(0, MOST), min_size=5, max_size=5)))
+    rows, low, high = [], [], []
+    start = 0
+    families = draw(st.integers(1, 4))
+    for number in range(families):
+        group = np.array(draw(st.lists(st.integers(-1, 2), min_size=5, max_size=5)))
+        if number == 0:
+            group = np.arange(5)  # so that every unknown has an upper end
+        rows.append(np.where(group >= 0, group + start, -1))
+        for g in range(5 if number == 0 else 3):
+            total = int(truth[group == g].sum())
+            if number == 0:
+                low.append(0)
+                high.append(MOST)
+            else:
+                below, above = draw(st.sampled_from([(0, 0), (0, 0), (0, 1), (1, 0), (-1, 1)]))
+                low.append(max(0, total - below) if (group == g).any() else 0)
+                high.append(max(total + above, low[-1]))
+        start = len(low)
+    table = np.stack(rows, axis=1).astype(np.int32)
+    return table, np.array(low), np.array(high)
+
+
+def solutions(rows: NDArray[np.int32], low: Ints, high: Ints) -> set[tuple[int, ...]]:
+    """All answers by trying every one."""
+    keep = np.ones(len(EVERY), dtype=bool)
+    for f in range(rows.shape[1]):
+        for r in np.unique(rows[rows[:, f] >= 0, f]):
+            sums = EVERY[:, rows[:, f] == r].sum(axis=1)
+            keep &= (low[r] <= sums) & (sums <= high[r])
+    return {tuple(x) for x in EVERY[keep].tolist()}
+
+
+def of_part(part: Problem) -> list[Ints]:
+    """All answers of an independent part."""
+    spans = [range(lo, hi + 1) for lo, hi in zip(part.lo, part.hi, strict=True)]
+    return [x for x in map(np.array, product(*spans)) if part.keeps(x)]
+
+
+@given(problems())
+@settings(max_examples=150, deadline=None)
+def test_settling_keeps_exactly_the_solutions(case: tuple[NDArray[np.int32], Ints, Ints]):
+    true = solutions(*case)
+    settled = settle(*case)
+    if settled is None:
+        assert not true
+        return
+    found = set()
+    for chosen in product(*(of_part(part) for part in settled.open)):
+        x = settled.x.copy()
+        for part, values in zip(settled.open, chosen, strict=True):
+            x[part.place] = values
+        found.add(tuple(x.tolist()))
+    assert found == true
+    if settled.fixed and found:
+        assert len({sum(x) for x in found}) == 1
+
+
+@given(problems(), st.integers(0, 10**6))
+@settings(max_examples=80, deadline=None)
+def test_search_and_highs_find_the_farthest(case: tuple[NDArray[np.int32], Ints, Ints], pick: int):
+    true = sorted(solutions(*case))
+    settled = settle(*case)
+    if settled is None:
+        return
+    for part in settled.open:
+        status, x = search.first_solution(
+            part.ptr, part.idx, part.rlo, part.rhi, part.lo, part.hi, 10_000
+        )
+        answer = ask([Question(part)], seconds=10)[0]
+        assert (status == search.FOUND) == (answer.x is not None) == bool(of_part(part))
+        assert status == search.NONE or part.keeps(x)
+        assert answer.x is None or part.keeps(answer.x)
+    if not true:
+        return
+    start = np.array(true[pick % len(true)])
+    largest = max(int(np.abs(start - np.array(x)).sum()) for x in true)
+    for effort in (Effort(nodes=10_000), Effort(nodes=0)):
+        assert farthest([settled], [start], effort)[0][:2] == (largest, True)
