@@ -20,6 +20,7 @@ from headcount.evaluate.suppressed import write_account
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context, Mechanism, complete_guarantee, protect
 from headcount.mechanisms.measured import Measured, losses_of, total_loss
+from headcount.mechanisms.sampling import Sampling
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.publish import refuse_same_columns
@@ -31,6 +32,7 @@ from headcount.release import Release
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.mdf import refuse_other_layout, write_mdf
 from headcount.release.receipt import guarantee_to_json, versions
+from headcount.release.sampled import refuse_weight, write_sample
 from headcount.release.store import check_files, check_publishable, read_release, write_release
 from headcount.release.tidy import refuse_same_names, write_tidy
 from headcount.report.evaluation import evaluation_report
@@ -80,7 +82,11 @@ def plan(config: Config) -> Plan:
         )
     check_publishable(population.schema, population.geography)
     counts = tabulate(population)
-    _check_microdata(counts, config.run.publish, population.name)
+    if isinstance(mechanism, Sampling):
+        if config.run.publish:
+            refuse_weight(counts.schema, counts.geography)
+    else:
+        _check_microdata(counts, config.run.publish, population.name)
     if isinstance(mechanism, TopDown) and "measurements" in config.run.publish:
         refuse_same_columns(mechanism, counts.schema, counts.geography)
     try:
@@ -202,8 +208,10 @@ def _make(
 def _microdata(
     directory: RunDirectory, planned: Plan, release: Release, progress: Progress
 ) -> list[Path]:
-    """Synthetic people and living quarters, in the forms the config asks for."""
+    """People and living quarters, in the forms the config asks for: synthetic, or a sample."""
     kinds, quarters = planned.config.run.publish, planned.counts.quarters
+    if isinstance(planned.mechanism, Sampling):
+        return _sample(directory, planned.mechanism, release, progress) if kinds else []
     if quarters is None:
         return []
     written: list[Path] = []
@@ -220,6 +228,21 @@ def _microdata(
                 progress=progress,
             )
     return written
+
+
+def _sample(
+    directory: RunDirectory, mechanism: Sampling, release: Release, progress: Progress
+) -> list[Path]:
+    """The people whose weighted counts the release holds."""
+    (path,) = write_sample(
+        release.tables[release.geography.leaf],
+        fraction=mechanism.fraction,
+        schema=release.schema,
+        geography=release.geography,
+        folder=directory.release / "microdata",
+        progress=progress,
+    )
+    return [path]
 
 
 def _new_key(config: Config) -> RunKey:

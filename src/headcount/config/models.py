@@ -335,11 +335,13 @@ class Config(Strict):
     run: RunModel
 
     @model_validator(mode="after")
-    def _more_needs_topdown(self) -> Config:
-        if self.run.publish and not isinstance(self.mechanism, TopDownModel):
+    def _more_needs_people(self) -> Config:
+        sample = isinstance(self.mechanism, SamplingModel) and self.run.publish == ("microdata",)
+        if self.run.publish and not (sample or isinstance(self.mechanism, TopDownModel)):
             raise Wrong(
                 found=f"run.publish = {list(self.run.publish)} with {self.mechanism.name!r}",
-                expected="publish only with mechanism 'topdown', whose counts are whole people",
+                expected="publish only with mechanism 'topdown', whose counts are whole people, or "
+                "['microdata'] with 'sampling'",
             )
         places = {"microdata", "mdf"} & set(self.run.publish)
         topdown = self.mechanism if isinstance(self.mechanism, TopDownModel) else None

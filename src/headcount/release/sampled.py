@@ -1,0 +1,93 @@
+"""A sample of people as one tidy Parquet table: whoever was drawn, with a weight."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.progress import Progress, silent
+from headcount.release.streamed import pieces, whole_files
+from headcount.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from scipy.sparse import csr_array
+
+SAMPLE_FILE, WEIGHT = "sample.parquet", "weight"
+
+
+def write_sample(
+    counts: csr_array[Any, tuple[int, int]],
+    *,
+    fraction: Fraction,
+    schema: Schema,
+    geography: Geography,
+    folder: Path,
+    progress: Progress = silent,
+) -> tuple[Path]:
+    """One row for each person drawn: codes of the place, attributes by level, ``weight`` 1/f.
+
+    where
+        counts    weighted counts of the sample at the leaf: each a whole number of people over f
+
+    People of one place and one cell are alike in all that is published, so how many of them were
+    drawn says everything. Rows are in the order of places and cells, not of any file.
+    """
+    import pyarrow.parquet as pq
+
+    refuse_weight(schema, geography)
+    sample = counts.tocsr()
+    drawn = np.rint(sample.data * (fraction.numerator / fraction.denominator)).astype(np.int64)
+    place = np.repeat(np.arange(sample.shape[0]), np.diff(sample.indptr))
+    ends = np.cumsum(drawn)
+    table = _Table(schema, geography, weight=fraction.denominator / fraction.numerator)
+    total = int(ends[-1]) if ends.size else 0
+    options: dict[str, Any] = {"compression": "zstd", "store_schema": False}
+    with whole_files(folder / SAMPLE_FILE) as (file,):
+        none = np.empty(0, dtype=np.int64)
+        with pq.ParquetWriter(file, table.of(none, none).schema, **options) as writer:
+            for start, stop in pieces(total, "writing the sample", progress):
+                entry = np.searchsorted(ends, np.arange(start, stop), side="right")
+                writer.write_table(table.of(place[entry], sample.indices[entry]))
+    return (folder / SAMPLE_FILE,)
+
+
+def refuse_weight(schema: Schema, geography: Geography) -> None:
+    """Refuse a domain whose table would have two columns of one name."""
+    names = [*(geography.levels[1:] or geography.levels), *schema.names, WEIGHT]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise InputError(
+            "sample of people",
+            place=f"column {twice[0]!r}",
+            found="two columns of that name",
+            expected=f"geography levels and attributes with names of their own, none {WEIGHT!r}",
+        )
+
+
+class _Table:
+    """Arrow tables of people; text columns are dictionaries."""
+
+    def __init__(self, schema: Schema, geography: Geography, *, weight: float) -> None:
+        self.schema, self.geography, self.weight = schema, geography, weight
+        self.levels = geography.levels[1:] or geography.levels
+
+    def of(self, leaf: Any, cell: Any) -> pa.Table:
+        import pyarrow as pa
+
+        columns: dict[str, Any] = {}
+        for level in self.levels:
+            codes = self.geography.units[self.geography.depth(level)]
+            unit = self.geography.ancestors(level)[leaf]
+            columns[level] = pa.array(codes[unit].tolist(), pa.string())
+        numbers = np.unravel_index(cell, self.schema.shape) if self.schema.names else ()
+        for attribute, number in zip(self.schema.attributes, numbers, strict=True):
+            columns[attribute.name] = pa.DictionaryArray.from_arrays(
+                pa.array(np.asarray(number, dtype=np.int32)), pa.array(list(attribute.levels))
+            )
+        columns[WEIGHT] = pa.array(np.full(len(leaf), self.weight))
+        return pa.table(columns)
