@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.schema import Schema
+from headcount.tabulate.counts import adder
 from headcount.tabulate.published import TableCells
 
 Ints = NDArray[np.int64]
@@ -79,8 +81,8 @@ def zeros_hide(
 ) -> Held:
     """A table in which counts of 1 to ``most`` were published as 0.
 
-    The attacker reads each 0 as 0 to ``most``; ``spared`` cells (the population total, by
-    default: every subtotal of all axes) were never touched.
+    The attacker reads each 0 as 0 to ``most``; ``spared`` cells, by default the total of all axes,
+    were never touched.
     """
     from scipy.sparse import csr_array
 
@@ -133,3 +135,18 @@ class Knowledge:
     def at(self, level: str) -> tuple[Held, ...]:
         """The tables held at a level."""
         return tuple(held for held in self.tables if held.level == level)
+
+
+def tabulated(
+    cells: Sequence[TableCells], counts: Any, *, schema: Schema, geography: Geography
+) -> Knowledge:
+    """All tables exact, from counts (leaf units x cells), each at the lowest level it is made for.
+
+    For any file of persons that gets tabulated: true, swapped, or noisy and made consistent.
+    """
+    held = []
+    for one in cells:
+        level = one.table.published_at(geography)[-1]
+        up = adder(geography, level, of=geography.leaf)
+        held.append(exact(one, one.table.of(up @ counts, schema), level=level))
+    return Knowledge(schema, geography, tuple(held))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.attacks.knowledge import Knowledge, exact
+from headcount.attacks.knowledge import Knowledge, tabulated
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.bench.figures import Reading
 from headcount.bench.persons import People, block_people, read_people
@@ -58,15 +58,11 @@ def _measure_file(people: People) -> list[Reading]:
 
 def knowledge_of(people: People, products: Sequence[str], *, joint: bool = True) -> Knowledge:
     """All tables of the products, exact: block tables and, if ``joint``, tract tables."""
-    schema, geography = people.schema, people.geography
-    held = []
-    for product in products:
-        for cells in supported(tables(product).values(), schema)[0]:
-            level = cells.table.lowest
-            if joint or level == "block":
-                counts = people.counts(level)
-                held.append(exact(cells, cells.table.of(counts, schema), level=level))
-    return Knowledge(schema, geography, tuple(held))
+    made = [table for product in products for table in tables(product).values()]
+    cells, _ = supported((t for t in made if joint or t.lowest == "block"), people.schema)
+    return tabulated(
+        cells, people.counts("block"), schema=people.schema, geography=people.geography
+    )
 
 
 def agreement(people: People, found: Reconstruction) -> tuple[float, float, Ints]:
