@@ -77,3 +77,51 @@ def petti_flaxman_2020(
         progress=bar,
     )
     typer.echo(f"report: {report}")
+
+
+@app.command("christ-2022")
+def christ_2022(
+    out: Out,
+    counties: Annotated[
+        str, typer.Option(help="Block groups to run, as in Alameda,Cibola; all nine if empty.")
+    ] = "",
+    rates: Annotated[int, typer.Option(min=2, help="Swap rates, evenly from 0.01 to 1.")] = 100,
+    epsilons: Annotated[int, typer.Option(min=2, help="Epsilons, evenly from 0.1 to 10.")] = 200,
+    replicates: Annotated[int, typer.Option(min=1, help="Runs of every setting.")] = 25,
+    pool: Annotated[
+        int, typer.Option(min=2_000, help="People in the sample of a state.")
+    ] = 1_000_000,
+    persons: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table of people of your own (.csv, .parquet): age, sex, race, hispanic, and "
+            "if you have them household_size and tenure; --counties names its areas."
+        ),
+    ] = None,
+    area: Annotated[str, typer.Option(help="The column of that table that names areas.")] = "area",
+    seed: Annotated[int, typer.Option(min=0, help="Makes the study repeatable.")] = 2022,
+    cache: Annotated[
+        Path | None, typer.Option(help="Where finished pieces are kept; OUT.cache if not given.")
+    ] = None,
+) -> None:
+    """Christ, Radway & Bellovin (2022): swapping beside noise, and what both do to minorities.
+
+    An unfinished study goes on where it stopped. All nine block groups take some minutes.
+
+    Example: headcount study christ-2022 --out out/christ --counties Alameda,Washington
+    """
+    from headcount.progress import bar
+    from headcount.run_studies import PeopleToSwap, run_christ_2022
+    from headcount.studies.christ_2022.settings import Settings
+
+    named = tuple(name.strip() for name in counties.split(",") if name.strip())
+    report = run_christ_2022(
+        out,
+        people=PeopleToSwap(counties=named, persons=persons, column=area),
+        settings=Settings(
+            rates=rates, epsilons=epsilons, replicates=replicates, seed=seed, pool=pool
+        ),
+        cache=cache,
+        progress=bar,
+    )
+    typer.echo(f"report: {report}")

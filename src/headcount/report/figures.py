@@ -79,6 +79,44 @@ def line_chart(
     return _finish([line, dots.add_params(pick)], frame, controls, references, height)
 
 
+def two_scale_chart(
+    frame: pl.DataFrame,
+    *,
+    x: Axis,
+    top: Axis,
+    y: Axis,
+    series: str,
+    controls: Sequence[Control] = (),
+    references: Sequence[Reference] = (),
+    height: int = 340,
+) -> ChartType:
+    """Draw lines of two kinds at one height: over ``x`` below, or over ``top`` above.
+
+    A row has a value in one of the two columns and none in the other.
+    """
+    import altair as alt
+
+    _require_columns(frame, "two-scale chart", [x.column, top.column, y.column, series])
+    sides = []
+    for axis in (x, top):
+        base, pick = _base(frame, x=axis, y=y, series=series, strokes=True)
+        base = base.encode(
+            x=alt.X(
+                f"{_field(axis.column)}:Q",
+                title=axis.title,
+                scale=_scale(axis, padded=False),
+                axis=alt.Axis(
+                    orient="top" if axis is top else "bottom", grid=axis is x, tickCount=6
+                ),
+            )
+        ).transform_filter(alt.datum[axis.column] != None)  # noqa: E711
+        line = _line(base, frame, series=series, pick=pick, dashed=True)
+        dots = _dots(base, frame, series=series, pick=pick, visible=False)
+        sides.append(alt.LayerChart(layer=[line, dots.add_params(pick)]))
+    both = alt.LayerChart(layer=sides).resolve_scale(x="independent")
+    return _finish([both], frame, controls, references, height)
+
+
 def point_chart(
     frame: pl.DataFrame,
     *,
