@@ -1,0 +1,170 @@
+"""The methods compared: nothing, the rules of 1980, swapping with every dial, and TopDown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import polars as pl
+
+from headcount.geography import Geography
+from headcount.mechanisms import Mechanism
+from headcount.mechanisms.swapping import HouseholdSwapping, PseudoUnits, SizeNoise
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.mechanisms.topdown.recoded import Grouping, RecodedQuery
+from headcount.mechanisms.topdown.settings import Invariant
+from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
+from headcount.schema import Schema
+from headcount.studies.hawes_rodriguez_2021.settings import (
+    DELTA,
+    QUERY_SHARES,
+    RATES,
+    SIZE_NOISE,
+    TRACT_NOISE,
+    Settings,
+    rho_for,
+)
+from headcount.tabulate import Query
+
+NONE, SUPPRESSION = "none", "suppression 1980"
+LO, HI = "swapping LO", "swapping HI"
+SWAPPING, TOPDOWN = "swapping", "topdown"
+PURE, ZCDP = "pure", "zCDP"
+MICRODATA = ", microdata"
+"""Ends the name of a method whose records are attacked as they are, without tables."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """One method with its parameters.
+
+    where
+        kind         "none", "suppression", "swapping" or "topdown"
+        rate         share of households swapped
+        size_noise   share of households whose size in the key is off by one
+        tract_noise  shares of households paired as if in another tract: of the county, the state
+        epsilon      of TopDown; ``loss`` says whether pure, or as zCDP worth as much
+    """
+
+    name: str
+    kind: str
+    rate: Fraction = Fraction(0)
+    size_noise: Fraction = Fraction(0)
+    tract_noise: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
+    epsilon: Fraction | None = None
+    loss: str = ""
+
+    def mechanism(self, schema: Schema) -> Mechanism:
+        """The mechanism, for swapping and TopDown."""
+        return self._swapping() if self.kind == SWAPPING else self._topdown(schema)
+
+    def _swapping(self) -> HouseholdSwapping:
+        """As in the slides: the key is the household's size, partners as near as possible."""
+        county, state = self.tract_noise
+        noise = SizeNoise(minus=self.size_noise / 2, plus=self.size_noise / 2)
+        pseudo = PseudoUnits(level="tract", permute=(("county", county), ("state", state)))
+        return HouseholdSwapping(
+            rate=self.rate,
+            key=("size",),
+            nearest=("tract", "county", "state"),
+            size_noise=noise if self.size_noise else None,
+            pseudo=pseudo if county + state else None,
+        )
+
+    def _topdown(self, schema: Schema) -> TopDown:
+        assert self.epsilon is not None
+        unit = UnitOfPrivacy.CHANGE_ONE
+        loss: PureLoss | ZCDPLoss
+        if self.loss == PURE:
+            loss = PureLoss(epsilon=self.epsilon, unit=unit)
+        else:
+            loss = ZCDPLoss(rho=rho_for(self.epsilon), unit=unit)
+        ages = schema.attribute("age").levels
+        grown = ages.index("18")
+        voting = Grouping("voting_age", "age", (("minor", ages[:grown]), ("adult", ages[grown:])))
+        return TopDown(
+            loss=loss,
+            query_shares=QUERY_SHARES,
+            queries=(
+                RecodedQuery(QUERY_SHARES[1][0], ("hispanic", "race", "voting_age"), (voting,)),
+                Query(QUERY_SHARES[2][0], ("sex", "age")),
+                Query(QUERY_SHARES[0][0], ()),
+            ),
+            invariants=(Invariant(query="total", level="state"),),
+        )
+
+
+def methods(settings: Settings) -> list[Method]:
+    """All of them, in the order of reports."""
+    found = [Method(name=NONE, kind="none"), Method(name=SUPPRESSION, kind="suppression")]
+    for rate in RATES:
+        found += [_swap(rate, size, TRACT_NOISE[0]) for size in SIZE_NOISE]
+        found += [_swap(rate, SIZE_NOISE[0], tract) for tract in TRACT_NOISE[1:]]
+        found.append(_swap(rate, Fraction(1, 2), TRACT_NOISE[-1]))
+    for loss in (PURE, ZCDP):
+        found += [
+            Method(name=topdown_name(epsilon, loss), kind=TOPDOWN, epsilon=epsilon, loss=loss)
+            for epsilon in sorted(settings.epsilons)
+        ]
+    return found
+
+
+def topdown_name(epsilon: Fraction, loss: str) -> str:
+    """What a run of TopDown is called."""
+    return f"{TOPDOWN} {loss}, epsilon {float(epsilon):g}"
+
+
+def swap_name(rate: Fraction, size: Fraction, tract: tuple[Fraction, Fraction]) -> str:
+    """What a swapping experiment is called; the two settings of the slides by their names."""
+    if (rate, size, tract) == (RATES[0], SIZE_NOISE[0], TRACT_NOISE[0]):
+        return LO
+    if (rate, size, tract) == (RATES[-1], Fraction(1, 2), TRACT_NOISE[-1]):
+        return HI
+    name = f"{SWAPPING} {_percent(rate)}"
+    if size:
+        name += f", size noise {_percent(size)}"
+    if any(tract):
+        name += f", tract noise {_percent(sum(tract))} ({_percent(tract[0])} in county)"
+    return name
+
+
+def _swap(rate: Fraction, size: Fraction, tract: tuple[Fraction, Fraction]) -> Method:
+    return Method(
+        name=swap_name(rate, size, tract),
+        kind=SWAPPING,
+        rate=rate,
+        size_noise=size,
+        tract_noise=tract,
+    )
+
+
+def _percent(share: Fraction | int) -> str:
+    return f"{float(100 * share):g} %"
+
+
+def methods_table(found: list[Method], schema: Schema, geography: Geography) -> pl.DataFrame:
+    """Every method, its parameters in percent, and what it promises."""
+    rows = []
+    for method in found:
+        moving, noisy = method.kind == SWAPPING, method.kind == TOPDOWN
+        promise = "none"
+        if moving or noisy:
+            stated = method.mechanism(schema).guarantee(schema, geography)
+            promise = "; ".join(str(loss) for loss in stated.losses) or "none"
+        rows.append(
+            {
+                "method": method.name,
+                "kind": method.kind,
+                "swapped_percent": float(100 * method.rate) if moving else None,
+                "size_perturbed_percent": float(100 * method.size_noise) if moving else None,
+                "tract_perturbed_percent": float(100 * sum(method.tract_noise)) if moving else None,
+                "of_it_in_county_percent": float(100 * method.tract_noise[0]) if moving else None,
+                "loss": method.loss or None,
+                "epsilon": float(method.epsilon) if method.epsilon else None,
+                "rho": float(rho_for(method.epsilon)) if method.loss == ZCDP and method.epsilon
+                else None,
+                "delta": float(DELTA) if method.loss == ZCDP else None,
+                "guarantee": promise,
+            }
+        )  # fmt: skip
+    return pl.DataFrame(rows, infer_schema_length=None)

@@ -1,0 +1,141 @@
+"""The study in pieces, one for each method: computed once and kept, so a stopped study goes on."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from headcount.engines.protocol import Engine, InOrder
+from headcount.files import write_bytes_atomic
+from headcount.mechanisms import Context
+from headcount.mechanisms.suppression.rules import Thresholds
+from headcount.noise import KeyedNoise, RunKey
+from headcount.studies.hawes_rodriguez_2021.accuracy import errors
+from headcount.studies.hawes_rodriguez_2021.field import Battlefield, attack, reconstructed
+from headcount.studies.hawes_rodriguez_2021.methods import MICRODATA, NONE, TOPDOWN, Method
+from headcount.studies.hawes_rodriguez_2021.settings import Settings
+from headcount.studies.hawes_rodriguez_2021.suppressed import (
+    published_races,
+    reconstruct_suppressed,
+)
+from headcount.studies.petti_flaxman_2020.kept import code_digest
+from headcount.tabulate import content_digest
+
+Frames = dict[str, pl.DataFrame]
+TABLES = ("matches", "agreement", "errors")
+_log = logging.getLogger(__name__)
+
+CODE = (
+    *("attacks", "noise", "solve", "tabulate", "mechanisms/swapping", "mechanisms/topdown"),
+    *("mechanisms/suppression/rules.py", "mechanisms/measured.py", "mechanisms/sampling.py"),
+    *("evaluate/agreement.py", "evaluate/attackers.py", "evaluate/reidentified.py"),
+    *(
+        f"studies/hawes_rodriguez_2021/{name}.py"
+        for name in ("accuracy", "field", "methods", "pieces", "settings", "suppressed")
+    ),
+)
+
+
+def run_method(
+    method: Method, field: Battlefield, settings: Settings, *, engine: Engine | None = None
+) -> Frames:
+    """Protect, reconstruct, attack and measure errors, once for each replicate."""
+    if method.kind in (NONE, "suppression"):
+        return _without_chance(method, field, settings)
+    counts = field.counts
+    mechanism = method.mechanism(counts.schema)
+    noise = KeyedNoise(
+        RunKey.from_seed(settings.seed),
+        mechanism.name,
+        content_digest(counts),
+        sha256(repr(mechanism).encode()).digest(),
+    )
+    rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    for replicate in range(settings.replicates):
+        runs = range(replicate, replicate + 1)
+        context = Context(engine=engine or InOrder())
+        table = mechanism.run(counts, noise, runs=runs, context=context).tables[counts.level][0]
+        _attack(rows, method.name, field, reconstructed(field, table), replicate, settings)
+        if method.kind == TOPDOWN:
+            _attack(rows, method.name + MICRODATA, field, table, replicate, settings)
+        rows["errors"].append(_named(errors(counts, table), method.name, replicate))
+    return {name: pl.concat(parts) for name, parts in rows.items()}
+
+
+def _without_chance(method: Method, field: Battlefield, settings: Settings) -> Frames:
+    """A release that is always the same: only the order of ties is left to chance."""
+    counts, limits = field.counts, Thresholds()
+    if method.name == NONE:
+        found = {NONE: field.solved.matrix, NONE + MICRODATA: counts.matrix}
+        off = errors(counts, counts.matrix)
+    else:
+        found = {method.name: reconstruct_suppressed(field, limits)}
+        off = errors(counts, counts.matrix, races=published_races(counts, limits))
+    rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    for replicate in range(settings.replicates):
+        for name, matrix in found.items():
+            _attack(rows, name, field, matrix, replicate, settings)
+        rows["errors"].append(_named(off, method.name, replicate))
+    return {name: pl.concat(parts) for name, parts in rows.items()}
+
+
+def _attack(
+    rows: dict[str, list[pl.DataFrame]],
+    name: str,
+    field: Battlefield,
+    matrix: Any,
+    replicate: int,
+    settings: Settings,
+) -> None:
+    matches, agreed = attack(field, matrix, seed=settings.seed + replicate)
+    rows["matches"].append(_named(matches, name, replicate))
+    rows["agreement"].append(_named(agreed, name, replicate))
+
+
+def _named(frame: pl.DataFrame, method: str, replicate: int) -> pl.DataFrame:
+    return frame.select(
+        pl.lit(method).alias("method"), pl.lit(replicate).alias("replicate"), pl.all()
+    )
+
+
+def kept_or_made(
+    make: Callable[[], Frames], *, method: Method, digest: str, settings: Settings,
+    cache: Path | None,
+) -> Frames:  # fmt: skip
+    """Read a method's frames from the cache, or make and keep them."""
+    if cache is None:
+        return make()
+    chosen = f"{settings.replicates} {settings.seed}"
+    about = f"{code_digest(CODE)} {digest} {chosen} {method!r}"
+    key = sha256(about.encode()).hexdigest()[:24]
+    paths = {name: cache / f"{key}-{name}.parquet" for name in TABLES}
+    if (kept := _read(paths)) is not None:
+        return kept
+    made = make()
+    cache.mkdir(parents=True, exist_ok=True)
+    for name, path in paths.items():
+        content = io.BytesIO()
+        made[name].write_parquet(content)
+        write_bytes_atomic(path, content.getvalue())
+    return made
+
+
+def _read(paths: dict[str, Path]) -> Frames | None:
+    if not all(path.is_file() for path in paths.values()):
+        return None
+    try:
+        return {name: pl.read_parquet(path) for name, path in paths.items()}
+    except pl.exceptions.PolarsError as error:
+        _log.warning(
+            "%s: found a damaged file (%s), expected a piece that this study kept; it is made "
+            "again",
+            next(iter(paths.values())).parent,
+            error,
+        )
+        return None

@@ -1,0 +1,135 @@
+"""The whole study: from people in dwellings to tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from headcount.engines.protocol import Engine
+from headcount.mechanisms.suppression.rules import Thresholds
+from headcount.mechanisms.suppression.summary import suppression_summary
+from headcount.population.households import Households
+from headcount.progress import Progress, silent
+from headcount.studies.hawes_rodriguez_2021.claims import claims_table
+from headcount.studies.hawes_rodriguez_2021.crossing import crossing_table
+from headcount.studies.hawes_rodriguez_2021.field import Battlefield, prepare
+from headcount.studies.hawes_rodriguez_2021.methods import methods, methods_table
+from headcount.studies.hawes_rodriguez_2021.pieces import TABLES, kept_or_made, run_method
+from headcount.studies.hawes_rodriguez_2021.published import published_table
+from headcount.studies.hawes_rodriguez_2021.scores import agreement_table, mae_table, reid_table
+from headcount.studies.hawes_rodriguez_2021.settings import PLACE, Settings
+from headcount.studies.hawes_rodriguez_2021.suppressed import recovered_table
+from headcount.tabulate import content_digest
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HawesRodriguezStudy:
+    """Everything the study found, as tables.
+
+    where
+        suppression   what the rules of 1980 withhold, by table, rule and level
+        recovered     what of it other tables give back
+        reid          re-identification by method, attacker and universe, guesses beside it
+        mae           mean absolute error by method, area and size
+        agreement     records that are those of real people
+        crossing      from which epsilon TopDown's records tell more than a guess
+        methods       parameters and promises of every method
+        published     numbers of the slides beside these
+        claims        the slides' conclusions one by one
+        about         who lives there: one row
+    """
+
+    settings: Settings
+    public: bool
+    suppression: pl.DataFrame
+    recovered: pl.DataFrame
+    reid: pl.DataFrame
+    mae: pl.DataFrame
+    agreement: pl.DataFrame
+    crossing: pl.DataFrame
+    methods: pl.DataFrame
+    published: pl.DataFrame
+    claims: pl.DataFrame
+    about: pl.DataFrame
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """By file name."""
+        names = (
+            *("suppression", "recovered", "reid", "mae", "agreement", "crossing"),
+            *("methods", "published", "claims", "about"),
+        )
+        return {name: getattr(self, name) for name in names}
+
+
+def run_study(
+    *,
+    households: Households,
+    settings: Settings,
+    cache: Path | None = None,
+    progress: Progress = silent,
+    engine: Engine | None = None,
+) -> HawesRodriguezStudy:
+    """Protect, reconstruct, re-identify and measure with every method; judge the claims."""
+    field = prepare(households, seed=settings.seed)
+    digest = content_digest(field.counts).hex() + _homes_digest(households)
+    every = methods(settings)
+    found: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    for method in progress(every, what="Methods", total=len(every)):
+        made = kept_or_made(
+            lambda method=method: run_method(method, field, settings, engine=engine),  # type: ignore[misc]
+            method=method, digest=digest, settings=settings, cache=cache,
+        )  # fmt: skip
+        for name, rows in made.items():
+            found[name].append(rows)
+    limits = Thresholds()
+    frames = {
+        "suppression": suppression_summary(field.counts, thresholds=limits),
+        "recovered": recovered_table(field.counts, limits),
+        "reid": reid_table(pl.concat(found["matches"])),
+        "mae": mae_table(pl.concat(found["errors"])),
+        "agreement": agreement_table(pl.concat(found["agreement"])),
+        "methods": methods_table(every, field.counts.schema, field.geography),
+    }
+    frames["crossing"] = crossing_table(frames["reid"], frames["methods"])
+    frames["published"] = published_table(frames["suppression"], frames["reid"])
+    frames["claims"] = claims_table(frames)
+    frames["about"] = pl.DataFrame([_about(field)])
+    return HawesRodriguezStudy(settings=settings, public=households.public, **frames)
+
+
+def _homes_digest(households: Households) -> str:
+    """Who lives with whom, and in which place: the counts do not tell."""
+    from hashlib import sha256
+
+    found = sha256(np.ascontiguousarray(households.first).tobytes())
+    found.update(np.ascontiguousarray(households.block).tobytes() + households.kind.tobytes())
+    for name in sorted(households.persons):
+        found.update(np.ascontiguousarray(households.persons[name]).tobytes())
+    for areas in households.areas:
+        found.update(areas.name.encode() + np.ascontiguousarray(areas.of_leaf).tobytes())
+    return found.hexdigest()
+
+
+def _about(field: Battlefield) -> dict[str, object]:
+    """What there is, and how well the exact tables can be inverted."""
+    people = field.counts.totals()
+    lived, certain = people > 0, field.certain
+    places = [areas.size for areas in field.households.areas if areas.name == PLACE]
+    tree = field.geography
+    return {
+        "people": int(people.sum()),
+        "households": int(field.households.is_household.sum()),
+        "blocks": int(lived.sum()),
+        "block_groups": tree.size(tree.levels[-2]),
+        "tracts": tree.size("tract"),
+        "counties": tree.size("county"),
+        "places": places[0] if places else 0,
+        "zero_variability_blocks_percent": 100 * float(certain[lived].mean()),
+        "zero_variability_people_percent": 100 * float(people[certain].sum() / people.sum()),
+        "not_proven_blocks": int((lived & ~field.solved.proven).sum()),
+        "tables": ", ".join(one.table.name for one in field.tables),
+        "tables_left_out": "; ".join(field.missing.values()),
+    }
