@@ -30,7 +30,7 @@ def write_bytes_atomic(path: Path, data: bytes) -> None:
         with contextlib.suppress(FileNotFoundError):
             temporary.unlink()
         raise
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
 def write_text_atomic(path: Path, text: str) -> None:
@@ -38,7 +38,7 @@ def write_text_atomic(path: Path, text: str) -> None:
     write_bytes_atomic(path, text.encode("utf-8"))
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Make the rename itself durable, where the system lets a directory be opened."""
     if os.name != "posix":
         return

@@ -15,11 +15,11 @@ from headcount.geography.build import GeographySource, place_rows
 from headcount.population.households import HOUSEHOLD, VACANT, Households
 from headcount.population.readers import (
     AttributeColumn,
-    _encode,
-    _place,
-    _read_table,
-    _refuse_null,
-    _whole_numbers,
+    encode,
+    place_table,
+    read_table,
+    refuse_null,
+    whole_numbers,
 )
 from headcount.schema import Attribute
 
@@ -69,18 +69,18 @@ def read_households(
     shared += [column for column in (kind, size) if column]
     shared += [area for area in areas if area not in listed]
     own = [key, *(a.column for a in attributes)]
-    people = _read_table(
+    people = read_table(
         persons,
         [*own, *(shared if dwellings is None else geography.columns)],
         optional=set(geography.columns) - set(own) if dwellings else None,
     )
-    table = people if dwellings is None else _read_table(dwellings, [key, *shared])
+    table = people if dwellings is None else read_table(dwellings, [key, *shared])
     files = (str(persons), str(dwellings or persons))
     pick, dwelling = _join(people, table, key, files)
     for column in dict.fromkeys(shared):
         if column in people.columns:
             _refuse_spread(column, people, table, pick[dwelling], key, files[0], geography)
-    tree, unit, read_off = _place(table, geography, units, files[1])
+    tree, unit, read_off = place_table(table, geography, units, files[1])
     living = np.bincount(dwelling, minlength=len(pick))
     codes = _kinds(table, kind, kinds, pick, living, key, files[1])
     if size:
@@ -118,8 +118,8 @@ def _join(
     If the table is that of the persons, a dwelling stands where its first person does.
     """
     known, wanted = table[key].cast(pl.String), people[key].cast(pl.String)
-    _refuse_null(wanted, key, files[0])
-    _refuse_null(known, key, files[1])
+    refuse_null(wanted, key, files[0])
+    refuse_null(known, key, files[1])
     once = known.is_first_distinct()
     if table is not people and not once.all():
         row = int((~once).arg_true()[0])
@@ -183,7 +183,7 @@ def _kinds(
     if not column:
         return np.where(living > 0, HOUSEHOLD, VACANT).astype(np.int8)
     values = table[column].cast(pl.String)
-    codes = _encode(values, Attribute("kind", kinds), column, name).astype(np.int8)[pick]
+    codes = encode(values, Attribute("kind", kinds), column, name).astype(np.int8)[pick]
     for bad, found, expected in (
         ((codes == VACANT) & (living > 0), "people in a vacant dwelling", "nobody there"),
         ((codes == HOUSEHOLD) & (living == 0), "an occupied dwelling without people", "someone"),
@@ -204,7 +204,7 @@ def _check_size(
     name: str,
 ) -> None:
     # Which number was found, and which expected, would be counts of the truth.
-    wrong = np.flatnonzero(_whole_numbers(table[column], name)[pick] != living)
+    wrong = np.flatnonzero(whole_numbers(table[column], name)[pick] != living)
     if len(wrong):
         row = int(pick[wrong[0]])
         raise InputError(
@@ -222,14 +222,14 @@ def _attributes(
     known, codes, read_off = [], {}, []
     for wanted in columns:
         values = table[wanted.column].cast(pl.String)
-        _refuse_null(values, wanted.column, name)
+        refuse_null(values, wanted.column, name)
         levels = wanted.levels
         if levels is None:
             levels = tuple(values.unique().sort().to_list())
             read_off.append(f"which levels of {wanted.name!r} exist")
         attribute = Attribute(wanted.name, levels)
         known.append(attribute)
-        codes[wanted.name] = _encode(values, attribute, wanted.column, name).astype(np.int16)
+        codes[wanted.name] = encode(values, attribute, wanted.column, name).astype(np.int16)
     return tuple(known), codes, tuple(read_off)
 
 
@@ -239,7 +239,7 @@ def _listed(
     """The area columns that the list of units has, each with that list."""
     if units is None or not areas:
         return {}
-    rows = _read_table(units, [*geography.columns, *areas], optional=set(areas))
+    rows = read_table(units, [*geography.columns, *areas], optional=set(areas))
     return {area: rows for area in areas if area in rows.columns}
 
 

@@ -48,21 +48,21 @@ def read_microdata(
     the units are read off the data, and the population says so.
     """
     name = str(path)
-    table = _read_table(path, [*geography.columns, *(a.column for a in attributes)])
-    tree, unit, read_off = _place(table, geography, units, name)
+    table = read_table(path, [*geography.columns, *(a.column for a in attributes)])
+    tree, unit, read_off = place_table(table, geography, units, name)
     chosen = []
     codes: list[NDArray[np.int32]] = []
     for attribute in attributes:
         values = table[attribute.column].cast(pl.String)
         if attribute.levels is None:
-            _refuse_null(values, attribute.column, name)
+            refuse_null(values, attribute.column, name)
             levels = tuple(values.unique().sort().to_list())
             read_off += (f"which levels of {attribute.name!r} exist",)
         else:
             levels = attribute.levels
         known = Attribute(attribute.name, levels)
         chosen.append(known)
-        codes.append(_encode(values, known, attribute.column, name))
+        codes.append(encode(values, known, attribute.column, name))
     schema = Schema(tuple(chosen), structural_zeros)
     cell = np.zeros(table.height, dtype=np.int32)
     for known, code in zip(chosen, codes, strict=True):
@@ -88,10 +88,10 @@ def read_counts(
     name = str(path)
     cells = _cell_columns(schema, columns)
     optional = {column for column, cell in cells.items() if not schema.possible[cell]}
-    table = _read_table(path, [*geography.columns, *cells], optional=optional)
+    table = read_table(path, [*geography.columns, *cells], optional=optional)
     present = {column: cell for column, cell in cells.items() if column in table.columns}
-    counts = np.column_stack([_whole_numbers(table[column], name) for column in present])
-    tree, unit, read_off = _place(table, geography, units, name, distinct=True)
+    counts = np.column_stack([whole_numbers(table[column], name) for column in present])
+    tree, unit, read_off = place_table(table, geography, units, name, distinct=True)
     row, position = np.nonzero(counts)
     cell = np.fromiter(present.values(), dtype=np.int32)[position]
     _refuse_impossible(schema, cell, name, rows=row)
@@ -100,7 +100,7 @@ def read_counts(
     )
 
 
-def _read_table(
+def read_table(
     path: Path, columns: Sequence[str], *, optional: set[str] | None = None
 ) -> pl.DataFrame:
     """Read the named columns; a missing file, an unreadable one or a missing column is an error."""
@@ -147,7 +147,7 @@ def _scan_csv(path: Path) -> pl.LazyFrame:
     return pl.scan_csv(path, infer_schema=False)
 
 
-def _place(
+def place_table(
     table: pl.DataFrame,
     source: GeographySource,
     units: Path | None,
@@ -159,7 +159,7 @@ def _place(
     if units is None:
         tree, unit = build_geography(table, source, name=name, distinct=distinct)
         return tree, unit, ("which units exist",)
-    listed = _read_table(units, source.columns)
+    listed = read_table(units, source.columns)
     tree, _ = build_geography(listed, source, name=str(units), distinct=True)
     if distinct:
         build_geography(table, source, name=name, distinct=True)
@@ -187,8 +187,11 @@ def _refuse_other_parents(
         )
 
 
-def _encode(values: pl.Series, attribute: Attribute, column: str, name: str) -> NDArray[np.int32]:
-    _refuse_null(values, column, name)
+def encode(
+    values: pl.Series, attribute: Attribute, column: str, name: str, *, what: str = "level"
+) -> NDArray[np.int32]:
+    """The number of each value among an attribute's levels; another is named with its row."""
+    refuse_null(values, column, name)
     numbers = {level: number for number, level in enumerate(attribute.levels)}
     code = values.replace_strict(numbers, default=None, return_dtype=pl.Int32)
     if code.null_count():
@@ -196,13 +199,14 @@ def _encode(values: pl.Series, attribute: Attribute, column: str, name: str) -> 
         raise InputError(
             name,
             place=f"column {column!r}, row {row + 1}",
-            found=f"level {values[row]!r}",
+            found=f"{what} {values[row]!r}",
             expected=one_of(attribute.levels),
         )
     return code.to_numpy()
 
 
-def _refuse_null(values: pl.Series, column: str, name: str) -> None:
+def refuse_null(values: pl.Series, column: str, name: str) -> None:
+    """Refuse a column with gaps; the first is named by its row."""
     if values.null_count():
         row = int(values.is_null().arg_true()[0])
         raise InputError(
@@ -210,7 +214,7 @@ def _refuse_null(values: pl.Series, column: str, name: str) -> None:
         )
 
 
-def _whole_numbers(values: pl.Series, name: str) -> NDArray[np.int64]:
+def whole_numbers(values: pl.Series, name: str) -> NDArray[np.int64]:
     """The counts of one column; anything but whole numbers from 0 is an error."""
     if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Null)):
         raise InputError(
@@ -293,13 +297,13 @@ def read_quarters(
     known = population.schema.attribute(attribute)
     chosen = {level: (columns or {}).get(level, level) for level in known.levels}
     extra = [vacant] if vacant else []
-    table = _read_table(path, [*geography.columns, *chosen.values(), *extra])
+    table = read_table(path, [*geography.columns, *chosen.values(), *extra])
     build_geography(table, geography, name=name, distinct=True)  # refuses repeated units
     unit = place_rows(geography.codes(table)[-1], tree, name=name)
     occupied = np.zeros((tree.size(tree.leaf), known.size), dtype=np.int64)
     empty = np.zeros(len(occupied), dtype=np.int64)
     for k, column in enumerate(chosen.values()):
-        occupied[unit, k] = _whole_numbers(table[column], name)
+        occupied[unit, k] = whole_numbers(table[column], name)
     if vacant:
-        empty[unit] = _whole_numbers(table[vacant], name)
+        empty[unit] = whole_numbers(table[vacant], name)
     return Quarters(tree, attribute, occupied, empty)

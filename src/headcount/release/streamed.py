@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from io import BufferedWriter
 from pathlib import Path
 
-from headcount.files import _sync_directory
+from headcount.files import sync_directory
 from headcount.progress import Progress
 
 ROWS_AT_ONCE = 1 << 20
@@ -48,4 +48,4 @@ def whole_files(*paths: Path) -> Iterator[list[BufferedWriter]]:
             path.unlink(missing_ok=True)
         raise
     for folder in {path.parent for path in paths}:
-        _sync_directory(folder)
+        sync_directory(folder)

@@ -109,8 +109,14 @@ def test_impossible_groups_may_be_left_out_and_hold_nobody(tmp_path):
 
 
 WRONG = {
-    "an unknown unit": (["moon,minor,0,1"], r"column 'county', row 7: found 'moon', expected one"),
-    "an unknown group": (["county0,old,0,1"], r"column 'age', row 7: found 'old', expected one of"),
+    "an unknown unit": (
+        ["moon,minor,0,1"],
+        r"column 'county', row 7: found unit 'moon', expected one",
+    ),
+    "an unknown group": (
+        ["county0,old,0,1"],
+        r"column 'age', row 7: found level 'old', expected one of",
+    ),
     "no unit": ([",minor,0,1"], r"column 'county', row 7: found nothing"),
     "a second row": (["county0,minor,0,1"], r"row 7: found a second row for its unit and group"),
 }

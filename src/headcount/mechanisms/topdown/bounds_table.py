@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.settings import TableBounds
-from headcount.population.readers import _read_table as read_table
+from headcount.population.readers import encode, read_table
 from headcount.schema import Attribute, Schema
-from headcount.schema.attribute import first_repeated, one_of
+from headcount.schema.attribute import first_repeated
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Query
 
@@ -56,10 +56,11 @@ def read_bounds(
         )  # fmt: skip
     table = read_table(path, columns)
     codes = [str(code) for code in geography.units[geography.depth(bounds.level)]]
-    # Units may be many: an error lists a few of them.
-    row = _encode(table[bounds.level], Attribute(bounds.level, tuple(codes)), name)
+    text = {column: table[column].cast(pl.String) for column in columns}
+    units = Attribute(bounds.level, tuple(codes))
+    row = encode(text[bounds.level], units, bounds.level, name, what="unit").astype(np.int64)
     for axis in axes:
-        row = row * axis.size + _encode(table[axis.name], axis, name)
+        row = row * axis.size + encode(text[axis.name], axis, axis.name, name)
     low, high = _whole(table["low"], name, empty=0), _whole(table["high"], name, empty=None)
     shape = (len(codes), prod(axis.size for axis in axes))
     _refuse_repeated(row, name)
@@ -81,22 +82,6 @@ def group_name(axes: tuple[Attribute, ...], group: int) -> str:
     place = np.unravel_index(group, [axis.size for axis in axes] or [1])
     names = [one.levels[int(k)] for one, k in zip(axes, place, strict=False)]
     return ", ".join(names) or "everyone"
-
-
-def _encode(values: pl.Series, axis: Attribute, name: str) -> Integers:
-    """Positions of levels; an unknown one is named with its row."""
-    text = values.cast(pl.String)
-    numbers = {level: number for number, level in enumerate(axis.levels)}
-    code = text.replace_strict(numbers, default=None, return_dtype=pl.Int64)
-    if code.null_count():
-        row = int(code.is_null().arg_true()[0])
-        raise InputError(
-            name,
-            place=f"column {axis.name!r}, row {row + 1}",
-            found="nothing" if text[row] is None else repr(text[row]),
-            expected=one_of(axis.levels, most=6),
-        )
-    return code.to_numpy()
 
 
 def _whole(values: pl.Series, name: str, *, empty: int | None) -> Integers:
