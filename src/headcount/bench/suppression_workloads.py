@@ -45,8 +45,8 @@ def census_rows(households: int = 1_000_000) -> pl.DataFrame:
 
     20 counties x 100 tracts x 3 block groups x 6 blocks; block weights gamma(1.2); households of 1
     to 7 in blocks by weight; a block's races Dirichlet(6 x shares), its Hispanic rate beta(.5,
-    2.5); a member's race is drawn anew with chance .08, and Hispanic flips with chance .06. Blocks
-    without anybody are left out.
+    2.5); a member's race is drawn anew from the shares with chance .08, and Hispanic flips with
+    chance .06. Blocks without anybody are left out.
     """
     rng = np.random.default_rng(SEED)
     blocks = 20 * 100 * 3 * 6
@@ -61,7 +61,7 @@ def census_rows(households: int = 1_000_000) -> pl.DataFrame:
     member = np.ones(len(block), dtype=bool)
     member[np.cumsum(size) - size] = False
     anew = member & (rng.random(len(block)) < 0.08)
-    race[anew] = _race(rng, mix[block[anew]])
+    race[anew] = rng.choice(len(RACES), size=int(anew.sum()), p=RACES)
     hispanic ^= member & (rng.random(len(block)) < 0.06)
     counts = np.bincount((block * 7 + race) * 2 + hispanic, minlength=blocks * 14)
     counts = counts.reshape(blocks, 14)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +22,8 @@ logger = logging.getLogger(__name__)
 Flags = NDArray[np.bool_]
 REGION = (600, 1200, 2400, 4800)
 """Cells of a region for each effort."""
+WHOLE = 30_000
+"""Cells of the largest table that is searched whole for a cell that nothing near protects."""
 LARGEST_EFFORT = len(REGION) - 1
 
 
@@ -34,7 +35,7 @@ class Pattern:
         primary    withheld for what they are
         withheld   these and the secondary ones
         proven     for each cell a width that its interval is known to have, 0 if none
-        failed     primary cells that no choice of secondary ones protects by the width asked
+        failed     primary cells left narrower than asked: nothing tried protects them
         cost       price of the secondary cells
         programs   how many moves were looked for and found
     """
@@ -84,9 +85,7 @@ def complement(
     """
     x, first, may, w = checked(additive, values, primary, price, publish, effort)
     state = _Progress(additive, x, first, may, w, effort=effort)
-    state.begin = perf_counter()
-    need = np.where(first, width, 0)
-    state.protect(need)
+    state.protect(np.where(first & ~derivable(additive, may), width, 0))
     failed = np.flatnonzero(first & (state.proven < width))
     for _ in range(3):  # a secondary cell that moves by a fraction only is still exact
         loose = state.withheld & ~first & (state.proven < 1)
@@ -105,6 +104,19 @@ def complement(
     )
 
 
+def derivable(additive: Additive, withheld: Flags) -> Flags:
+    """Cells that follow from published ones by one relation after another; these among them."""
+    entries = additive.matrix.astype(bool).astype(np.int64)
+    known = ~withheld
+    while True:
+        unknown = entries @ ~known
+        last = np.flatnonzero(unknown == 1)
+        found = (entries[last].T @ np.ones(len(last), dtype=np.int64) > 0) & ~known
+        if not found.any():
+            return known
+        known |= found
+
+
 class _Progress:
     """The pattern so far."""
 
@@ -117,7 +129,6 @@ class _Progress:
         self.proven = np.zeros(len(x), dtype=np.int64)
         self.depth = depths(additive.parent)[additive.unit]
         self.programs = 0
-        self.begin = 0.0
         order = np.argsort(additive.unit, kind="stable")
         self._cells = order
         self._first = np.searchsorted(
@@ -174,7 +185,7 @@ class _Progress:
                 self.additive, self.x, self.may, target, kin=kin, up=up
             )  # fmt: skip
             self._region(units, need, only=target)
-        if self.proven[target] < need[target]:
+        if self.proven[target] < need[target] and self.may.sum() <= WHOLE:
             self._region(np.arange(len(self.additive.parent)), need, only=target)
 
 
@@ -187,14 +198,14 @@ def checked(
     x = np.asarray(values, dtype=np.int64)
     first = np.asarray(primary, dtype=bool)
     forced = np.zeros(len(x), dtype=bool) if publish is None else np.asarray(publish, dtype=bool)
+    if np.any(x < 0):
+        raise InputError("complement", place="values", found="negative counts", expected="none")
     w = default_price(x) if price is None else np.asarray(price, dtype=np.float64)
     for what, found in (("primary", first), ("publish", forced), ("price", w)):
         if found.shape != x.shape:
             raise InputError(
                 "complement", place=what, found=f"shape {found.shape}", expected=f"{x.shape}"
             )
-    if np.any(x < 0):
-        raise InputError("complement", place="values", found="negative counts", expected="none")
     for what, bad in (("a zero", first & (x == 0)), ("a cell to publish", first & forced)):
         if bad.any():
             raise InputError(

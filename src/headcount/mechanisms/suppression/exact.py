@@ -55,7 +55,7 @@ def cheapest_pattern(
     matrix = matrix[np.diff(matrix.indptr) > 0]
     need = np.where(first[cells], width, 1)
     need[np.isin(cells, start.failed)] = 0
-    master = _Master(matrix, first[cells], w[cells], ceiling=start.cost + w[first].sum())
+    master = _Master(matrix, first[cells], w[cells], need, ceiling=start.cost + w[first].sum())
     attacker = _Attacker(matrix, x[cells])
     chosen = _search(master, attacker, need, first[cells])
     withheld = np.zeros(len(x), dtype=bool)
@@ -120,13 +120,15 @@ def _broken(z: Floats, attacker: _Attacker, need: Ints, first: Flags, *, whole: 
 class _Master:
     """Which cells to withhold, given the cuts so far."""
 
-    def __init__(self, matrix: Any, first: Flags, price: Floats, *, ceiling: float) -> None:
+    def __init__(
+        self, matrix: Any, first: Flags, price: Floats, need: Ints, *, ceiling: float
+    ) -> None:
         self.first, self.price, self.ceiling = first, price, ceiling
         self.cuts: list[Cut] = []
         # Withheld alone in a relation, a cell is its difference: each needs another one.
         for k in range(matrix.shape[0]):
             inside = matrix.indices[matrix.indptr[k] : matrix.indptr[k + 1]]
-            for i in inside:
+            for i in inside[need[inside] > 0]:
                 row = np.zeros(len(price))
                 row[inside] = 1.0
                 row[i] = -1.0
