@@ -231,7 +231,7 @@ class PeopleToSwap:
         """The same as options of the command."""
         words = [f"--counties '{','.join(self.counties)}'"] if self.counties else []
         if self.persons is not None:
-            words += [f"--persons {self.persons}", f"--area {self.column}"]
+            words += [f"--persons {self.persons.name}", f"--area {self.column}"]
         return "".join(f" {word}" for word in words)
 
 

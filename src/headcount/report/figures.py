@@ -275,7 +275,7 @@ def _base(
         f"{_field(series)}:N",
         title=None,
         scale=alt.Scale(domain=names, range=[look.colour for look in looks]),
-        legend=_legend(strokes=strokes),
+        legend=_legend(strokes=strokes, many=len(names) > 6),
     )
     chart = alt.Chart(frame).encode(
         x=alt.X(
@@ -415,16 +415,17 @@ def _dash_encoding(frame: pl.DataFrame, series: str) -> alt.StrokeDash:
 
     names, looks = _series(frame, series)
     scale = alt.Scale(domain=names, range=[list(look.dash) for look in looks])
-    legend = _legend(strokes=True)
+    legend = _legend(strokes=True, many=len(names) > 6)
     return alt.StrokeDash(f"{_field(series)}:N", title=None, scale=scale, legend=legend)
 
 
-def _legend(*, strokes: bool) -> alt.Legend:
-    """A legend of short strokes, or of the symbols themselves."""
+def _legend(*, strokes: bool, many: bool = False) -> alt.Legend:
+    """A legend of short strokes, or of the symbols themselves; many go into columns."""
     import altair as alt
 
     if strokes:
-        return alt.Legend(symbolOpacity=1, symbolType="stroke", symbolSize=360)
+        columns: dict[str, Any] = {"columns": 4} if many else {}
+        return alt.Legend(symbolOpacity=1, symbolType="stroke", symbolSize=360, **columns)
     return alt.Legend(symbolOpacity=1)
 
 

@@ -28,6 +28,7 @@ from headcount.report.studies.christ_2022_words import (
     held,
     identified,
     most,
+    noise_by_county,
     similar,
 )
 from headcount.studies.christ_2022.settings import DP
@@ -118,22 +119,39 @@ def _key_numbers(found: Tables, county: str) -> tuple[KeyNumber, ...]:
 
 def _finding(found: Tables, county: str) -> str:
     kl = accuracy(found, metric="kl").filter(county=county, group="everyone")
-    at_half = kl.filter(pl.col("rate") == pl.col("rate").filter(pl.col("rate") >= 0.5).min())
-    swaps = dict(at_half.select("mechanism", "mean").iter_rows())
-    noisy = kl.filter(pl.col("mechanism") == DP, pl.col("clip") == "query", pl.col("buckets") == 6)
-    by_epsilon = {
-        epsilon: noisy["mean"][int((noisy["epsilon"] - epsilon).abs().arg_min() or 0)]
-        for epsilon in (2.0, 6.0)
-    }
-    return (
-        f"In {county}, with half of all rows swapped, the counts of groups are off by a KL "
-        f"divergence of {swaps['random']:.3f} if partners are random and {swaps['0-similar']:.3f} "
-        f"if they are as similar as can be; noise with six age buckets gives "
-        f"{by_epsilon[2.0]:.3f} at ε = 2 and {by_epsilon[6.0]:.3f} at ε = 6. **Swapping with "
-        "similar people keeps counts and protects little; swapping with random people protects "
-        "more and miscounts small groups.** Noise has one dial with a proven meaning, and its "
-        "error does not hang on who lives where."
+    swaps = dict(
+        at_rate(kl.filter(pl.col("rate").is_not_null()), 0.5)
+        .select("mechanism", "mean")
+        .iter_rows()
     )
+    noisy = kl.filter(mechanism=DP, clip="query", buckets=6)
+    by_epsilon = [
+        noisy["mean"][int((noisy["epsilon"] - epsilon).abs().arg_min() or 0)]
+        for epsilon in (2.0, 6.0)
+    ]
+    halves = at_rate(identified(found).filter(county=county, bucket_width=2), 0.5)
+    seen = dict(halves.select("mechanism", "percent").iter_rows())
+    text = (
+        f"In {county}, with half of all rows swapped, the shares of groups are off by a KL "
+        f"divergence of {swaps['random']:.3f} if partners are random, and {seen['random']:.1f} % "
+        f"of people are found; with the most similar partners it is {swaps['0-similar']:.3f} and "
+        f"{seen['0-similar']:.1f} %. Noise with six age buckets gives {by_epsilon[0]:.3f} at "
+        f"ε = 2 and {by_epsilon[1]:.3f} at ε = 6."
+    )
+    if swaps["0-similar"] < swaps["random"] and seen["0-similar"] > seen["random"]:
+        text += (
+            " **Swapping keeps the counts or hides the people, not both**: the more alike the "
+            "partners, the better the counts and the more people are found."
+        )
+    mean = noise_by_county(found, "mse")
+    if max(mean) <= 1.3 * min(mean):
+        text += (
+            " The squared error of noise is nearly the same in every block group; its KL is not, "
+            "because the same error weighs more where groups are small."
+            if max(kls := noise_by_county(found, "kl")) > 1.3 * min(kls)
+            else " The error of noise is nearly the same in every block group."
+        )
+    return text
 
 
 def _what_was_done(found: Tables, about: About) -> Section:
@@ -178,7 +196,7 @@ def _accuracy(found: Tables) -> Section:
                 "The yardstick is the *KL divergence* between the true and the published shares "
                 "of all combinations of Hispanic origin and race. It is 0 if they agree, and "
                 "grows when small groups shrink or vanish. How much small groups weigh is set by "
-                "μ; all figures but the first two use μ = 0.0001, as the paper."
+                "μ; all figures but two use μ = 0.0001, as the paper."
             ),
             figures.both_figure(found),
             figures.diversity_swapping_figure(found),
@@ -265,7 +283,9 @@ def _agreement(found: Tables, about: About) -> Section:
                 f"Of {sum(told.values())} claims, {told['yes']} hold, {told['partly']} hold in "
                 f"part, and {told['no']} do not.{not_all} Where one does not, the block groups "
                 "may be the reason: the paper's are unknown, and one block group is not another. "
-                "Claims about order and shape are less exposed to this than single numbers."
+                "Claims about order and shape are less exposed to this than single numbers. "
+                "Claims about the bend of curves are judged twice, by a rule fixed before the run "
+                "and by one added after it ([](#kinks)), and so count twice."
             ),
             tables.claims_table(found),
             tables.kinks_table(found),

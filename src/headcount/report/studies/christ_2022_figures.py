@@ -40,6 +40,7 @@ LOWEST = 2.0
 def mu_figures(tables: Tables) -> tuple[Figure, Figure]:
     """Figure 2: what the smoothing does."""
     frame = tables["accuracy"].filter(query=RACE, metric="kl", group="everyone", attributes=6)
+    frame = frame.sort("mu", maintain_order=True)
     named = pl.format("μ = {}", pl.col("mu").map_elements(lambda mu: f"{mu:g}", pl.String))
     county = Control(column="county", label="Block group", initial=first_county(tables, "Alameda"))
     swap = thin(
@@ -82,7 +83,7 @@ def diversity_swapping_figure(tables: Tables) -> Figure:
     )
     return Figure(
         name="diversity-swapping",
-        caption="**Where people are more diverse, swapping errs more.** Choose how people are "
+        caption="**Swapping in block groups of different diversity.** Choose how people are "
         "swapped. (The paper's figures 3 and 4.)",
         alt="KL divergence against the swap rate, one line for each of three block groups.",
         chart=line_chart(

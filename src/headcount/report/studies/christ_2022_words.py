@@ -98,3 +98,12 @@ def similar(frame: pl.DataFrame) -> pl.DataFrame:
 def swapping(frame: pl.DataFrame) -> pl.DataFrame:
     """Rows of all swappers."""
     return frame.filter(pl.col("mechanism").is_in(list(SWAPPERS)))
+
+
+def noise_by_county(tables: Tables, metric: str) -> list[float]:
+    """The mean of a metric of noise, 2 and 6 age buckets at epsilon 2 and above, by county."""
+    frame = accuracy(tables, metric=metric).filter(
+        pl.col("buckets").is_in([2, 6]), pl.col("epsilon") >= 2,
+        mechanism=DP, clip="query", group="everyone",
+    )  # fmt: skip
+    return frame.group_by("county").agg(pl.col("mean").mean())["mean"].to_list()

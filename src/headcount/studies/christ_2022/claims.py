@@ -104,3 +104,32 @@ def classes(tables: Tables) -> Iterator[tuple[str, list[str]]]:
     for name in ("high", "medium", "low"):
         if counties := by_class(tables, name):
             yield name, counties
+
+
+RULES = {
+    1: "one bend",
+    2: "two bends allowed, levelling off; a rule added after the first results",
+}
+"""How kinks are found, by the number of bends; see ``kinks``."""
+
+
+def at_uniques(kinks: pl.DataFrame) -> int:
+    """Curves whose kink is within 0.05 of the share of unique rows; those without do not count."""
+    return kinks.filter((pl.col("kink") - pl.col("unique_share")).abs() <= 0.05).height
+
+
+def kink_claim(claim: str, kinks: pl.DataFrame, *, paper: float, bends: int) -> Claim:
+    """A printed rate beside the kink of every swapper; a curve without one is a miss."""
+    found = kinks["kink"].to_list()
+    hits = sum(kink is not None and near(paper, kink, points=0.05) for kink in found)
+    told = ", ".join(
+        f"{name} {'none' if kink is None else format(kink, '.2f')}"
+        for name, kink in zip(kinks["mechanism"], found, strict=True)
+    )
+    return Claim(
+        claim=f"{claim} ({RULES[bends]})",
+        paper=f"{paper:.2f}",
+        ours=told,
+        holds=share(hits, len(found)),
+        rule="every swapper within a factor of 1.3, or 0.05; partly: most",
+    )

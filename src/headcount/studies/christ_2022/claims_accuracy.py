@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import median
 
 import polars as pl
 
 from headcount.studies.christ_2022.claims import (
+    RULES,
     Claim,
     Tables,
+    at_uniques,
     by_class,
     classes,
     counted,
-    number,
+    kink_claim,
     present,
     share,
 )
@@ -68,27 +69,25 @@ def noise(frame: pl.DataFrame, buckets: tuple[int, ...] = REALISTIC) -> pl.DataF
 
 
 def _kinks(tables: Tables) -> Iterator[Claim]:
-    kinks = tables["kinks"].filter(curve="kl", attributes=6)
-    for county, printed in (("Alameda", 0.25), ("Washington", 0.05)):
-        if present(tables, county):
-            found = kinks.filter(county=county)["kink"].to_list()
-            yield number(
-                f"{county}: swap rate at which KL changes slope (median of five swappers)",
-                paper=printed, ours=median(found), show="{:.2f}", points=0.05,
-                note=f" ({min(found):.2f} to {max(found):.2f})",
-            )  # fmt: skip
-    near = kinks.filter((pl.col("kink") - pl.col("unique_share")).abs() <= 0.05)
-    yield counted(
-        "KL changes slope where the unique rows run out",
-        paper="yes", true=near.height, of=kinks.height, what="county x swapper within 0.05",
-        rule="the kink within 0.05 of the share of unique rows",
-    )  # fmt: skip
-    steeper = kinks.filter(pl.col("slope_before").abs() > pl.col("slope_after").abs())
-    yield counted(
-        "Accuracy falls fast up to the kink and more slowly after it",
-        paper="yes", true=steeper.height, of=kinks.height, what="county x swapper",
-        rule="the slope before is steeper",
-    )  # fmt: skip
+    for bends, words in RULES.items():
+        kinks = tables["kinks"].filter(curve="kl", attributes=6, bends=bends)
+        for county, printed in (("Alameda", 0.25), ("Washington", 0.05)):
+            if present(tables, county):
+                yield kink_claim(
+                    f"{county}: swap rate at which KL changes slope",
+                    kinks.filter(county=county), paper=printed, bends=bends,
+                )  # fmt: skip
+        yield counted(
+            f"KL changes slope where the unique rows run out ({words})",
+            paper="yes", true=at_uniques(kinks), of=kinks.height, what="county x swapper",
+            rule="the kink within 0.05 of the share of unique rows; a curve without one is a miss",
+        )  # fmt: skip
+        slower = kinks.filter(pl.col("slope_before").abs() > pl.col("slope_after").abs())
+        yield counted(
+            f"Accuracy falls fast up to the kink and more slowly after it ({words})",
+            paper="yes", true=slower.height, of=kinks.height, what="county x swapper",
+            rule="the slope before is steeper; a curve without a kink is a miss",
+        )  # fmt: skip
 
 
 def _alameda(tables: Tables) -> Iterator[Claim]:
@@ -312,14 +311,13 @@ def _cibola(tables: Tables) -> Iterator[Claim]:
         holds="yes" if all(value < LITTLE for value in worst.values()) else "no",
         rule="fewer than 0.5 groups on average, 2 and 6 buckets, clipped after summing",
     )
-    kinks = tables["kinks"].filter(curve="kl", attributes=15, county="Cibola")
-    if kinks.height:
-        found = kinks["kink"].to_list()
-        yield number(
-            "Cibola, 15 attributes: swap rate at which accuracy levels off (median of swappers)",
-            paper=0.8, ours=median(found), show="{:.2f}", points=0.05,
-            note=f" ({min(found):.2f} to {max(found):.2f})",
-        )  # fmt: skip
+    for bends in RULES:
+        kinks = tables["kinks"].filter(curve="kl", attributes=15, county="Cibola", bends=bends)
+        if kinks.height:
+            yield kink_claim(
+                "Cibola, 15 attributes: swap rate at which accuracy levels off",
+                kinks, paper=0.8, bends=bends,
+            )  # fmt: skip
 
 
 def _class_means(tables: Tables, frame: pl.DataFrame) -> dict[str, float]:

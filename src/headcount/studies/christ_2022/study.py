@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
+import polars.selectors as cs
 
+from headcount.evaluate.representation import MU
 from headcount.progress import Progress, silent
+from headcount.studies.christ_2022.accuracy import SHORT
 from headcount.studies.christ_2022.claims import claims_table
-from headcount.studies.christ_2022.kinks import find_kink
+from headcount.studies.christ_2022.kinks import find_kinks
 from headcount.studies.christ_2022.people import Area, Source, Synthetic
 from headcount.studies.christ_2022.pieces import Frames, pieces, run_piece
 from headcount.studies.christ_2022.places import minority_rows
@@ -43,9 +46,10 @@ class ChristStudy:
     claims: pl.DataFrame
 
     def tables(self) -> dict[str, pl.DataFrame]:
-        """By file name."""
+        """By file name; six digits are more than chance leaves of any mean."""
         names = ("accuracy", "privacy", "areas", "kinks", "theorem_1", "variance", "claims")
-        return {name: getattr(self, name) for name in names}
+        digits = cs.float().round_sig_figs(6)
+        return {name: getattr(self, name).with_columns(digits) for name in names}
 
 
 def run_study(
@@ -92,38 +96,40 @@ def _about(area: Area) -> dict[str, object]:
 
 
 def kink_table(accuracy: pl.DataFrame, privacy: pl.DataFrame, areas: pl.DataFrame) -> pl.DataFrame:
-    """Where KL, and the share identified at each age width, bend with the swap rate."""
-    rows = []
-    shares = dict(areas.select("county", "unique_share").iter_rows())
-    race = accuracy.filter(query=RACE, group="everyone", metric="kl", mu=1e-4)
-    slot = privacy.filter(
-        pl.col("key").is_in([privacy["key"][0]]), identity_rule="slot", group="everyone"
+    """Where KL, and the share identified at each age width, bend with the swap rate.
+
+    By both rules of ``kinks``; empty where there is no kink, as on a curve that stays at 0.
+    """
+    index = ["county", "attributes", "mechanism"]
+    kl = accuracy.filter(
+        pl.col("mechanism").is_in(list(SWAPPERS)),
+        query=RACE, group="everyone", metric="kl", mu=MU,
+    ).select(*index, pl.lit("kl").alias("curve"), pl.lit(None, pl.Int64).alias("bucket_width"),
+             pl.col("parameter").alias("rate"), pl.col("mean").alias("value"))  # fmt: skip
+    found = privacy.filter(
+        pl.col("key") == pl.col("key").first(), identity_rule="slot", group="everyone"
+    ).select(*index, pl.lit("identified").alias("curve"), "bucket_width", "rate",
+             pl.col("percent").alias("value"))  # fmt: skip
+    curves = (
+        pl.concat([kl, found])
+        .sort("rate", maintain_order=True)
+        .group_by(*index, "curve", "bucket_width", maintain_order=True)
+        .agg("rate", "value")
     )
-    for (county, attributes), curves in race.group_by("county", "attributes", maintain_order=True):
-        for swapper in SWAPPERS:
-            about = {"county": county, "attributes": attributes, "mechanism": swapper}
-            unique = shares[county] if attributes == 6 else None
-            curve = curves.filter(mechanism=swapper).sort("parameter")
-            kept = [("kl", None, curve["parameter"], curve["mean"])]
-            for width in privacy["bucket_width"].unique().sort():
-                line = slot.filter(
-                    county=county, attributes=attributes, mechanism=swapper, bucket_width=width
-                ).sort("rate")
-                kept.append(("identified", width, line["rate"], line["percent"]))
-            for curve_name, width, x, y in kept:
-                kink = find_kink(x, y)
-                rows.append(
-                    {
-                        **about,
-                        "curve": curve_name,
-                        "bucket_width": width,
-                        "kink": kink.at,
-                        "slope_before": kink.before,
-                        "slope_after": kink.after,
-                        "explained": kink.explained,
-                        "unique_share": unique,
-                    }
-                )
-    return pl.DataFrame(
-        rows, schema_overrides={"bucket_width": pl.Int64, "unique_share": pl.Float64}
+    kinds = dict.fromkeys(("kink", "slope_before", "slope_after", "explained"), pl.Float64)
+    fitted = []
+    for bends in (1, 2):
+        kinks = find_kinks(curves["rate"][0], curves["value"].to_list(), bends=bends)
+        rows = [
+            (None,) * 4 if kink is None else (kink.at, kink.before, kink.after, kink.explained)
+            for kink in kinks
+        ]
+        fitted.append(
+            curves.drop("rate", "value")
+            .with_columns(pl.lit(bends, pl.Int64).alias("bends"))
+            .hstack(pl.DataFrame(rows, schema=kinds, orient="row"))
+        )
+    shares = areas.select("county", "unique_share", pl.lit(SHORT, pl.Int64).alias("attributes"))
+    return pl.concat(fitted).join(
+        shares, on=["county", "attributes"], how="left", maintain_order="left"
     )
