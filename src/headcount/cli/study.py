@@ -125,3 +125,52 @@ def christ_2022(
         progress=bar,
     )
     typer.echo(f"report: {report}")
+
+
+@app.command("hawes-rodriguez-2021")
+def hawes_rodriguez_2021(
+    out: Out,
+    people: Annotated[
+        int | None, typer.Option(min=1_000, help="People of the synthetic state; 100,000.")
+    ] = None,
+    counties: Annotated[
+        int | None, typer.Option(min=1, help="Its counties; one for each 4,000 people.")
+    ] = None,
+    population: Annotated[
+        Path | None,
+        typer.Option(
+            help="People of your own: a config file of headcount protect, of which [population] "
+            'is used (kind = "households").'
+        ),
+    ] = None,
+    replicates: Annotated[int, typer.Option(min=1, help="Draws of every method.")] = 10,
+    epsilon: Annotated[
+        list[str] | None,
+        typer.Option(help="Another epsilon in place of 0.5, 1, 4 and 16; may be repeated."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Makes the study repeatable.")] = 2021,
+    cache: Annotated[
+        Path | None, typer.Option(help="Where finished methods are kept; OUT.cache if not given.")
+    ] = None,
+) -> None:
+    """Hawes & Rodriguez (2021): suppression and swapping beside TopDown, under attack.
+
+    An unfinished study goes on where it stopped. The default takes some minutes.
+
+    Example: headcount study hawes-rodriguez-2021 --out out/hawes --people 20000
+    """
+    from headcount.privacy.loss import exact
+    from headcount.progress import bar
+    from headcount.run_studies import PeopleInDwellings, run_hawes_rodriguez_2021
+    from headcount.studies.hawes_rodriguez_2021 import EPSILONS, Settings
+
+    given = [part for text in epsilon or [] for part in text.split(",")]
+    chosen = sorted(exact(part, name="--epsilon") for part in given) or EPSILONS
+    report = run_hawes_rodriguez_2021(
+        out,
+        people=PeopleInDwellings(config=population, people=people, counties=counties),
+        settings=Settings(epsilons=tuple(chosen), replicates=replicates, seed=seed),
+        cache=cache,
+        progress=bar,
+    )
+    typer.echo(f"report: {report}")

@@ -12,7 +12,11 @@ from headcount.studies.hawes_rodriguez_2021.settings import (
     Settings,
     default_counties,
 )
-from headcount.studies.hawes_rodriguez_2021.study import HawesRodriguezStudy, run_study
+from headcount.studies.hawes_rodriguez_2021.study import (
+    HawesRodriguezStudy,
+    households_digest,
+    run_study,
+)
 
 __all__ = [
     "EPSILONS",
@@ -21,5 +25,6 @@ __all__ = [
     "HawesRodriguezStudy",
     "Settings",
     "default_counties",
+    "households_digest",
     "run_study",
 ]

@@ -20,6 +20,8 @@ from headcount.studies.hawes_rodriguez_2021.settings import (
     QUERY_SHARES,
     RATES,
     SIZE_NOISE,
+    STATE,
+    STATE_SHARES,
     TRACT_NOISE,
     Settings,
     rho_for,
@@ -54,9 +56,9 @@ class Method:
     epsilon: Fraction | None = None
     loss: str = ""
 
-    def mechanism(self, schema: Schema) -> Mechanism:
+    def mechanism(self, schema: Schema, geography: Geography) -> Mechanism:
         """The mechanism, for swapping and TopDown."""
-        return self._swapping() if self.kind == SWAPPING else self._topdown(schema)
+        return self._swapping() if self.kind == SWAPPING else self._topdown(schema, geography)
 
     def _swapping(self) -> HouseholdSwapping:
         """As in the slides: the key is the household's size, partners as near as possible."""
@@ -71,7 +73,8 @@ class Method:
             pseudo=pseudo if county + state else None,
         )
 
-    def _topdown(self, schema: Schema) -> TopDown:
+    def _topdown(self, schema: Schema, geography: Geography) -> TopDown:
+        """With the total of the state exact, so that it needs no share there nor above."""
         assert self.epsilon is not None
         unit = UnitOfPrivacy.CHANGE_ONE
         loss: PureLoss | ZCDPLoss
@@ -85,13 +88,18 @@ class Method:
         return TopDown(
             loss=loss,
             query_shares=QUERY_SHARES,
+            level_queries=tuple((level, STATE_SHARES) for level in _upto_state(geography)),
             queries=(
                 RecodedQuery(QUERY_SHARES[1][0], ("hispanic", "race", "voting_age"), (voting,)),
                 Query(QUERY_SHARES[2][0], ("sex", "age")),
                 Query(QUERY_SHARES[0][0], ()),
             ),
-            invariants=(Invariant(query="total", level="state"),),
+            invariants=(Invariant(query="total", level=STATE),),
         )
+
+
+def _upto_state(geography: Geography) -> tuple[str, ...]:
+    return geography.levels[: geography.depth(STATE) + 1]
 
 
 def methods(settings: Settings) -> list[Method]:
@@ -149,7 +157,7 @@ def methods_table(found: list[Method], schema: Schema, geography: Geography) -> 
         moving, noisy = method.kind == SWAPPING, method.kind == TOPDOWN
         promise = "none"
         if moving or noisy:
-            stated = method.mechanism(schema).guarantee(schema, geography)
+            stated = method.mechanism(schema, geography).guarantee(schema, geography)
             promise = "; ".join(str(loss) for loss in stated.losses) or "none"
         rows.append(
             {

@@ -49,7 +49,7 @@ def run_method(
     if method.kind in (NONE, "suppression"):
         return _without_chance(method, field, settings)
     counts = field.counts
-    mechanism = method.mechanism(counts.schema)
+    mechanism = method.mechanism(counts.schema, counts.geography)
     noise = KeyedNoise(
         RunKey.from_seed(settings.seed),
         mechanism.name,

@@ -38,7 +38,11 @@ QUERY_SHARES = (
 Each kind of number that is judged has a share: totals of areas, race, and records.
 """
 
-LEVELS_NEEDED = ("state", "county", "tract")
+STATE_SHARES = tuple((name, share / (1 - QUERY_SHARES[0][1])) for name, share in QUERY_SHARES[1:])
+"""At the state, and above it, the total is exact and the others have its share."""
+
+STATE = "state"
+LEVELS_NEEDED = (STATE, "county", "tract")
 PLACE = "place"
 
 PEOPLE, PEOPLE_IN_A_COUNTY, FEWEST_COUNTIES = 100_000, 4_000, 5

@@ -22,7 +22,6 @@ from headcount.studies.hawes_rodriguez_2021.published import published_table
 from headcount.studies.hawes_rodriguez_2021.scores import agreement_table, mae_table, reid_table
 from headcount.studies.hawes_rodriguez_2021.settings import PLACE, Settings
 from headcount.studies.hawes_rodriguez_2021.suppressed import recovered_table
-from headcount.tabulate import content_digest
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,7 +73,7 @@ def run_study(
 ) -> HawesRodriguezStudy:
     """Protect, reconstruct, re-identify and measure with every method; judge the claims."""
     field = prepare(households, seed=settings.seed)
-    digest = content_digest(field.counts).hex() + _homes_digest(households)
+    digest = households_digest(households)
     every = methods(settings)
     found: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     for method in progress(every, what="Methods", total=len(every)):
@@ -100,16 +99,19 @@ def run_study(
     return HawesRodriguezStudy(settings=settings, public=households.public, **frames)
 
 
-def _homes_digest(households: Households) -> str:
-    """Who lives with whom, and in which place: the counts do not tell."""
+def households_digest(households: Households) -> str:
+    """A digest of who lives with whom, where, and in which place."""
     from hashlib import sha256
 
     found = sha256(np.ascontiguousarray(households.first).tobytes())
     found.update(np.ascontiguousarray(households.block).tobytes() + households.kind.tobytes())
-    for name in sorted(households.persons):
-        found.update(np.ascontiguousarray(households.persons[name]).tobytes())
+    for attribute in households.person_attributes:
+        found.update(repr(attribute).encode())
+        found.update(households.persons[attribute.name].astype(np.int32).tobytes())
     for areas in households.areas:
         found.update(areas.name.encode() + np.ascontiguousarray(areas.of_leaf).tobytes())
+    for units in households.geography.units:
+        found.update("\n".join(units.tolist()).encode() + b"\0")
     return found.hexdigest()
 
 

@@ -1,0 +1,298 @@
+"""The report of the study hawes-rodriguez-2021: for those who choose how counts are protected."""
+
+from __future__ import annotations
+
+from headcount.evaluate.attackers import COMMERCIAL, PERFECT
+from headcount.evaluate.reidentified import ALL
+from headcount.report.model import (
+    Block,
+    Callout,
+    KeyNumber,
+    KeyNumbers,
+    Prose,
+    Provenance,
+    Report,
+    Section,
+)
+from headcount.report.studies import hawes_rodriguez_2021_figures as figures
+from headcount.report.studies import hawes_rodriguez_2021_tables as shown
+from headcount.report.studies.hawes_rodriguez_2021_words import (
+    About,
+    Tables,
+    held,
+    one,
+    percent,
+    precision,
+    topdown_names,
+)
+from headcount.studies.hawes_rodriguez_2021.methods import HI, LO, NONE, SUPPRESSION
+from headcount.studies.hawes_rodriguez_2021.settings import DELTA, QUERY_SHARES
+
+PROPORTIONAL = "proportional guess"
+
+
+def report(tables: Tables, about: About, *, provenance: Provenance) -> Report:
+    """Tell what was done, what each method withholds, blurs and gives away, and the limits."""
+    return Report(
+        title="Suppress, swap, or add noise?",
+        subtitle="Hawes & Rodríguez (2021) run again: what each method withholds, how far counts "
+        "are off, and who can still be found",
+        summary=_summary(tables, about),
+        sections=(
+            _what_was_done(tables, about),
+            _suppression(tables),
+            _reidentification(tables),
+            _swapping(tables),
+            _topdown(tables),
+            _accuracy(tables),
+            _claims(tables),
+        ),
+        limits=_limits(tables, about),
+        provenance=provenance,
+        confidential=not about.public,
+    )
+
+
+def _summary(tables: Tables, about: About) -> tuple[Block, ...]:
+    told = held(tables)
+    block = one(tables["suppression"], "percent", table="P3", rule="table", level="block")
+    where = "a made-up state" if about.synthetic else "the people of a file"
+    return (
+        Prose(
+            "In 2021 the US Census Bureau was asked why it wanted to add noise to the census. "
+            "Could it not go on with what it had done before: **suppress** small numbers, as in "
+            "1980, or **swap** households between places, as in 2010? M. Hawes and R. Rodríguez "
+            "answered with an experiment. They counted what suppression would withhold, and "
+            "attacked swapped data: *reconstruct* the records of people from the published tables, "
+            "then *re-identify* them by matching a file of names.\n\n"
+            f"This report runs the experiment again on {where}, with free software, and sets "
+            "**TopDown**, the method of 2020, beside it. All methods protect the same counts: sex, "
+            "38 age bins, 7 race groups and Hispanic origin, down to the block. Its randomness "
+            "comes from a seed, so that it can be repeated: **nothing in it is a private release.**"
+        ),
+        KeyNumbers(
+            (
+                KeyNumber(value=f"{block:.0f}", unit="%", label="of blocks would lose their table "
+                          "of race by voting age under the rules of 1980"),
+                KeyNumber(value=f"{precision(tables, LO):.0f}", unit="%", label="of matches are "
+                          "right after a light swap, for people who are hard to guess"),
+                KeyNumber(value=f"{precision(tables, HI):.0f}", unit="%", label="after a heavy "
+                          "swap, of every second household"),
+                KeyNumber(value=f"{precision(tables, PROPORTIONAL):.0f}", unit="%",
+                          label="with no record at all: a guess from the shares of the block"),
+            )
+        ),
+        Callout("key finding", _finding(tables)),
+        Prose(
+            f"Of the conclusions that can be judged, {told['yes']} hold here and {told['no']} do "
+            "not: [](#claims) lists them one by one."
+        ),
+    )  # fmt: skip
+
+
+def _finding(tables: Tables) -> str:
+    none, lo, hi = (precision(tables, method) for method in (NONE, LO, HI))
+    rule, guess = precision(tables, SUPPRESSION), precision(tables, PROPORTIONAL)
+    rates = [precision(tables, name) for name in topdown_names(tables)]
+    known = [rate for rate in rates if rate == rate]
+    topdown = f"{min(known):.0f} to {max(known):.0f} %" if known else "unknown"
+    return (
+        "Look at people who are unlike their neighbours, unique by sex and age in their block, "
+        "where the tables leave no doubt: only a record can tell who they are. An attacker who "
+        f"knows where everyone lives is right about **{percent(none)}** of those matched if "
+        f"nothing is done, **{percent(rule)}** under the rules of 1980, **{percent(lo)}** after a "
+        f"light swap, **{percent(hi)}** after a heavy one, and **{topdown}** under TopDown at the "
+        f"ε tried. A mere guess is right about {percent(guess)}."
+    )
+
+
+def _what_was_done(tables: Tables, about: About) -> Section:
+    who = tables["about"].row(0, named=True)
+    drawn = (
+        "The state is made up: households, ages, races and places follow the shape of the United "
+        "States of 2010, and nobody in it is real."
+        if about.synthetic
+        else "The people are those of a file."
+    )
+    shares = ", ".join(f"{name} {float(100 * share):g} %" for name, share in QUERY_SHARES)
+    return Section(
+        title="What was done",
+        blocks=(
+            Prose(
+                f"{drawn} It has {who['people']:,} people in {who['households']:,} households, "
+                f"{who['blocks']:,} blocks with people, {who['tracts']:,} tracts, "
+                f"{who['counties']:,} counties and {who['places']:,} places.\n\n"
+                "- **Suppression** by the rules of 1980: counts of 1 or 2 are published as 0; "
+                "tables of adults by race are withheld where any group has 1 to 14 people; other "
+                "person tables where 1 to 14 people live, housing tables where 1 to 4 homes are "
+                "occupied.\n"
+                "- **Swapping**: pairs of households of the same size change places, as near by as "
+                "possible. *LO* moves 5 % of them. *HI* moves 50 %, after half of the sizes were "
+                "blurred by one and seven of ten households were paired as if in another tract.\n"
+                "- **TopDown**: noise at every level, then whole numbers that add up. Levels share "
+                f"ε alike; at each level it goes to {shares}. The total of the state is exact. "
+                "Noise comes in two kinds: *pure* keeps ε for certain; *zCDP* (as in 2020) keeps "
+                f"it but for a chance of δ = {float(DELTA):g}. The promise is for a change of one "
+                "person's record.\n\n"
+                f"Then the attack. *Reconstruct*: block tables {who['tables']}, by the 7 groups of "
+                "race, are turned back into records, block by block. In "
+                f"**{who['zero_variability_blocks_percent']:.0f} %** of blocks, with "
+                f"{who['zero_variability_people_percent']:.0f} % of the people, the exact tables "
+                "allow one solution only: the records are certain. *Re-identify*: people in the "
+                "attacker's file are matched to records one to one by block, sex and age bin; a "
+                "match is *putative*, and *confirmed* if race and origin are right. The perfect "
+                "attacker knows everyone's block, sex and age; the commercial-like file lacks some "
+                "people and has errors in address, age and sex, so that 37 in 100 rows are "
+                "right.\n\n"
+                f"Every method was drawn {about.replicates} times, each time with another order of "
+                "ties; intervals are of the mean over these draws."
+            ),
+            Callout(
+                "note",
+                "**Statistical inference is not a privacy violation.** In a block where nine of "
+                "ten are white, “white” is a good guess for anyone, member of the census or not. A "
+                "rate of re-identification means something only beside what a guess gets right, so "
+                "every rate here has two guesses beside it: the commonest group of the block, and "
+                "a draw from its shares.",
+            ),
+            shown.methods_table(tables),
+        ),
+    )  # fmt: skip
+
+
+def _suppression(tables: Tables) -> Section:
+    back = one(tables["recovered"], "from_p12_percent", table="P1", level="block")
+    again = (
+        f"{back:.0f} % of the block cells of P1 that were changed to 0 stand as a total in P12A to "
+        "P12G of the same block."
+        if back == back
+        else "No cell was changed here."
+    )
+    return Section(
+        title="What suppression would withhold",
+        blocks=(
+            Prose(
+                "The rules withhold little at the top and almost everything about race and voting "
+                "age below the county. P3 is race for adults, P4 Hispanic origin by race for "
+                "adults: the tables that redistricting needs."
+            ),
+            figures.suppression_figure(tables),
+            Callout(
+                "warning",
+                "These are the *primary* rules, as the Bureau ran them. Without a complementary "
+                f"step, other tables give the hidden numbers back: {again}",
+            ),
+            shown.recovered_table(tables),
+            shown.suppression_table(tables),
+        ),
+    )
+
+
+def _reidentification(tables: Tables) -> Section:
+    none, lo, hi = (precision(tables, m, COMMERCIAL, ALL) for m in (NONE, LO, HI))
+    return Section(
+        title="Who can still be found",
+        blocks=(
+            Prose(
+                "The slides give one number for each method: the precision over everyone, for the "
+                f"attacker with a commercial file. Here it is {percent(none)} with no protection, "
+                f"{percent(lo)} after LO and {percent(hi)} after HI (slides: 37.8, 37.2 and 30.4 "
+                "%). That number mixes people whom anybody could guess with people who are given "
+                "away. The figure takes them apart."
+            ),
+            figures.precision_figure(tables),
+            shown.reid_table(tables),
+            shown.agreement_table(tables),
+        ),
+    )
+
+
+def _swapping(tables: Tables) -> Section:
+    return Section(
+        title="Swapping with every dial",
+        blocks=(
+            Prose(
+                "More swapping protects more, and slowly: a household that stays is published "
+                "where it lives, and one that moves mostly changes places with a neighbour. "
+                "Blurring the size of partners changes who lives in a block; blurring the tract "
+                "sends households farther and costs accuracy of larger areas."
+            ),
+            figures.rates_figure(tables),
+            shown.experiments_table(tables),
+        ),
+    )
+
+
+def _topdown(tables: Tables) -> Section:
+    return Section(
+        title="TopDown: from which ε on do records tell more than a guess?",
+        blocks=(
+            Prose(
+                "TopDown's block records are mostly noise at small ε: few people are matched at "
+                "all, and a match is right about as often as a guess from the same release. With "
+                "larger ε both grow. The table gives the ε from which precision is five points "
+                "above the guess."
+            ),
+            figures.epsilon_figure(tables),
+            shown.crossing_table(tables),
+        ),
+    )
+
+
+def _accuracy(tables: Tables) -> Section:
+    return Section(
+        title="What it costs: errors of counts",
+        blocks=(
+            Prose(
+                "Errors are the mean of absolute differences to the true count. The share of "
+                "people found and the error of counts are two sides of one choice."
+            ),
+            figures.size_figure(tables),
+            figures.race_figure(tables),
+            shown.errors_table(tables),
+        ),
+    )
+
+
+def _claims(tables: Tables) -> Section:
+    return Section(
+        title="Do the conclusions hold?",
+        blocks=(shown.claims_table(tables), shown.published_table(tables)),
+    )
+
+
+def _limits(tables: Tables, about: About) -> tuple[Block, ...]:
+    who = tables["about"].row(0, named=True)
+    perfect, commercial = (precision(tables, NONE, a) for a in (PERFECT, COMMERCIAL))
+    population = (
+        "- **One made-up population.** Blocks, tracts and places are few, and who lives with whom "
+        "is simpler than in life. Intervals are over draws of the methods, not over populations.\n"
+        if about.synthetic
+        else "- **One population.** Intervals are over draws of the methods, not over "
+        "populations.\n"
+    )
+    return (
+        Callout(
+            "warning",
+            "Suppression and swapping promise nothing that can be stated: a low rate in this one "
+            "attack is not protection from another. TopDown's ε holds against every attack, but "
+            "not here, where its noise comes from a seed.",
+        ),
+        Prose(
+            population
+            + "- **One attack.** Tables of blocks only, no tables of tracts, households or "
+            f"families; the tables left out: {who['tables_left_out'] or 'none'}. Race in 7 groups, "
+            "where the Bureau had 63. More tables would make more blocks certain.\n"
+            "- **Any solution.** Where tables allow several, the reconstruction is one of them; "
+            "another solver may find another. Blocks not proven to be certain or not: "
+            f"{who['not_proven_blocks']}.\n"
+            "- **The commercial-like file is a guess** of coverage and errors. Where its address "
+            "is wrong, a right match is impossible: without any protection it reaches "
+            f"{percent(commercial)} on people who are hard to guess, the perfect one "
+            f"{percent(perfect)}.\n"
+            "- **The workload of TopDown is ours**, stated above; the Bureau tuned its own for "
+            "months. Other shares move errors between totals, race and records.\n"
+            "- **No complementary suppression** is in the method attacked here, as in the slides.\n"
+            "- **Learning about groups** is what a census is for. Nothing here protects from it."
+        ),
+    )
