@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,32 @@ class Features:
     def secrets(self) -> int:
         """Secrets are numbered below this."""
         return int(self.secret.max()) + 1
+
+    def told_by(self, class_of: Ints, *, years: bool) -> Features:
+        """The same, with keys told apart only so far as records are known.
+
+        A reconstruction knows records up to ``class_of`` (for each cell of the schema). Keys that
+        share a class, or a bin, are of one group: from tables of race by voting age alone, two
+        groups remain. ``years`` says whether keys within a group may be believed.
+        """
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        keys = len(self.binned)
+        if years and self.years:  # what tells years tells bins
+            return self
+        _, first = np.unique(class_of, return_index=True)
+        head = np.zeros(int(class_of.max()) + 1, dtype=np.int64)
+        head[class_of[first]] = self.key[first]
+        same_bin = np.zeros(self.bins, dtype=np.int64)
+        same_bin[self.binned] = np.arange(keys)
+        pairs = (
+            np.concatenate([head[class_of], same_bin[self.binned]]),
+            np.concatenate([self.key, np.arange(keys)]),
+        )
+        graph = coo_array((np.ones(len(pairs[0])), pairs), shape=(keys, keys))
+        _, group = connected_components(graph, directed=False)
+        return replace(self, binned=np.asarray(group, dtype=np.int64), years=False)
 
     def key_of(self, *, sex: Ints | None, age: Ints | None) -> Ints:
         """Keys from level numbers of sex and age, as far as the schema has them."""

@@ -109,7 +109,8 @@ def _draws(
 ) -> Iterator[Putative]:
     from headcount.attacks.matching import match_sorted
 
-    a, a_coarse, a_fine = _sorted(known.features, known.block, known.key)
+    # As far as the records are told apart, not the attacker's file.
+    a, a_coarse, a_fine = _sorted(records.features, known.block, known.key)
     r, r_coarse, r_fine = _sorted(records.features, records.block, records.key)
     for order in range(orders):
         rng = np.random.default_rng([seed, order])

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from headcount.cli import bench, check, demo, evaluate, ledger, protect, study
+from headcount.cli import attack, bench, check, demo, evaluate, ledger, protect, study
 from headcount.errors import HeadcountError
 
 EXAMPLES = """Protect census-like counts, and measure what the protection costs.
@@ -18,6 +18,7 @@ Examples:
   headcount check config.toml                     are config and data all right?
   headcount protect config.toml                   make a release
   headcount evaluate runs/first                   how far is it from the truth?
+  headcount attack reconstruct runs/first --out found     rebuild records from it
   headcount study petti-flaxman-2020 --out pf     reproduce a paper
   headcount ledger show census.ledger.sqlite      what is left to spend
   headcount bench                                 what can be measured here
@@ -37,6 +38,7 @@ app.command("demo")(demo.demo)
 app.command("protect")(protect.protect)
 app.command("check")(check.check)
 app.command("evaluate")(evaluate.evaluate)
+app.add_typer(attack.app, name="attack")
 app.add_typer(study.app, name="study")
 app.command("bench")(bench.bench)
 app.add_typer(ledger.app, name="ledger")

@@ -132,13 +132,13 @@ def _other_age(age: Ints, ages: int, furthest: int, rng: np.random.Generator) ->
 
 
 def truth_rows(known: KnownPeople, people: int) -> Ints:
-    """The truth's row of each known person, after checking that there is one."""
-    if len(known) and not 0 <= known.person.min() <= known.person.max() < people:
+    """The truth's row of each known person, -1 for someone who is not there."""
+    if len(known) and not -1 <= known.person.min() <= known.person.max() < people:
         raise InputError(
             f"attacker {known.name!r}",
             place="person",
             found="a number outside the truth",
-            expected=f"0 to {people - 1}",
+            expected=f"-1 to {people - 1}",
         )
     return known.person
 
@@ -147,5 +147,8 @@ def right_rows(known: KnownPeople, truth: Records) -> NDArray[np.bool_]:
     """Whether each row of an attacker's file has the person's true block, sex and age bin."""
     row = truth_rows(known, len(truth))
     binned = truth.features.binned
-    same = (known.block == truth.block[row]) & (binned[known.key] == binned[truth.key[row]])
+    there = row >= 0
+    if not there.any():
+        return there
+    same = there & (known.block == truth.block[row]) & (binned[known.key] == binned[truth.key[row]])
     return np.asarray(same, dtype=bool)

@@ -89,12 +89,14 @@ def universes(
         unique     nobody else in the block has the person's sex and age bin
     """
     row = truth_rows(known, len(truth))
-    modal = (truth.secret == block_modes(truth, geography)[truth.block])[row]
+    there = row >= 0  # a person whom the truth does not have is neither modal nor anything else
+    modal = (truth.secret == block_modes(truth, geography)[truth.block])[row] & there
+    other = ~modal & there
     place = truth.block * truth.features.bins + truth.binned
     _, group, times = np.unique(place, return_inverse=True, return_counts=True)
-    unique = (times[group] == 1)[row]
-    found = {ALL: np.ones(len(known), dtype=bool), "modal": modal, "nonmodal": ~modal,
-             "unique": unique, "nonmodal unique": ~modal & unique}  # fmt: skip
+    unique = (times[group] == 1)[row] & there
+    found = {ALL: np.ones(len(known), dtype=bool), "modal": modal, "nonmodal": other,
+             "unique": unique, "nonmodal unique": other & unique}  # fmt: skip
     if zero_variability is not None:
         leaves = geography.size(geography.leaf)
         if zero_variability.shape != (leaves,):
@@ -105,8 +107,8 @@ def universes(
         zero = zero_variability[known.block] & (known.block >= 0)
         found |= {
             "zero variability": zero,
-            "nonmodal, zero variability": ~modal & zero,
-            TELLING: ~modal & unique & zero,
+            "nonmodal, zero variability": other & zero,
+            TELLING: other & unique & zero,
         }
     people = np.bincount(truth.block, minlength=geography.size(geography.leaf))
     size = np.where(known.block >= 0, people[known.block], 0)
@@ -205,6 +207,23 @@ def summary(rounds: Sequence[Sequence[Reidentified]]) -> pl.DataFrame:
             }
         )
     return pl.DataFrame(rows)
+
+
+def beside_guesses(table: pl.DataFrame) -> pl.DataFrame:
+    """The table of ``reidentified`` for people to read: one row a universe, in percent."""
+    own = table.filter(pl.col("by") == RECORDS, pl.col("people") > 0)
+    guesses = table.filter(pl.col("by") != RECORDS).pivot(
+        "by", index=["attacker", "universe"], values="precision"
+    )
+    joined = own.join(guesses, on=["attacker", "universe"], maintain_order="left")
+    return joined.select(
+        "universe",
+        *(pl.col(name).round(0).cast(pl.Int64) for name in ("people", "putative", "confirmed")),
+        *((100 * pl.col(name)).round(1).alias(label) for name, label in (
+            ("precision", "precision_%"), ("precision_low", "from"), ("precision_high", "to"),
+            (MODAL, "modal_guess_%"), (PROPORTIONAL, "proportional_guess_%"),
+        )),
+    )  # fmt: skip
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:

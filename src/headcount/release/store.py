@@ -57,10 +57,7 @@ def read_release(folder: Path) -> Release:
     manifest = check_files(folder)
     receipt = read_receipt(folder)
     domain = manifest["domain"]
-    schema = Schema(
-        tuple(Attribute(name, tuple(levels)) for name, levels in domain["attributes"]),
-        tuple(impossible(zero) for zero in domain["structural_zeros"]),
-    )
+    schema = schema_from_json(domain)
     geography, tables = _read_tables(folder, schema, domain)
     published = tuple(
         read_published(
@@ -163,7 +160,7 @@ def _read_tables(
     frames = {level: pl.read_parquet(folder / table_file(level)) for level in domain["published"]}
     leaf = domain["levels"][-1]
     units = frames[leaf] if leaf in frames else pl.read_parquet(folder / UNITS)
-    geography = _geography(units, domain["levels"])
+    geography = geography_of_units(units, domain["levels"])
     tables: dict[str, Table] = {}
     for level, frame in frames.items():
         columns = [
@@ -174,7 +171,7 @@ def _read_tables(
     return geography, tables
 
 
-def _geography(leaf: pl.DataFrame, levels: list[str]) -> Geography:
+def geography_of_units(leaf: pl.DataFrame, levels: list[str]) -> Geography:
     """The geography in the order in which it was written: rows of tables stay where they are."""
     root, *below = levels
     units, parents = [np.array([root])], [np.empty(0, dtype=np.int32)]
@@ -189,15 +186,29 @@ def _geography(leaf: pl.DataFrame, levels: list[str]) -> Geography:
     return Geography(tuple(levels), tuple(units), tuple(parents))
 
 
+def schema_to_json(schema: Schema) -> dict[str, Any]:
+    """A schema as JSON."""
+    return {
+        "attributes": [[a.name, list(a.levels)] for a in schema.attributes],
+        "structural_zeros": [
+            {name: list(levels) for name, levels in zero} for zero in schema.structural_zeros
+        ],
+    }
+
+
+def schema_from_json(data: Mapping[str, Any]) -> Schema:
+    """The schema that ``schema_to_json`` wrote."""
+    return Schema(
+        tuple(Attribute(name, tuple(levels)) for name, levels in data["attributes"]),
+        tuple(impossible(zero) for zero in data["structural_zeros"]),
+    )
+
+
 def _domain(release: Release) -> dict[str, Any]:
     tables = [definition_of(one) for one in release.published]
     return {
         **({"tables": tables} if tables else {}),
-        "attributes": [[a.name, list(a.levels)] for a in release.schema.attributes],
-        "structural_zeros": [
-            {name: list(levels) for name, levels in zero}
-            for zero in release.schema.structural_zeros
-        ],
+        **schema_to_json(release.schema),
         "levels": list(release.geography.levels),
         "published": list(release.tables),
     }

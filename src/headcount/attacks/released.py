@@ -1,0 +1,86 @@
+"""What a release tells an attacker: its published tables, or tables made of its counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headcount.attacks.knowledge import UNKNOWN, Held, Knowledge, exact
+from headcount.errors import InputError
+from headcount.release import Release
+from headcount.release.published import PublishedCells, is_total
+from headcount.tabulate.published import PublishedTable, supported
+
+
+def knowledge_of_release(
+    release: Release, tables: Sequence[PublishedTable] = (), *, together: str | None = None
+) -> Knowledge:
+    """All that can be held against a release.
+
+    Published tables are read as they stand: a 0 that may hide a small count as a range, a
+    withheld cell as unknown. From a release of counts the attacker makes ``tables``, those that
+    the schema allows, at the leaf and at the level ``together``.
+    """
+    if release.published:
+        held = tuple(hold(one) for one in release.published)
+    else:
+        held = _made(release, tables, together)
+    return Knowledge(release.schema, release.geography, held)
+
+
+def hold(one: PublishedCells) -> Held:
+    """One published table as ranges."""
+    from scipy.sparse import csr_array
+
+    low = csr_array(one.value)
+    zero = (one.value == 0) & ~one.withheld & ~is_total(one.cells)
+    extra = np.where(one.withheld, UNKNOWN, np.where(zero, one.zero_hides, 0))
+    whole = np.asarray(
+        one.withheld.all(axis=1), dtype=bool
+    )  # units without any table: cheaper than ranges
+    extra[whole] = 0
+    return Held(
+        one.cells,
+        one.level,
+        low,
+        csr_array(extra) if extra.any() else None,
+        np.logical_not(whole) if whole.any() else None,
+    )
+
+
+def _made(
+    release: Release, tables: Sequence[PublishedTable], together: str | None
+) -> tuple[Held, ...]:
+    geography = release.geography
+    made, reasons = supported(tables, release.schema)
+    levels = [geography.leaf] if together is None else [geography.leaf, together]
+    held = []
+    for level in dict.fromkeys(levels):
+        counts = release.at(level)
+        if np.any(counts < 0) or np.any(counts != np.rint(counts)):
+            raise InputError(
+                "release",
+                place=f"level {level!r}",
+                found="counts that are negative or not whole",
+                expected="counts of whole people, from which tables can be made",
+            )
+        for cells in made:
+            lowest = cells.table.lowest
+            known = lowest == "block" or lowest in geography.levels
+            if known and level in cells.table.published_at(geography):
+                values = cells.table.of(counts.astype(np.int64), release.schema)
+                held.append(exact(cells, values, level=level))
+    if not held:
+        raise InputError(
+            "release",
+            found="; ".join(reasons.values()) or "no tables to make",
+            expected="a schema that can make one table at least",
+        )
+    return tuple(held)
+
+
+def tells_years(class_of: np.ndarray, key: np.ndarray) -> bool:
+    """Whether the classes of a reconstruction tell every (sex, age) apart."""
+    pairs = np.unique(np.stack([class_of, key]), axis=1).shape[1]
+    return bool(pairs == len(np.unique(class_of)))

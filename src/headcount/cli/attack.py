@@ -1,0 +1,184 @@
+"""``headcount attack``: what can an attacker do with a release?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from headcount.run_attacks import Found
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="""Attack a release: rebuild records, find named people in them, or link two tables.
+
+\b
+Examples:
+  headcount attack reconstruct runs/first --out found
+  headcount attack reidentify found --known people.csv --out matches
+  headcount attack link swapped.csv --known people.csv --out links
+
+Give --truth to score an attack; the scores are then confidential, unless the data are public.
+""",
+)
+
+Out = Annotated[Path, typer.Option(help="A new directory for what is found.")]
+TruthFile = Annotated[
+    Path | None,
+    typer.Option(help="To score: a config of headcount protect, or a table of persons."),
+]
+
+
+@app.command("reconstruct")
+def reconstruct(
+    source: Annotated[
+        Path, typer.Argument(help="A run or release directory, or a .toml file that lists tables.")
+    ],
+    out: Out,
+    tables: Annotated[
+        str,
+        typer.Option(help="Tables to make of released counts: sf1, pl94-171, or a TOML file."),
+    ] = "sf1",
+    together: Annotated[
+        str | None, typer.Option(help="Solve the leaf units of this level jointly, as in tract.")
+    ] = None,
+    on_conflict: Annotated[
+        str, typer.Option(help="Tables that contradict each other: report, or least-change.")
+    ] = "report",
+    variability: Annotated[
+        bool, typer.Option(help="Also prove how many records could be others.")
+    ] = True,
+    truth: TruthFile = None,
+) -> None:
+    """Rebuild person records from published tables, block by block.
+
+    Writes records.parquet, blocks.parquet (method, proof, variability: 0 means that the records
+    are certain), summary.json and summary.md; with --truth also agreement.csv. Tables that
+    contradict each other are named in moves.txt with the least change that would mend them.
+
+    \b
+    Example:
+      headcount attack reconstruct runs/first --out found
+      headcount attack reconstruct tables.toml --together tract --out found
+
+    \b
+    A file that lists tables:
+      schema = "persons-2010"
+      units = "units.csv"             # one row a block, a column for each level
+      levels = ["county", "tract", "block"]
+      [[table]]
+      product = "sf1"
+      name = "P12"
+      level = "block"
+      file = "p12.csv"                # unit, cell, value; or unit, cell, low, high
+      zero_hides = 0                  # 2: a 0 may stand for 1 or 2
+    """
+    from headcount.run_attacks import run_reconstruct
+
+    _show(
+        run_reconstruct(
+            source, out, product=tables, together=together, on_conflict=on_conflict,
+            variability=variability, truth=truth,
+        ),
+        title="records that agree with the truth, % of people",
+    )  # fmt: skip
+
+
+@app.command("reidentify")
+def reidentify(
+    source: Annotated[
+        Path, typer.Argument(help="What attack reconstruct wrote, or a release of whole people.")
+    ],
+    out: Out,
+    known: Annotated[
+        Path | None, typer.Option(help="Named people: person, block, sex, age; CSV or Parquet.")
+    ] = None,
+    attacker: Annotated[
+        str, typer.Option(help="In place of --known, made of the truth: perfect, commercial-like.")
+    ] = "",
+    coverage: Annotated[float, typer.Option(help="Commercial-like: share of people.")] = 0.95,
+    wrong_block: Annotated[float, typer.Option(help="Share with a wrong block.")] = 0.55,
+    wrong_age: Annotated[float, typer.Option(help="Share with a wrong age.")] = 0.2,
+    wrong_sex: Annotated[float, typer.Option(help="Share with the wrong sex.")] = 0.02,
+    orders: Annotated[int, typer.Option(min=1, help="Random orders of ties to score.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Makes the attack repeatable.")] = 0,
+    truth: TruthFile = None,
+) -> None:
+    """Match named people to records on block, sex and age, one to one, and learn race and origin.
+
+    Writes putative.parquet (who was matched, and what is claimed), summary.json and summary.md;
+    with --truth also reid.csv: how many claims are right, beside two guesses from the block.
+
+    \b
+    Example:
+      headcount attack reidentify found --known people.csv --out matches
+      headcount attack reidentify found --attacker perfect --truth config.toml --out matches
+    """
+    from headcount.evaluate.attackers import Quality
+    from headcount.run_attacks import run_reidentify
+
+    quality = Quality(
+        coverage=coverage, wrong_block=wrong_block, wrong_age=wrong_age, wrong_sex=wrong_sex
+    )
+    _show(
+        run_reidentify(
+            source, out, known=known, attacker=attacker, quality=quality, orders=orders, seed=seed,
+            truth=truth,
+        ),
+        title="claims that are right, beside guesses from the block",
+    )  # fmt: skip
+
+
+@app.command("link")
+def link(
+    released: Annotated[
+        Path, typer.Argument(help="A table of released records, or a release of whole people.")
+    ],
+    known: Annotated[Path, typer.Option(help="Named people: person, age and the exact columns.")],
+    out: Out,
+    width: Annotated[int, typer.Option(min=1, help="Years in a bucket of ages.")] = 2,
+    exact: Annotated[
+        str, typer.Option(help="Columns that must agree besides the age, with commas.")
+    ] = "race,household_size",
+    secret: Annotated[str, typer.Option(help="The column to be learnt.")] = "hispanic",
+    one_to_one: Annotated[
+        bool, typer.Option(help="Drop records that several people claim.")
+    ] = False,
+    truth: Annotated[
+        Path | None, typer.Option(help="To score: a table with person and the secret.")
+    ] = None,
+) -> None:
+    """Find the people who fit exactly one released record (Ramachandran et al. 2012).
+
+    Writes links.parquet, summary.json and summary.md; with --truth also linkage.csv. A released
+    table with a column person (whose record a row holds) or slot (whose place it has) is scored
+    by these too.
+
+    Example: headcount attack link swapped.csv --known people.csv --width 2 --out links
+    """
+    from headcount.run_link import run_link
+
+    names = [name.strip() for name in exact.split(",") if name.strip()]
+    _show(
+        run_link(
+            released, known, out, age_width=width, exact=names, secret=secret,
+            one_to_one=one_to_one, truth=truth,
+        ),
+        title="matches that are right",
+    )  # fmt: skip
+
+
+def _show(found: Found, *, title: str) -> None:
+    from headcount.cli.show import show_table
+    from headcount.report.model import CONFIDENTIAL_BANNER
+
+    if not found.public:
+        typer.secho(CONFIDENTIAL_BANNER, fg="yellow")
+    for line in found.lines:
+        typer.echo(line)
+    if found.scores is not None:
+        show_table(found.scores, title=title)
+    typer.echo(f"written: {found.out}")

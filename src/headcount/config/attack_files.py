@@ -1,0 +1,211 @@
+"""Files that an attacker brings: tables from elsewhere, and named people."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.attacks.knowledge import UNKNOWN, Knowledge, between
+from headcount.attacks.records import KNOWN, Features, Records, records_from_rows
+from headcount.attacks.reidentification import KnownPeople
+from headcount.errors import ConfigError, InputError
+from headcount.geography import Geography
+from headcount.geography.build import CodeColumns, build_geography
+from headcount.population.readers import read_table
+from headcount.release.published import cell_names, is_total
+from headcount.schema import Attribute, Schema, load_schema
+from headcount.schema.attribute import one_of
+from headcount.tabulate.published import PublishedTable, tables
+from headcount.tabulate.published.codings import find_attribute, level_atoms, years
+
+Ints = NDArray[np.int64]
+
+KEYS = ("schema", "units", "levels", "table")
+TABLE_KEYS = ("product", "name", "level", "file", "zero_hides")
+
+
+def find_table(product: str, name: str, *, source: str) -> PublishedTable:
+    """A table of a product by name."""
+    known = tables(product)
+    if name not in known:
+        raise ConfigError(source, place="table", found=repr(name), expected=one_of(known))
+    return known[name]
+
+
+def read_tables_file(path: Path) -> Knowledge:
+    """Tables from a TOML file that says what they are and where they stand.
+
+    Each table is a CSV or Parquet file with the columns unit, cell and value, or low and high in
+    place of value. An empty value, or a cell that is not in the file, is unknown.
+    """
+    source = str(path)
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(source, found=f"not TOML ({error})", expected="TOML") from None
+    for given, keys in ((data, KEYS), *((one, TABLE_KEYS) for one in data.get("table", ()))):
+        if unknown := sorted(set(given) - set(keys)):
+            raise ConfigError(source, found=f"key {unknown[0]!r}", expected=one_of(keys))
+        if missing := [key for key in keys if key not in given and key != "zero_hides"]:
+            raise ConfigError(source, found=f"no {missing[0]!r}", expected=one_of(keys))
+    schema = load_schema(data["schema"])
+    levels = tuple(data["levels"])
+    places = CodeColumns(columns=levels)
+    units = read_table(path.parent / data["units"], list(levels))
+    geography, _ = build_geography(units, places, name=str(path.parent / data["units"]))
+    held = []
+    for one in data["table"]:
+        table = find_table(one["product"], one["name"], source=source)
+        support = table.supports(schema)
+        if not support:
+            raise ConfigError(
+                source, place=f"table {table.name}", found=support.reason,
+                expected="a table that the schema can make",
+            )  # fmt: skip
+        held.append(_held(path.parent / one["file"], table, schema, geography, one))
+    return Knowledge(schema, geography, tuple(held))
+
+
+def _held(
+    path: Path, table: PublishedTable, schema: Schema, geography: Geography, one: dict[str, Any]
+) -> Any:
+    cells, level = table.on(schema), one["level"]
+    ends_of = ("value", "low", "high")
+    frame = read_table(path, ["unit", "cell", *ends_of], optional=set(ends_of))
+    unit = _numbers(frame["unit"], list(geography.units[geography.depth(level)]), str(path))
+    cell = _numbers(frame["cell"], cell_names(cells), str(path))
+    low = np.zeros((geography.size(level), cells.size), dtype=np.int64)
+    high = np.full(low.shape, UNKNOWN, dtype=np.int64)
+    ends = ("value", "value") if "value" in frame.columns else ("low", "high")
+    for name in ends:
+        if name not in frame.columns:
+            raise InputError(str(path), found=f"no column {name!r}", expected="value, or low, high")
+    first, last = (frame[name].cast(pl.Int64, strict=False) for name in ends)
+    low[unit, cell] = first.fill_null(0).to_numpy()
+    high[unit, cell] = last.fill_null(UNKNOWN).to_numpy()
+    if most := int(one.get("zero_hides", 0)):
+        high[(high == 0) & ~is_total(cells)] = most
+    return between(cells, low, high, level=level)
+
+
+def _numbers(values: pl.Series, known: Sequence[str], source: str) -> Ints:
+    """Positions of names in a list of known ones; a strange one is an error with its row."""
+    position = {str(name): i for i, name in enumerate(known)}
+    found = values.cast(pl.String).replace_strict(
+        list(position), list(position.values()), default=None, return_dtype=pl.Int64
+    )
+    if found.null_count():
+        row = int(found.is_null().arg_max() or 0)
+        raise InputError(
+            source, place=f"column {values.name!r}, row {row + 1}", found=repr(values[row]),
+            expected=one_of(known, most=5),
+        )  # fmt: skip
+    return found.to_numpy().astype(np.int64)
+
+
+def age_levels(values: pl.Series, attribute: Attribute, source: str) -> Ints:
+    """Level numbers of ages: by name, or by the level that holds a year."""
+    names = {level: i for i, level in enumerate(attribute.levels)}
+    atoms = level_atoms(attribute, "age")
+    if not isinstance(atoms, str):
+        for text in values.cast(pl.String).unique().to_list():
+            span = years(text) if text is not None else None
+            for i, own in enumerate(atoms):
+                if text not in names and span is not None and span <= own:
+                    names[text] = i
+    found = values.cast(pl.String).replace_strict(
+        list(names), list(names.values()), default=None, return_dtype=pl.Int64
+    )
+    if found.null_count():
+        row = int(found.is_null().arg_max() or 0)
+        raise InputError(
+            source, place=f"column {values.name!r}, row {row + 1}", found=repr(values[row]),
+            expected=f"a year of age, or {one_of(attribute.levels, most=5)}",
+        )  # fmt: skip
+    return found.to_numpy().astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class NamedPeople:
+    """People of a file with their ids, as the file has them."""
+
+    ids: pl.Series
+    known: KnownPeople
+
+
+def read_known(path: Path, features: Features, geography: Geography) -> NamedPeople:
+    """An attacker's file: columns person, block (named as the leaf level, or "block"), sex, age."""
+    columns = [geography.leaf, "block", *KNOWN, *features.schema.names]
+    frame = read_table(path, ["person", *columns], optional=set(columns))
+    block = place_people(frame, geography, str(path))
+    key = _keys(frame, features, str(path))
+    ids = frame["person"].cast(pl.String)
+    known = KnownPeople(
+        name=path.stem, features=features, person=np.arange(len(ids)), block=block, key=key
+    )
+    return NamedPeople(ids, known)
+
+
+def read_true_people(
+    path: Path, features: Features, geography: Geography
+) -> tuple[pl.Series, Records]:
+    """Everyone in truth: columns person, block, and every attribute of the schema."""
+    schema = features.schema
+    places = [geography.leaf, "block"]
+    frame = read_table(path, ["person", *schema.names, *places], optional=set(places))
+    block = place_people(frame, geography, str(path))
+    if (block < 0).any():
+        row = int(np.argmax(block < 0))
+        raise InputError(
+            str(path), place=f"row {row + 1}", found="a block outside the release",
+            expected="everyone in a block of the release",
+        )  # fmt: skip
+    cell = np.zeros(frame.height, dtype=np.int64)
+    for attribute in schema.attributes:
+        if attribute is find_attribute(schema, "age"):
+            code = age_levels(frame[attribute.name], attribute, str(path))
+        else:
+            code = _numbers(frame[attribute.name], attribute.levels, str(path))
+        cell = cell * attribute.size + code
+    return frame["person"].cast(pl.String), records_from_rows(block, cell, features)
+
+
+def place_people(frame: pl.DataFrame, geography: Geography, source: str) -> Ints:
+    """Leaf unit of each row; -1 for a code that the geography does not have."""
+    column = geography.leaf if geography.leaf in frame.columns else "block"
+    if column not in frame.columns:
+        raise InputError(
+            source, found=f"columns {frame.columns}", expected=f"a column {geography.leaf!r}"
+        )
+    numbers = geography.unit_numbers
+    return (
+        frame[column]
+        .cast(pl.String)
+        .replace_strict(list(numbers), list(numbers.values()), default=-1, return_dtype=pl.Int64)
+        .to_numpy()
+        .astype(np.int64)
+    )
+
+
+def _keys(frame: pl.DataFrame, features: Features, source: str) -> Ints:
+    codes: dict[str, Ints | None] = {}
+    for role in KNOWN:
+        attribute = find_attribute(features.schema, role)
+        codes[role] = None
+        if attribute is None:
+            continue
+        column = attribute.name if attribute.name in frame.columns else role
+        if column not in frame.columns:
+            raise InputError(source, found=f"columns {frame.columns}", expected=f"one named {role}")
+        if role == "age":
+            codes[role] = age_levels(frame[column], attribute, source)
+        else:
+            codes[role] = _numbers(frame[column], attribute.levels, source)
+    return features.key_of(sex=codes["sex"], age=codes["age"])

@@ -1,0 +1,176 @@
+"""The linkage attack as a command runs it: two tables of people, keys that fit only once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.attacks.linkage import Links, link
+from headcount.errors import InputError
+from headcount.evaluate.linkage_risk import IdentityRule, LinkageRisk, confirmed
+from headcount.population.readers import read_table
+from headcount.release.store import read_release
+from headcount.run_attacks import Found, finish, refuse_used, release_folder, write_frame
+from headcount.tabulate.published.codings import years
+
+Ints = NDArray[np.int64]
+
+
+def run_link(
+    released: Path,
+    known: Path,
+    out: Path,
+    *,
+    age_width: int = 2,
+    exact: Sequence[str] = ("race", "household_size"),
+    secret: str = "hispanic",
+    one_to_one: bool = False,
+    truth: Path | None = None,
+) -> Found:
+    """Match named people to the only released row with their key, and learn its secret.
+
+    ``released`` is a table with the columns age, ``exact`` and ``secret``, or a release of counts.
+    With ``truth`` (columns person and ``secret``) matches are scored: by value; by person if the
+    released table has a column person; by slot if it has a column slot, whose place a row has.
+    """
+    refuse_used(out)
+    columns = ["age", *exact]
+    rows = _released(released, [*columns, secret])
+    people = read_table(known, ["person", *columns])
+    codes: tuple[dict[str, Ints], dict[str, Ints]] = ({}, {})
+    for name in columns:
+        for table, coded in zip((people, rows), codes, strict=True):
+            if name == "age":
+                coded[name] = _years(table[name], str(known if table is people else released))
+        if name != "age":
+            both = pl.concat([people[name].cast(pl.String), rows[name].cast(pl.String)])
+            number = both.rank("dense").fill_null(0).to_numpy().astype(np.int64)
+            codes[0][name], codes[1][name] = number[: people.height], number[people.height :]
+    links = link(codes[0], codes[1], age_width=age_width, exact=exact, one_to_one=one_to_one)
+    matched = np.flatnonzero(links.row >= 0)
+    out.mkdir(parents=True, exist_ok=True)
+    found = pl.DataFrame(
+        {
+            "person": people["person"].gather(matched.tolist()),
+            "released_row": links.row[matched],
+            secret: rows[secret].gather(links.row[matched].tolist()),
+        }
+    )
+    write_frame(out / "links.parquet", found)
+    facts = {
+        "kind": "linkage",
+        "people": people.height,
+        "released_rows": rows.height,
+        "matched": links.matched,
+        "age_width": age_width,
+        "exact": list(exact),
+        "one_to_one": one_to_one,
+    }
+    scores = None if truth is None else _scores(links, people, rows, truth, secret)
+    return finish(
+        out, "Linkage", facts, scores, truth is None,
+        name="linkage",
+        words="The attacker cannot see which matches are right, and some are right by chance: most "
+        "people who look alike share the secret.",
+    )  # fmt: skip
+
+
+def _released(source: Path, columns: Sequence[str]) -> pl.DataFrame:
+    if source.is_file():
+        more = ["person", "slot"]
+        return read_table(source, [*columns, *more], optional=set(more))
+    release = read_release(release_folder(source))
+    schema, geography = release.schema, release.geography
+    known = {*schema.names, *geography.levels}
+    for name in columns:
+        if name not in known:
+            raise InputError(
+                str(source), found=f"no attribute {name!r}", expected=f"some of {sorted(known)}"
+            )
+    counts = release.at(geography.leaf)
+    if np.any(counts < 0) or np.any(counts != np.rint(counts)):
+        raise InputError(
+            str(source), found="counts that are negative or not whole", expected="whole people"
+        )
+    unit, cell = np.nonzero(counts)
+    times = counts[unit, cell].astype(np.int64)
+    unit, cell = np.repeat(unit, times), np.repeat(cell, times)
+    levels = np.unravel_index(cell, schema.shape)
+    made = {
+        a.name: np.array(a.levels)[code].tolist()
+        for a, code in zip(schema.attributes, levels, strict=True)
+    }
+    for depth, level in enumerate(geography.levels):
+        made[level] = geography.units[depth][geography.ancestors(level)[unit]].tolist()
+    return pl.DataFrame({name: pl.Series(made[name], dtype=pl.String) for name in columns})
+
+
+def _years(values: pl.Series, source: str) -> Ints:
+    """Years of age as numbers; an open last level ("90+") stands for its first year."""
+    texts = values.cast(pl.String)
+    year: dict[str, int] = {}
+    for text in texts.unique().to_list():
+        span = years(text) if text is not None else None
+        if span is None or (len(span) > 1 and not str(text).endswith("+")):
+            row = int((texts == text).arg_max() or 0) if text is not None else 0
+            raise InputError(
+                source, place=f"column 'age', row {row + 1}", found=repr(text),
+                expected="a year of age",
+            )  # fmt: skip
+        year[text] = min(span)
+    numbers = texts.replace_strict(list(year), list(year.values()), return_dtype=pl.Int64)
+    return numbers.to_numpy().astype(np.int64)
+
+
+def _scores(
+    links: Links, people: pl.DataFrame, rows: pl.DataFrame, truth: Path, secret: str
+) -> pl.DataFrame:
+    real = read_table(truth, ["person", secret])
+    own = people["person"].cast(pl.String)
+    secrets = own.to_frame("person").join(
+        real.select(pl.col("person").cast(pl.String), pl.col(secret).cast(pl.String)).unique(
+            "person"
+        ),
+        on="person", how="left", maintain_order="left",
+    )[secret]  # fmt: skip
+    if secrets.null_count():
+        row = int(secrets.is_null().arg_max() or 0)
+        raise InputError(
+            str(truth), found=f"no person {own[row]!r} of the attacker's file",
+            expected="everyone in it",
+        )  # fmt: skip
+    rules: list[IdentityRule] = ["value"]
+    origin = slot = None
+    if "person" in rows.columns:
+        rules.append("person")
+        origin = _positions(own, rows["person"].cast(pl.String))
+    if "slot" in rows.columns:
+        rules.append("slot")
+        slot = _positions(rows["slot"].cast(pl.String), own)
+    made = []
+    for rule in rules:
+        right = confirmed(
+            links, rule=rule, secret=secrets.to_numpy(),
+            released_secret=rows[secret].cast(pl.String).to_numpy(), origin=origin,
+            slot=slot if rule == "slot" else None,
+        )  # fmt: skip
+        risk = LinkageRisk(
+            identity_rule=rule, group="everyone", people=len(own), matched=links.matched,
+            confirmed=int(right.sum()),
+        )  # fmt: skip
+        made.append(
+            {"identity_rule": rule, "people": risk.people, "matched": risk.matched,
+             "confirmed": risk.confirmed, "percent": risk.percent, "precision": risk.precision}
+        )  # fmt: skip
+    return pl.DataFrame(made)
+
+
+def _positions(known: pl.Series, wanted: pl.Series) -> Ints:
+    """For each wanted name its position among the known, or -1."""
+    rows = pl.DataFrame({"name": known}).with_row_index("at").unique("name", keep="first")
+    found = wanted.to_frame("name").join(rows, on="name", how="left", maintain_order="left")["at"]
+    return found.cast(pl.Int64).fill_null(-1).to_numpy().astype(np.int64)
