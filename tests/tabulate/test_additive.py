@@ -7,6 +7,7 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.tabulate.additive import (
+    Additive,
     flat,
     from_relations,
     levels_tree,
@@ -93,6 +94,17 @@ def test_linked_tables_share_cells_and_relations():
     [
         (lambda: from_relations(2, [(0, [1, 2])]), "found cells 0 to 2, expected cells from 0 to"),
         (lambda: from_relations(2, [], unit=[0]), "units of 1 cells, expected a unit for each of"),
+        (
+            lambda: Additive(
+                size=2,
+                total=np.array([0]),
+                start=np.array([0]),
+                part=np.array([1]),
+                unit=np.zeros(2, dtype=np.int64),
+                parent=np.array([-1]),
+            ),
+            "found 1 starts that end at .*, expected 2 starts that end at 1",
+        ),
         (lambda: tree([-1, 2, 0]), "a node before its parent"),
         (lambda: tree([]), "or no nodes"),
     ],

@@ -11,7 +11,7 @@ from headcount.bench.suppression_workloads import small_table
 from headcount.errors import InputError
 from headcount.evaluate.withheld import audit_withheld
 from headcount.mechanisms.suppression.complementary import complement, derivable
-from headcount.mechanisms.suppression.exact import cheapest_pattern
+from headcount.mechanisms.suppression.exact import ExactError, cheapest_pattern
 from headcount.mechanisms.suppression.moves import splits
 from headcount.tabulate.additive import flat, from_relations, product_of_trees, tree
 
@@ -125,6 +125,13 @@ def test_the_optimum_is_that_of_brute_force(seed):
     price = np.ones(12)
     best = cheapest_pattern(made.additive, values, primary, price=price)
     assert best.cost == brute_force(made.additive, values, primary, price)
+
+
+def test_an_optimum_that_is_not_proven_is_an_error(monkeypatch):
+    monkeypatch.setattr("headcount.mechanisms.suppression.exact.ROUNDS", 1)
+    table = small_table(7)
+    with pytest.raises(ExactError, match="found broken cuts after 1 rounds, expected a proof"):
+        cheapest_pattern(table.additive, table.values, table.primary, publish=table.publish)
 
 
 def test_what_cannot_be_protected_is_said():
