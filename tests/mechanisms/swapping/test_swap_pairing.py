@@ -5,8 +5,15 @@ from itertools import combinations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
-from headcount.mechanisms.swapping.pairing import Stage, choose_pairs, pair_groups, take_partners
+from headcount.mechanisms.swapping.pairing import (
+    Stage,
+    _pair_with_rest,
+    choose_pairs,
+    pair_groups,
+    take_partners,
+)
 
 
 def most_pairs(places: tuple[int, ...]) -> int:
@@ -58,6 +65,23 @@ def test_partners_are_taken_once_and_never_from_the_same_place(offered, seeking,
     free = np.delete(code, taken)
     for place in own[chosen < 0]:
         assert (free == place).all()  # whoever found nobody could not have
+
+
+def test_partners_from_the_rest_are_drawn_uniformly():
+    """30 are elsewhere: one alone in a place, 29 in another; 29 more share the seeker's place."""
+    rng = np.random.default_rng(0)
+    place = np.array([0] * 30 + [1] + [2] * 29)
+    group, everyone = np.zeros(60, dtype=np.int64), np.ones(60, dtype=bool)
+    drawn = 6000
+    seen = np.zeros(60)
+    for _ in range(drawn):
+        stage = Stage(group, rng.permutation(3)[place], 3, everyone)
+        rest = rng.permutation(np.arange(1, 60))
+        seen[_pair_with_rest(np.array([0]), rest, [stage], rng)[1]] += 1
+    assert seen[:30].sum() == 0
+    assert chisquare(seen[30:]).pvalue > 1e-3
+    late = np.concatenate([[4 * seen[30]], seen[31:]])  # as if the lone one came up more often
+    assert chisquare(late).pvalue < 1e-3
 
 
 def near_and_far(count: int, seed: int) -> tuple[Stage, Stage, np.ndarray]:

@@ -125,7 +125,11 @@ def _pair_with_rest(
         low = np.searchsorted(code, stage.group[seeking] * stage.places)
         high = np.searchsorted(code, (stage.group[seeking] + 1) * stage.places)
         skip = np.searchsorted(code, own), np.searchsorted(code, own + 1)
-        start = low + np.floor(rng.random(len(seeking)) * (high - low)).astype(np.int64)
+        # drawn from those elsewhere only: a draw that fell on the seeker's own place would always
+        # go to the first row after it
+        elsewhere = high - low - (skip[1] - skip[0])
+        start = low + np.floor(rng.random(len(seeking)) * elsewhere).astype(np.int64)
+        start += np.where(start >= skip[0], skip[1] - skip[0], 0)
         chosen = take_partners(low, high, *skip, start, len(offered))
         found = chosen >= 0
         firsts.append(seeking[found])
