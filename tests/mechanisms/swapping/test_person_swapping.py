@@ -175,6 +175,30 @@ def test_the_rate_is_exact_in_every_area_of_a_town():
         assert np.abs(swapped - expected).sum() <= 1
 
 
+def age_gaps(areas, each, seed):
+    """Mean difference in age of the pairs of each area, over three swaps of 0.3."""
+    rng = np.random.default_rng(seed)
+    gap, rows = np.zeros(areas), np.zeros(areas)
+    area = np.repeat(np.arange(areas), each)
+    for _ in range(3):
+        codes = people(areas * each, seed, {"age": 91, "sex": 2, "race": 8, "hispanic": 2})
+        swap = swap_everywhere(codes, area, Likeness(), rate=0.3, rng=rng)
+        apart = np.abs(codes["age"][swap.rows] - codes["age"][swap.partners])
+        for side in (swap.rows, swap.partners):
+            gap += np.bincount(area[side], weights=apart, minlength=areas)
+            rows += np.bincount(area[side], minlength=areas)
+    return gap / rows
+
+
+def test_no_area_has_worse_partners_for_its_place_in_the_file(monkeypatch):
+    fair = age_gaps(40, 200, seed=5)
+    assert fair[-8:].mean() < 1.3 * fair[:8].mean()
+    one_by_one = "headcount.mechanisms.swapping.persons._visits"
+    monkeypatch.setattr(one_by_one, lambda area, rng: np.arange(len(area)))
+    unfair = age_gaps(40, 200, seed=5)
+    assert unfair[-8:].mean() > 2 * unfair[:8].mean()
+
+
 def test_one_area_and_pool_together_keep_all_records_and_tenure():
     area, pool = people(40, 1), people(300, 2)
     index = Pool.of(pool, Likeness(kind="similar", k=1))

@@ -114,7 +114,8 @@ def draw_partners(
 
 @njit(nogil=True, cache=True)
 def pair_areas(
-    order: Numbers,
+    visits: Numbers,
+    area: Numbers,
     first: Numbers,
     age: Numbers,
     sex: Numbers,
@@ -128,27 +129,44 @@ def pair_areas(
     members: Small,
     place: Small,
 ) -> Numbers:
-    """Pair rows first[a] to first[a + 1] of each area a with rows of areas still to come.
+    """Pair rows in the order of ``visits`` with rows of other areas.
 
-    An area's own rows leave the buckets before its turn, so partners are always outside it.
-    Rows that find nobody keep -1.
+    Rows first[a] to first[a + 1] are those of area a. Where neighbours in ``visits`` are of one
+    area, its unpaired rows leave the buckets before the first and come back after the last, so
+    partners are always outside it. Rows that find nobody keep -1.
     """
     partner = np.full(age.size, -1, dtype=np.int64)
     living = age.size
-    for a in order:
-        for row in range(first[a], first[a + 1]):
+    at = 0
+    while at < visits.size:
+        own = area[visits[at]]
+        for row in range(first[own], first[own + 1]):
             if partner[row] < 0:
                 take(row, bucket[row], start, left, members, place)
                 living -= 1
-        for row in range(first[a], first[a + 1]):
-            if partner[row] >= 0:
+        while at < visits.size and area[visits[at]] == own:
+            row = visits[at]
+            at += 1
+            if partner[row] >= 0 or living == 0:
                 continue
-            if living == 0:
-                break
             found = choose(
                 age[row], sex[row], rank[row], k, chance[row], sizes, start, left, members
             )
             partner[row], partner[found] = found, row
             take(found, bucket[found], start, left, members, place)
             living -= 1
+        for row in range(first[own], first[own + 1]):
+            if partner[row] < 0:
+                put_back(row, bucket[row], start, left, members, place)
+                living += 1
     return partner
+
+
+@njit(nogil=True, cache=True)
+def put_back(row: int, b: int, start: Small, left: Small, members: Small, place: Small) -> None:
+    """Move a row that was taken to the end of the living members of its bucket."""
+    last = start[b] + left[b]
+    here, other = place[row], members[last]
+    members[here], members[last] = other, row
+    place[other], place[row] = here, last
+    left[b] += 1

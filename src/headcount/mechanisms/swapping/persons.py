@@ -36,6 +36,9 @@ from headcount.schema.combine import combine
 KEEP = ("tenure",)
 """What stays with the place and not with the person."""
 
+ROUNDS = 8
+"""How often each area is visited when every area is swapped."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PersonSwapReport:
@@ -259,10 +262,10 @@ def _pair(where: Places, marked: Marked, likeness: Likeness, rng: np.random.Gene
     rows = marked.rows
     here = Places(where.age[rows], where.sex[rows], where.rank[rows])
     sizes, (bucket, (start, left, members, place)) = _buckets(here)
-    # The area with most rows first: processed last it would find too few others unpaired.
-    order = np.argsort(-np.diff(marked.first), kind="stable")
+    area = np.repeat(np.arange(len(marked.first) - 1), np.diff(marked.first))
     partner: Ints = pair_areas(
-        order,
+        _visits(area, rng),
+        area,
         marked.first,
         here.age,
         here.sex,
@@ -278,6 +281,22 @@ def _pair(where: Places, marked: Marked, likeness: Likeness, rng: np.random.Gene
     )
     _pair_left_over(partner, marked.first, rng)
     return partner
+
+
+def _visits(area: Ints, rng: np.random.Generator) -> Ints:
+    """The order in which rows look for a partner: rounds of areas at random, a few rows of each.
+
+    Whoever comes late finds few left, and partners less alike. With every area in every round no
+    area has worse partners than another because of its code or size. An area with a quarter of all
+    rows or more comes first, largest first: later it would find too few others.
+    """
+    people = np.bincount(area)
+    large = 4 * people >= len(area)
+    turn = rng.random((ROUNDS, len(people)))
+    when = rng.integers(0, ROUNDS, len(area))
+    sooner = np.where(large, -people, 0)[area]
+    late = np.where(large[area], 0, when)
+    return np.lexsort((area, np.where(large[area], 0.0, turn[when, area]), late, sooner))
 
 
 def _pair_left_over(partner: Ints, first: Ints, rng: np.random.Generator) -> None:
