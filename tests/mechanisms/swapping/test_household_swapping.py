@@ -33,6 +33,10 @@ NOISY = HouseholdSwapping(
 )
 
 
+def pseudo(level, within):
+    return HouseholdSwapping(rate=HALF, pseudo=PseudoUnits(level=level, permute=((within, HALF),)))
+
+
 def noise(seed=1):
     return KeyedNoise(RunKey.from_seed(seed), "swapping", bytes(32), bytes(32))
 
@@ -282,6 +286,24 @@ def test_pseudo_units_send_partners_farther():
     assert far.share_within("tract", levels=levels) < 0.4
 
 
+def test_pseudo_units_alone_are_paired_from_their_own_level_up():
+    town = dwellings(400, seed=8, geography=spine(4, 4, 4))
+    alone = pseudo("county", "state")
+    alone.check(some_counts(town))
+    named = replace(alone, nearest=("county",))
+    made = [one.swap(town, np.random.default_rng(1)).partner for one in (alone, named)]
+    assert np.array_equal(*made)
+
+
+def test_groups_too_many_for_64_bits_are_numbered_anew(monkeypatch):
+    town = dwellings(400, seed=8, geography=spine(4, 4, 4))
+    plain = HouseholdSwapping(rate=HALF, key=("size",))
+    made = plain.swap(town, np.random.default_rng(1)).partner
+    monkeypatch.setattr("headcount.mechanisms.swapping.households.MOST", 1)
+    again = plain.swap(town, np.random.default_rng(1)).partner
+    assert np.array_equal(made, again)
+
+
 def test_release_counts_everyone_where_they_went():
     town = dwellings(400, seed=9)
     counts = some_counts(town)
@@ -369,9 +391,12 @@ def test_settings_that_do_not_fit_are_refused():
             HouseholdSwapping(rate=HALF, within="block"),
             "found 'block' and 'block'",
         ),
-        (HouseholdSwapping(rate=HALF, within="street"), "found level 'street'"),
-        (HouseholdSwapping(rate=HALF, between="street"), "found level 'street'"),
-        (HouseholdSwapping(rate=HALF, nearest=("street",)), "found level 'street'"),
+        (HouseholdSwapping(rate=HALF, within="street"), "within: found level 'street'"),
+        (HouseholdSwapping(rate=HALF, between="street"), "between: found level 'street'"),
+        (HouseholdSwapping(rate=HALF, nearest=("street",)), "nearest: found level 'street'"),
+        (pseudo("street", "county"), "pseudo.level: found level 'street'"),
+        (pseudo("tract", "street"), "pseudo.permute: found level 'street'"),
+        (pseudo("tract", "block"), "pseudo.permute: found level 'block', expected levels above"),
         (replace(NOISY, pseudo=PseudoUnits(level="county", permute=())), "'tract', below the ps"),
         (HouseholdSwapping(rate=HALF, key=("rooms",)), "'rooms', which dwellings do not have"),
         (
@@ -380,7 +405,7 @@ def test_settings_that_do_not_fit_are_refused():
         ),
         (
             HouseholdSwapping(rate=HALF, risk=Risk(attributes=("race",), levels=("lane",))),
-            "found level 'lane'",
+            "risk.levels: found level 'lane'",
         ),
     ):
         with pytest.raises(InputError, match=message):

@@ -154,7 +154,9 @@ def test_bad_settings_and_data_are_refused():
     with pytest.raises(ConfigError, match="kind"):
         swapping(kind="close")
     counts = tabulate(town())
-    with pytest.raises(InputError, match="found level 'county'"):
+    with pytest.raises(InputError, match="order: found no race-by-Hispanic code 1"):
+        swapping(order=(0,)).check(counts)
+    with pytest.raises(InputError, match="level: found level 'county'"):
         swapping(level="county", rate=1).check(counts)
     with pytest.raises(ConfigError, match="area: found '7', expected a unit of 'level_1'"):
         swapping(area="7").check(counts)

@@ -18,6 +18,7 @@ from headcount.mechanisms.swapping.keys import (
     PseudoUnits,
     SizeNoise,
     combined,
+    depth_of,
     household_values,
     noisy_size,
     pairs_for,
@@ -35,6 +36,9 @@ from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
 from headcount.tabulate import Counts
 
+MOST = 1 << 62
+"""Largest number of a group and a place together."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class HouseholdSwapping:
@@ -48,7 +52,8 @@ class HouseholdSwapping:
         within         partners share the unit of this level; the whole if empty
         between        partners are in different units of this level; the leaf if empty
         nearest        levels within which a partner is looked for, nearest first; if empty, every
-                       level from above ``between`` up to ``within``, which always comes last
+                       level from above ``between`` (or from that of ``pseudo``) up to
+                       ``within``, which always comes last
         risk           who must be swapped: those at risk come first, riskiest first, up to the
                        rate, and move out of the coarsest unit in which they are at risk (so far
                        as ``within`` allows). Without it all have the same chance
@@ -122,7 +127,7 @@ class HouseholdSwapping:
         if self.risk is not None:
             households.cells(self.risk.attributes)
             for level in self.risk.levels:
-                households.geography.depth(level)
+                depth_of(households.geography, level, "risk.levels")
         key = self._key(households, rows, reach, rng=None)
         if self.rate and self.size_noise is None:
             place = self._units(households, reach.between)[households.block[rows]]
@@ -172,8 +177,8 @@ class HouseholdSwapping:
         return Swapped(move(households, partner), partner, report)
 
     def _depths(self, geography: Geography) -> _Reach:
-        within = geography.depth(self.within) if self.within else 0
-        between = geography.depth(self.between or geography.leaf)
+        within = depth_of(geography, self.within, "within") if self.within else 0
+        between = depth_of(geography, self.between or geography.leaf, "between")
         if within >= between:
             raise ConfigError(
                 "swapping",
@@ -181,9 +186,11 @@ class HouseholdSwapping:
                 found=f"{geography.levels[within]!r} and {geography.levels[between]!r}",
                 expected="within above between: partners share the first and not the second",
             )
-        near = [geography.depth(level) for level in self.nearest] or range(between - 1, within, -1)
+        paired_at = between - 1 if self.pseudo is None else self._pseudo_depth(geography)
+        near = [depth_of(geography, level, "nearest") for level in self.nearest]
+        near = near or list(range(min(between - 1, paired_at), within, -1))
         stages = sorted({within, *(d for d in near if within < d < between)}, reverse=True)
-        if self.pseudo is not None and stages[0] > geography.depth(self.pseudo.level):
+        if self.pseudo is not None and stages[0] > paired_at:
             raise ConfigError(
                 "swapping",
                 place="nearest",
@@ -191,6 +198,20 @@ class HouseholdSwapping:
                 expected=f"levels from {self.pseudo.level!r} upwards",
             )
         return _Reach(within=within, between=between, stages=tuple(stages))
+
+    def _pseudo_depth(self, geography: Geography) -> int:
+        """The depth at which households are paired as if elsewhere, if its settings fit."""
+        assert self.pseudo is not None
+        depth = depth_of(geography, self.pseudo.level, "pseudo.level")
+        for level, _ in self.pseudo.permute:
+            if depth_of(geography, level, "pseudo.permute") >= depth:
+                raise ConfigError(
+                    "swapping",
+                    place="pseudo.permute",
+                    found=f"level {level!r}",
+                    expected=f"levels above {self.pseudo.level!r}",
+                )
+        return depth
 
     def _key(
         self,
@@ -239,6 +260,9 @@ class HouseholdSwapping:
             level = geography.levels[within]
             unit = geography.ancestors(level, of=of)[near].astype(np.int64)
             group = key * geography.size(level) + unit
+            most = int(group.max(initial=0)) + 1
+            if most * geography.size(geography.leaf) > MOST:  # times places must stay in 64 bits
+                group = np.unique(group, return_inverse=True)[1].astype(np.int64)
             for d in sorted((d for d in left if d > within), reverse=True):
                 places = geography.size(geography.levels[d])
                 stages.append(Stage(group, left[d], places, joins=depth >= d))

@@ -76,6 +76,18 @@ def share(value: Fraction | str | int, place: str) -> Fraction:
     return number
 
 
+def depth_of(geography: Geography, level: str, place: str) -> int:
+    """The depth of a level that a setting names; an error that names the setting."""
+    if level not in geography.levels:
+        raise ConfigError(
+            "swapping",
+            place=place,
+            found=f"level {level!r}",
+            expected=f"one of {list(geography.levels)}",
+        )
+    return geography.depth(level)
+
+
 def pairs_for(rate: Fraction, households: int) -> int:
     """The number of pairs whose 2 x pairs / households is nearest to the rate; a tie goes down."""
     return int(-(-(rate * households - 1) // 2))

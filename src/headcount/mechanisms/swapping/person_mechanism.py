@@ -19,6 +19,7 @@ from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.measured import Measured
 from headcount.mechanisms.sampling import generator
+from headcount.mechanisms.swapping.keys import depth_of
 from headcount.mechanisms.swapping.marking import Codes, Ints, swap_rate
 from headcount.mechanisms.swapping.persons import (
     KEEP,
@@ -28,7 +29,7 @@ from headcount.mechanisms.swapping.persons import (
     swap_everywhere,
 )
 from headcount.mechanisms.swapping.report import REPORT
-from headcount.mechanisms.swapping.similar import KEYS, Kind, Likeness
+from headcount.mechanisms.swapping.similar import KEYS, Kind, Likeness, places
 from headcount.noise import Noise, Stream
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
@@ -103,6 +104,10 @@ class PersonSwapping:
                     found=f"no attribute {key!r}",
                     expected=f"all of {', '.join(KEYS[self.kind])}",
                 )
+        if self.order is not None and self.kind == "similar":
+            lived_in = np.flatnonzero(np.asarray(counts.matrix.sum(axis=0)).ravel())
+            likeness = Likeness(kind=self.kind, k=self.k, order=self.order)
+            places(codes_of(schema, lived_in), likeness, rows=len(lived_in))  # refuses a gap
         for zero in schema.structural_zeros:
             named = {name for name, _ in zero}
             if named & set(self.keep) and named - set(self.keep):
@@ -113,6 +118,7 @@ class PersonSwapping:
                     f"{sorted(named - set(self.keep))}",
                     expected="kept attributes that fit any record",
                 )
+        depth_of(counts.geography, self.level, "level")
         areas = counts.at(self.level).totals() > 0
         here = areas if self.area is None else areas & (self._codes(counts) == self.area)
         if self.area is not None and self.area not in self._codes(counts):

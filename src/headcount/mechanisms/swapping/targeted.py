@@ -17,6 +17,7 @@ from headcount.mechanisms.swapping.keys import (
     ADULTS,
     SIZE,
     combined,
+    depth_of,
     household_values,
     pairs_for,
     share,
@@ -166,7 +167,7 @@ class TargetedSwapping:
     def _levels(self, geography: Geography) -> tuple[tuple[str, ...], int]:
         """The hierarchy, and the depth of the unit that nobody leaves."""
         levels = self.hierarchy or geography.levels[1:]
-        depths = [geography.depth(level) for level in levels]
+        depths = [depth_of(geography, level, "hierarchy") for level in levels]
         if depths != sorted(set(depths)):
             raise ConfigError(
                 self.name,
@@ -174,7 +175,7 @@ class TargetedSwapping:
                 found=str(list(levels)),
                 expected="levels from the coarsest to the finest",
             )
-        within = geography.depth(self.within) if self.within else 0
+        within = depth_of(geography, self.within, "within") if self.within else 0
         if within >= depths[-1]:
             raise ConfigError(
                 self.name,
