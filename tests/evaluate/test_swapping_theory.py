@@ -48,6 +48,25 @@ def test_theorem_1_on_the_swapper_itself(rate):
     assert expected.expected_absolute >= expected.lower_bound == abs(expected.expected)
 
 
+def test_theorem_1_does_not_hold_at_another_rate_or_with_uniques_first():
+    """The controls: what the test above must be able to reject."""
+    rng = np.random.default_rng(1)
+    inside = np.arange(60) < 18
+    area = {"asian": inside.astype(int), "job": np.where(inside, np.arange(60), 99)}
+    others = {"asian": (np.arange(400) < 40).astype(int), "job": np.zeros(400, dtype=int)}
+    pool = Pool.of(others, Likeness(kind="random"))
+
+    def change(uniques_first):
+        swap = swap_area(area, pool, rate=0.5, rng=rng, uniques_first=uniques_first)
+        return (exchange(area, others, swap)[0]["asian"].sum() - 18) / 60
+
+    mean, error = mean_of(lambda: change(False), 1500)
+    assert mean == pytest.approx(share_change(**AREA, rate=0.5).expected, abs=4 * error)
+    assert abs(mean - share_change(**AREA, rate=0.4).expected) > 4 * error
+    mean, error = mean_of(lambda: change(True), 1500)
+    assert mean < share_change(**AREA, rate=0.5).expected - 4 * error
+
+
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1])
 def test_theorem_1_in_the_model_of_the_paper(rate):
     rng = np.random.default_rng(2)
@@ -100,6 +119,12 @@ def test_theorem_2_bounds_the_chance_of_uniques(rows, unique):
     assert bounds.lower == pytest.approx(
         first.mean(), abs=4 * (bounds.lower / 40_000) ** 0.5 + 1e-4
     )
+
+
+def test_theorem_2_rejects_tables_of_another_size():
+    p = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
+    assert at_least_unique(p, 5, 1) > unique_bounds(p, rows=30, unique=1).union + 0.02
+    assert at_least_unique(p, 60, 1) < unique_bounds(p, rows=5, unique=1).lower - 0.02
 
 
 def test_uniques_grow_rare_exponentially():
