@@ -1,0 +1,270 @@
+"""Suppression as a mechanism: what is published, what an attacker reads in it, what leaks."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from headcount.attacks.knowledge import UNKNOWN
+from headcount.attacks.reconstruction import reconstruct
+from headcount.attacks.released import hold, knowledge_of_release
+from headcount.errors import ConfigError, InputError
+from headcount.evaluate.suppressed import audit_release
+from headcount.mechanisms import protect
+from headcount.mechanisms.suppression.mechanism import Suppression, all_values
+from headcount.mechanisms.suppression.rules import find_tables, race_tables
+from headcount.population.from_households import to_population
+from headcount.population.towns import towns
+from headcount.release.published import PublishedCells, by_name, is_total
+from headcount.release.store import read_release, write_release
+from headcount.run import protect_run
+from headcount.schema import load_schema
+from headcount.tabulate import tabulate
+from headcount.tabulate.linked_tables import link_tables
+from headcount.tabulate.published import tables
+
+SCHEMA = load_schema("sex-age38-race7-hispanic")
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return tabulate(to_population(towns(seed=4, people=4_000, counties=4), schema=SCHEMA))
+
+
+@pytest.fixture(scope="module")
+def released(counts):
+    return protect(counts, Suppression(tables=("P1", "P2", "P3", "P4", "P12")))
+
+
+@pytest.fixture(scope="module")
+def complemented(counts):
+    return protect(counts, Suppression(rule="complementary", lowest="tract"))
+
+
+def test_every_table_is_published_at_every_level(counts, released):
+    found = by_name(released.published)
+    levels = counts.geography.levels
+    assert set(found) == {(t, level) for t in ("P1", "P2", "P3", "P4", "P12") for level in levels}
+    assert not released.tables
+    assert not released.guarantee.exists
+
+
+def test_each_table_has_its_rule(counts, released):
+    values = all_values(counts, find_tables(("P1", "P2", "P3", "P4", "P12"), SCHEMA))
+    for (name, level), one in by_name(released.published).items():
+        truth = values[name, level]
+        if name in ("P1", "P2"):
+            hidden = (truth >= 1) & (truth <= 2) & ~is_total(one.cells)
+            assert np.array_equal(one.value, np.where(hidden, 0, truth))
+            assert not one.withheld.any()
+            continue
+        if name == "P12":
+            total = values["P1", level][:, is_total(race_tables()["P1"].on(SCHEMA))][:, 0]
+            gone = (total >= 1) & (total <= 14)
+        else:
+            groups = {"P3": "P1", "P4": "P2"}[name]
+            detail = values[groups, level][:, race_tables()[groups].on(SCHEMA).inner]
+            gone = np.asarray(((detail >= 1) & (detail <= 14)).any(axis=1))
+        assert np.array_equal(one.withheld.all(axis=1), gone)
+        assert np.array_equal(one.withheld.any(axis=1), gone)
+        assert np.array_equal(one.value[~gone], truth[~gone])
+
+
+def test_the_cell_rule_can_be_asked_for_on_tables_of_adults(counts):
+    made = protect(counts, Suppression(tables=("P3",), by_cell=("P3",), lowest="county"))
+    assert all(one.zero_hides == 2 and not one.withheld.any() for one in made.published)
+
+
+def test_the_attacker_reads_a_0_as_a_range_and_a_withheld_table_as_unknown(counts, released):
+    values = all_values(counts, find_tables(("P1", "P2", "P3", "P4", "P12"), SCHEMA))
+    for where, one in by_name(released.published).items():
+        units = np.arange(len(one.value))
+        low, high = hold(one).bounds(units)
+        truth = values[where]
+        assert (low <= truth).all()
+        assert (truth <= high).all()
+        assert (high[one.withheld] >= UNKNOWN).all()
+        open_zero = (one.value == 0) & ~one.withheld & ~is_total(one.cells)
+        assert (high[open_zero] == one.zero_hides).all()
+        assert (low == high)[~one.withheld & ~open_zero].all()
+
+
+def test_single_withheld_cells_are_unknown_and_the_others_exact(counts, complemented):
+    values = all_values(counts, find_tables(("P1", "P2", "P3", "P4"), SCHEMA), lowest="tract")
+    some = 0
+    for where, one in by_name(complemented.published).items():
+        low, high = hold(one).bounds(np.arange(len(one.value)))
+        assert (high[one.withheld] >= UNKNOWN).all()
+        assert np.array_equal(low[~one.withheld], values[where][~one.withheld])
+        assert np.array_equal(high[~one.withheld], values[where][~one.withheld])
+        some += int(one.withheld.sum())
+    assert some
+
+
+def test_a_reconstruction_from_suppressed_tables_keeps_their_totals(counts, released):
+    race_only = replace(
+        released, published=tuple(one for one in released.published if one.level == "block")
+    )
+    found = reconstruct(knowledge_of_release(race_only), variability=False)
+    assert not found.conflict.any()
+    assert np.array_equal(found.people, counts.totals())  # the total was never touched
+
+
+def test_complementary_patterns_pass_the_audit_and_the_rules_of_1980_do_not(
+    counts, released, complemented
+):
+    for one in audit_release(
+        counts, complemented, Suppression(rule="complementary", lowest="tract", audit=400)
+    ):
+        assert one.found.clean
+        assert one.primary
+    mechanism = Suppression(tables=("P1", "P2"), lowest="tract", audit=60)
+    leaky = replace(released, published=tuple(
+        one for one in released.published
+        if one.name in mechanism.tables and one.level in ("state", "county", "tract")
+    ))  # fmt: skip
+    (audit,) = audit_release(counts, leaky, mechanism)
+    assert len(audit.found.exact_primary)
+    assert not len(audit.found.missed)
+    assert "primary exact" in audit.to_json()["words"]
+
+
+def test_publishing_one_more_cell_is_found_by_the_audit(counts, complemented):
+    """Negative control: a hole made on purpose."""
+    mechanism = Suppression(rule="complementary", lowest="tract", audit=400)
+    values = all_values(counts, find_tables(("P2",), SCHEMA), lowest="tract")
+    holed = []
+    for one in complemented.published:
+        withheld, value = one.withheld.copy(), one.value.copy()
+        if one.name == "P2":
+            secondary = withheld & (values["P2", one.level] > 2)
+            withheld[secondary], value[secondary] = False, values["P2", one.level][secondary]
+        holed.append(replace(one, withheld=withheld, value=value))
+    audits = audit_release(counts, replace(complemented, published=tuple(holed)), mechanism)
+    assert not all(one.found.clean for one in audits)
+
+
+def test_a_release_comes_back_from_disk(released, complemented, tmp_path):
+    from headcount.release.receipt import guarantee_to_json
+
+    for number, release in enumerate((released, complemented)):
+        folder = tmp_path / str(number)
+        receipt = {
+            "mechanism": release.mechanism,
+            "guarantee": guarantee_to_json(release.guarantee),
+            "key_kind": "none",
+            "noise_backend": "none",
+            "notes": {},
+        }
+        write_release(release, folder, receipt=receipt)
+        back = read_release(folder)
+        assert back.geography.levels == release.geography.levels
+        assert all(
+            np.array_equal(a, b)
+            for a, b in zip(back.geography.units, release.geography.units, strict=True)
+        )
+        for one, other in zip(back.published, release.published, strict=True):
+            assert (one.name, one.level, one.zero_hides) == (
+                other.name, other.level, other.zero_hides,
+            )  # fmt: skip
+            assert np.array_equal(one.value, other.value)
+            assert np.array_equal(one.withheld, other.withheld)
+            assert one.cells is other.cells
+        frame = pl.read_parquet(folder / "P2@county.parquet")
+        assert frame.columns == ["unit", "cell", "value", "published"]
+        assert frame.filter(~pl.col("published"))["value"].null_count() == int(
+            (~frame["published"]).sum()
+        )
+        with pytest.raises(InputError, match="found published tables with withheld cells"):
+            back.at("county")
+
+
+def test_values_of_withheld_cells_are_refused():
+    cells = race_tables()["P1"].on(SCHEMA)
+    shape = (2, cells.size)
+    with pytest.raises(InputError, match="found a value of a withheld cell, expected none"):
+        PublishedCells(
+            cells=cells, level="x", value=np.ones(shape, int), withheld=np.ones(shape, bool)
+        )
+    with pytest.raises(InputError, match=r"found shapes .* expected units x 8 cells"):
+        PublishedCells(
+            cells=cells, level="x", value=np.ones((2, 2), int), withheld=np.ones((2, 2), bool)
+        )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"rule": "1970"}, "rule: found '1970', expected 1980 or complementary"),
+        ({"tables": ()}, "tables: found none, expected one at least"),
+        ({"width": 0}, "width: found 0, expected 1"),
+        ({"effort": 4}, "effort: found 4, expected 0 to 3"),
+        ({"by_cell": ("P12",)}, "by_cell: found 'P12', expected some of P1, P2, P3, P4"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        Suppression(**settings)
+
+
+def test_tables_and_levels_that_cannot_be_had_are_refused(counts):
+    with pytest.raises(InputError, match="found level 'parish', expected one of"):
+        Suppression(lowest="parish").check(counts)
+    whole = tabulate(to_population(towns(seed=4, people=1_000, counties=1), ["sex", "age", "race"]))
+    with pytest.raises(ConfigError, match="table P6: found groups that overlap"):
+        Suppression(rule="complementary", tables=("P6",)).check(whole)
+    with pytest.raises(InputError, match="table P6: found groups that overlap"):
+        link_tables([tables("sf1")["P6"].on(whole.schema)], whole.geography)
+
+
+CONFIG = """
+[population]
+kind = "towns"
+people = 2000
+counties = 2
+schema = "sex-age38-race7-hispanic"
+[mechanism]
+name = "suppression"
+lowest = "tract"
+audit = 20
+{more}
+[run]
+out = "{out}"
+"""
+
+
+@pytest.mark.parametrize("rule", ["1980", "complementary"])
+def test_a_run_writes_tables_and_keeps_the_account_inside(tmp_path, rule):
+    file = tmp_path / "config.toml"
+    more = f'rule = "{rule}"\nthresholds = {{ cell = 3 }}'
+    file.write_text(CONFIG.format(out=tmp_path / "run", more=more))
+    run = protect_run(file)
+    assert {path.name for path in (run / "release").glob("P1@*")} == {
+        "P1@state.parquet", "P1@county.parquet", "P1@tract.parquet",
+    }  # fmt: skip
+    account = json.loads((run / "internal" / "suppression-audit.json").read_text())
+    assert "cell=3" in account["mechanism"]
+    assert [one["tables"] for one in account["audits"]] == [["P1", "P2"], ["P3", "P4"]]
+    assert (run / "internal" / "suppression.csv").read_text().startswith("table,rule,level,total")
+    receipt = json.loads((run / "release" / "receipt.json").read_text())
+    assert receipt["guarantee"]["sentences"][0].startswith("No differential-privacy guarantee")
+    assert not any("audit" in path.name for path in (run / "release").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ('tables = ["P99"]', "found table 'P99', expected some of"),
+        ('tables = ["P1", "P1"]', "found table 'P1' twice, expected distinct tables"),
+        ('by_cell = ["P9"]', "found by_cell: 'P9', expected some of P1, P2, P3, P4"),
+        ("thresholds = { cell = 0 }", "greater than or equal to 1"),
+        ('rule = "1970"', "1980"),
+    ],
+)
+def test_faults_of_the_file_are_found_before_data_is_read(tmp_path, more, message):
+    file = tmp_path / "config.toml"
+    file.write_text(CONFIG.format(out=tmp_path / "run", more=more))
+    with pytest.raises(ConfigError, match=message):
+        protect_run(file)
