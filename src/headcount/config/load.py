@@ -74,10 +74,11 @@ def _located(source: str, fault: ErrorDetails) -> ConfigError:
         found = f"keys {sorted(value)}"
     if isinstance(wrong := fault.get("ctx", {}).get("error"), Wrong):
         found, expected = wrong.found, wrong.expected
+        place = ": ".join(part for part in (place, wrong.place) if part)
     elif kind == "missing":
         found, expected = "nothing", "a value for this key"
     elif kind == "extra_forbidden":
-        found, expected = "an unknown key", one_of(_known_keys(fault["loc"]))
+        found, expected = "an unknown key", one_of(_known_keys(fault["loc"]), most=20)
     elif kind in _PLAIN:
         expected = _PLAIN[kind]
     elif kind in ("union_tag_not_found", "union_tag_invalid"):

@@ -8,7 +8,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
-from headcount.config.values import Flag, PositiveFraction, Share, Strict, Whole, Wrong, fraction
+from headcount.config.values import (
+    Flag,
+    PositiveFraction,
+    Share,
+    Strict,
+    Whole,
+    Wrong,
+    fraction,
+    wrong_from,
+)
 from headcount.errors import ConfigError, HeadcountError
 from headcount.mechanisms import Context, protect
 from headcount.mechanisms.presets import load_preset
@@ -27,6 +36,9 @@ from headcount.population import Population
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.release import Release
 from headcount.tabulate import CELLS, Counts, Query
+
+E2E_2018 = "e2e-2018"
+"""The preset of the 2018 end-to-end test."""
 
 
 def _epsilon(value: Any) -> Any:
@@ -72,7 +84,7 @@ class BoundsModel(Strict):
     query: str
     caps: tuple[Whole, ...] | None = None
     total_level: str = ""
-    unions: bool = False
+    unions: Flag = False
     file: Path | None = None
     level: str = ""
     public: Flag | None = None
@@ -134,7 +146,7 @@ class TopDownModel(Strict):
     """TopDown; keys of a preset stand unless they are given."""
 
     name: Literal["topdown"]
-    preset: str = ""
+    preset: Literal["", "e2e-2018"] = ""
     epsilon: Epsilon = None
     rho: PositiveFraction | None = None
     unit: UnitOfPrivacy = UnitOfPrivacy.CHANGE_ONE
@@ -151,11 +163,8 @@ class TopDownModel(Strict):
     @model_validator(mode="before")
     @classmethod
     def _on_top_of_the_preset(cls, data: Any) -> Any:
-        if isinstance(data, dict) and isinstance(name := data.get("preset"), str) and name:
-            try:
-                return {**load_preset(name), **data}
-            except HeadcountError as error:
-                raise ValueError(str(error)) from None
+        if isinstance(data, dict) and data.get("preset") == E2E_2018:
+            return {**load_preset(E2E_2018), **data}
         return data
 
     @model_validator(mode="after")
@@ -177,7 +186,7 @@ class TopDownModel(Strict):
         try:
             self.build()
         except HeadcountError as error:
-            raise Wrong(found=str(error), expected="settings that fit together") from None
+            raise wrong_from(error, source="topdown") from None
         return self
 
     def build(self) -> TopDown:
@@ -251,6 +260,8 @@ def topdown(
         wrong = fault.get("ctx", {}).get("error")
         found = wrong.found if isinstance(wrong, Wrong) else repr(fault["input"])
         place = ".".join(str(part) for part in fault["loc"])
+        if isinstance(wrong, Wrong):
+            place = ": ".join(part for part in (place, wrong.place) if part)
         expected = fault["msg"].removeprefix("Value error, ")
         raise ConfigError("topdown", place=place, found=found, expected=expected) from None
     return protect(data, model.located(Path()).build(), noise, context=context)

@@ -8,14 +8,30 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
+from headcount.errors import HeadcountError
+
 
 class Wrong(ValueError):
     """A fault in several keys together: what of them was found, not the whole table."""
 
-    def __init__(self, *, found: str, expected: str) -> None:
+    def __init__(self, *, found: str, expected: str, place: str = "") -> None:
         self.found = found
         self.expected = expected
+        self.place = place
         super().__init__(expected)
+
+
+def wrong_from(error: HeadcountError, *, source: str) -> Wrong:
+    """An error of the settings' own, as a fault in the keys of a config.
+
+    Every message reads ``place: found ..., expected ...``; a config adds its file and table.
+    """
+    text = str(error).removeprefix(f"{source}: ")
+    place, _, rest = text.partition(": found ")
+    found, _, expected = rest.partition(", expected ")
+    if not expected:
+        return Wrong(found=text, expected="settings that fit together")
+    return Wrong(place=place, found=found, expected=expected)
 
 
 class Strict(BaseModel):

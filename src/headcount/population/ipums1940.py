@@ -125,7 +125,7 @@ def read_extract(
         reader.take(lines)
     reader.refuse_broken_end()
     if reader.dropped:
-        log.warning("%s: people without a unit were left out; the notes say how many", name)
+        log.warning("%s: people without a unit were left out (read_extract notes how many)", name)
 
     schema = load_schema("e2e-2018-nurse" if nurse_nva_0 else "e2e-2018")
     geography, occupied, vacant = _quarters(reader.units, name)

@@ -282,7 +282,10 @@ def test_a_wrong_config_is_refused_before_any_data(keys, says):
         model(**keys)
     (fault, *_) = error.value.errors()
     wrong = fault.get("ctx", {}).get("error")
-    assert says in (wrong.found if isinstance(wrong, Wrong) else str(error.value))
+    told = str(error.value)
+    if isinstance(wrong, Wrong):
+        told = f"{wrong.place}: found {wrong.found}, expected {wrong.expected}"
+    assert says in told
 
 
 def test_an_unknown_preset_is_named():

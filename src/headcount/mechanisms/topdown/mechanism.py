@@ -11,7 +11,7 @@ from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.measured import Measured, total_loss
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
-from headcount.mechanisms.topdown.descend import Descent, descend, kept_margin
+from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
     WIDEST,
     Measurements,
@@ -79,16 +79,13 @@ class TopDown(TopDownSettings):
 
         The remarks say how each level will be rounded.
         """
-        self.refuse_other_zeros(counts.schema)
+        self.refuse_strangers(counts.schema, counts.geography)
         planned_noise(self, counts.schema, counts.geography)
-        for query in self.queries:
-            query.groups(counts.schema)  # unmeasured ones too: an unknown attribute is an error
         levels = {level: counts.at(level) for level in counts.geography.levels}
         if int(levels[counts.geography.levels[0]].totals()[0]) > WIDEST:
             raise TruthError(
                 "topdown", found="more than 2^40 people", expected="counts that floats hold exactly"
             )
-        kept_margin(counts.schema, self)
         restrictions = restrict(self, levels)
         refuse_truth_outside(restrictions, levels)
         return tuple(
@@ -103,7 +100,7 @@ class TopDown(TopDownSettings):
     ) -> Outcome:
         """Protect the counts once for each run number."""
         context = context or Context()
-        self.refuse_other_zeros(counts.schema)
+        self.refuse_strangers(counts.schema, counts.geography)
         levels = {level: counts.at(level) for level in counts.geography.levels}
         restrictions = restrict(self, levels)
         refuse_truth_outside(restrictions, levels)

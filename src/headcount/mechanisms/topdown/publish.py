@@ -63,6 +63,7 @@ def measurement_file(level: str, query: str) -> str:
 
 def refuse_same_columns(settings: TopDownSettings, schema: Schema, geography: Geography) -> None:
     """Refuse measurements whose files would have two columns of one name, or too long a name."""
+    settings.refuse_strangers(schema, geography)
     for level, name in settings.allocation(geography).measured:
         query = every_cell(schema) if name == CELLS else settings.query(name)
         if twice := first_repeated([UNIT, *_labels(query, schema)]):

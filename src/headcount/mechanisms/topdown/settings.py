@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 
-from headcount.errors import ConfigError
+from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.privacy import Allocation, PureLoss, UnitOfPrivacy, ZCDPLoss, allocate
 from headcount.schema.attribute import first_repeated, one_of
@@ -75,6 +76,18 @@ class TableBounds:
     folder: Path = field(default=Path(), repr=False, compare=False)
 
 
+@contextmanager
+def _asked_by(place: str) -> Iterator[None]:
+    """An unknown name is an error of the setting that asks for it."""
+    try:
+        yield
+    except InputError as error:
+        place = f"{place}, {error.place}" if error.place else place
+        raise ConfigError(
+            "topdown", place=place, found=error.found, expected=error.expected
+        ) from None
+
+
 NURSE_NVA_0: Combination = (("hhgq", ("elderly_or_poor",)), ("voting_age", ("under_18",)))
 """The optional structural zero of the 2018 test: no minors in homes for the elderly or poor."""
 
@@ -127,9 +140,16 @@ class TopDownSettings:
                     found="an unknown query",
                     expected=one_of(known[1:]),
                 )
+        for query in self.queries:
+            if twice := first_repeated(str(getattr(axis, "name", axis)) for axis in query.by):
+                raise ConfigError(
+                    "topdown", place=f"query {query.name!r}", found=f"{twice!r} twice",
+                    expected="distinct attributes and recodes",
+                )  # fmt: skip
         self._refuse_vacuous()
         if self.level_shares is None:
-            levels = ["every other level", *dict(self.level_queries)]
+            others = "every other level" if self.level_queries else "every level"
+            levels = [others, *dict(self.level_queries)]
         else:
             levels = [level for level, _ in self.level_shares]
         self._allocate(levels)
@@ -144,10 +164,29 @@ class TopDownSettings:
                 "guarantee, which holds given the invariants, would promise nothing",
             )  # fmt: skip
 
-    def refuse_other_zeros(self, schema: Schema) -> None:
+    def refuse_strangers(self, schema: Schema, geography: Geography) -> None:
+        """Refuse attributes and levels that the data do not have, each by what asks for it."""
+        for query in self.queries:  # unmeasured ones too
+            with _asked_by(f"query {query.name!r}"):
+                query.groups(schema)
+        with _asked_by("failsafe_over"):
+            for name in self.failsafe_over:
+                schema.attribute(name)
+        for invariant in self.invariants:
+            with _asked_by(f"invariant {invariant.query!r}"):
+                geography.depth(invariant.level)
+        for bounds in self.bounds:
+            if isinstance(bounds, TableBounds):
+                with _asked_by(f"bounds on {bounds.query!r}"):
+                    geography.depth(bounds.level)
+        self._refuse_other_zeros(schema)
+
+    def _refuse_other_zeros(self, schema: Schema) -> None:
         """Refuse a schema that lets someone be where the settings say that nobody can."""
         for zero in self.structural_zeros:
-            if (schema.possible & ~Schema(schema.attributes, (zero,)).possible).any():
+            with _asked_by("structural zeros"):
+                ruled_out = Schema(schema.attributes, (zero,))
+            if (schema.possible & ~ruled_out.possible).any():
                 said = ", ".join(f"{name} in {list(levels)}" for name, levels in zero)
                 raise ConfigError(
                     "topdown", place="structural zeros", found=f"a schema with room for {said}",

@@ -1,0 +1,107 @@
+"""What a stranger gets wrong in ``[mechanism]`` of a TopDown run, and what the error says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.run.test_topdown_protect import BOUNDS, HEAD, INVARIANT, QUERIES, TOWN, WHOLE, town
+from tests.run.town import write_config
+
+import headcount as hc
+from headcount.config.load import load_config
+from headcount.errors import ConfigError
+from headcount.run import prepare
+
+__all__ = ["town"]  # a fixture
+
+BEFORE_DATA = {
+    "shares": (
+        WHOLE.replace('share = "1/2"', 'share = "3/5"', 1),
+        "mechanism: query shares at level 'every level': found a sum of 11/10 (1.1), "
+        "expected exactly 1: 1/10 too much",
+    ),
+    "unknown query": (
+        WHOLE.replace('query = "total"', 'query = "totl"'),
+        "mechanism: query 'totl': found an unknown query, expected one of 'sex', 'total'",
+    ),
+    "an attribute twice": (
+        WHOLE.replace('by = ["sex"]', 'by = ["sex", "sex"]'),
+        "mechanism: query 'sex': found 'sex' twice, expected distinct attributes and recodes",
+    ),
+    "a cap of nobody": (
+        WHOLE.replace("99, 99", "0, 99"),
+        "mechanism: bounds on 'sex': found a cap of 0, expected people in one living quarters",
+    ),
+    "a swapping preset": (
+        f'preset = "swap-lo"\n{WHOLE}',
+        "mechanism.preset: found 'swap-lo', expected '' or 'e2e-2018'",
+    ),
+    "unions by number": (
+        WHOLE + "unions = 1\n",
+        "mechanism.bounds 1.unions: found 1, expected",
+    ),
+    "an unknown key": (
+        f"failsafe = []\n{WHOLE}",
+        "mechanism.failsafe: found an unknown key, expected one of 'name', 'preset', 'epsilon', "
+        "'rho', 'unit', 'levels', 'queries', 'recodes', 'level_queries', 'invariant', 'bounds', "
+        "'failsafe_over', 'report_epsilon', 'nurse_nva_0'",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BEFORE_DATA)
+def test_a_wrong_setting_is_named_once_with_its_file_and_place(town: Path, what: str):
+    mechanism, says = BEFORE_DATA[what]
+    with pytest.raises(ConfigError) as error:
+        load_config(write_config(town, population=TOWN, mechanism=mechanism))
+    assert str(error.value).startswith(f"{town / 'config.toml'}: {says}")
+    assert str(error.value).count(" found ") == 1
+
+
+WITH_DATA = {
+    "query": (
+        WHOLE.replace('by = ["sex"]', 'by = ["race"]'),
+        "topdown: query 'sex': found attribute 'race', expected one of 'sex', 'age'",
+    ),
+    "failsafe": (
+        f'failsafe_over = ["race"]\n{WHOLE}',
+        "topdown: failsafe_over: found attribute 'race', expected one of",
+    ),
+    "invariant": (
+        HEAD + QUERIES + INVARIANT.replace("county", "conty") + BOUNDS,
+        "topdown: invariant 'total': found level 'conty', expected one of",
+    ),
+    "bounds": (
+        HEAD
+        + QUERIES
+        + '[[mechanism.bounds]]\nquery = "sex"\nlevel = "conty"\nfile = "tracts.csv"\n'
+        "public = true",
+        "topdown: bounds on 'sex': found level 'conty', expected one of",
+    ),
+    "nurse_nva_0": (
+        f"nurse_nva_0 = true\n{WHOLE}",
+        "topdown: structural zeros: found attribute 'hhgq', expected one of 'sex', 'age'",
+    ),
+}
+
+
+@pytest.mark.parametrize("publish", ['["measurements"]', "[]"])
+@pytest.mark.parametrize("what", WITH_DATA)
+def test_a_name_that_the_data_lack_is_laid_to_the_setting(town: Path, what: str, publish: str):
+    mechanism, says = WITH_DATA[what]
+    run = f"publish = {publish}"
+    with pytest.raises(ConfigError) as error:
+        prepare(load_config(write_config(town, population=TOWN, mechanism=mechanism, run=run)))
+    assert str(error.value).startswith(says)
+
+
+def test_python_says_the_same():
+    population = hc.uniform(people=50, depth=2, mean=3, seed=1)
+    with pytest.raises(ConfigError, match=r"^topdown: query 'totl': found an unknown query, exp"):
+        hc.topdown(
+            population,
+            epsilon=1,
+            queries={"cells": {"share": 1}},
+            invariant=[{"query": "totl", "level": "whole"}],
+        )
