@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -128,7 +129,8 @@ def reidentify(
             source, out, known=known, attacker=attacker, quality=quality, orders=orders, seed=seed,
             truth=truth,
         ),
-        title="claims that are right, beside guesses from the block",
+        title="claims that are right, % of matches, beside guesses from the block",
+        columns=("universe", "putative", "precision_%", "modal_guess_%", "proportional_guess_%"),
     )  # fmt: skip
 
 
@@ -171,7 +173,7 @@ def link(
     )  # fmt: skip
 
 
-def _show(found: Found, *, title: str) -> None:
+def _show(found: Found, *, title: str, columns: Sequence[str] = ()) -> None:
     from headcount.cli.show import show_table
     from headcount.report.model import CONFIDENTIAL_BANNER
 
@@ -180,5 +182,5 @@ def _show(found: Found, *, title: str) -> None:
     for line in found.lines:
         typer.echo(line)
     if found.scores is not None:
-        show_table(found.scores, title=title)
+        show_table(found.scores.select(columns or found.scores.columns), title=title)
     typer.echo(f"written: {found.out}")

@@ -1,0 +1,303 @@
+"""``headcount attack``: what it writes, how it scores, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from headcount.cli.app import main
+from headcount.release.published import cell_names
+from headcount.report.model import CONFIDENTIAL_BANNER
+from headcount.run import protect_run
+from headcount.schema import load_schema
+from headcount.tabulate.published import tables
+
+CONFIG = """
+[population]
+kind = "towns"
+people = 1500
+counties = 2
+schema = "sex-age38-race7-hispanic"
+[mechanism]
+name = "{name}"
+[run]
+out = "{out}"
+"""
+Command = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def attack(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    monkeypatch.setattr(logging.getLogger("headcount"), "setLevel", lambda _level: None)
+
+    def run(*arguments: str | Path) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["headcount", "attack", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs on one state: the truth as it is, and suppressed by the rules of 1980."""
+    folder = tmp_path_factory.mktemp("town")
+    for name in ("identity", "suppression"):
+        config = folder / f"{name}.toml"
+        config.write_text(CONFIG.format(name=name, out=folder / name))
+        protect_run(config)
+    return folder
+
+
+def test_rebuilt_records_give_people_away(town: Path, tmp_path: Path, attack: Command):
+    truth = town / "identity.toml"
+    found = tmp_path / "found"
+    code, said = attack("reconstruct", town / "identity", "--out", found, "--truth", truth)
+    assert code == 0, said
+    assert CONFIDENTIAL_BANNER not in said  # a generated population is public
+    summary = json.loads((found / "summary.json").read_text())
+    assert summary["conflicts"] == summary["not_proven"] == 0
+    records = pl.read_parquet(found / "records.parquet")
+    assert records.columns == ["block", "sex", "age", "race", "hispanic", "count"]
+    assert records["count"].sum() == summary["records"]
+    matches = tmp_path / "matches"
+    code, said = attack(
+        "reidentify", found, "--attacker", "perfect", "--truth", truth, "--out", matches
+    )
+    assert code == 0, said
+    assert "modal guess" in said
+    scores = pl.read_csv(matches / "reid.csv")
+    telling = scores.filter(universe="nonmodal unique, zero variability")
+    precision = dict(zip(telling["by"], telling["precision"], strict=True))
+    assert precision["records"] == 1
+    assert precision["modal guess"] == 0
+    putative = pl.read_parquet(matches / "putative.parquet")
+    assert putative.columns == ["person", "block", "race", "hispanic", "matched_on"]
+    assert putative.height == summary["records"]
+    assert "not a privacy violation" in (matches / "summary.md").read_text()
+
+
+def test_a_suppressed_release_is_reconstructed_from_ranges(
+    town: Path, tmp_path: Path, attack: Command
+):
+    found = tmp_path / "found"
+    code, said = attack("reconstruct", town / "suppression", "--out", found)
+    assert code == 0, said
+    assert "conflicts: 0" in said
+    code, said = attack(
+        "reidentify", town / "suppression", "--attacker", "perfect",
+        "--truth", town / "identity.toml", "--out", tmp_path / "x",
+    )  # fmt: skip
+    assert code == 2
+    assert "found published tables, expected records; run headcount attack reconstruct" in said
+    code, said = attack(
+        "reidentify", found, "--attacker", "commercial-like", "--truth", town / "identity.toml",
+        "--out", tmp_path / "y", "--orders", "2", "--coverage", "0.5",
+    )  # fmt: skip
+    assert code == 0, said
+
+
+@pytest.fixture(scope="module")
+def people(town: Path) -> pl.DataFrame:
+    """Everyone, with an id, from the counts of the true release."""
+    wide = pl.read_parquet(town / "identity" / "release" / "block.parquet")
+    schema = load_schema("sex-age38-race7-hispanic")
+    counts = wide.select(schema.cell_names).to_numpy()
+    unit, cell = np.nonzero(counts)
+    times = counts[unit, cell]
+    unit, cell = np.repeat(unit, times), np.repeat(cell, times)
+    levels = np.unravel_index(cell, schema.shape)
+    return pl.DataFrame(
+        {
+            "person": [f"p{i}" for i in range(len(unit))],
+            "block": wide["block"].gather(unit.tolist()),
+            **{
+                a.name: np.array(a.levels)[code].tolist()
+                for a, code in zip(schema.attributes, levels, strict=True)
+            },
+        }
+    )
+
+
+def test_a_file_of_named_people_is_matched_and_scored_under_the_banner(
+    town: Path, people: pl.DataFrame, tmp_path: Path, attack: Command
+):
+    people.write_csv(tmp_path / "truth.csv")
+    known = people.select("person", "block", "sex", "age").head(200)
+    stranger = pl.DataFrame(
+        {"person": ["new"], "block": ["nowhere"], "sex": ["male"], "age": ["30"]}
+    )
+    pl.concat([known, stranger]).write_csv(tmp_path / "known.csv")  # 30 is a year, not a bin
+    code, said = attack(
+        "reidentify", town / "identity", "--known", tmp_path / "known.csv",
+        "--truth", tmp_path / "truth.csv", "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 0, said
+    assert CONFIDENTIAL_BANNER in said
+    assert CONFIDENTIAL_BANNER in (tmp_path / "out" / "summary.md").read_text()
+    scores = pl.read_csv(tmp_path / "out" / "reid.csv").filter(by="records")
+    row = scores.filter(universe="all").row(0, named=True)
+    assert (row["people"], row["putative"]) == (201, 200)
+    unique = scores.filter(universe="unique").row(0, named=True)
+    assert unique["precision"] == 1
+
+
+def test_without_a_truth_nothing_is_scored(
+    town: Path, people: pl.DataFrame, tmp_path: Path, attack: Command
+):
+    people.head(50).write_parquet(tmp_path / "known.parquet")
+    code, said = attack(
+        "reidentify", town / "identity", "--known", tmp_path / "known.parquet",
+        "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 0, said
+    assert not (tmp_path / "out" / "reid.csv").exists()
+    assert "putative: 50" in said
+
+
+def test_tables_from_files(town: Path, people: pl.DataFrame, tmp_path: Path, attack: Command):
+    """P12 and P14 of three blocks, typed in by hand: sex and bin come out exactly."""
+    schema = load_schema("sex-age38-race7-hispanic")
+    blocks = people["block"].unique(maintain_order=True).head(3).to_list()
+    pl.DataFrame({"county": ["c"] * 3, "block": blocks}).write_csv(tmp_path / "units.csv")
+    own = people.filter(pl.col("block").is_in(blocks))
+    cell = [schema.cell(**{n: row[n] for n in schema.names}) for row in own.to_dicts()]
+    counts = np.zeros((3, schema.size), dtype=np.int64)
+    np.add.at(counts, ([blocks.index(b) for b in own["block"]], cell), 1)
+    listed = (
+        'schema = "sex-age38-race7-hispanic"\nunits = "units.csv"\nlevels = ["county", "block"]\n'
+    )
+    for name in ("P12", "P14"):
+        table = tables("sf1")[name]
+        values = table.of(counts, schema).toarray()
+        names = cell_names(table.on(schema))
+        pl.DataFrame(
+            {"unit": np.repeat(blocks, len(names)), "cell": names * 3, "value": values.ravel()}
+        ).write_csv(tmp_path / f"{name}.csv")
+        listed += (
+            f'[[table]]\nproduct = "sf1"\nname = "{name}"\nlevel = "block"\nfile = "{name}.csv"\n'
+        )
+    (tmp_path / "tables.toml").write_text(listed)
+    code, said = attack("reconstruct", tmp_path / "tables.toml", "--out", tmp_path / "out")
+    assert code == 0, said
+    got = pl.read_parquet(tmp_path / "out" / "records.parquet")
+    expected = own.group_by("block", "sex", "age").len("count")
+    both = got.group_by("block", "sex", "age").agg(pl.col("count").sum()).join(
+        expected, on=["block", "sex", "age", ], how="full"
+    )  # fmt: skip
+    assert (both["count"] == both["count_right"]).all()
+    broken = (tmp_path / "P12.csv").read_text().replace("male / 0-4", "male / 0-99", 1)
+    (tmp_path / "P12.csv").write_text(broken)
+    code, said = attack("reconstruct", tmp_path / "tables.toml", "--out", tmp_path / "again")
+    assert code == 2
+    assert "P12.csv: column 'cell', row" in said
+    assert "expected one of 'total / total'" in said
+
+
+def test_tables_that_contradict_each_other_are_reported_not_crashed_on(
+    town: Path, tmp_path: Path, attack: Command
+):
+    listed = 'schema = "sex-age38-race7-hispanic"\nunits = "units.csv"\nlevels = ["block"]\n'
+    (tmp_path / "units.csv").write_text("block\nb1\n")
+    for name, value in (("P1", 5), ("P14", 7)):
+        names = cell_names(tables("sf1")[name].on(load_schema("sex-age38-race7-hispanic")))
+        (tmp_path / f"{name}.csv").write_text(f"unit,cell,value\nb1,{names[0]},{value}\n")
+        listed += (
+            f'[[table]]\nproduct = "sf1"\nname = "{name}"\nlevel = "block"\nfile = "{name}.csv"\n'
+        )
+    (tmp_path / "tables.toml").write_text(listed)
+    code, said = attack("reconstruct", tmp_path / "tables.toml", "--out", tmp_path / "out")
+    assert code == 0, said
+    assert "conflicts: 1" in said
+    assert "must move by" in (tmp_path / "out" / "moves.txt").read_text()
+
+
+def released_rows(people: pl.DataFrame) -> pl.DataFrame:
+    return people.with_columns(
+        age=(pl.int_range(pl.len()) * 7 % 90).cast(pl.String), household_size=pl.lit("2")
+    )
+
+
+def test_linkage_finds_those_who_fit_once(people: pl.DataFrame, tmp_path: Path, attack: Command):
+    rows = released_rows(people).head(120)
+    rows.write_csv(tmp_path / "released.csv")
+    rows.select("person", "age", "race", "household_size").write_csv(tmp_path / "known.csv")
+    rows.select("person", "hispanic").write_csv(tmp_path / "truth.csv")
+    code, said = attack(
+        "link", tmp_path / "released.csv", "--known", tmp_path / "known.csv", "--width", "1",
+        "--truth", tmp_path / "truth.csv", "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 0, said
+    assert CONFIDENTIAL_BANNER in said
+    keys = rows.select("age", "race").rows()
+    alone = [key for key in keys if keys.count(key) == 1]
+    scores = pl.read_csv(tmp_path / "out" / "linkage.csv")
+    assert set(scores["identity_rule"]) == {"value", "person"}
+    assert scores["matched"].to_list() == [len(alone)] * 2
+    assert scores["confirmed"].to_list() == [len(alone)] * 2  # nothing was swapped
+    links = pl.read_parquet(tmp_path / "out" / "links.parquet")
+    assert links.height == len(alone)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("reconstruct", "{empty}", "--out", "{out}"), "found no release, expected a directory"),
+        (("reconstruct", "{run}", "--out", "{empty}"), "found something there, expected a new"),
+        (("reconstruct", "{run}", "--out", "{out}", "--on-conflict", "guess"), "found 'guess'"),
+        (("reconstruct", "{run}", "--out", "{out}", "--tables", "sf9"), "found no such tables"),
+        (("reidentify", "{run}", "--out", "{out}"), "found neither --known nor --attacker"),
+        (
+            ("reidentify", "{run}", "--attacker", "perfect", "--out", "{out}"),
+            "found 'perfect' without --truth, expected 'perfect' or 'commercial-like', with",
+        ),
+        (
+            ("reidentify", "{run}", "--known", "{people}", "--out", "{out}"),
+            "column 'age', row 1: found 'old', expected a year of age, or one of '0'",
+        ),
+        (
+            ("link", "{run}", "--known", "{people}", "--out", "{out}"),
+            "found no attribute 'household_size', expected some of",
+        ),
+        (
+            ("link", "{run}", "--known", "{people}", "--out", "{out}", "--exact", "sex"),
+            "column 'age', row",
+        ),
+    ],
+)
+def test_errors_are_one_clear_line(
+    arguments: tuple[str, ...], message: str, town: Path, tmp_path: Path, attack: Command
+):
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "note").write_text("mine")
+    known = tmp_path / "people.csv"
+    known.write_text("person,block,sex,age\n1,b,male,old\n")
+    places = {
+        "empty": empty, "out": tmp_path / "out", "run": town / "identity", "people": known,
+    }  # fmt: skip
+    code, said = attack(*(one.format(**places) for one in arguments))
+    assert code == 2
+    assert said.startswith("error: ")
+    assert message in said
+    assert (empty / "note").read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", ["", "reconstruct", "reidentify", "link"])
+def test_every_help_has_an_example(command: str, attack: Command):
+    code, said = attack(*filter(None, [command]), "--help")
+    assert code == 0
+    assert "headcount attack" in said
+    assert "Example" in said
