@@ -15,7 +15,7 @@ from headcount.geography.build import CodeColumns, Prefixes
 from headcount.population.household_readers import read_households
 from headcount.population.household_writer import write_households
 from headcount.population.households import Households
-from headcount.population.readers import AttributeColumn
+from headcount.population.readers import AttributeColumn, levels_of
 from headcount.population.towns import towns
 
 SEX = AttributeColumn(name="sex", column="sex", levels=("f", "m"))
@@ -89,6 +89,16 @@ def test_two_tables(tmp_path: Path, ending: str) -> None:
 def test_without_kinds_nobody_means_vacant(tmp_path: Path) -> None:
     found = read(tmp_path, kind="", kinds=("household", "vacant"), size="")
     assert found.kind.tolist() == [0, 1, 0, 0]
+
+
+def test_levels_read_off_the_data_are_in_the_order_of_their_numbers() -> None:
+    for values, levels in (
+        (["10", "9", "100", "9"], ("9", "10", "100")),
+        (["85+", "5-9", "10-14"], ("5-9", "10-14", "85+")),
+        (["rent", "10", "own"], ("10", "own", "rent")),
+        (["2b", "2a", "1"], ("1", "2a", "2b")),
+    ):
+        assert levels_of(pl.Series(values)) == levels
 
 
 def test_levels_read_off_the_data_are_owned_up_to(tmp_path: Path) -> None:

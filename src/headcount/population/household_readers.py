@@ -16,6 +16,7 @@ from headcount.population.households import HOUSEHOLD, VACANT, Households
 from headcount.population.readers import (
     AttributeColumn,
     encode,
+    levels_of,
     place_table,
     read_table,
     refuse_null,
@@ -225,7 +226,7 @@ def _attributes(
         refuse_null(values, wanted.column, name)
         levels = wanted.levels
         if levels is None:
-            levels = tuple(values.unique().sort().to_list())
+            levels = levels_of(values)
             read_off.append(f"which levels of {wanted.name!r} exist")
         attribute = Attribute(wanted.name, levels)
         known.append(attribute)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ def read_microdata(
         values = table[attribute.column].cast(pl.String)
         if attribute.levels is None:
             refuse_null(values, attribute.column, name)
-            levels = tuple(values.unique().sort().to_list())
+            levels = levels_of(values)
             read_off += (f"which levels of {attribute.name!r} exist",)
         else:
             levels = attribute.levels
@@ -185,6 +186,16 @@ def _refuse_other_parents(
             found="other parents than in the list of units",
             expected="the same parent units in both files",
         )
+
+
+def levels_of(values: pl.Series) -> tuple[str, ...]:
+    """The levels that occur, by number where each begins with one (9, 10-14, 85+), else by text."""
+    found = values.unique().sort().to_list()
+    numbers = [re.match(r"\d+", level) for level in found]
+    if all(numbers):
+        order = np.argsort([int(number[0]) for number in numbers if number], kind="stable")
+        found = [found[place] for place in order]
+    return tuple(found)
 
 
 def encode(
