@@ -453,6 +453,16 @@ def test_households_without_a_partner_are_counted_and_stay():
     assert report.short == report.asked - 40
 
 
+def test_a_shortfall_is_told_without_its_number(caplog):
+    town = dwellings(120, seed=3, geography=spine(1, 1, 2), largest=1)
+    town = replace(town, block=(np.arange(120) % 10 == 0).astype(np.int32))
+    with caplog.at_level("WARNING"):
+        HouseholdSwapping(rate=1, key=("size",)).run(some_counts(town), noise(), runs=range(1))
+    (told,) = caplog.messages
+    assert "fewer were swapped than the rate asks for" in told
+    assert not any(sign.isdigit() for sign in told)
+
+
 def test_rows_that_are_not_the_persons_are_refused():
     town = dwellings(50, seed=1)
     schema, cell = town.cells(("race",))

@@ -1,6 +1,7 @@
 """Person swapping as a mechanism on counts."""
 
 import json
+import logging
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,6 +15,7 @@ from headcount.mechanisms import Context, Outcome, protect
 from headcount.mechanisms.swapping.person_mechanism import (
     PersonSwapping,
     codes_of,
+    in_years,
     read_origin,
     rows_of,
 )
@@ -138,6 +140,33 @@ def test_no_guarantee_and_says_why():
     assert not release.guarantee.exists
     said = " ".join(release.guarantee.sentences())
     assert "No differential-privacy guarantee: records are published as they are" in said
+
+
+def test_ages_are_compared_in_years_whatever_the_order_of_levels():
+    codes = {"age": np.array([0, 1, 2])}
+    years = in_years(Schema((Attribute("age", ("3", "10", "90+")),)), codes)
+    assert years["age"].tolist() == [3, 10, 90]
+    assert in_years(Schema((Attribute("age", ("0-17", "18+")),)), codes) == {}
+    assert in_years(Schema((SEX,)), {"sex": codes["age"]}) == {}
+    # Levels by text: "10" stands next to "1". The nearest age of a child of 1 is still 2.
+    age = Attribute("age", ("1", "10", "2"))
+    sexes = Schema((age, SEX))
+    cells = [sexes.cell(age=a, sex="f") for a in ("1", "10", "2")]
+    unit, cell = np.array([0, 3, 3], np.int32), np.array(cells, np.int32)
+    three = tabulate(Population("three", sexes, TREE, unit, cell))
+    one = swapping(kind="pseudo-random", area=str(TREE.units[1][0]), rate=1)
+    made = one.run(three, seeded(), runs=range(1)).tables["level_2"][0].toarray()
+    assert made[0].tolist() == np.eye(6, dtype=int)[cells[2]].tolist()
+
+
+def test_a_shortfall_is_told_without_its_number(caplog):
+    rows = np.array([0] * 9 + [3], np.int32)  # nine in one area, one in another
+    crowd = tabulate(Population("crowd", SCHEMA, TREE, rows, np.arange(10, dtype=np.int32)))
+    with caplog.at_level(logging.WARNING):
+        swapping(kind="random").run(crowd, seeded(), runs=range(1))
+    (told,) = caplog.messages
+    assert "fewer were swapped than the rate asks for" in told
+    assert not any(sign.isdigit() for sign in told)
 
 
 def test_rows_of_counts_are_its_people():

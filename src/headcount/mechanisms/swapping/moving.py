@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from headcount.errors import InputError
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.sampling import generator
-from headcount.mechanisms.swapping.report import Swapped, write_provenance
+from headcount.mechanisms.swapping.report import Swapped, log_shortfall, write_provenance
 from headcount.noise import Noise, Stream
 from headcount.population import Population
 from headcount.population.households import Households
@@ -87,6 +87,8 @@ def run_swaps(
     for run in runs:
         swaps[run] = swap(households, generator(noise, stream, run))
         made.append(counted_again(counts, swaps[run].households).matrix)
+    if any(made.report.short for made in swaps.values()):
+        log_shortfall(name)
     if context is not None and context.provenance is not None:
         write_provenance(context.provenance, households, swaps)
     return Outcome({counts.geography.leaf: made})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -28,7 +29,7 @@ from headcount.mechanisms.swapping.persons import (
     swap_area,
     swap_everywhere,
 )
-from headcount.mechanisms.swapping.report import REPORT
+from headcount.mechanisms.swapping.report import REPORT, log_shortfall
 from headcount.mechanisms.swapping.similar import KEYS, Kind, Likeness, places
 from headcount.noise import Noise, Stream
 from headcount.privacy import Guarantee
@@ -47,7 +48,8 @@ class PersonSwapping:
 
     where
         kind        random, pseudo-random (same or nearest age and sex) or similar
-        k           for similar swapping: how far age, sex and rank may differ, in levels
+        k           for similar swapping: how far age, sex and rank may differ; age in years where
+                    its levels are years ("7", "90+"), else in levels
         rate        share of each area's people that is swapped, 0 to 1; exact to one person
         level       geography level of an area; swaps go between areas, never within one
         area        code of the one area to swap against all others; None swaps every area
@@ -140,7 +142,10 @@ class PersonSwapping:
         codes = codes_of(counts.schema, cell)
         area = counts.geography.ancestors(self.level, of=counts.level)[unit]
         stream = Stream(level=counts.level, query="swap", size=_SEED_DRAWS)
-        swaps = [self._swap(counts, codes, area, generator(noise, stream, run)) for run in runs]
+        aged = codes | in_years(counts.schema, codes)
+        swaps = [self._swap(counts, aged, area, generator(noise, stream, run)) for run in runs]
+        if any(swap.report.unswappable > 1 for swap in swaps):  # one is left if they are odd
+            log_shortfall(self.name)
         if context is not None and context.provenance is not None:
             write_provenance(context.provenance, dict(zip(runs, swaps, strict=True)))
         made = [
@@ -192,6 +197,16 @@ def codes_of(schema: Schema, cell: Ints) -> dict[str, NDArray[np.integer]]:
     if not schema.attributes:
         return {}
     return dict(zip(schema.names, np.unravel_index(cell, schema.shape), strict=True))
+
+
+def in_years(schema: Schema, codes: Codes) -> dict[str, NDArray[np.integer]]:
+    """Ages in years if the levels are years: those that the data lack still lie in between."""
+    if "age" not in codes:
+        return {}
+    years = [re.fullmatch(r"(\d+)\+?", level) for level in schema.attribute("age").levels]
+    if not all(years):
+        return {}
+    return {"age": np.array([int(year[1]) for year in years if year])[codes["age"]]}
 
 
 def _recount(

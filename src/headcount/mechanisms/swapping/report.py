@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -18,6 +19,8 @@ from headcount.mechanisms.swapping.risk import Standing, at_risk_by_level
 from headcount.population.households import VACANT, Households
 
 REPORT = "swap-report.json"
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +221,16 @@ def _units_changed(
     known, place = np.unique(codes, return_inverse=True)
     total = np.bincount(place, weights=change, minlength=len(known))
     return len(np.unique(known[total != 0] // groups))
+
+
+def log_shortfall(mechanism: str) -> None:
+    """Say that partners were short; how many is for the curator's account only."""
+    _log.warning(
+        "%s: fewer were swapped than the rate asks for, because partners were short; internal/%s "
+        "says how many",
+        mechanism,
+        REPORT,
+    )
 
 
 def write_provenance(path: Path, before: Households, swaps: Mapping[int, Swapped]) -> None:
