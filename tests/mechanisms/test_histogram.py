@@ -65,6 +65,10 @@ def test_the_cells_of_the_paper(buckets, width):
     query = histogram_query(schema, buckets=buckets)
     assert query.size(schema) == buckets * 2 * 63 * 4
     assert query.attributes(schema)[3].levels == ("1", "2", "3", "4 to 7")
+    some = Attribute("household_size", ("1", "2", "3", "4+", "none"))
+    quarters = histogram_query(Schema((AGE, RACE, HISPANIC, some)), buckets=buckets)
+    kept = quarters.attributes(Schema((AGE, RACE, HISPANIC, some)))[3].levels
+    assert kept == ("1", "2", "3", "4+", "none")
     without = Schema((AGE, RACE, HISPANIC))
     assert histogram_query(without, buckets=buckets).size(without) == buckets * 2 * 63
 

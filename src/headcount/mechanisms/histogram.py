@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import pairwise, product, takewhile
 from math import exp
 from typing import Literal, get_args
 
@@ -101,7 +101,8 @@ def answers(
 def histogram_query(schema: Schema, *, buckets: int) -> Query:
     """The paper's histogram: age bucket x Hispanic x race x household size 1, 2, 3, 4+.
 
-    Household size is left out where the schema has none.
+    Household size is left out where the schema has none; people in group quarters, who have no
+    household size, stay apart where a level says so.
     """
     for name in ("age", "hispanic", "race"):
         schema.attribute(name)
@@ -182,9 +183,10 @@ def draw_sums(
 
 
 def _up_to(size: Attribute, largest: int) -> Recode:
-    """Levels one by one, the last with all larger ones."""
-    starts = range(min(largest, size.size))
-    return _grouped(size, "household_size_up_to_4", [*starts, size.size])
+    """Levels one by one, the last with all larger ones; "none" and the like stay by themselves."""
+    counted = len(list(takewhile(lambda level: level[:1].isdigit(), size.levels)))
+    starts = [*range(min(largest, counted)), *range(counted, size.size + 1)]
+    return _grouped(size, "household_size_up_to_4", starts)
 
 
 def _grouped(attribute: Attribute, name: str, starts: list[int]) -> Recode:
