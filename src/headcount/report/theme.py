@@ -47,7 +47,7 @@ OTHER_LOOKS: tuple[Look, ...] = (
     Look("#1F8A8A", (2, 2), "triangle-up"),
     Look("#8A8F98", (10, 3, 2, 3), "diamond"),
     Look("#4B2E83", (4, 2, 1, 2), "triangle-down"),
-    Look("#D08770", (1, 3), "cross"),
+    Look("#C8643F", (4, 1), "cross"),
     Look("#0B6E4F", SOLID, "triangle-right"),
     Look("#1D4E9E", (9, 2), "stroke"),
 )

@@ -160,7 +160,8 @@ def _what_was_done(found: Tables, about: About) -> Section:
         "blocks of nine counties, of three classes of diversity, put together until there are "
         "600 to 1,500 people, with the counties' published mix of races. "
         if about.synthetic
-        else "The areas are those of the table given; partners come from all other areas. "
+        else "The areas are those of the table given; partners come from all other areas. Where it "
+        "has no household size, neither noise nor attack uses one. "
     )
     return Section(
         title="What was done",

@@ -128,7 +128,7 @@ def both_figure(tables: Tables) -> Figure:
         name="swapping-and-noise",
         caption="**Swapping and noise at one height.** Swapping is read off the axis below, noise "
         "off the axis above. *The two axes have nothing to do with each other*: a swap rate is no "
-        "ε. Many curves of swapping bend where the rows that are unique in the block group run "
+        "ε. Some curves of swapping bend where the rows that are unique in the block group run "
         "out. (The paper's figures 6, Alameda, and 7, Washington.)",
         alt="KL divergence of five swappers against the swap rate and of three noisy histograms "
         "against epsilon, for one block group.",
@@ -150,7 +150,7 @@ def four_figure(tables: Tables) -> Figure:
     return Figure(
         name="four-attributes",
         caption="**The same with a finer question.** People by four attributes (two age buckets) "
-        "instead of two: every method is less accurate. Choose the question. (The paper's figure "
+        "instead of two. Choose the question. (The paper's figure "
         "8.)",
         alt="KL divergence of swappers and of the noisy histogram, for one of two queries.",
         chart=two_scale_chart(

@@ -254,4 +254,14 @@ def _chosen(path: Path, areas: pl.Series, names: tuple[str, ...], column: str) -
             found=f"{len(known):,} areas in {path.name} and none chosen",
             expected=f"the areas to protect, or a table with at most {MOST_AREAS}",
         )
-    return names or tuple(known)
+    chosen = names or tuple(known)
+    for name in chosen:
+        inside = int((areas == name).sum())
+        if 2 * inside > len(areas):
+            raise InputError(
+                str(path),
+                place=f"area {name!r}",
+                found="more than half of all people",
+                expected="a partner outside for everyone: leave it out, or add people",
+            )
+    return chosen

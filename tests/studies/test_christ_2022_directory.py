@@ -1,0 +1,152 @@
+"""The study christ-2022 as the command runs it: files, resuming, and a report in a browser."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from headcount.cli.study import app
+from headcount.errors import RunError
+from headcount.report.model import CONFIDENTIAL_BANNER
+from headcount.run_studies import PeopleToSwap, run_christ_2022
+from headcount.studies.christ_2022.people import Synthetic
+from headcount.studies.christ_2022.pieces import pieces, run_piece
+from headcount.studies.christ_2022.settings import Settings
+from tests.report.browser import choose, open_report
+
+ACCURACY = "county,mechanism,parameter,buckets,query,group,metric,mean,sd"
+PRIVACY = "county,mechanism,rate,bucket_width,group,identity_rule,matched,confirmed,percent"
+SETTINGS = Settings(rates=6, epsilons=6, replicates=2, pool=5_000)
+COUNTIES = ("Alameda", "Cibola")
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study") / "christ"
+    people = PeopleToSwap(counties=COUNTIES)
+    assert run_christ_2022(folder, people=people, settings=SETTINGS) == folder / "report.html"
+    return folder
+
+
+def test_tables_begin_with_the_promised_columns(out: Path):
+    for name, header in (("accuracy", ACCURACY), ("privacy", PRIVACY),
+                         ("claims", "claim,paper,ours,holds")):  # fmt: skip
+        first = (out / "tables" / f"{name}.csv").read_text("utf-8").splitlines()[0]
+        assert first.startswith(header + ",")
+
+
+def test_every_mechanism_rate_and_epsilon_is_there(out: Path):
+    accuracy = pl.read_csv(out / "tables" / "accuracy.csv", infer_schema_length=None)
+    swaps = accuracy.filter(pl.col("mechanism") != "dp", pl.col("attributes") == 6)
+    cases = swaps.select("county", "mechanism", "parameter").unique()
+    assert cases.height == 2 * 5 * 7  # with the rate 0
+    noise = accuracy.filter(mechanism="dp").select("county", "parameter", "buckets").unique()
+    assert noise.height == 2 * 6 * 3
+    assert set(accuracy["mu"].drop_nulls()) == {1e-2, 1e-3, 1e-4, 1e-5}
+    privacy = pl.read_csv(out / "tables" / "privacy.csv", infer_schema_length=None)
+    assert set(privacy["identity_rule"]) == {"slot", "person", "value"}
+    assert set(privacy["bucket_width"]) == {2, 15, 45}
+    assert set(privacy.filter(attributes=15)["county"]) == {"Cibola"}
+
+
+def test_claims_are_judged_by_stated_rules(out: Path):
+    with (out / "tables" / "claims.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert {row["holds"] for row in rows} <= {"yes", "partly", "no"}
+    assert all(row[name] for row in rows for name in ("claim", "paper", "ours", "rule"))
+    by_claim = {row["claim"]: row["holds"] for row in rows}
+    assert by_claim["Appendix A.3: variances at epsilon 4"] == "yes"
+    assert by_claim["The same, as the appendix rounds it"] == "no"
+    assert not any("Jefferson" in claim for claim in by_claim)  # it was not run
+
+
+def test_a_second_call_keeps_the_result_and_another_is_refused(out: Path):
+    before = (out / "report.html").stat().st_mtime_ns
+    people = PeopleToSwap(counties=COUNTIES)
+    run_christ_2022(out, people=people, settings=SETTINGS)
+    assert (out / "report.html").stat().st_mtime_ns == before
+    with pytest.raises(RunError, match=r"found another run .* expected a new"):
+        run_christ_2022(out, people=people, settings=Settings(rates=7, pool=5_000))
+
+
+def test_kept_pieces_are_not_made_again_and_damaged_ones_are(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    few = Settings(rates=3, epsilons=2, replicates=2, pool=3_000)
+    source = Synthetic(names=("Washington",), seed=few.seed, pool=few.pool)
+    piece = next(p for p in pieces(source, few) if p.name == "Washington, random")
+    first = run_piece(piece, source=source, settings=few, cache=tmp_path)
+
+    def refuse() -> dict[str, pl.DataFrame]:
+        raise AssertionError("made again")
+
+    again = run_piece(replace(piece, make=refuse), source=source, settings=few, cache=tmp_path)
+    assert all(again[name].equals(first[name]) for name in first)
+    for path in tmp_path.glob("*-accuracy.parquet"):
+        path.write_bytes(b"broken")
+    mended = run_piece(piece, source=source, settings=few, cache=tmp_path)
+    assert mended["accuracy"].equals(first["accuracy"])
+    assert "found a damaged file" in caplog.text
+    other = Settings(rates=3, epsilons=2, replicates=2, pool=3_000, seed=1)
+    with pytest.raises(AssertionError, match="made again"):
+        run_piece(replace(piece, make=refuse), source=source, settings=other, cache=tmp_path)
+
+
+def test_a_table_of_ones_own_is_confidential_and_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("headcount.report.directory.save_figures", lambda *_: None)  # slow
+    source = Synthetic(seed=5, pool=3_000)
+    parts = []
+    for name in ("Washington", "Armstrong", "Jefferson"):
+        rows = source.area(name).rows
+        parts.append(
+            pl.DataFrame({k: rows[k] for k in ("age", "sex", "race", "hispanic")}).with_columns(
+                pl.lit(name).alias("area")
+            )
+        )
+    pl.concat(parts).write_csv(tmp_path / "people.csv")
+    options = "--rates 3 --epsilons 3 --replicates 2 --counties Jefferson"
+    made = CliRunner().invoke(
+        app,
+        ["christ-2022", "--out", str(tmp_path / "out"), "--persons",
+         str(tmp_path / "people.csv"), *options.split()],
+        catch_exceptions=False,
+    )  # fmt: skip
+    assert made.exit_code == 0
+    text = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert CONFIDENTIAL_BANNER in text
+    assert str(tmp_path) not in text
+    claims = pl.read_csv(tmp_path / "out" / "tables" / "claims.csv")
+    assert not claims["claim"].str.contains("Alameda|Washington|Cibola").any()
+    assert claims["claim"].str.contains("Theorem 1").any()
+
+
+def test_kink_table_has_both_rules(out: Path):
+    kinks = pl.read_csv(out / "tables" / "kinks.csv", infer_schema_length=None)
+    assert set(kinks["bends"]) == {1, 2}
+    assert kinks.filter(curve="kl", attributes=6, bends=1).height == 2 * 5
+
+
+@pytest.mark.browser
+def test_the_report_opens_and_its_controls_change_the_figures(out: Path):
+    names = sorted(path.stem for path in (out / "figures").glob("*.svg"))
+    assert len(names) >= 11
+    facts = open_report(out / "report.html", figures=names)
+    assert facts.problems() == []
+    assert facts.console_warnings == ()
+    before = {figure.name: figure.marks for figure in facts.figures}
+
+    def use(page):
+        choose(page, "swapping-and-noise", column="county", value="Cibola")
+        choose(page, "identified", column="ages", value="45 years")
+
+    after = open_report(out / "report.html", use=use)
+    assert after.problems() == []
+    changed = {figure.name for figure in after.figures if figure.marks != before[figure.name]}
+    assert changed == {"swapping-and-noise", "identified"}
