@@ -15,6 +15,7 @@ from headcount.config.load import config_digest, load_config
 from headcount.config.models import Config
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, RunError, TruthError
+from headcount.evaluate.representation import represent_release
 from headcount.evaluate.scores import score
 from headcount.evaluate.suppressed import write_account
 from headcount.files import write_text_atomic
@@ -368,6 +369,8 @@ def evaluate_run(path: Path) -> tuple[pl.DataFrame, Path, bool]:
     folder = RunDirectory(path).internal / "evaluation"
     folder.mkdir(exist_ok=True)
     write_text_atomic(folder / "errors.csv", scores.write_csv())
+    if (by_group := represent_release(planned.counts, release)) is not None:
+        write_text_atomic(folder / "representation.csv", by_group.write_csv())
     recipe = f"headcount evaluate {path.name}"
     report = evaluation_report(release, scores, recipe=recipe, public=planned.public)
     write_report(report, folder / "report.html")

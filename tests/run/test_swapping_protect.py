@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from headcount.errors import InputError
-from headcount.run import open_run, protect_run
+from headcount.run import evaluate_run, open_run, protect_run
 from tests.run.town import contents, write_config
 
 TOWNS = 'kind = "towns"\npeople = 1500\ncounties = 3\nattributes = ["race", "hispanic"]'
@@ -49,6 +49,27 @@ def test_provenance_and_report_are_internal(tmp_path: Path, mechanism: str):
     np.add.at(expected, (block[households.dwelling], planned.counts.person_cell), 1)
     assert np.array_equal(release.at("block"), expected)
     assert not np.array_equal(expected, planned.counts.dense())
+
+
+def test_evaluation_tells_how_small_groups_fare(tmp_path: Path):
+    out = protect_run(write_config(tmp_path, population=TOWNS, mechanism=PERSONS))
+    scores, _, _ = evaluate_run(out)
+    release, planned = open_run(out)
+    made = pl.read_csv(out / "internal/evaluation/representation.csv")
+    assert set(made["level"]) == {"county", "tract", "block_group", "block"}
+    assert set(made["metric"]) == {"kl", "mse", "underallocated"}
+    assert set(made["group"]) == {"everyone", "minorities"}
+    # one row by hand: the squared error of the counties that have 100 to 999 people
+    mse = made.filter(level="county", metric="mse", group="everyone", low=100).row(0, named=True)
+    truth, found = planned.counts.at("county").dense(), release.at("county")
+    some = (truth.sum(axis=1) >= 100) & (truth.sum(axis=1) < 1000)
+    assert mse["areas"] == some.sum() > 0
+    assert mse["mean"] == pytest.approx(((found - truth)[some] ** 2).mean())
+    # the scores, read sparse, are those of the full tables
+    apart = np.abs(release.at("block") - planned.counts.dense())
+    cells = scores.filter(level="block", query="cells").row(0, named=True)
+    assert cells["max_absolute"] == apart.max()
+    assert cells["n"] == np.count_nonzero(release.at("block") + planned.counts.dense())
 
 
 def test_people_can_be_swapped_too(tmp_path: Path):

@@ -13,7 +13,8 @@ def evaluate(
 ) -> None:
     """Score a release against the truth it was made from; for the curator.
 
-    Writes internal/evaluation/ (errors.csv, report.html) and prints the errors of the totals.
+    Writes internal/evaluation/ (errors.csv, report.html) and prints the errors of the totals. With
+    attributes race and hispanic, representation.csv tells how small groups fare, by size of area.
 
     Example: headcount evaluate runs/first
     """

@@ -16,6 +16,8 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from headcount.errors import InputError
+from headcount.evaluate.scores import released_at
+from headcount.release import Release
 from headcount.release.release import Table
 from headcount.tabulate import Counts, Query
 
@@ -26,6 +28,11 @@ MU = 1e-4
 MINORITY = 0.1
 UNDER = 0.75
 """The paper's smoothing, its share below which a group is a minority, and its bound of loss."""
+
+SIZE_BANDS = (100, 1_000, 10_000, 100_000)
+"""Edges of area sizes in people, where nobody names others."""
+
+MOST_ANSWERS = 20_000_000
 
 METRICS = ("kl", "mse", "underallocated")
 
@@ -169,6 +176,22 @@ def represent(
     if not rows:
         raise InputError("representation", found="nobody", expected="at least one person")
     return pl.DataFrame(rows)
+
+
+def represent_release(counts: Counts, release: Release) -> pl.DataFrame | None:
+    """Every metric at every level below the whole, by size of area; None without race or origin.
+
+    Levels of more than ``MOST_ANSWERS`` answers are left out.
+    """
+    if not {"hispanic", "race"} <= set(counts.schema.names):
+        return None
+    groups = HISPANIC_BY_RACE.size(counts.schema)
+    tables = [
+        represent(counts, released_at(release, level), level=level, bands=SIZE_BANDS)
+        for level in release.geography.levels[1:]
+        if release.geography.size(level) * groups <= MOST_ANSWERS
+    ]
+    return pl.concat(tables) if tables else None
 
 
 @dataclass(frozen=True, kw_only=True)

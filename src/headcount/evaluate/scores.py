@@ -9,7 +9,20 @@ import polars as pl
 from headcount.errors import InputError
 from headcount.evaluate.error import residuals, summarise
 from headcount.release import Release
+from headcount.release.release import Table
 from headcount.tabulate import TOTAL, Counts, Query, every_cell
+from headcount.tabulate.counts import adder
+
+
+def released_at(release: Release, level: str) -> Table:
+    """Protected counts at a level, sparse where they were made so: 63 races by age are wide."""
+    leaf = release.geography.leaf
+    if leaf not in release.tables:
+        return release.at(level)  # refuses
+    if level in release.tables:
+        return release.tables[level]
+    added: Table = adder(release.geography, level, of=leaf) @ release.tables[leaf]
+    return added
 
 
 def score(counts: Counts, release: Release) -> pl.DataFrame:
@@ -23,7 +36,7 @@ def score(counts: Counts, release: Release) -> pl.DataFrame:
         queries.append(every_cell(schema))
     rows = []
     for level in release.geography.levels:
-        truth, released = counts.at(level).dense(), release.at(level)
+        truth, released = counts.at(level).matrix, released_at(release, level)
         for query in queries:
             answer = query.matrix(schema)
             errors = residuals(truth @ answer, released @ answer)
