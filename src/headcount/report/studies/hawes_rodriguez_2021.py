@@ -160,6 +160,18 @@ def _what_was_done(tables: Tables, about: About) -> Section:
     )  # fmt: skip
 
 
+def _withheld(tables: Tables) -> str:
+    """Shares of tables withheld, from county to block."""
+    words = []
+    for table in ("P3", "P4"):
+        shares = [
+            one(tables["suppression"], "percent", table=table, rule="table", level=level)
+            for level in ("county", "tract", "block_group", "block")
+        ]
+        words.append(f"{table} " + ", ".join(f"{share:.0f}" for share in shares) + " %")
+    return f"Withheld for counties, tracts, block groups and blocks: {'; '.join(words)}."
+
+
 def _suppression(tables: Tables) -> Section:
     back = one(tables["recovered"], "from_p12_percent", table="P1", level="block")
     again = (
@@ -172,9 +184,9 @@ def _suppression(tables: Tables) -> Section:
         title="What suppression would withhold",
         blocks=(
             Prose(
-                "The rules withhold little at the top and almost everything about race and voting "
-                "age below the county. P3 is race for adults, P4 Hispanic origin by race for "
-                "adults: the tables that redistricting needs."
+                "The rules were made for small areas, and most areas are small. P3 is race for "
+                "adults, P4 Hispanic origin by race for adults: the tables that redistricting "
+                f"needs. {_withheld(tables)}"
             ),
             figures.suppression_figure(tables),
             Callout(
@@ -201,7 +213,8 @@ def _reidentification(tables: Tables) -> Section:
                 "away. The figure takes them apart."
             ),
             figures.precision_figure(tables),
-            shown.reid_table(tables),
+            shown.reid_table(tables, PERFECT),
+            shown.reid_table(tables, COMMERCIAL),
             shown.agreement_table(tables),
         ),
     )

@@ -12,8 +12,10 @@ from headcount.report.figures import Axis, Control, band_chart, control_name, li
 from headcount.report.model import Figure
 from headcount.report.studies.hawes_rodriguez_2021_words import (
     ATTACKERS,
+    MEANT,
     UNIVERSES,
     Tables,
+    in_percent,
     main_methods,
     swapping_noise,
 )
@@ -34,6 +36,8 @@ SHOWN = {RECORDS: ("#332288", "circle"), PROPORTIONAL: ("#E69F00", "diamond"),
 RULES = {"cell": "cells changed to 0", "table": "tables withheld"}
 TABLES = {"SF1_person": "other person tables", "SF1_housing": "housing tables"}
 ERROR_TICKS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000)
+RACES = {"white": "White", "black": "Black", "asian": "Asian", "nhpi": "Pacific Islander",
+         "aian": "American Indian", "other": "other", "multiple": "several"}  # fmt: skip
 _LEVELS = {"block_group": "block group"}
 
 
@@ -76,9 +80,8 @@ def suppression_figure(tables: Tables) -> Figure:
     return Figure(
         name="suppression-by-level",
         caption="**What the rules of 1980 would withhold.** Bars: this population. Black ticks: "
-        "what the slides print for the census of 2010. *Choose whole tables or single cells.* The "
-        "rules hide most where areas are small, but whole tables of race and voting age vanish "
-        "even for counties.",
+        "what the slides print for the census of 2010. *Choose whole tables or single cells.* P1 "
+        "is race, P2 Hispanic origin by race; P3 and P4 are the same for adults.",
         alt="Bars of the share of tables or cells withheld at each level of geography.",
         chart=_chosen(alt.LayerChart(layer=[bars, ticks]), frame, [control], height=300),
     )
@@ -89,7 +92,7 @@ def precision_figure(tables: Tables) -> Figure:
     import altair as alt
 
     shown = main_methods(tables)
-    found = tables["reid"].filter(
+    found = in_percent(tables["reid"]).filter(
         pl.col("method").is_in(shown), pl.col("universe").is_in(list(UNIVERSES))
     )
     rows = found.select(
@@ -134,7 +137,7 @@ def precision_figure(tables: Tables) -> Figure:
         "Beside it, for the same matches, what two guesses get right that use no record of "
         "anybody: the commonest group of the block, and a draw from its shares. Guessing is "
         "statistical inference, not a breach; what exceeds the guesses is what the records give "
-        "away. *Choose whom to look at, and the attacker.*",
+        f"away. *Choose whom to look at, and the attacker.* {MEANT}",
         alt="For each method the precision of the attack and of two guesses, as points.",
         chart=_chosen(alt.LayerChart(layer=[reach, dots]), frame, controls,
                       height=max(340, 26 * len(shown))),
@@ -143,7 +146,7 @@ def precision_figure(tables: Tables) -> Figure:
 
 def epsilon_figure(tables: Tables) -> Figure:
     """TopDown's precision above the guess, by epsilon."""
-    found = tables["reid"].filter(pl.col("universe").is_in(list(UNIVERSES))).join(
+    found = in_percent(tables["reid"]).filter(pl.col("universe").is_in(list(UNIVERSES))).join(
         tables["methods"].filter(kind=TOPDOWN).select("method", "loss", "epsilon"), on="method"
     )  # fmt: skip
     frame = found.select(
@@ -178,7 +181,7 @@ def rates_figure(tables: Tables) -> Figure:
     """Precision by swap rate and noise."""
     shown = ("no noise", "size noise 80 %", "tract noise 70 % (40 in county)",
              "size 50 % and tract 70 %")  # fmt: skip
-    found = tables["reid"].join(swapping_noise(tables), on="method").filter(
+    found = in_percent(tables["reid"]).join(swapping_noise(tables), on="method").filter(
         pl.col("universe").is_in(list(UNIVERSES)), pl.col("noise").is_in(list(shown))
     )  # fmt: skip
     order = {name: place for place, name in enumerate(UNIVERSES)}
@@ -200,7 +203,7 @@ def rates_figure(tables: Tables) -> Figure:
             frame,
             x=Axis(column="rate", title="Households swapped (%)", format=".0f",
                    ticks=(5, 10, 25, 50), domain=(0, 52)),
-            y=Axis(column="precision", title="Right, of those matched (%)", format=".1f",
+            y=Axis(column="precision", title="Right, of those matched (%)", format=".0f",
                    domain=(0, 100)),
             series="noise", points=True, controls=[PEOPLE, ATTACKER], height=300,
         ),
@@ -217,7 +220,7 @@ def size_figure(tables: Tables) -> Figure:
         pl.col("area").replace_strict(words).alias("areas"),
         pl.col("size_category").alias("population"), "method", "mae",
     )  # fmt: skip
-    order = list(dict.fromkeys([*categories(PLACE)[1:], *categories(COUNTY)[1:]]))
+    order = [categories(PLACE)[1], categories(COUNTY)[1], *categories(PLACE)[2:]]
     return Figure(
         name="errors-by-size",
         caption="**Errors of total population by size of the area.** Mean absolute error of "
@@ -241,7 +244,8 @@ def race_figure(tables: Tables) -> Figure:
             pl.col("method").is_in([SUPPRESSION, *_compared(tables)]),
             area=COUNTY, size_category=EVERY,
         )
-        .select(pl.col("statistic").str.strip_prefix(RACE).alias("race"), "method", "mae")
+        .select(pl.col("statistic").str.strip_prefix(RACE).replace(RACES).alias("race"), "method",
+                "mae")
     )  # fmt: skip
     return Figure(
         name="errors-by-race",
@@ -251,7 +255,7 @@ def race_figure(tables: Tables) -> Figure:
         alt="Points of mean absolute error for race groups, one colour for each method.",
         chart=_by_category(
             frame, x="race", order=frame["race"].unique(maintain_order=True).to_list(),
-            y_title="Mean absolute error (people)", controls=[],
+            y_title="Mean absolute error (people)", controls=[], joined=False,
         ),
     )  # fmt: skip
 
@@ -262,9 +266,10 @@ def _compared(tables: Tables) -> list[str]:
 
 
 def _by_category(
-    frame: pl.DataFrame, *, x: str, order: Sequence[str], y_title: str, controls: Sequence[Control]
-) -> ChartType:
-    """Points and lines over named groups, one colour and symbol for each method."""
+    frame: pl.DataFrame, *, x: str, order: Sequence[str], y_title: str,
+    controls: Sequence[Control], joined: bool = True,
+) -> ChartType:  # fmt: skip
+    """Points over named groups, one colour and symbol for each method, joined if they are sizes."""
     import altair as alt
 
     names = frame["method"].unique(maintain_order=True).to_list()
@@ -284,7 +289,9 @@ def _by_category(
     dots = base.mark_point(size=75, filled=True).encode(
         shape=alt.Shape("method:N", title=None, scale=symbol)
     )
-    return _chosen(alt.LayerChart(layer=[line, dots]), frame, controls, height=300)
+    return _chosen(
+        alt.LayerChart(layer=[line, dots] if joined else [dots]), frame, controls, height=300
+    )
 
 
 def _chosen(

@@ -9,6 +9,7 @@ from headcount.evaluate.reidentified import ALL, TELLING
 from headcount.report.model import Column, Table, table_from_frame
 from headcount.report.studies.hawes_rodriguez_2021_words import (
     Tables,
+    in_percent,
     main_methods,
     swapping_noise,
 )
@@ -16,6 +17,12 @@ from headcount.studies.hawes_rodriguez_2021.accuracy import EVERY, TOTAL
 from headcount.studies.hawes_rodriguez_2021.crossing import OWN
 
 METHOD = Column(key="method", label="Method")
+_RATES = (
+    ("putative_rate", "matched", "matched", "%"),
+    ("precision", "right", "right", "%"),
+    ("proportional_guess", "guess", "prop. guess", "%"),
+    ("modal_guess", "modal", "modal guess", "%"),
+)
 _GUESSES = ["modal guess", "proportional guess"]
 
 
@@ -59,38 +66,35 @@ def recovered_table(tables: Tables) -> Table:
     )  # fmt: skip
 
 
-def reid_table(tables: Tables) -> Table:
-    """Precision of the main methods, with guesses beside every rate."""
-    rows = []
-    for method in [*main_methods(tables), *_GUESSES]:
-        row: dict[str, object] = {"method": method}
-        for attacker, short in ((PERFECT, "p"), (COMMERCIAL, "c")):
-            for universe, name in ((ALL, "all"), (TELLING, "hard")):
-                found = tables["reid"].filter(method=method, attacker=attacker, universe=universe)
-                for column, key in (("precision", "rate"), ("proportional_guess", "guess"),
-                                    ("putative_percent", "matched")):  # fmt: skip
-                    row[f"{short}_{name}_{key}"] = found[column][0] if found.height else None
-        rows.append(row)
+def reid_table(tables: Tables, attacker: str) -> Table:
+    """Precision of the main methods for one attacker, with guesses beside every rate."""
+    reid = in_percent(tables["reid"]).filter(attacker=attacker)
+    groups = ((ALL, "Everyone"), (TELLING, "Hard to guess"))
+    names = [*main_methods(tables), *_GUESSES]
+    frame = pl.DataFrame({"method": names})
     columns = [METHOD]
-    for short, who in (("p", "Perfect"), ("c", "Commercial-like")):
-        for name, what in (("all", "all"), ("hard", "hard to guess")):
-            columns += [
-                Column(key=f"{short}_{name}_matched", label=f"{who}, {what}: matched", unit="%",
-                       format=".0f"),
-                Column(key=f"{short}_{name}_rate", label="right", unit="% of matched",
-                       format=".1f"),
-                Column(key=f"{short}_{name}_guess", label="guess", unit="% of matched",
-                       format=".1f"),
-            ]  # fmt: skip
+    for universe, words in groups:
+        rates = reid.filter(universe=universe).select(
+            "method",
+            *(pl.col(column).alias(f"{words} {key}") for column, key, _, _ in _RATES),
+        )  # fmt: skip
+        frame = frame.join(rates, on="method", how="left", maintain_order="left")
+        columns += [
+            Column(key=f"{words} {key}", label=f"{words}: {label}" if key == "matched" else label,
+                   unit=unit, format=".1f")
+            for _, key, label, unit in _RATES
+        ]  # fmt: skip
+    perfect = attacker == PERFECT
     return table_from_frame(
-        pl.DataFrame(rows, infer_schema_length=None),
-        name="reidentified",
-        caption="Matched (putative) in percent of the attacker's file, right (confirmed) in "
-        "percent of the matched, and what the proportional guess gets right on the same matches.",
+        frame,
+        name="reidentified" if perfect else "reidentified-commercial",
+        caption=f"Re-identification by the {attacker} attacker, with guesses beside every rate.",
         columns=columns,
-        notes=f"Hard to guess: {TELLING}. Guess: a draw from the shares of the block in the same "
-        "release; the last two rows guess from exact counts. Intervals, and all other groups of "
-        "people, are in tables/reid.csv.",
+        notes="Matched: putative, in percent of the attacker's file. Right: confirmed, in percent "
+        f"of the matched. Hard to guess: {TELLING}. Guesses are from the shares of the block in "
+        "the same release; the last two rows guess from exact counts. Intervals, and all other "
+        "groups of people, are in tables/reid.csv.",
+        folded=not perfect,
     )
 
 
@@ -99,12 +103,12 @@ def experiments_table(tables: Tables) -> Table:
     found = swapping_noise(tables)
     for attacker, short in ((COMMERCIAL, "c"), (PERFECT, "p")):
         for universe, name in ((ALL, "all"), (TELLING, "hard")):
-            rates = tables["reid"].filter(attacker=attacker, universe=universe).select(
+            rates = in_percent(tables["reid"]).filter(attacker=attacker, universe=universe).select(
                 "method",
                 pl.col("precision").alias(f"{short}_{name}"),
                 pl.col("proportional_guess").alias(f"{short}_{name}_guess"),
-                pl.col("putative_percent").alias(f"{short}_{name}_putative"),
-                pl.col("confirmed_percent").alias(f"{short}_{name}_confirmed"),
+                pl.col("putative_rate").alias(f"{short}_{name}_putative"),
+                pl.col("confirmed_rate").alias(f"{short}_{name}_confirmed"),
             )  # fmt: skip
             found = found.join(rates, on="method", maintain_order="left")
     return table_from_frame(
@@ -175,18 +179,18 @@ def claims_table(tables: Tables) -> Table:
 def crossing_table(tables: Tables) -> Table:
     """From which epsilon TopDown leaves the guess."""
     return table_from_frame(
-        tables["crossing"].sort((pl.col("guess") != OWN), maintain_order=True),
+        tables["crossing"].filter(guess=OWN),
         name="crossing",
         caption="The ε from which TopDown's precision is 5 points above the proportional guess.",
         columns=[
             Column(key="loss", label="Noise"),
             Column(key="attacker", label="Attacker"),
             Column(key="universe", label="People"),
-            Column(key="guess", label="Guess"),
             Column(key="words", label="ε"),
         ],
         notes="Between two ε that were tried, straight in the logarithm of ε. “Above”: not reached "
-        "at the largest ε tried.",
+        "at the largest ε tried. The guess is from the same release; tables/crossing.csv also has "
+        "the guess from exact counts.",
     )
 
 

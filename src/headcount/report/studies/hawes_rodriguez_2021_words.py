@@ -19,16 +19,20 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
 
 Tables = Mapping[str, pl.DataFrame]
 
-ATTACKERS = {PERFECT: "perfect: knows where everyone lives, sex and age",
-             COMMERCIAL: "commercial-like: a file with gaps and errors"}  # fmt: skip
+ATTACKERS = {PERFECT: "perfect", COMMERCIAL: "commercial-like"}
 UNIVERSES = {
-    TELLING: "hard to guess: unlike the block's mode, unique, block certain",
+    TELLING: "hard to guess",
     ALL: "everyone",
-    "nonmodal": "unlike the block's mode",
-    "unique": "unique by sex and age in the block",
-    "nonmodal, zero variability": "unlike the mode, in blocks that are certain",
+    "nonmodal": "unlike their block",
+    "unique": "unique by sex and age",
+    "nonmodal, zero variability": "unlike their block, certain",
 }
-"""Universes that figures offer, in plain words."""
+"""Universes that figures offer, in few words: they stand in lists on telephones too."""
+
+MEANT = (
+    "*Unlike their block*: not of its commonest group. *Certain*: in blocks whose exact tables "
+    "allow one solution only. *Hard to guess*: both, and unique by sex and age in the block."
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +60,15 @@ def precision(
 ) -> float:
     """Percent of matches that are right."""
     where = {"method": method, "attacker": attacker, "universe": universe}
-    return one(tables["reid"], "precision", **where)
+    return 100 * one(tables["reid"], "precision", **where)
+
+
+def in_percent(reid: pl.DataFrame) -> pl.DataFrame:
+    """Rates of re-identification in percent, for people to read."""
+    rates = ("precision", "precision_low", "precision_high", "putative_rate", "confirmed_rate",
+             "modal_guess", "proportional_guess", "above_proportional", "above_low",
+             "above_high")  # fmt: skip
+    return reid.with_columns(pl.col(rates) * 100)
 
 
 def percent(value: float) -> str:

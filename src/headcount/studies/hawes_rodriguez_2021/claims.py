@@ -105,8 +105,9 @@ def _listed(values: list[float]) -> str:
 
 
 def _precision(reid: pl.DataFrame, method: str, attacker: str, universe: str) -> float:
+    """In percent."""
     value = first(reid, "precision", method=method, attacker=attacker, universe=universe)
-    return float("nan") if value is None else value
+    return float("nan") if value is None else 100 * value
 
 
 def _swapping_claims(reid: pl.DataFrame) -> list[Row]:

@@ -34,17 +34,21 @@ def published_table(suppression: pl.DataFrame, reid: pl.DataFrame) -> pl.DataFra
                 rows.append(_row(SLIDES, what, "% withheld", share, ours))
     for method, numbers in told["swapping"].items():
         for column, number in zip(
-            ("putative_percent", "confirmed_percent", "precision"), numbers, strict=True
+            ("putative_rate", "confirmed_rate", "precision"), numbers, strict=True
         ):
             ours = first(reid, column, method=method, attacker=COMMERCIAL, universe=ALL)
-            what = f"{method}, {column.removesuffix('_percent')}"
-            rows.append(_row(SLIDES, what, "%", number, ours))
+            what = f"{method}, {column.removesuffix('_rate')}"
+            rows.append(_row(SLIDES, what, "%", number, _percent(ours)))
     for method, numbers in told["telling"].items():
         for attacker, number in zip((COMMERCIAL, PERFECT), numbers, strict=True):
             ours = first(reid, "precision", method=method, attacker=attacker, universe=TELLING)
             what = f"{method}, precision on {TELLING}, {attacker} attacker"
-            rows.append(_row(REPORT, what, "%", number, ours))
+            rows.append(_row(REPORT, what, "%", number, _percent(ours)))
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
 
 
 def _row(

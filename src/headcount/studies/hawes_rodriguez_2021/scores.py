@@ -17,14 +17,13 @@ Spread = tuple[float | None, float | None, float | None]
 
 
 def reid_table(matches: pl.DataFrame) -> pl.DataFrame:
-    """Precision of every method, attacker and universe, in percent.
+    """Re-identification by every method, attacker and universe; all rates are shares.
 
-    Columns: method, attacker, universe, putative, confirmed, precision, precision_low,
-    precision_high (95 % interval of the mean over replicates), people, putative_percent,
-    confirmed_percent (of the people in the attacker's file), modal_guess and proportional_guess
-    (precision of guesses on the same matches, from the shares of the same release),
-    above_proportional, above_low, above_high (paired by replicate), replicates. The guesses from
-    exact counts are methods of their own.
+    Columns: method, attacker, universe, putative, confirmed (means over replicates), precision
+    (confirmed over putative) with its 95 % interval, people, putative_rate and confirmed_rate (of
+    the people in the attacker's file), modal_guess and proportional_guess (precision of guesses on
+    the same matches, from the shares of the same release), above_proportional with its interval
+    (paired by replicate), replicates. The guesses from exact counts are methods of their own.
     """
     exact = matches.filter(method=NONE)
     guesses = [
@@ -40,21 +39,21 @@ def reid_table(matches: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_guesses(matches: pl.DataFrame) -> pl.DataFrame:
-    """One row a method, attacker, universe and replicate, with the precision of both guesses."""
-    rate = 100 * pl.col("confirmed") / pl.col("putative")
+    """One row a method, attacker, universe and replicate, with what both guesses get right."""
     by = [*KEYS, "replicate"]
-    own = matches.filter(by=RECORDS).with_columns(rate.alias("precision")).drop("by")
+    own = matches.filter(by=RECORDS).drop("by")
     for name, guess in (("modal", MODAL), ("proportional", PROPORTIONAL)):
-        beside = matches.filter(by=guess).select(*by, rate.alias(name))
+        beside = matches.filter(by=guess).select(*by, pl.col("confirmed").alias(name))
         own = own.join(beside, on=by, how="left", maintain_order="left")
-    return own.with_columns((pl.col("precision") - pl.col("proportional")).alias("above"))
+    return own
 
 
 def _row(group: pl.DataFrame) -> dict[str, float | int | None]:
-    mean = {
-        name: float(group[name].to_numpy().mean()) for name in ("people", "putative", "confirmed")
-    }
-    precision, above = within(spread(group["precision"]), 0, 100), spread(group["above"])
+    numbers = ("people", "putative", "confirmed")
+    mean = {name: float(group[name].to_numpy().mean()) for name in numbers}
+    putative, confirmed = group["putative"], group["confirmed"]
+    precision = within(ratio(confirmed, putative), 0, 1)
+    above = ratio(confirmed - group["proportional"], putative)
     people = mean["people"]
     return {
         "putative": mean["putative"],
@@ -63,10 +62,10 @@ def _row(group: pl.DataFrame) -> dict[str, float | int | None]:
         "precision_low": precision[1],
         "precision_high": precision[2],
         "people": people,
-        "putative_percent": 100 * mean["putative"] / people if people else None,
-        "confirmed_percent": 100 * mean["confirmed"] / people if people else None,
-        "modal_guess": spread(group["modal"])[0],
-        "proportional_guess": spread(group["proportional"])[0],
+        "putative_rate": mean["putative"] / people if people else None,
+        "confirmed_rate": mean["confirmed"] / people if people else None,
+        "modal_guess": ratio(group["modal"], putative)[0],
+        "proportional_guess": ratio(group["proportional"], putative)[0],
         "above_proportional": above[0],
         "above_low": above[1],
         "above_high": above[2],
@@ -74,17 +73,38 @@ def _row(group: pl.DataFrame) -> dict[str, float | int | None]:
     }
 
 
-def spread(values: Sequence[float | None] | pl.Series) -> Spread:
-    """Mean and the ends of its 95 % interval by Student's t; None where there are no values."""
+def ratio(part: pl.Series, whole: pl.Series) -> Spread:
+    """The ratio of two sums over replicates, and its 95 % interval.
+
+        r = sum part / sum whole,   se = sd(part - r whole) / (sqrt(n) mean whole)
+
+    A replicate with few matches weighs little; the mean of ratios would be ruled by those.
+    """
+    if part.null_count() or not whole.sum():
+        return None, None, None
+    a, b = part.to_numpy().astype(float), whole.to_numpy().astype(float)
+    found = float(a.sum() / b.sum())
+    if len(a) == 1:
+        return found, None, None
+    reach = _student(len(a)) * float((a - found * b).std(ddof=1)) / (sqrt(len(a)) * b.mean())
+    return found, float(found - reach), float(found + reach)
+
+
+def _student(n: int) -> float:
     from scipy.stats import t
 
+    return float(t.ppf(0.975, n - 1))
+
+
+def spread(values: Sequence[float | None] | pl.Series) -> Spread:
+    """Mean and the ends of its 95 % interval by Student's t; None where there are no values."""
     kept = np.array([value for value in values if value is not None and isfinite(value)])
     if not len(kept):
         return None, None, None
     mean = float(kept.mean())
     if len(kept) == 1:
         return mean, None, None
-    reach = float(t.ppf(0.975, len(kept) - 1) * kept.std(ddof=1) / sqrt(len(kept)))
+    reach = _student(len(kept)) * float(kept.std(ddof=1)) / sqrt(len(kept))
     return mean, mean - reach, mean + reach
 
 

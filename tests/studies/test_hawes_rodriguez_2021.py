@@ -1,0 +1,345 @@
+"""The study hawes-rodriguez-2021: its parts against brute force, its verdicts against mischief."""
+
+from __future__ import annotations
+
+import logging
+from fractions import Fraction
+from math import nan
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.stats import t as student
+
+from headcount.attacks.guesses import MODAL, PROPORTIONAL
+from headcount.config.swapping import SwappingModel
+from headcount.errors import ConfigError, InputError
+from headcount.evaluate.reidentified import RECORDS
+from headcount.geography import Geography
+from headcount.mechanisms.suppression.rules import Thresholds
+from headcount.population.households import Households
+from headcount.population.towns import towns
+from headcount.privacy import UnitOfPrivacy, ZCDPLoss
+from headcount.privacy.convert import zcdp_to_approximate
+from headcount.studies.hawes_rodriguez_2021 import Settings, households_digest
+from headcount.studies.hawes_rodriguez_2021.accuracy import categories, errors
+from headcount.studies.hawes_rodriguez_2021.claims import claims_table
+from headcount.studies.hawes_rodriguez_2021.crossing import find_crossing
+from headcount.studies.hawes_rodriguez_2021.field import Battlefield, prepare, reconstructed
+from headcount.studies.hawes_rodriguez_2021.methods import (
+    HI,
+    LO,
+    NONE,
+    PURE,
+    TOPDOWN,
+    Method,
+    methods,
+    methods_table,
+)
+from headcount.studies.hawes_rodriguez_2021.pieces import kept_or_made, run_method
+from headcount.studies.hawes_rodriguez_2021.scores import ratio, reid_table
+from headcount.studies.hawes_rodriguez_2021.settings import DELTA, rho_for
+from headcount.studies.hawes_rodriguez_2021.suppressed import recovered_table, suppressed_tables
+
+LIMITS = Thresholds()
+
+
+@pytest.fixture(scope="module")
+def state() -> Households:
+    return towns(seed=5, people=1_500, counties=3)
+
+
+@pytest.fixture(scope="module")
+def field(state: Households) -> Battlefield:
+    return prepare(state, seed=1)
+
+
+def method_named(name: str, settings: Settings | None = None) -> Method:
+    return next(m for m in methods(settings or Settings()) if m.name == name)
+
+
+def table(field: Battlefield, name: str):
+    return next(one for one in field.tables if one.table.name == name)
+
+
+def test_the_two_settings_of_the_slides_are_the_presets():
+    for name, preset in ((LO, "lo"), (HI, "hi")):
+        model = SwappingModel.model_validate({"name": "swapping", "preset": preset})
+        assert repr(method_named(name)._swapping()) == repr(model.build())
+
+
+def test_the_grid_has_every_rate_with_each_noise_and_no_name_twice():
+    names = [method.name for method in methods(Settings())]
+    assert len(names) == len(set(names)) == 2 + 4 * 8 + 2 * 4
+    assert {"swapping 10 %", "swapping 25 %, size noise 80 %"} <= set(names)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(16)])
+def test_rho_is_the_largest_that_is_worth_epsilon(epsilon: Fraction):
+    def worth(rho: Fraction) -> float:
+        loss = ZCDPLoss(rho=rho, unit=UnitOfPrivacy.CHANGE_ONE)
+        return float(zcdp_to_approximate(loss, delta=DELTA).value.epsilon)
+
+    rho = rho_for(epsilon)
+    assert worth(rho) <= epsilon < worth(rho * Fraction(1002, 1000))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"epsilons": ()}, "epsilons: found none, expected distinct numbers above 0"),
+        ({"epsilons": (Fraction(1), Fraction(1))}, "epsilons: found 1, 1"),
+        ({"epsilons": (Fraction(-1),)}, "epsilons: found -1"),
+        ({"replicates": 0}, "replicates: found 0, expected 1 to 1,000"),
+    ],
+)
+def test_settings_that_make_no_sense(given, said: str):
+    with pytest.raises(ConfigError, match=said):
+        Settings(**given)
+
+
+def test_a_geography_without_tracts_is_refused(state: Households):
+    tree = state.geography
+    above = tree.ancestors("county", of="block_group")
+    flat = Geography(
+        ("state", "county", "block_group", "block"),
+        (tree.units[0], tree.units[1], tree.units[3], tree.units[4]),
+        (tree.parents[0], tree.parents[1], above, tree.parents[4]),
+    )
+    other = Households(
+        "x", flat, state.person_attributes, state.dwelling_attributes, state.kinds, state.block,
+        state.kind, state.first, state.persons, state.dwellings,
+    )  # fmt: skip
+    with pytest.raises(InputError, match="found no level 'tract', expected levels named state, co"):
+        prepare(other, seed=1)
+
+
+def test_reconstructions_of_a_swap_make_the_swapped_tables(field: Battlefield):
+    counts = field.counts
+    mechanism = method_named(HI)._swapping()
+    swapped = mechanism.swap(field.households, np.random.default_rng(3))
+    from headcount.mechanisms.swapping.moving import counted_again
+
+    matrix = counted_again(counts, swapped.households).matrix
+    found = reconstructed(field, matrix)
+    for one in field.tables:
+        assert np.array_equal((found @ one.matrix).toarray(), (matrix @ one.matrix).toarray())
+    same = np.flatnonzero(np.asarray(abs(matrix - counts.matrix).sum(axis=1)).reshape(-1) == 0)
+    assert len(same) > 0
+    assert (abs(found[same] - field.solved.matrix[same])).sum() == 0
+    assert (abs(reconstructed(field, counts.matrix) - field.solved.matrix)).sum() == 0
+
+
+def test_blocks_of_zero_variability_are_recovered_exactly(field: Battlefield):
+    certain = np.flatnonzero(field.certain)
+    assert len(certain) > 5
+    assert abs(field.solved.matrix[certain] - field.counts.matrix[certain]).sum() == 0
+
+
+def test_suppressed_tables_hold_the_truth_and_hide_what_the_rules_say(field: Battlefield):
+    people = field.counts.totals()
+    truth = {one.table.name: (field.counts.matrix @ one.matrix).toarray() for one in field.tables}
+    blocks = np.arange(len(people))
+    for held in suppressed_tables(field, LIMITS):
+        low, high = held.bounds(blocks)
+        values = truth[held.name]
+        assert ((low <= values) & (values <= high)).all()
+        open_cells = (high > low).any(axis=1)
+        if held.name == "P1":
+            assert not open_cells.any()
+        elif held.name in ("P8", "P9"):
+            total = [labels == ("total",) * len(labels) for labels in held.cells.labels]
+            assert not (high > low)[:, total].any()
+            assert (
+                (high - low)[:, ~np.array(total)] == 2 * (values[:, ~np.array(total)] < 3)
+            ).all()
+        elif held.name in ("P10", "P11"):
+            name = {"P10": "P8", "P11": "P9"}[held.name]
+            groups = truth[name][:, table(field, name).inner]
+            assert np.array_equal(open_cells, ((groups > 0) & (groups < 15)).any(axis=1))
+        else:
+            assert np.array_equal(open_cells, (people > 0) & (people < 15))
+
+
+def test_recovered_cells_by_plain_loops(field: Battlefield):
+    found = recovered_table(field.counts, LIMITS)
+    counts = field.counts
+    races = table(field, "P8")
+    values = (counts.matrix @ races.matrix).toarray()[:, races.inner]
+    changed = again = by_total = 0
+    for row in values:
+        shown = [0 if value in (1, 2) else value for value in row]
+        zeros, missing = shown.count(0), sum(row) - sum(shown)
+        for value in row:
+            if value in (1, 2):
+                changed += 1
+                again += sum(row) > 14
+                by_total += zeros == 1 or missing == 2 * zeros
+    row = found.filter(table="P1", level="block").row(0, named=True)
+    assert (row["changed"], row["from_p12"], row["from_total"]) == (changed, again, by_total)
+    assert changed > 0
+
+
+def test_errors_by_plain_loops(field: Battlefield):
+    counts = field.counts
+    other = counts.matrix.copy()
+    other.data = other.data + (np.arange(len(other.data)) % 3 == 0)
+    found = errors(counts, other)
+    county = counts.geography.ancestors("county")
+    before, after = np.zeros(3), np.zeros(3)
+    np.add.at(before, county, counts.totals())
+    np.add.at(after, county, np.asarray(other.sum(axis=1)).reshape(-1))
+    total = found.filter(area="county", statistic="total population")
+    assert total.filter(size_category="all")["mae"][0] == pytest.approx(abs(after - before).mean())
+    for low, high, label in ((0, 1_000, "under 1,000"), (1_000, 5_000, "1,000 to 4,999")):
+        inside = (before >= low) & (before < high)
+        row = total.filter(size_category=label)
+        assert row.height == inside.any()
+        if row.height:
+            assert row["units"][0] == inside.sum()
+            assert row["mae"][0] == pytest.approx(abs(after - before)[inside].mean())
+    assert (errors(counts, counts.matrix)["mae"] == 0).all()
+    assert categories("place")[1:3] == ("under 500", "500 to 999")
+
+
+def test_the_ratio_of_equal_wholes_is_a_mean_with_students_interval():
+    part, whole = pl.Series([3.0, 5.0, 7.0, 5.0]), pl.Series([10.0] * 4)
+    mean, low, high = ratio(part, whole)
+    reach = student.ppf(0.975, 3) * (part / whole).to_numpy().std(ddof=1) / 2
+    assert (mean, low, high) == pytest.approx((0.5, 0.5 - reach, 0.5 + reach))
+    assert ratio(pl.Series([1.0]), pl.Series([0.0])) == (None, None, None)
+    assert ratio(pl.Series([1.0]), pl.Series([4.0])) == (0.25, None, None)
+
+
+def test_precision_is_confirmed_over_putative_with_guesses_beside_it():
+    rows = [
+        {"method": NONE, "replicate": k, "attacker": "a", "universe": "all", "by": by,
+         "people": 10.0, "putative": 8.0, "confirmed": right + k}
+        for k in range(2)
+        for by, right in ((RECORDS, 6.0), (MODAL, 3.0), (PROPORTIONAL, 2.0))
+    ]  # fmt: skip
+    found = reid_table(pl.DataFrame(rows))
+    row = found.filter(method=NONE).row(0, named=True)
+    assert row["precision"] == pytest.approx(row["confirmed"] / row["putative"]) == 6.5 / 8
+    assert (row["modal_guess"], row["proportional_guess"]) == (3.5 / 8, 2.5 / 8)
+    assert row["above_proportional"] == pytest.approx(0.5)
+    assert row["above_low"] == pytest.approx(row["above_high"])  # paired: both rise together
+    assert found.filter(method=MODAL)["precision"][0] == 3.5 / 8
+    assert (row["putative_rate"], row["replicates"]) == (0.8, 2)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "said"),
+    [
+        ([(1, 0.0), (4, 10.0)], "about 2 (between 1 and 4)"),
+        ([(1, 6.0), (4, 10.0)], "at most 1"),
+        ([(1, 0.0), (4, 1.0)], "above 4"),
+        ([(1, 9.0), (2, 0.0), (8, 10.0)], "about 4 (between 2 and 8)"),  # the last time it is below
+        ([(1, None)], "not known"),
+    ],
+)
+def test_where_topdown_leaves_the_guess(gaps, said: str):
+    assert str(find_crossing(gaps)) == said
+
+
+def test_methods_say_what_they_promise(field: Battlefield):
+    settings = Settings(epsilons=(Fraction(1),))
+    found = methods_table(methods(settings), field.counts.schema, field.geography)
+    promised = dict(found.select("method", "guarantee").iter_rows())
+    assert promised[LO] == promised[HI] == promised[NONE] == "none"
+    assert promised["topdown pure, epsilon 1"] == "epsilon 1 when one person's record changes"
+    assert promised["topdown zCDP, epsilon 1"].startswith("rho 0.01324 when")
+
+
+def test_a_method_is_kept_and_a_damaged_file_is_made_again(
+    field: Battlefield, state: Households, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    settings = Settings(replicates=1)
+    method = Method(name="topdown pure, epsilon 4", kind=TOPDOWN, epsilon=Fraction(4), loss=PURE)
+    calls = []
+
+    def make():
+        calls.append(1)
+        return run_method(method, field, settings)
+
+    def get():
+        return kept_or_made(
+            make, method=method, digest=households_digest(state), settings=settings, cache=tmp_path
+        )
+
+    first = get()
+    assert set(first["matches"]["method"]) == {method.name, method.name + ", microdata"}
+    again = get()
+    assert len(calls) == 1
+    assert all(first[name].equals(again[name]) for name in first)
+    next(tmp_path.glob("*-errors.parquet")).write_bytes(b"not parquet")
+    with caplog.at_level(logging.WARNING):
+        assert get()["matches"].equals(first["matches"])
+    assert len(calls) == 2
+    assert "found a damaged file" in caplog.text
+
+
+def test_other_people_have_another_digest(state: Households):
+    assert households_digest(state) == households_digest(towns(seed=5, people=1_500, counties=3))
+    assert households_digest(state) != households_digest(towns(seed=6, people=1_500, counties=3))
+
+
+def made_up(lo: float, hi: float, none: float = 0.37) -> dict[str, pl.DataFrame]:
+    """Tables of a study whose swaps come out as given; suppression and errors are empty."""
+    telling = "nonmodal unique, zero variability"
+    rates = {NONE: (none, 0.99), LO: (none - 0.01, lo), HI: (none - 0.05, hi)}
+    rates |= {"swapping 25 %": (none, 0.9), "suppression 1980": (none, 0.9)}
+    rates |= {PROPORTIONAL: (0.3, 0.2)}
+    rates |= {f"topdown {loss}, epsilon 1": (0.3, 0.22) for loss in ("pure", "zCDP")}
+    reid = pl.DataFrame(
+        [
+            {"method": name, "attacker": attacker, "universe": universe, "precision": rate}
+            for name, pair in rates.items()
+            for attacker in ("perfect", "commercial-like")
+            for universe, rate in zip(("all", telling), pair, strict=True)
+        ]
+    )
+    kinds = [(NONE, "none", None, "none"), (LO, "swapping", None, "none")]
+    kinds += [(f"topdown {x}, epsilon 1", TOPDOWN, x, "epsilon 1") for x in ("pure", "zCDP")]
+    known = pl.DataFrame(
+        [
+            {"method": m, "kind": k, "loss": x, "guarantee": g, "epsilon": 1.0}
+            for m, k, x, g in kinds
+        ]
+    )
+    crossing = pl.DataFrame(
+        [
+            {"loss": x, "attacker": "perfect", "universe": telling,
+             "guess": "from the same release", "words": "above 1"}
+            for x in ("pure", "zCDP")
+        ]
+    )  # fmt: skip
+    nothing = {"table": [""], "rule": [""], "level": [""], "percent": [nan]}
+    back = {"table": [""], "level": [""], "from_p12_percent": [nan]}
+    mae = {"method": [""], "area": [""], "size_category": [""], "statistic": [""], "mae": [nan]}
+    return {
+        "reid": reid, "methods": known, "crossing": crossing, "mae": pl.DataFrame(mae),
+        "suppression": pl.DataFrame(nothing), "recovered": pl.DataFrame(back),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("lo", "hi", "holds"), [(0.98, 0.80, "yes"), (0.98, 0.95, "no")])
+def test_a_claim_is_judged_by_the_numbers(lo: float, hi: float, holds: str):
+    found = claims_table(made_up(lo, hi))
+    row = found.filter(pl.col("claim").str.starts_with("HI protects"))
+    assert set(row["holds"]) == {holds}
+    low = found.filter(pl.col("claim").str.starts_with("Low swap rates"))
+    assert set(low["holds"]) == {"yes"}
+    assert found.columns[:4] == ["claim", "paper", "ours", "holds"]
+    told = found.filter(pl.col("claim").str.starts_with("Epsilon at which"))
+    assert set(told["holds"]) == {"reported"}
+
+
+def test_a_promise_of_swapping_would_be_noticed():
+    tables = made_up(0.98, 0.8)
+    known = tables["methods"]
+    tables["methods"] = known.with_columns(pl.lit("epsilon 1").alias("guarantee"))
+    found = claims_table(tables)
+    (row,) = found.filter(pl.col("claim").str.starts_with("Neither")).iter_rows(named=True)
+    assert row["holds"] == "no"

@@ -1,0 +1,234 @@
+"""The study as the command runs it: files, refusals, and a report used in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import json
+from hashlib import sha256
+from pathlib import Path
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from headcount.cli.study import hawes_rodriguez_2021
+from headcount.errors import ConfigError, InputError, PrivacyError, RunError
+from headcount.population.household_writer import write_households
+from headcount.population.towns import towns
+from headcount.population.towns.levels import AGE, HISPANIC, KINDS, RACE, SEX
+from headcount.report.model import CONFIDENTIAL_BANNER
+from tests.report.browser import choose, open_report
+
+HEADERS = {
+    "suppression": "table,rule,level,total,withheld,percent",
+    "reid": "method,attacker,universe,putative,confirmed,precision,precision_low,precision_high",
+    "mae": "method,area,size_category,statistic,mae,mae_low,mae_high",
+    "claims": "claim,paper,ours,holds",
+    "recovered": "table,level,changed,from_total,from_p12",
+    "agreement": "method,blocks,people,records,agreement",
+    "crossing": "loss,attacker,universe,guess",
+    "methods": "method,kind,swapped_percent",
+    "published": "source,quantity,unit,paper,ours",
+}
+
+
+def command(out: Path, *, seed: int = 7) -> None:
+    hawes_rodriguez_2021(
+        out=out, people=1_200, counties=3, replicates=2, epsilon=["1,16"], seed=seed
+    )
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study") / "hawes"
+    command(folder)
+    return folder
+
+
+def rows(out: Path, name: str) -> list[dict[str, str]]:
+    with (out / "tables" / f"{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_tables_have_the_promised_columns(out: Path):
+    for name, header in HEADERS.items():
+        first = (out / "tables" / f"{name}.csv").read_text(encoding="utf-8").splitlines()[0]
+        assert first.startswith(header), name
+
+
+def test_every_rate_has_its_guesses_and_is_confirmed_over_putative(out: Path):
+    found = rows(out, "reid")
+    methods = {row["method"] for row in found}
+    assert {"none", "suppression 1980", "swapping LO", "swapping HI", "modal guess"} <= methods
+    assert {"topdown pure, epsilon 16", "topdown zCDP, epsilon 1, microdata"} <= methods
+    for row in found:
+        if float(row["putative"]) == 0:
+            assert row["precision"] == ""
+            continue
+        share = float(row["confirmed"]) / float(row["putative"])
+        assert float(row["precision"]) == pytest.approx(share)
+        assert float(row["precision_low"]) <= share + 1e-12
+        if not row["method"].endswith("guess"):
+            assert "" not in (row["modal_guess"], row["proportional_guess"])
+
+
+def test_what_no_method_may_change_is_unchanged(out: Path):
+    off = {
+        (row["method"], row["area"]): float(row["mae"])
+        for row in rows(out, "mae")
+        if (row["statistic"], row["size_category"]) == ("total population", "all")
+    }
+    for method in ("none", "suppression 1980", "swapping LO", "swapping 50 %"):
+        assert off[method, "county"] == off[method, "place"] == 0
+    assert off["swapping HI", "county"] + off["swapping HI", "place"] > 0
+    assert off["topdown pure, epsilon 1", "county"] > 0
+
+
+def test_the_perfect_attacker_is_always_right_where_the_tables_leave_no_doubt(out: Path):
+    (row,) = (
+        row
+        for row in rows(out, "reid")
+        if (row["method"], row["attacker"]) == ("none", "perfect")
+        and row["universe"] == "nonmodal unique, zero variability"
+    )
+    assert float(row["precision"]) == 1
+    assert float(row["modal_guess"]) < 0.5
+
+
+def test_the_manifest_names_settings_and_digests_of_all_files(out: Path):
+    manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
+    digest = manifest["settings"].pop("digest")
+    assert len(digest) == 64
+    assert manifest["settings"] == {
+        "population": "towns", "epsilons": ["1", "16"], "replicates": 2, "seed": 7
+    }  # fmt: skip
+    files = {str(p.relative_to(out)) for p in out.rglob("*") if p.is_file()} - {"manifest.json"}
+    assert set(manifest["files"]) == files
+    for name, found in manifest["files"].items():
+        assert sha256((out / name).read_bytes()).hexdigest() == found
+
+
+def test_the_report_says_what_a_rate_means_and_how_to_make_it_again(out: Path):
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "Statistical inference is not a privacy violation." in page
+    assert "headcount study hawes-rodriguez-2021 --out hawes --people 1200 --counties 3" in page
+    assert "--epsilon 1 --epsilon 16 --replicates 2 --seed 7" in page
+    assert CONFIDENTIAL_BANNER not in page
+
+
+def test_a_second_call_keeps_the_result_and_another_is_refused(
+    out: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(**_arguments: object) -> None:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr("headcount.studies.hawes_rodriguez_2021.run_study", refuse)
+    command(out)
+    with pytest.raises(RunError, match=r"found another run .*'seed': 7.* expected a new"):
+        command(out, seed=8)
+
+
+def test_a_stopped_study_goes_on_from_what_is_kept(out: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_arguments: object, **_more: object) -> None:
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr("headcount.studies.hawes_rodriguez_2021.study.run_method", refuse)
+    again = out.with_name("again")
+    hawes_rodriguez_2021(
+        out=again, people=1_200, counties=3, replicates=2, epsilon=["1", "16"], seed=7,
+        cache=out.with_name("hawes.cache"),
+    )  # fmt: skip
+    for name in HEADERS:
+        file = Path("tables") / f"{name}.csv"
+        assert (again / file).read_bytes() == (out / file).read_bytes(), name
+
+
+def config(folder: Path, population: str) -> Path:
+    path = folder / "people.toml"
+    path.write_text(
+        f'[population]\n{population}\n[mechanism]\nname = "identity"\n[run]\nout = "x"\n',
+        encoding="utf-8",
+    )
+    return path
+
+
+def test_nonsense_is_refused_before_anything_is_written(tmp_path: Path):
+    out = tmp_path / "study"
+    with pytest.raises(PrivacyError, match="--epsilon: found 'abc'"):
+        hawes_rodriguez_2021(out=out, epsilon=["1,abc"])
+    with pytest.raises(ConfigError, match="epsilons: found 1, 1, expected distinct numbers"):
+        hawes_rodriguez_2021(out=out, epsilon=["1,1.0"])
+    with pytest.raises(ConfigError, match=r"--people and --counties: found --population x\.toml"):
+        hawes_rodriguez_2021(out=out, people=2_000, population=Path("x.toml"))
+    with pytest.raises(InputError, match="counties: found 900, expected 1 to 20"):
+        hawes_rodriguez_2021(out=out, people=2_000, counties=900)
+    assert list(tmp_path.iterdir()) == []
+    people = config(tmp_path, 'kind = "uniform"\npeople = 100\ndepth = 2\nmean = 10\nseed = 1')
+    with pytest.raises(InputError, match="found people without dwellings, expected kind = "):
+        hawes_rodriguez_2021(out=out, population=people)
+
+
+def own_files(folder: Path) -> Path:
+    """A state written to files, read as if its people were real."""
+    write_households(towns(seed=3, people=1_000, counties=2), folder / "own")
+    attributes = "".join(
+        f"[[population.attribute]]\nname = {a.name!r}\nlevels = {list(a.levels)!r}\n"
+        for a in (AGE, SEX, RACE, HISPANIC)
+    )
+    return config(
+        folder,
+        'kind = "households"\npersons = "own/persons.parquet"\nareas = ["place"]\n'
+        'dwellings = "own/dwellings.parquet"\nkey = "dwelling"\nunits = "own/units.parquet"\n'
+        f'kind_column = "kind"\nkinds = {list(KINDS)!r}\nsize_column = "size"\n'
+        '[population.geography]\nroot = "state"\n'
+        'columns = ["county", "tract", "block_group", "block"]\n' + attributes,
+    )
+
+
+def test_files_of_your_own_are_read_and_carry_the_banner(
+    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    seen = []
+
+    def study(*, households, **_settings: object) -> SimpleNamespace:
+        seen.append((households.geography.levels[0], [area.name for area in households.areas]))
+        made = {name: pl.read_csv(out / "tables" / f"{name}.csv") for name in (*HEADERS, "about")}
+        return SimpleNamespace(tables=lambda: made, public=households.public)
+
+    monkeypatch.setattr("headcount.studies.hawes_rodriguez_2021.run_study", study)
+    hawes_rodriguez_2021(out=tmp_path / "study", population=own_files(tmp_path), replicates=2)
+    assert seen == [("state", ["place"])]
+    page = (tmp_path / "study" / "report.html").read_text(encoding="utf-8")
+    assert CONFIDENTIAL_BANNER in page
+    assert "--population people.toml" in page
+    assert "nobody in it is real" not in page
+    assert str(tmp_path) not in page
+
+
+@pytest.mark.browser
+def test_the_report_opens_and_its_controls_change_the_figures(out: Path):
+    names = sorted(path.stem for path in (out / "figures").glob("*.svg"))
+    assert len(names) == 6
+    facts = open_report(out / "report.html", figures=names)
+    assert facts.problems() == []
+    assert facts.console_warnings == ()
+    before = {figure.name: figure.marks for figure in facts.figures}
+
+    def use(page):
+        choose(page, "suppression-by-level", column="withheld", value="cells changed to 0")
+        choose(page, "precision-by-method", column="people", value="everyone")
+        choose(page, "precision-by-rate", column="people", value="everyone")
+        choose(page, "topdown-by-epsilon", column="people", value="everyone")
+        choose(page, "errors-by-size", column="areas", value="places")
+
+    after = open_report(out / "report.html", use=use)
+    assert after.problems() == []
+    changed = {figure.name for figure in after.figures if figure.marks != before[figure.name]}
+    assert changed == set(names) - {"errors-by-race"}
+
+
+@pytest.mark.browser
+def test_the_report_fits_a_telephone(out: Path):
+    facts = open_report(out / "report.html", width=400)
+    assert facts.problems() == []
+    assert facts.overflow == 0
