@@ -35,7 +35,8 @@ class TablesAudit:
     """The audit of tables that hang together.
 
     ``hidden`` counts cells that an attacker cannot read off: withheld ones, and under the cell
-    rule every 0 but a total; ``primary`` those that hide a small count.
+    rule every 0 but a total; ``primary`` those that hide a small count. Nothing audited is neither
+    clean nor not.
     """
 
     tables: tuple[str, ...]
@@ -57,7 +58,7 @@ class TablesAudit:
             "narrow_primary": len(self.found.narrow_primary),
             "exact_secondary": len(self.found.exact_secondary),
             "width": self.found.width,
-            "clean": self.found.clean,
+            "clean": self.found.clean if len(self.found.intervals.cell) else None,
             "words": str(self.found),
         }
 

@@ -131,6 +131,14 @@ def test_complementary_patterns_pass_the_audit_and_the_rules_of_1980_do_not(
     assert "primary exact" in audit.to_json()["words"]
 
 
+def test_an_audit_of_nothing_says_neither_clean_nor_not(counts, complemented):
+    mechanism = Suppression(rule="complementary", lowest="tract", audit=0)
+    found = [one.to_json() for one in audit_release(counts, complemented, mechanism)]
+    assert [(one["audited"], one["clean"]) for one in found] == [(0, None)] * 2
+    some = audit_release(counts, complemented, replace(mechanism, audit=4))
+    assert all(one.to_json()["clean"] is True for one in some)
+
+
 def test_publishing_one_more_cell_is_found_by_the_audit(counts, complemented):
     """Negative control: a hole made on purpose."""
     mechanism = Suppression(rule="complementary", lowest="tract", audit=400)
