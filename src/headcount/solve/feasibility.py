@@ -18,7 +18,7 @@ DEAR = 1000.0
 """Breaking a parent's sum costs so much more than breaking a bound: the bounds get named."""
 
 
-def clashes(batch: Batch, *, threads: int = 1) -> list[Violation]:
+def clashes(batch: Batch, *, threads: int = 1, time_limit: float = 600.0) -> list[Violation]:
     """Constraints that no non-negative integer answer keeps; empty if every parent has one.
 
     Nested bounds are tested by a flow through the network of network.py. An infeasible parent,
@@ -26,7 +26,8 @@ def clashes(batch: Batch, *, threads: int = 1) -> list[Violation]:
 
         minimise  sum of slacks   subject to   sums and bounds of the batch, with slacks
 
-    and the constraints with a slack are the ones named.
+    and the constraints with a slack are the ones named. A parent that takes HiGHS longer than
+    ``time_limit`` (in seconds) raises SolverError.
     """
     from headcount.solve import network
 
@@ -39,10 +40,11 @@ def clashes(batch: Batch, *, threads: int = 1) -> list[Violation]:
 
     map_parents(work, batch, np.arange(batch.parents), threads=threads)
     suspects = np.flatnonzero(~possible) if forest.nested else np.arange(batch.parents)
-    return [found for p in suspects for found in _least_broken(batch, int(p), not forest.nested)]
+    named = (_least_broken(batch, int(p), not forest.nested, time_limit) for p in suspects)
+    return [found for those in named for found in those]
 
 
-def _least_broken(batch: Batch, p: int, integer: bool) -> list[Violation]:
+def _least_broken(batch: Batch, p: int, integer: bool, time_limit: float) -> list[Violation]:
     """The constraints of parent p that break when as little as possible breaks."""
     from scipy.sparse import eye_array, hstack
 
@@ -62,7 +64,8 @@ def _least_broken(batch: Batch, p: int, integer: bool) -> list[Violation]:
             row_low=rows.low,
             row_high=rows.high,
             integer=integer,
-        )
+        ),
+        time_limit=time_limit,
     )
     if steps is None:
         raise SolverError("HiGHS: found no answer to a problem with slacks, expected one")

@@ -175,11 +175,14 @@ def _by_mip(
     counts: NDArray[np.int64],
     method: NDArray[np.int8],
 ) -> None:
-    from headcount.solve.mip import round_one
+    from headcount.solve.mip import SolverError, round_one
 
     for p in parents:
         part = slice(*batch.var_start[batch.cell_start[p : p + 2]])
-        found = round_one(batch.one(int(p)), whole[part], cost[part], wide=wide)
+        try:
+            found = round_one(batch.one(int(p)), whole[part], cost[part], wide=wide)
+        except SolverError as error:
+            raise SolverError(f"rounding: parent {batch.parent[p]}: {error}") from None
         method[p] = Method.NONE if found is None else Method.MIP
         counts[part] = -1 if found is None else found
 

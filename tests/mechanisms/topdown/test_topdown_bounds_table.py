@@ -10,7 +10,7 @@ import pytest
 
 from headcount.errors import ConfigError, InputError, TruthError
 from headcount.mechanisms.topdown.bounds_table import file_digest, read_bounds
-from headcount.mechanisms.topdown.contradict import contradiction
+from headcount.mechanisms.topdown.contradict import PATIENCE, contradiction
 from headcount.mechanisms.topdown.recoded import Grouping, RecodedQuery
 from headcount.mechanisms.topdown.restrict import Restriction, exact_statements, restrict
 from headcount.mechanisms.topdown.settings import (
@@ -22,6 +22,7 @@ from headcount.mechanisms.topdown.settings import (
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema, load_schema
 from headcount.solve.batch import NO_BOUND
+from headcount.solve.mip import SolverError
 from headcount.tabulate import Query
 from tests.mechanisms.topdown.small import (
     AGE,
@@ -281,6 +282,24 @@ def test_bounds_that_leave_an_exact_total_no_room_are_called_a_contradiction(tmp
     message = str(error.value)
     assert "expected bounds that some counts meet" in message
     assert not any(str(n) in message for n in add_up(VILLAGE, PEOPLE, "state").sum(axis=1))
+
+
+def test_data_are_refused_even_if_a_contradiction_takes_too_long_to_find(tmp_path, monkeypatch):
+    asked = []
+
+    def late(_, *, time_limit):
+        asked.append(time_limit)
+        raise SolverError("time limit")
+
+    monkeypatch.setattr("headcount.solve.feasibility.minimise", late)
+    mechanism = settings(
+        None,
+        invariants=(Invariant(query="total", level="state"),),
+        bounds=(table(tmp_path, rows_of(high=lambda *_: 1)),),
+    )
+    with pytest.raises(TruthError, match="found a true count outside the bound"):
+        mechanism.check(village())
+    assert asked == [PATIENCE]
 
 
 # Contradictions: is there any answer at all? By trying them all.

@@ -125,6 +125,15 @@ def test_without_a_failsafe_the_error_names_the_parent():
     assert not any(str(n) in message for n in people if n > 9)
 
 
+def test_the_error_names_the_parent_even_if_nobody_can_say_what_is_in_the_way(monkeypatch):
+    def late(*_, **__):
+        raise SolverError("time limit")
+
+    monkeypatch.setattr("headcount.solve.feasibility.minimise", late)
+    with pytest.raises(RunError, match="cannot be met, and no failsafe is set; expected"):
+        run(bounded(FEW, bounds=(TIGHT,), failsafe_over=()), village(), seed=NEEDED)
+
+
 def test_a_parent_that_even_the_failsafe_cannot_meet_is_named(monkeypatch, tmp_path):
     def hopeless(*_, **__):
         raise SolverError("nothing")

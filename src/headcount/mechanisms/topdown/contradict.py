@@ -20,6 +20,9 @@ from headcount.tabulate import Query
 
 Integers = NDArray[np.int64]
 
+PATIENCE = 10.0
+"""Seconds for one test. It only makes an error say more: a long one is given up."""
+
 
 def contradiction(
     restrictions: Restrictions,
@@ -28,17 +31,23 @@ def contradiction(
     schema: Schema,
     geography: Geography,
 ) -> list[str]:
-    """The bounds that clash near some suspect units, in words; empty if none do.
+    """The bounds that clash near some suspect units, in words; empty if none are found to.
 
-    A suspect is tested with its parent and siblings, and with its children.
+    A suspect is tested with its parent and siblings, and with its children. The first test that
+    takes too long is the last.
     """
+    from headcount.solve.mip import SolverError
+
     for level, unit in suspects:
         depth = geography.depth(level)
         tested = [(depth, int(geography.parents[depth][unit]))] if depth else []
         tested += [(depth + 1, unit)] if depth + 1 < len(geography.levels) else []
         for below, parent in tested or [(0, -1)]:
-            if found := _clashes(restrictions, below, parent, schema, geography):
-                return found
+            try:
+                if found := _clashes(restrictions, below, parent, schema, geography):
+                    return found
+            except SolverError:
+                return []
     return []
 
 
@@ -83,7 +92,7 @@ def _clashes(
     )
     known = list(queries.values())
     said = []
-    for clash in clashes(batch):
+    for clash in clashes(batch, time_limit=PATIENCE):
         if clash.family < 0:
             continue
         is_parent = clash.child == len(children)

@@ -187,11 +187,16 @@ class Parents:
     def _obstacles(self, parent: int) -> str:
         """Which bounds break if as few as possible break, by child and query."""
         from headcount.solve.feasibility import clashes
+        from headcount.solve.mip import SolverError
 
+        try:
+            found = clashes(self._problem(np.array([parent]), None).batch)
+        except SolverError:  # the error that asks for this is worth more
+            return ""
         codes = self.child_codes[self.child_first[parent] :]
         named = {
             f"{self.level.families[clash.family]!r} of {str(codes[clash.child])!r}"
-            for clash in clashes(self._problem(np.array([parent]), None).batch)
+            for clash in found
             if clash.family >= 0
         }
         return f" (in the way: {', '.join(sorted(named)[:3])})" if named else ""
