@@ -20,6 +20,7 @@ from headcount.evaluate.attackers import (
 )
 from headcount.evaluate.reidentified import (
     TELLING,
+    beside_guesses,
     confirmed,
     interval,
     reidentified,
@@ -133,6 +134,35 @@ def test_records_put_in_other_blocks_tell_no_more_than_a_guess(state):
     )
     real = kept.filter(universe="nonmodal", by="records")["precision"][0]
     assert real > expected + 0.2
+
+
+def test_no_records_match_nobody():
+    truth = drawn(30, 1)
+    table = reidentified(drawn(0, 2), perfect_attacker(truth), truth, geography=GEOGRAPHY, orders=2)
+    assert table["putative"].sum() == table["confirmed"].sum() == 0
+    assert table["precision"].is_nan().all()
+
+
+def test_guesses_stand_beside_every_rate():
+    truth = drawn(60, 1)
+    table = reidentified(truth, perfect_attacker(truth), truth, geography=GEOGRAPHY, orders=2)
+    shown = beside_guesses(table)
+    assert "block of 1000+" not in shown["universe"]  # nobody lives in one
+    row = shown.filter(universe="nonmodal").row(0, named=True)
+    assert row["modal_guess_%"] == 0
+    own = table.filter(universe="nonmodal", by="records").row(0, named=True)
+    assert row["precision_%"] == pytest.approx(100 * own["precision"], abs=0.05)
+
+
+def test_people_whom_the_truth_does_not_have_are_never_confirmed():
+    truth = drawn(60, 1)
+    perfect = perfect_attacker(truth)
+    known = replace(perfect, person=np.where(np.arange(60) < 20, -1, perfect.person))
+    groups = universes(known, truth, geography=GEOGRAPHY)
+    assert not any(groups[name][:20].any() for name in ("modal", "nonmodal", "unique"))
+    found = next(reidentify(known, truth, orders=1))
+    assert found.matched.all()
+    assert not confirmed(found, truth.secret, known, truth)[:20].any()
 
 
 def test_a_commercial_file_is_as_good_as_asked(state):

@@ -170,8 +170,8 @@ class Suppression:
             pattern = complement(
                 linked.additive, truth, primary, width=self.width, effort=self.effort
             )
-            # None can fail: a small count may always be larger, with its margins up to the top, since
-            # no total is forced to be published.
+            # None can fail: more people like one who is there change counts above 0 only, and each
+            # of those may be withheld.
             for where, number in linked.number.items():
                 withheld[where] = pattern.withheld[number]
         published = []
