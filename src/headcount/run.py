@@ -76,8 +76,8 @@ def plan(config: Config) -> Plan:
     population = build_population(config)
     for statement in population.read_off:
         log.warning(
-            "%s: %s is read off the data and published without noise; give a public list "
-            "(units = ..., levels = [...]) to protect it",
+            "%s: %s is read off the data and published without noise; a public list "
+            "(units = ..., levels = [...]), where the kind of population takes one, protects it",
             population.name,
             statement,
         )

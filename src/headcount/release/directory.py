@@ -105,7 +105,7 @@ class RunDirectory:
         if facts is not None and facts.config_digest != config_digest:
             raise RunError(
                 f"{self.path}: found run {facts.run_id} made with another config, expected a new "
-                f"directory or the same config (to resume it)"
+                f"directory or the same config, tables of bounds included (to resume it)"
             )
 
     def _strange(self) -> list[str]:
