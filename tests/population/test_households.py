@@ -43,7 +43,7 @@ def test_derived() -> None:
     assert state.dwelling.tolist() == [0, 0, 2, 2, 2, 3]
     assert state.of_person("tenure").tolist() == [0, 0, 1, 1, 1, 1]
     assert state.of_person("sex").tolist() == [0, 2, 1, 1, 0, 2]
-    assert adults(state, from_level="18+").tolist() == [1, 0, 2, 1]
+    assert adults(state).tolist() == [1, 0, 2, 1]
     schema, cell = state.cells(["tenure", "sex", "age"])
     assert schema.names == ("tenure", "sex", "age")
     assert cell.tolist() == [
@@ -101,8 +101,6 @@ def test_refused(case: str) -> None:
 def test_unknown_attributes_are_named() -> None:
     with pytest.raises(InputError, match="found attribute 'income', expected one of"):
         made().of_person("income")
-    with pytest.raises(InputError, match="found level '18', expected one of '0-17', '18"):
-        adults(made())
 
 
 def test_nobody_at_all() -> None:
@@ -115,4 +113,4 @@ def test_nobody_at_all() -> None:
         dwellings={"tenure": np.empty(0, dtype=np.int64)},
     )
     assert empty.size.tolist() == []
-    assert adults(empty, from_level="18+").tolist() == []
+    assert adults(empty).tolist() == []

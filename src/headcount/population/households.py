@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,8 @@ from headcount.schema import Attribute, Schema
 
 HOUSEHOLD, VACANT = 0, 1
 """The first two kinds of dwelling; every later kind is a type of group quarters."""
+
+ADULT_AGE = 18
 
 Codes = Mapping[str, NDArray[np.integer]]
 """Level numbers by attribute name, one for each row."""
@@ -140,10 +143,24 @@ def _check_codes(
         raise InputError(source, place=place, found="a code outside", expected=f"0 to {size - 1}")
 
 
-def adults(
-    households: Households, *, age: str = "age", from_level: str = "18"
-) -> NDArray[np.int32]:
-    """People in each dwelling whose age is at or above a level."""
-    grown = households.of_person(age) >= households.attribute(age).index(from_level)
-    inside = households.dwelling[grown]
-    return np.bincount(inside, minlength=len(households.block)).astype(np.int32)
+def adults(households: Households) -> NDArray[np.int64]:
+    """People of 18 or more in each dwelling, by the years with which levels of age begin."""
+    ages = next((a for a in households.person_attributes if a.name == "age"), None)
+    if ages is None:
+        raise InputError(
+            households.name,
+            place="adults",
+            found="no attribute 'age'",
+            expected="ages of persons, or a key without them",
+        )
+    starts = [re.match(r"\d+", level) for level in ages.levels]
+    if not all(starts):
+        raise InputError(
+            households.name,
+            place="attribute 'age'",
+            found="a level that does not begin with a number of years",
+            expected="years, such as '17' or '18-64', to count adults",
+        )
+    adult = np.array([int(start[0]) >= ADULT_AGE for start in starts if start])
+    grown = adult[households.persons["age"]]
+    return np.bincount(households.dwelling[grown], minlength=len(households.block))

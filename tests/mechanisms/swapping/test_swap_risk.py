@@ -84,7 +84,9 @@ def test_a_key_that_dwellings_lack_is_refused():
 def test_adults_need_ages_in_years():
     town = dwellings(5, seed=1)
     object.__setattr__(town, "person_attributes", town.person_attributes[1:])
-    with pytest.raises(InputError, match="found 'adults' without an attribute 'age'"):
+    with pytest.raises(
+        InputError, match="adults: found no attribute 'age', expected ages of persons"
+    ):
         household_values(town, "adults")
     words = type(AGE)("age", ("young", "old", "18", "older"))
     object.__setattr__(town, "person_attributes", (words,))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,14 +11,12 @@ from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
-from headcount.population.households import Households
+from headcount.population.households import Households, adults
 from headcount.privacy.loss import exact
 from headcount.schema.combine import combine
 
 SIZE, ADULTS = "size", "adults"
 """Parts of a key that are counted: people in the household, and those of 18 or more."""
-
-ADULT_AGE = 18
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +95,7 @@ def household_values(households: Households, name: str) -> NDArray[np.int64]:
     if name == SIZE:
         return households.size.astype(np.int64)
     if name == ADULTS:
-        return _adults(households)
+        return adults(households)
     if name not in households.dwellings:
         known = [SIZE, ADULTS, *(a.name for a in households.dwelling_attributes)]
         raise InputError(
@@ -108,28 +105,6 @@ def household_values(households: Households, name: str) -> NDArray[np.int64]:
             expected=f"one of {known}",
         )
     return households.dwellings[name].astype(np.int64)
-
-
-def _adults(households: Households) -> NDArray[np.int64]:
-    ages = next((a for a in households.person_attributes if a.name == "age"), None)
-    if ages is None:
-        raise InputError(
-            households.name,
-            place="swap key",
-            found=f"{ADULTS!r} without an attribute 'age'",
-            expected="ages of persons, or another key",
-        )
-    starts = [re.match(r"\d+", level) for level in ages.levels]
-    if not all(starts):
-        raise InputError(
-            households.name,
-            place="attribute 'age'",
-            found="a level that does not begin with a number of years",
-            expected="years, such as '17' or '18-64', to count adults",
-        )
-    adult = np.array([int(start[0]) >= ADULT_AGE for start in starts if start])
-    grown = adult[households.persons["age"]]
-    return np.bincount(households.dwelling[grown], minlength=len(households.block))
 
 
 def combined(parts: Sequence[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
