@@ -288,18 +288,19 @@ def test_other_people_have_another_digest(state: Households):
 def made_up(lo: float, hi: float, none: float = 0.37) -> dict[str, pl.DataFrame]:
     """Tables of a study whose swaps come out as given; suppression and errors are empty."""
     telling = "nonmodal unique, zero variability"
-    rates = {NONE: (none, 0.99), LO: (none - 0.01, lo), HI: (none - 0.05, hi)}
+    rates = {NONE: (none, 0.985), LO: (none - 0.01, lo), HI: (none - 0.05, hi)}
     rates |= {"swapping 25 %": (none, 0.9), "suppression 1980": (none, 0.9)}
     rates |= {PROPORTIONAL: (0.3, 0.2)}
     rates |= {f"topdown {loss}, epsilon 1": (0.3, 0.22) for loss in ("pure", "zCDP")}
     reid = pl.DataFrame(
         [
-            {"method": name, "attacker": attacker, "universe": universe, "precision": rate}
+            {"method": name, "attacker": attacker, "universe": universe, "precision": rate,
+             "precision_low": rate - 0.01, "precision_high": None, "above_proportional": 0.02}
             for name, pair in rates.items()
             for attacker in ("perfect", "commercial-like")
             for universe, rate in zip(("all", telling), pair, strict=True)
         ]
-    )
+    )  # fmt: skip
     kinds = [(NONE, "none", None, "none"), (LO, "swapping", None, "none")]
     kinds += [(f"topdown {x}, epsilon 1", TOPDOWN, x, "epsilon 1") for x in ("pure", "zCDP")]
     known = pl.DataFrame(
@@ -331,6 +332,7 @@ def test_a_claim_is_judged_by_the_numbers(lo: float, hi: float, holds: str):
     assert set(row["holds"]) == {holds}
     low = found.filter(pl.col("claim").str.starts_with("Low swap rates"))
     assert set(low["holds"]) == {"yes"}
+    assert "points above it by epsilon: +2.0" in found["ours"].str.join(" ")[0]
     assert found.columns[:4] == ["claim", "paper", "ours", "holds"]
     told = found.filter(pl.col("claim").str.starts_with("Epsilon at which"))
     assert set(told["holds"]) == {"reported"}

@@ -110,35 +110,48 @@ def _precision(reid: pl.DataFrame, method: str, attacker: str, universe: str) ->
     return float("nan") if value is None else 100 * value
 
 
+def _told(reid: pl.DataFrame, method: str, attacker: str, universe: str) -> str:
+    """A precision in percent with its interval."""
+    where = {"method": method, "attacker": attacker, "universe": universe}
+    low, high = first(reid, "precision_low", **where), first(reid, "precision_high", **where)
+    reach = "" if low is None or high is None else f" ({100 * low:.1f} to {100 * high:.1f})"
+    return f"{_precision(reid, method, attacker, universe):.1f}{reach}"
+
+
 def _swapping_claims(reid: pl.DataFrame) -> list[Row]:
     rows = []
-    for attacker, paper, source in ((COMMERCIAL, "37.79, LO 37.23 %", SLIDES),
-                                    (PERFECT, "77.9, LO 78.0 %", REPORT)):  # fmt: skip
-        none, lo = (_precision(reid, m, attacker, ALL) for m in (NONE, LO))
+    for attacker, universe, paper, source in (
+        (COMMERCIAL, ALL, "37.79, LO 37.23 %", SLIDES),
+        (PERFECT, ALL, "77.9, LO 78.0 %", REPORT),
+        (PERFECT, TELLING, "95.2, LO 97.4 %", REPORT),
+    ):
+        none, lo = (_precision(reid, m, attacker, universe) for m in (NONE, LO))
+        told, swapped = (_told(reid, m, attacker, universe) for m in (NONE, LO))
         rows.append(
-            _claim(f"Low swap rates have essentially no impact ({attacker} attacker, all people)",
-                   paper, f"{none:.1f}, LO {lo:.1f} %", abs(none - lo) <= WITHIN,
+            _claim(f"Low swap rates have essentially no impact ({attacker} attacker, {universe})",
+                   paper, f"{told}, LO {swapped} %", abs(none - lo) <= WITHIN,
                    f"precision within {WITHIN:g} points of none", source)
         )  # fmt: skip
     none, hi = (_precision(reid, m, COMMERCIAL, ALL) for m in (NONE, HI))
+    told, swapped = (_told(reid, m, COMMERCIAL, ALL) for m in (NONE, HI))
     rows.append(
-        _claim(f"High swap rates have only a minimal impact ({COMMERCIAL} attacker, all people)",
-               "37.79, HI 30.37 %", f"{none:.1f}, HI {hi:.1f} %", none - hi <= MINIMAL,
+        _claim(f"High swap rates have only a minimal impact ({COMMERCIAL} attacker, {ALL})",
+               "37.79, HI 30.37 %", f"{told}, HI {swapped} %", none - hi <= MINIMAL,
                f"precision at most {MINIMAL:g} points below none")
     )  # fmt: skip
     for attacker, paper in ((COMMERCIAL, "98.2, HI 76.4 %"), (PERFECT, "97.4, HI 77.9 %")):
-        lo, hi = (_precision(reid, m, attacker, TELLING) for m in (LO, HI))
-        guess = _precision(reid, PROPORTIONAL, attacker, TELLING)
+        lo, hi, guess = (_precision(reid, m, attacker, TELLING) for m in (LO, HI, PROPORTIONAL))
+        light, heavy = (_told(reid, m, attacker, TELLING) for m in (LO, HI))
         rows.append(
             _claim(f"HI protects those who are hard to guess better than LO ({attacker} attacker)",
-                   f"LO {paper}", f"LO {lo:.1f}, HI {hi:.1f} %", lo - hi >= APART,
+                   f"LO {paper}", f"LO {light}, HI {heavy} %", lo - hi >= APART,
                    f"{TELLING}: HI at least {APART:g} points below LO", REPORT)
         )  # fmt: skip
         rows.append(
             _claim("Even high swap rates leave re-identification far above guessing "
                    f"({attacker} attacker)",
                    f"HI {paper.split('HI ')[1]}, guess 20 to 21 %",
-                   f"HI {hi:.1f}, proportional guess {guess:.1f} %", hi - guess > POINTS,
+                   f"HI {heavy}, proportional guess {guess:.1f} %", hi - guess > POINTS,
                    f"{TELLING}: HI more than {POINTS:g} points above the guess", REPORT)
         )  # fmt: skip
     rule = _precision(reid, SUPPRESSION, PERFECT, TELLING)
@@ -213,9 +226,15 @@ def _formal_claims(tables: Frames) -> list[Row]:
         crossing = tables["crossing"].filter(
             loss=loss, attacker=PERFECT, universe=TELLING, guess=OWN
         )["words"][0]
+        gaps = [
+            100 * gap if (gap := first(reid, "above_proportional", method=name, attacker=PERFECT,
+                                       universe=TELLING)) is not None else float("nan")
+            for name in names
+        ]  # fmt: skip
+        points = ", ".join(f"{gap:+.1f}" for gap in gaps)
         rows.append(
             _claim(f"Epsilon at which TopDown ({loss}) leaves the proportional guess",
-                   "not asked", f"epsilon {crossing}", None,
+                   "not asked", f"epsilon {crossing}; points above it by epsilon: {points}", None,
                    f"{TELLING}, perfect attacker: {POINTS:g} points above", "this study")
         )  # fmt: skip
     rows.append(
