@@ -96,6 +96,26 @@ def test_a_name_that_the_data_lack_is_laid_to_the_setting(town: Path, what: str,
     assert str(error.value).startswith(says)
 
 
+PYTHON = {
+    "a float": ({"epsilon": 0.5}, "epsilon: found 0.5, expected an exact number above 0: 1, or te"),
+    "no loss": ({}, "found both or none of epsilon and rho, expected one of the two"),
+    "a preset": ({"epsilon": 1, "preset": "x"}, "preset: found 'x', expected '' or 'e2e-2018'"),
+    "a key": ({"epsilon": 1, "x": 2}, "x: found an unknown key, expected one of 'name', 'preset'"),
+    "a query": (
+        {"epsilon": 1, "queries": {"cells": {"x": 1}}},
+        "queries.cells.x: found an unknown key, expected one of 'by', 'share'",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PYTHON)
+def test_a_wrong_argument_in_python_reads_as_in_a_file(what: str):
+    keys, says = PYTHON[what]
+    with pytest.raises(ConfigError) as error:
+        hc.topdown(hc.uniform(people=50, depth=2, mean=3, seed=1), **keys)
+    assert str(error.value).startswith(f"topdown: {says}")
+
+
 def test_python_says_the_same():
     population = hc.uniform(people=50, depth=2, mean=3, seed=1)
     with pytest.raises(ConfigError, match=r"^topdown: query 'totl': found an unknown query, exp"):

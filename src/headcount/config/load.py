@@ -60,12 +60,12 @@ def load_config(path: Path) -> Config:
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
-        raise _located(source, error.errors()[0]) from None
+        raise located(source, error.errors()[0]) from None
     # Absolute, so that the copy kept with the run works from any folder.
     return _relative_to(config, path.absolute().parent)
 
 
-def _located(source: str, fault: ErrorDetails) -> ConfigError:
+def located(source: str, fault: ErrorDetails) -> ConfigError:
     """The first fault as an error that names the key as it stands in the file."""
     place, value, kind = _place(fault["loc"]), fault["input"], fault["type"]
     found = str(value) if isinstance(value, Decimal) else repr(value)

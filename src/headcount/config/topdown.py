@@ -256,12 +256,16 @@ def topdown(
     try:
         model = TopDownModel.model_validate({"name": "topdown", **settings})
     except ValidationError as error:
-        fault = error.errors()[0]
-        wrong = fault.get("ctx", {}).get("error")
-        found = wrong.found if isinstance(wrong, Wrong) else repr(fault["input"])
-        place = ".".join(str(part) for part in fault["loc"])
-        if isinstance(wrong, Wrong):
-            place = ": ".join(part for part in (place, wrong.place) if part)
-        expected = fault["msg"].removeprefix("Value error, ")
-        raise ConfigError("topdown", place=place, found=found, expected=expected) from None
+        raise _as_in_a_file(error) from None
     return protect(data, model.located(Path()).build(), noise, context=context)
+
+
+def _as_in_a_file(error: ValidationError) -> ConfigError:
+    """The first fault in the words of a config file, less the table it would stand in."""
+    from headcount.config.load import located
+
+    fault = error.errors()[0]
+    fault["loc"] = ("mechanism", "topdown", *fault["loc"])
+    said = located("topdown", fault)
+    place = said.place.removeprefix("mechanism").lstrip(".: ")
+    return ConfigError("topdown", place=place, found=said.found, expected=said.expected)

@@ -42,6 +42,8 @@ class Strict(BaseModel):
 
 def fraction(value: object) -> Fraction:
     """An exact number above 0 from what a config file may hold."""
+    if isinstance(value, float):  # from Python: a file's decimals are read digit by digit
+        raise ValueError('an exact number above 0: 1, or text such as "0.1" or "1/8"')
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal | Fraction):
         raise ValueError('a number above 0 such as 1, 0.1 or "1/8"')
     try:
