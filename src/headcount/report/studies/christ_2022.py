@@ -140,14 +140,14 @@ def _finding(found: Tables, county: str) -> str:
     )
     if swaps["0-similar"] < swaps["random"] and seen["0-similar"] > seen["random"]:
         text += (
-            " **Swapping keeps the counts or hides the people, not both**: the more alike the "
-            "partners, the better the counts and the more people are found."
+            " **The more alike the partners, the better the counts, and the more people are "
+            "found.**"
         )
     mean = noise_by_county(found, "mse")
     if max(mean) <= 1.3 * min(mean):
         text += (
-            " The squared error of noise is nearly the same in every block group; its KL is not, "
-            "because the same error weighs more where groups are small."
+            " The squared error of noise is nearly the same in every block group; its KL, "
+            "which weighs small groups more, is not."
             if max(kls := noise_by_county(found, "kl")) > 1.3 * min(kls)
             else " The error of noise is nearly the same in every block group."
         )
