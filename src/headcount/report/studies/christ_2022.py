@@ -337,7 +337,9 @@ def _limits(found: Tables, about: About) -> tuple[Block, ...]:
             "them consistent.\n"
             "- **Noise was not attacked.** See above.\n"
             "- **One block group a county.** What differs between two block groups of a county is "
-            "not shown; spreads (`sd` in the tables) are over runs on the same people.\n"
+            "not shown; spreads (`sd` in the tables) are over runs on the same people. "
+            "Another seed draws other block groups, and some verdicts on claims change with it: "
+            "look at more than one.\n"
             "- **No equal privacy.** No figure compares a swap rate and an ε of equal privacy, for "
             "there is no such pair."
         ),
