@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 from headcount.errors import InputError, RunError
 from headcount.geography import Geography, regular
@@ -212,3 +213,49 @@ def test_a_level_name_too_long_for_a_file_is_refused_before_there_is_noise():
 def test_a_guarantee_reads_back_equal_and_exact(guarantee: Guarantee):
     assert guarantee_from_json(guarantee_to_json(guarantee)) == guarantee
     assert guarantee_to_json(guarantee)["sentences"] == list(guarantee.sentences())
+
+
+def wide_release() -> Release:
+    """A sparse table over more cells than a table has columns."""
+    schema = Schema(
+        (
+            Attribute("age", tuple(str(age) for age in range(91))),
+            Attribute("race", tuple("abcdefghijklmnopqrstuvwxyz")),
+        )
+    )
+    geography = regular(children=3, depth=2)
+    rng = np.random.default_rng(1)
+    where = (rng.integers(0, 9, 40), rng.integers(0, schema.size, 40))
+    leaf = csr_array((np.arange(1, 41), where), shape=(9, schema.size))
+    leaf = csr_array(leaf.toarray() * (np.arange(9) != 4)[:, None])  # a unit without anybody
+    guarantee = Guarantee.none("for a test")
+    tables = {geography.leaf: leaf}
+    return Release(schema, geography, "Test()", tables, guarantee, "none", "none")
+
+
+def test_a_sparse_and_wide_table_is_written_cell_by_cell(tmp_path: Path):
+    made = wide_release()
+    receipt = {
+        "mechanism": "Test()",
+        "guarantee": guarantee_to_json(made.guarantee),
+        "key_kind": "none",
+        "noise_backend": "none",
+        "notes": {},
+    }
+    write_release(made, tmp_path, receipt=receipt)
+    frame = pl.read_parquet(tmp_path / "level_2.parquet")
+    assert frame.columns == ["level_1", "level_2", "age", "race", "count"]
+    assert frame.height == (made.at("level_2") != 0).sum()
+    back = read_release(tmp_path)
+    assert not isinstance(back.tables["level_2"], np.ndarray)
+    assert np.array_equal(back.at("level_2"), made.at("level_2"))
+    assert np.array_equal(back.at("level_1"), made.at("level_1"))
+    assert back.geography.units[-1].tolist() == made.geography.units[-1].tolist()
+
+
+@pytest.mark.parametrize("name", ["count", "race", "units"])
+def test_a_level_named_like_a_column_of_a_long_table_is_refused(name: str):
+    schema = wide_release().schema
+    geography = regular(children=2, depth=1, root=name)
+    with pytest.raises(InputError, match=f"column '{name}': found a geography level and a column"):
+        check_publishable(schema, geography)

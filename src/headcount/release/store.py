@@ -23,6 +23,10 @@ from headcount.schema import Attribute, Schema, impossible
 MANIFEST = "manifest.json"
 RECEIPT = "receipt.json"
 UNITS = "units.parquet"
+COUNT = "count"
+WIDEST = 2048
+"""Columns of a table with one column a cell; a sparse table with more is written cell by cell."""
+
 LONGEST_NAME = 200
 """Bytes of a file name: what file systems allow, with room for a temporary file's ending."""
 
@@ -35,12 +39,16 @@ def write_release(
     ``more`` are files below ``folder`` that are written already and belong to the release.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    names = []
+    names, long = [], long_levels(release)
     for level in release.tables:
-        frame = level_frame(release.geography, release.schema, level, release.at(level))
+        frame = (
+            long_frame(release.geography, release.schema, level, release.tables[level])
+            if level in long
+            else level_frame(release.geography, release.schema, level, release.at(level))
+        )
         names.append(table_file(level))
         _write_frame(folder / names[-1], frame)
-    if release.published:
+    if release.published or long:
         names.append(UNITS)
         _write_frame(folder / UNITS, units_frame(release.geography, release.geography.leaf))
     for one in release.published:
@@ -115,14 +123,9 @@ def published_file(table: str, level: str) -> str:
 
 def check_publishable(schema: Schema, geography: Geography) -> None:
     """Refuse a domain that has no distinct columns or files: before noise is drawn, not after."""
-    clash = sorted(set(geography.levels) & set(schema.cell_names))
-    if clash:
-        raise InputError(
-            "release",
-            place=f"column {clash[0]!r}",
-            found="a geography level and a cell of that name",
-            expected="distinct names",
-        )
+    _refuse_clash(geography, schema.cell_names, "cell")
+    if schema.size > WIDEST:
+        _refuse_clash(geography, [*schema.names, COUNT, Path(UNITS).stem], "column or file")
     for level in geography.levels:
         if len(table_file(level).encode()) > LONGEST_NAME:
             raise InputError(
@@ -133,12 +136,59 @@ def check_publishable(schema: Schema, geography: Geography) -> None:
             )
 
 
+def _refuse_clash(geography: Geography, names: Sequence[str], what: str) -> None:
+    if clash := sorted(set(geography.levels) & set(names)):
+        raise InputError(
+            "release",
+            place=f"column {clash[0]!r}",
+            found=f"a geography level and a {what} of that name",
+            expected="distinct names",
+        )
+
+
 def level_frame(geography: Geography, schema: Schema, level: str, table: Dense) -> pl.DataFrame:
     """One level as a wide table: the codes from the top to the unit, then one column a cell."""
     cells = {name: table[:, i] for i, name in enumerate(schema.cell_names) if schema.possible[i]}
     return units_frame(geography, level).with_columns(
         pl.Series(name, column) for name, column in cells.items()
     )
+
+
+def long_levels(release: Release) -> list[str]:
+    """Levels whose tables are sparse and wide: 63 races by single years are 20,000 columns."""
+    if release.schema.size <= WIDEST:
+        return []
+    return [name for name, one in release.tables.items() if not isinstance(one, np.ndarray)]
+
+
+def long_frame(geography: Geography, schema: Schema, level: str, table: Any) -> pl.DataFrame:
+    """One level as a long table: a row for each count that is not zero, by unit and attributes."""
+    entries = table.tocoo()
+    units: pl.DataFrame = units_frame(geography, level)[entries.row.astype(np.int64)]
+    codes = np.unravel_index(entries.col, schema.shape)
+    return units.with_columns(
+        *(
+            pl.Series(attribute.name, np.asarray(attribute.levels)[code], dtype=pl.String)
+            for attribute, code in zip(schema.attributes, codes, strict=True)
+        ),
+        pl.Series(COUNT, entries.data),
+    )
+
+
+def _from_long(frame: pl.DataFrame, level: str, schema: Schema, geography: Geography) -> Table:
+    """The sparse table that ``long_frame`` wrote."""
+    from scipy.sparse import csr_array
+
+    cell = np.zeros(frame.height, dtype=np.int64)
+    for attribute in schema.attributes:
+        numbers = pl.Enum(attribute.levels)
+        code = frame[attribute.name].cast(numbers).to_physical().to_numpy()
+        cell = cell * attribute.size + code
+    codes = geography.units[geography.depth(level)].tolist()
+    unit = frame[level].cast(pl.Enum(codes)).to_physical().to_numpy()
+    shape = (len(codes), schema.size)
+    table: Table = csr_array((frame[COUNT].to_numpy(), (unit, cell)), shape=shape)
+    return table
 
 
 def units_frame(geography: Geography, level: str) -> pl.DataFrame:
@@ -158,11 +208,15 @@ def _read_tables(
     folder: Path, schema: Schema, domain: dict[str, Any]
 ) -> tuple[Geography, dict[str, Table]]:
     frames = {level: pl.read_parquet(folder / table_file(level)) for level in domain["published"]}
-    leaf = domain["levels"][-1]
-    units = frames[leaf] if leaf in frames else pl.read_parquet(folder / UNITS)
+    leaf, long = domain["levels"][-1], domain.get("long", ())
+    apart = leaf not in frames or bool(long)
+    units = pl.read_parquet(folder / UNITS) if apart else frames[leaf]
     geography = geography_of_units(units, domain["levels"])
     tables: dict[str, Table] = {}
     for level, frame in frames.items():
+        if level in long:
+            tables[level] = _from_long(frame, level, schema, geography)
+            continue
         columns = [
             frame[name].to_numpy() if possible else np.zeros(frame.height, dtype=np.int64)
             for name, possible in zip(schema.cell_names, schema.possible, strict=True)
@@ -205,9 +259,10 @@ def schema_from_json(data: Mapping[str, Any]) -> Schema:
 
 
 def _domain(release: Release) -> dict[str, Any]:
-    tables = [definition_of(one) for one in release.published]
+    tables, long = [definition_of(one) for one in release.published], long_levels(release)
     return {
         **({"tables": tables} if tables else {}),
+        **({"long": long} if long else {}),
         **schema_to_json(release.schema),
         "levels": list(release.geography.levels),
         "published": list(release.tables),
