@@ -30,6 +30,13 @@ def census(seed, *, tracts=(4, 3, 5), blocks=2):
     return made, made.fill([geography.leaves[leaf], 1 + race, 1 + sex], inner.ravel())
 
 
+def test_nothing_derived_from_the_truth_is_logged(caplog):
+    made, values = census(0)
+    with caplog.at_level("DEBUG", logger="headcount"):
+        complement(made.additive, values, (values > 0) & (values < 3), effort=0)
+    assert caplog.messages == []
+
+
 def audited(additive, values, pattern, width=3):
     audit = audit_withheld(
         additive, values, withheld=pattern.withheld, primary=pattern.primary, width=width

@@ -6,7 +6,6 @@ counts are whole and not negative; not which withheld cells were the sensitive o
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +17,6 @@ from headcount.mechanisms.suppression.region import protect_region
 from headcount.mechanisms.suppression.regions import around, regions
 from headcount.tabulate.additive import Additive, depths
 
-logger = logging.getLogger(__name__)
 Flags = NDArray[np.bool_]
 REGION = (600, 1200, 2400, 4800)
 """Cells of a region for each effort."""
@@ -93,7 +91,6 @@ def complement(
             break
         state.protect(np.where(loose, 1, 0))
     secondary = state.withheld & ~first
-    logger.info("withheld %d cells, %d of them primary", state.withheld.sum(), first.sum())
     return Pattern(
         primary=first,
         withheld=state.withheld,
