@@ -28,7 +28,7 @@ def mean_of(draw, runs):
     return values.mean(), values.std(ddof=1) / runs**0.5
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.5, 1])
+@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1, 2), Fraction(1)])
 def test_theorem_1_on_the_swapper_itself(rate):
     rng = np.random.default_rng(1)
     area = {"asian": (np.arange(60) < 18).astype(int)}
@@ -57,7 +57,7 @@ def test_theorem_1_does_not_hold_at_another_rate_or_with_uniques_first():
     pool = Pool.of(others, Likeness(kind="random"))
 
     def change(uniques_first):
-        swap = swap_area(area, pool, rate=0.5, rng=rng, uniques_first=uniques_first)
+        swap = swap_area(area, pool, rate="1/2", rng=rng, uniques_first=uniques_first)
         return (exchange(area, others, swap)[0]["asian"].sum() - 18) / 60
 
     mean, error = mean_of(lambda: change(False), 1500)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -45,13 +46,13 @@ def measure(households: int = 1_000_000) -> list[Reading]:
     few = minority_rows(2 * rows["race"] + rows["hispanic"], area)
     for kind, k in KINDS:
         label = f"{k}-similar" if kind == "similar" else kind
-        for rate in (0.05, 1):
+        for rate in (Fraction(1, 20), Fraction(1)):
             likeness = Likeness(kind=kind, k=k)
             swap, _, cpu = timed(partial(swap_everywhere, rows, area, likeness, rate=rate, rng=rng))
             done = swap.report
             readings.append(
                 Reading(
-                    what=f"{label}, {100 * rate:.0f} % of every block group: swap",
+                    what=f"{label}, {float(100 * rate):.0f} % of every block group: swap",
                     value=cpu,
                     unit="CPU s",
                     note=f"{done.people:,} people, {done.swapped / done.people:.4%} swapped, "

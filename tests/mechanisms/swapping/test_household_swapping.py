@@ -28,8 +28,10 @@ NOISY = HouseholdSwapping(
     rate=HALF,
     key=("size",),
     nearest=("tract", "county"),
-    size_noise=SizeNoise(minus="1/4", plus="1/4"),
-    pseudo=PseudoUnits(level="tract", permute=(("county", "2/5"), ("state", "3/10"))),
+    size_noise=SizeNoise(minus=Fraction(1, 4), plus=Fraction(1, 4)),
+    pseudo=PseudoUnits(
+        level="tract", permute=(("county", Fraction(2, 5)), ("state", Fraction(3, 10)))
+    ),
 )
 
 
@@ -45,7 +47,9 @@ def brute_changed(before, after, key, level):
     """Units of a level whose number of people, households, or households by key differ."""
     unit = before.geography.ancestors(level)
     values = list(zip(*(household_values(before, name).tolist() for name in key), strict=True))
-    people, households, by_key = Counter(), Counter(), Counter()
+    people: Counter[int] = Counter()
+    households: Counter[int] = Counter()
+    by_key: Counter[tuple[int, tuple[int, ...]]] = Counter()
     for town, sign in ((before, -1), (after, 1)):
         for d in range(len(town.block)):
             u = int(unit[town.block[d]])
@@ -94,7 +98,7 @@ def test_rates_are_exact_and_invariants_hold(town, rate, seed):
 def assert_nobody_left(town, partner, mechanism):
     """No two households that stayed could have changed places."""
     stayed = np.flatnonzero(town.is_household & (partner < 0))
-    seen = {}
+    seen: dict[tuple[int, ...], set[int]] = {}
     for d in stayed:
         key = tuple(int(household_values(town, name)[d]) for name in mechanism.key)
         seen.setdefault(key, set()).add(int(town.block[d]))
@@ -177,6 +181,7 @@ def test_those_at_risk_come_first_riskiest_first_and_move_far_enough():
     )
     moved = made.partner >= 0
     told = made.report.at_risk
+    assert told is not None
     assert told.swapped == np.count_nonzero(risky & moved)
     assert told.left == np.count_nonzero(risky & ~moved) > 0
     assert told.uniques_swapped == np.count_nonzero(home & risks.unique & moved)
@@ -215,11 +220,13 @@ def test_those_at_risk_move_out_so_far_as_within_allows(town, rate, k, floor, se
     assert (town.block[moved] != leaf[moved]).all()
     risks = standing(town, rule)
     deepest = risks.depth[moved] == len(tree.levels) - 1
-    assert made.report.at_risk.moved_out == np.count_nonzero(deepest)
+    told = made.report.at_risk
+    assert told is not None
+    assert told.moved_out == np.count_nonzero(deepest)
     if floor:
         stayed = town.is_household & (made.partner < 0) & (risks.depth != NEVER)
-        assert made.report.at_risk.left == np.count_nonzero(stayed)
-        assert made.report.unpaired >= made.report.at_risk.left
+        assert told.left == np.count_nonzero(stayed)
+        assert made.report.unpaired >= told.left
     else:
         assert made.report.swapped <= made.report.asked
 
@@ -238,12 +245,12 @@ def test_all_households_have_the_same_chance():
     )
     swaps = 400
     equal = HouseholdSwapping(rate=Fraction(1, 4), key=())
-    seen = sum((equal.swap(town, rng).partner >= 0).astype(int) for _ in range(swaps))
+    seen = np.sum([equal.swap(town, rng).partner >= 0 for _ in range(swaps)], axis=0)
     spread = (swaps * 0.25 * 0.75) ** 0.5
     assert np.abs(seen - swaps / 4).max() < 5 * spread
     rule = Risk(attributes=("race",), levels=("block",), k=2)
     first = replace(equal, risk=rule)
-    seen = sum((first.swap(town, rng).partner >= 0).astype(int) for _ in range(swaps))
+    seen = np.sum([first.swap(town, rng).partner >= 0 for _ in range(swaps)], axis=0)
     assert seen[7] == swaps
     assert np.abs(np.delete(seen, 7) - swaps * 29 / 119).max() < 5 * spread
 
@@ -256,7 +263,9 @@ def test_with_the_rate_as_a_floor_all_at_risk_move():
     few = capped.swap(town, np.random.default_rng(1)).report
     many = floor.swap(town, np.random.default_rng(1)).report
     assert abs(few.rate - 0.01) <= 1 / few.households
+    assert few.at_risk is not None
     assert few.at_risk.left > 100
+    assert many.at_risk is not None
     assert many.at_risk.left == 0
     assert many.rate > 0.1
     assert many.swapped <= many.at_risk.swapped + 10
@@ -331,6 +340,7 @@ def test_provenance_tells_who_went_where(tmp_path):
     block = town.block.copy()
     numbers = town.geography.unit_numbers
     block[table["dwelling"]] = [numbers[code] for code in table["new_unit"]]
+    assert counts.person_cell is not None
     assert [numbers[code] for code in table["old_unit"]] == town.block[table["dwelling"]].tolist()
     again = tabulate(
         Population("t", counts.schema, town.geography, block[town.dwelling], counts.person_cell)
@@ -373,7 +383,7 @@ def test_rates_outside_0_and_1_are_refused(rate):
 
 
 def test_rate_0_moves_nobody():
-    made = HouseholdSwapping(rate=0).swap(dwellings(50, seed=1), np.random.default_rng(1))
+    made = HouseholdSwapping(rate=Fraction(0)).swap(dwellings(50, seed=1), np.random.default_rng(1))
     assert made.report.swapped == 0
     assert (made.partner == -1).all()
 
@@ -382,7 +392,7 @@ def test_settings_that_do_not_fit_are_refused():
     with pytest.raises(ConfigError, match="key: found 'size' twice"):
         HouseholdSwapping(rate=HALF, key=("size", "size"))
     with pytest.raises(ConfigError, match="size_noise: found no 'size' in the key"):
-        HouseholdSwapping(rate=HALF, key=("adults",), size_noise=SizeNoise(minus=0, plus=1))
+        HouseholdSwapping(rate=HALF, key=("adults",), size_noise=NOISY.size_noise)
     with pytest.raises(ConfigError, match="rate_is_floor: found no rule"):
         HouseholdSwapping(rate=HALF, rate_is_floor=True)
     counts = some_counts(dwellings(50, seed=1))
@@ -457,10 +467,26 @@ def test_a_shortfall_is_told_without_its_number(caplog):
     town = dwellings(120, seed=3, geography=spine(1, 1, 2), largest=1)
     town = replace(town, block=(np.arange(120) % 10 == 0).astype(np.int32))
     with caplog.at_level("WARNING"):
-        HouseholdSwapping(rate=1, key=("size",)).run(some_counts(town), noise(), runs=range(1))
+        HouseholdSwapping(rate=Fraction(1), key=("size",)).run(
+            some_counts(town), noise(), runs=range(1)
+        )
     (told,) = caplog.messages
     assert "fewer were swapped than the rate asks for" in told
     assert not any(sign.isdigit() for sign in told)
+
+
+def test_a_rate_below_one_pair_is_told_without_a_number(caplog):
+    counts = some_counts(dwellings(50, seed=1))
+    with caplog.at_level("WARNING"):
+        HouseholdSwapping(rate=Fraction(0)).run(counts, noise(), runs=range(1))
+        assert caplog.messages == []  # as it was asked for
+        HouseholdSwapping(rate=Fraction(1, 2)).run(counts, noise(), runs=range(1))
+        assert caplog.messages == []
+        made = HouseholdSwapping(rate=Fraction(1, 50)).run(counts, noise(), runs=range(2))
+    assert np.array_equal(made.tables["block"][0].toarray(), counts.dense())
+    assert caplog.messages == [
+        "swapping: nobody was swapped: after rounding, the rate asks for no pair"
+    ]
 
 
 def test_rows_that_are_not_the_persons_are_refused():
@@ -470,15 +496,15 @@ def test_rows_that_are_not_the_persons_are_refused():
     with pytest.raises(InputError, match="households: found rows that are not their persons"):
         Population("t", schema, town.geography, unit[1:], cell[1:], households=town)
     with pytest.raises(InputError, match="found rows that are not their persons"):
-        Population("t", schema, town.geography, unit, cell, np.ones(len(cell)), households=town)
+        Population(
+            "t", schema, town.geography, unit, cell, np.ones(len(cell), int), households=town
+        )
 
 
 def test_the_digest_tells_who_has_which_cell():
     counts = some_counts(dwellings(50, seed=1), ("race",))
-    first, second = (
-        np.flatnonzero(counts.person_cell == 0)[0],
-        np.flatnonzero(counts.person_cell)[0],
-    )
+    assert counts.person_cell is not None
     other = counts.person_cell.copy()
+    first, second = np.flatnonzero(other == 0)[0], np.flatnonzero(other)[0]
     other[[first, second]] = other[[second, first]]
     assert content_digest(replace(counts, person_cell=other)) != content_digest(counts)

@@ -83,8 +83,8 @@ def test_contract(check):
     [
         swapping(rate=Fraction(1, 2)),
         swapping(level="level_2", rate=1, kind="similar", k=3, order=(5, 4, 3, 2, 1, 0)),
-        swapping(rate=0.25, kind="pseudo-random", area="1"),
-        swapping(rate=0.25, k=1, area="2", unique_by=["race", "age"]),
+        swapping(rate="1/4", kind="pseudo-random", area="1"),
+        swapping(rate="1/4", k=1, area="2", unique_by=["race", "age"]),
     ],
     ids=str,
 )
@@ -169,6 +169,18 @@ def test_a_shortfall_is_told_without_its_number(caplog):
     assert not any(sign.isdigit() for sign in told)
 
 
+def test_a_rate_too_low_to_swap_anybody_is_told_without_a_number(caplog):
+    counts = tabulate(town())
+    with caplog.at_level(logging.WARNING):
+        swapping(rate=0).run(counts, seeded(), runs=range(1))
+        assert caplog.messages == []  # as it was asked for
+        made = swapping(kind="random", rate="1/10000").run(counts, seeded(), runs=range(1))
+    assert np.array_equal(made.tables[counts.level][0].toarray(), counts.dense())
+    assert caplog.messages == [
+        "person-swapping: nobody was swapped: after rounding, the rate asks for no pair"
+    ]
+
+
 def test_rows_of_counts_are_its_people():
     counts = tabulate(town())
     unit, cell = rows_of(counts)
@@ -178,8 +190,8 @@ def test_rows_of_counts_are_its_people():
 
 
 def test_bad_settings_and_data_are_refused():
-    with pytest.raises(ConfigError, match=r"rate: found 1\.5, expected 0 to 1"):
-        swapping(rate=1.5)
+    with pytest.raises(ConfigError, match=r"rate: found 3/2, expected from 0 to 1"):
+        swapping(rate="1.5")
     with pytest.raises(ConfigError, match="kind"):
         swapping(kind="close")
     counts = tabulate(town())

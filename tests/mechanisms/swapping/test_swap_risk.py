@@ -17,6 +17,7 @@ from headcount.mechanisms.swapping.keys import (
     household_values,
     noisy_size,
     pseudo_units,
+    share,
 )
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
 
@@ -111,8 +112,8 @@ def test_noisy_sizes_follow_their_shares():
     size = np.full(40_000, 3)
     noise = SizeNoise(minus=Fraction(1, 4), plus=Fraction(1, 10))
     seen = Counter((noisy_size(size, noise, np.random.default_rng(1)) - size).tolist())
-    for change, share in ((-1, 0.25), (0, 0.65), (1, 0.1)):
-        assert abs(seen[change] - 40_000 * share) < 4 * (40_000 * share * (1 - share)) ** 0.5
+    for change, part in ((-1, 0.25), (0, 0.65), (1, 0.1)):
+        assert abs(seen[change] - 40_000 * part) < 4 * (40_000 * part * (1 - part)) ** 0.5
     assert set(seen) == {-1, 0, 1}
 
 
@@ -139,15 +140,25 @@ def test_pseudo_units_keep_their_numbers_and_stay_within_their_level():
 @pytest.mark.parametrize("value", ["-1/10", "11/10"])
 def test_shares_outside_0_and_1_are_refused(value):
     with pytest.raises(ConfigError, match=r"size_noise.minus: found .*, expected from 0 to 1"):
-        SizeNoise(minus=value, plus=0)
+        SizeNoise(minus=value, plus=Fraction(0))
     with pytest.raises(ConfigError, match=r"pseudo.county: found .*, expected from 0 to 1"):
         PseudoUnits(level="tract", permute=(("county", value),))
 
 
 def test_shares_above_1_together_are_refused():
+    most = Fraction(3, 5)
     with pytest.raises(ConfigError, match=r"size_noise: found minus \+ plus above 1"):
-        SizeNoise(minus="3/5", plus="3/5")
+        SizeNoise(minus=most, plus=most)
     with pytest.raises(ConfigError, match="pseudo: found shares above 1 together"):
-        PseudoUnits(level="tract", permute=(("county", "3/5"), ("state", "3/5")))
-    with pytest.raises(PrivacyError, match=r"size_noise\.minus"):
-        SizeNoise(minus=0.25, plus=0)
+        PseudoUnits(level="tract", permute=(("county", most), ("state", most)))
+
+
+@pytest.mark.parametrize("value", [0.25, float("nan"), True, "much", None])
+def test_shares_must_be_exact_numbers(value):
+    with pytest.raises(PrivacyError, match=r"swapping: size_noise\.minus: found"):
+        SizeNoise(minus=value, plus=Fraction(0))
+
+
+def test_a_share_is_what_is_written():
+    twentieth = Fraction(1, 20)
+    assert share("0.05", "rate") == share("5e-2", "rate") == share(twentieth, "rate") == twentieth

@@ -25,7 +25,7 @@ from headcount.mechanisms.swapping.keys import (
     pseudo_units,
     share,
 )
-from headcount.mechanisms.swapping.moving import move, run_swaps, some_households
+from headcount.mechanisms.swapping.moving import move, no_guarantee, run_swaps, some_households
 from headcount.mechanisms.swapping.pairing import Stage, choose_pairs
 from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import NEVER, Risk, Standing, by_risk, standing
@@ -102,18 +102,13 @@ class HouseholdSwapping:
         reach = self._depths(geography)
         whole = geography.levels[reach.within]
         exact = [f"every count of each {whole}: households only move inside it"]
-        exact.append(f"the number of households in each {geography.leaf}")
-        exact.append("everyone in group quarters, where they live")
         if self.size_noise is None:
             if self.key:
                 by = " x ".join(self.key)
                 exact.append(f"the number of households by {by} in each {geography.leaf}")
             if SIZE in self.key:
                 exact.append(f"the number of people in each {geography.leaf}")
-        return Guarantee.none(
-            "a household that is not swapped is published where it lives, one that is swapped is "
-            "published whole in another place, and neither is hidden by noise"
-        ).also_exact(*exact)
+        return no_guarantee(geography, *exact)
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Nothing is measured with noise."""
@@ -139,7 +134,9 @@ class HouseholdSwapping:
     ) -> Outcome:
         """The counts at the leaf after one swap per run."""
         self.check(counts)
-        return run_swaps(self.name, self.swap, counts, noise, runs=runs, context=context)
+        return run_swaps(
+            self.name, self.swap, counts, noise, rate=self.rate, runs=runs, context=context
+        )
 
     def swap(self, households: Households, rng: np.random.Generator) -> Swapped:
         """Swap the households once."""

@@ -9,24 +9,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.errors import ConfigError, InputError
+from headcount.errors import InputError
 from headcount.schema.combine import combine
 
 Codes = Mapping[str, NDArray[np.integer]]
 """Level numbers by attribute name, one for each row."""
 
 Ints = NDArray[np.int64]
-
-
-def swap_rate(value: object) -> Fraction:
-    """A swap rate as an exact fraction in [0, 1]; 0.05 is 1/20, as it is written."""
-    try:
-        rate = Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        rate = Fraction(-1)
-    if not 0 <= rate <= 1:
-        raise ConfigError("swapping", place="rate", found=repr(value), expected="0 to 1")
-    return rate
 
 
 def unique_rows(area: NDArray[np.integer], code: Ints) -> NDArray[np.bool_]:

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import InputError
+from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.sampling import generator
-from headcount.mechanisms.swapping.report import Swapped, log_shortfall, write_provenance
+from headcount.mechanisms.swapping.report import (
+    Swapped,
+    log_nobody,
+    log_shortfall,
+    write_provenance,
+)
 from headcount.noise import Noise, Stream
 from headcount.population import Population
 from headcount.population.households import Households
+from headcount.privacy import Guarantee
 from headcount.tabulate import Counts, tabulate
 
 _SEED_DRAWS = 256
@@ -35,6 +43,18 @@ def some_households(counts: Counts, mechanism: str) -> Households:
             expected="at least one: vacant dwellings and group quarters never move",
         )
     return counts.households
+
+
+def no_guarantee(geography: Geography, *exact: str) -> Guarantee:
+    """What every swap of households leaves open to see, and what else this one releases exactly."""
+    return Guarantee.none(
+        "a household that is not swapped is published where it lives, one that is swapped is "
+        "published whole in another place, and neither is hidden by noise"
+    ).also_exact(
+        f"the number of households in each {geography.leaf}",
+        "everyone in group quarters, where they live",
+        *exact,
+    )
 
 
 def move(
@@ -77,6 +97,7 @@ def run_swaps(
     counts: Counts,
     noise: Noise,
     *,
+    rate: Fraction,
     runs: range,
     context: Context | None,
 ) -> Outcome:
@@ -89,6 +110,8 @@ def run_swaps(
         made.append(counted_again(counts, swaps[run].households).matrix)
     if any(made.report.short for made in swaps.values()):
         log_shortfall(name)
+    elif rate and any(not made.report.swapped for made in swaps.values()):
+        log_nobody(name)
     if context is not None and context.provenance is not None:
         write_provenance(context.provenance, households, swaps)
     return Outcome({counts.geography.leaf: made})

@@ -20,8 +20,8 @@ from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.measured import Measured
 from headcount.mechanisms.sampling import generator
-from headcount.mechanisms.swapping.keys import depth_of
-from headcount.mechanisms.swapping.marking import Codes, Ints, swap_rate
+from headcount.mechanisms.swapping.keys import depth_of, share
+from headcount.mechanisms.swapping.marking import Codes, Ints
 from headcount.mechanisms.swapping.persons import (
     KEEP,
     Pool,
@@ -29,7 +29,7 @@ from headcount.mechanisms.swapping.persons import (
     swap_area,
     swap_everywhere,
 )
-from headcount.mechanisms.swapping.report import REPORT, log_shortfall
+from headcount.mechanisms.swapping.report import REPORT, log_nobody, log_shortfall
 from headcount.mechanisms.swapping.similar import KEYS, Kind, Likeness, places
 from headcount.noise import Noise, Stream
 from headcount.privacy import Guarantee
@@ -75,7 +75,7 @@ class PersonSwapping:
     draws_noise = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rate", swap_rate(self.rate))
+        object.__setattr__(self, "rate", share(self.rate, "rate"))
         object.__setattr__(self, "keep", tuple(self.keep))
         for name in ("order", "unique_by"):
             if getattr(self, name) is not None:
@@ -146,6 +146,8 @@ class PersonSwapping:
         swaps = [self._swap(counts, aged, area, generator(noise, stream, run)) for run in runs]
         if any(swap.report.unswappable > 1 for swap in swaps):  # one is left if they are odd
             log_shortfall(self.name)
+        elif self.rate and any(not swap.report.swapped for swap in swaps):
+            log_nobody(self.name)
         if context is not None and context.provenance is not None:
             write_provenance(context.provenance, dict(zip(runs, swaps, strict=True)))
         made = [

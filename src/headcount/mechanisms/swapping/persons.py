@@ -21,13 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import InputError
+from headcount.mechanisms.swapping.keys import share
 from headcount.mechanisms.swapping.marking import (
     Codes,
     Ints,
     Marked,
     check_rows,
     mark,
-    swap_rate,
     unique_rows,
 )
 from headcount.mechanisms.swapping.similar import Likeness, Places, frequency_order, places
@@ -113,7 +113,7 @@ def swap_area(
     area: Codes,
     pool: Pool,
     *,
-    rate: object,
+    rate: Fraction | str | int,
     rng: np.random.Generator,
     keep: Sequence[str] = KEEP,
     uniques_first: bool = True,
@@ -125,7 +125,7 @@ def swap_area(
     that are swapped. The rows of the result stand in the order in which they were marked, so that
     the first round(r x n) of them are a swap at any lower rate r.
     """
-    exact = swap_rate(rate)
+    exact = share(rate, "rate")
     rows = check_rows("area", area)
     if set(area) != set(pool.codes):
         raise InputError(
@@ -151,14 +151,14 @@ def swap_everywhere(
     area: NDArray[np.integer],
     likeness: Likeness,
     *,
-    rate: object,
+    rate: Fraction | str | int,
     rng: np.random.Generator,
     keep: Sequence[str] = KEEP,
     uniques_first: bool = True,
     unique_by: Sequence[str] | None = None,
 ) -> Swap:
     """Choose partners in other areas for round(rate x n) of the n rows of every area."""
-    exact = swap_rate(rate)
+    exact = share(rate, "rate")
     rows = check_rows("population", codes, expected=len(area))
     unique, marked = _marked(codes, area, exact, rng, keep, uniques_first, unique_by)
     if len(marked.rows) and (area == area[0]).all():

@@ -233,6 +233,11 @@ def log_shortfall(mechanism: str) -> None:
     )
 
 
+def log_nobody(mechanism: str) -> None:
+    """Say that a rate above 0 came to nothing: the release is the truth."""
+    _log.warning("%s: nobody was swapped: after rounding, the rate asks for no pair", mechanism)
+
+
 def write_provenance(path: Path, before: Households, swaps: Mapping[int, Swapped]) -> None:
     """Write who was swapped with whom, one row a household that moved, and the reports beside it.
 

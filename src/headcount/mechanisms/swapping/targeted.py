@@ -22,7 +22,13 @@ from headcount.mechanisms.swapping.keys import (
     pairs_for,
     share,
 )
-from headcount.mechanisms.swapping.moving import carried, move, run_swaps, some_households
+from headcount.mechanisms.swapping.moving import (
+    carried,
+    move,
+    no_guarantee,
+    run_swaps,
+    some_households,
+)
 from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import Risk, Standing, standing
 from headcount.noise import Noise
@@ -79,16 +85,9 @@ class TargetedSwapping:
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
-        exact = [
-            f"the number of households in each {geography.leaf}",
-            "everyone in group quarters, where they live",
-        ]
         if all(SIZE in profile for profile in self.similar):
-            exact.append(f"the number of people in each {geography.leaf}")
-        return Guarantee.none(
-            "a household that is not swapped is published where it lives, one that is swapped is "
-            "published whole in another place, and neither is hidden by noise"
-        ).also_exact(*exact)
+            return no_guarantee(geography, f"the number of people in each {geography.leaf}")
+        return no_guarantee(geography)
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Nothing is measured with noise."""
@@ -109,7 +108,9 @@ class TargetedSwapping:
     ) -> Outcome:
         """The counts at the leaf after one swap per run."""
         self.check(counts)
-        return run_swaps(self.name, self.swap, counts, noise, runs=runs, context=context)
+        return run_swaps(
+            self.name, self.swap, counts, noise, rate=self.rate, runs=runs, context=context
+        )
 
     def swap(
         self,
