@@ -13,6 +13,7 @@ from headcount.bench.peer_e2e import compare, measure, peer_settings
 from headcount.bench.peer_files import read_peer
 from headcount.bench.peer_tree import find_levels
 from headcount.errors import ConfigError, InputError
+from headcount.mechanisms.topdown.settings import QuartersBounds
 from headcount.tabulate import tabulate
 from tests.bench.peer_folder import OTHER, PADDED, SHAPE, change, release, tiny_peer
 
@@ -87,8 +88,10 @@ def test_the_settings_are_those_of_the_preset(folder: Path):
         "hhgq": Fraction(9, 40),
         "va_hisp_race": Fraction(27, 40),
     }
-    assert settings.bounds[0].caps == (99, 99_999, 99_999)
-    assert settings.bounds[0].total_level == settings.invariants[0].level == "state"
+    (bounds,) = settings.bounds
+    assert isinstance(bounds, QuartersBounds)
+    assert bounds.caps == (99, 99_999, 99_999)
+    assert bounds.total_level == settings.invariants[0].level == "state"
     assert settings.report_epsilon == 0
     assert settings.failsafe_over == ("kind",)
 

@@ -56,7 +56,7 @@ def test_presets(tmp_path):
     )
     assert built(tmp_path, 'name = "swapping"\npreset = "hi"') == high
     own = built(tmp_path, 'name = "swapping"\npreset = "lo"\nrate = 1\nwithin = "county"')
-    assert own == HouseholdSwapping(rate=1, key=("size",), nearest=NEAR, within="county")
+    assert own == HouseholdSwapping(rate=Fraction(1), key=("size",), nearest=NEAR, within="county")
 
 
 def test_every_key(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.run.test_topdown_protect import BOUNDS, HEAD, INVARIANT, QUERIES, TOWN, WHOLE, town
@@ -96,7 +97,7 @@ def test_a_name_that_the_data_lack_is_laid_to_the_setting(town: Path, what: str,
     assert str(error.value).startswith(says)
 
 
-PYTHON = {
+PYTHON: dict[str, tuple[dict[str, Any], str]] = {
     "a float": ({"epsilon": 0.5}, "epsilon: found 0.5, expected an exact number above 0: 1, or te"),
     "no loss": ({}, "found both or none of epsilon and rho, expected one of the two"),
     "a preset": ({"epsilon": 1, "preset": "x"}, "preset: found 'x', expected '' or 'e2e-2018'"),

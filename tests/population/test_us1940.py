@@ -113,8 +113,8 @@ def test_no_minors_in_homes_for_the_elderly_if_so_wished(
     assert usual[:, 0].sum() > 0
     assert homes[:, 0].sum() == 0
     assert homes.sum() == usual.sum()  # as many people live there, adults all
-    strata = [tally(which, which.cell % 24, 24) for which in (population, small[0])]
-    assert np.array_equal(*strata)
+    strata, before = (tally(which, which.cell % 24, 24) for which in (population, small[0]))
+    assert np.array_equal(strata, before)
     held = tally(population, population.cell // 24, 8)
     assert ((quarters.occupied > 0) == (held > 0)).all()
     assert (quarters.occupied <= held).all()

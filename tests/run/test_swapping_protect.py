@@ -41,12 +41,14 @@ def test_provenance_and_report_are_internal(tmp_path: Path, mechanism: str):
     assert receipt["notes"] == {}
     assert "No differential-privacy guarantee" in " ".join(release.guarantee.sentences())
     # the release is what the provenance says
-    households = planned.counts.households
+    households, cell = planned.counts.households, planned.counts.person_cell
+    assert households is not None
+    assert cell is not None
     numbers = households.geography.unit_numbers
     block = households.block.copy()
     block[table["dwelling"]] = [numbers[code] for code in table["new_unit"]]
     expected = np.zeros((len(numbers), planned.counts.schema.size), dtype=np.int64)
-    np.add.at(expected, (block[households.dwelling], planned.counts.person_cell), 1)
+    np.add.at(expected, (block[households.dwelling], cell), 1)
     assert np.array_equal(release.at("block"), expected)
     assert not np.array_equal(expected, planned.counts.dense())
 
