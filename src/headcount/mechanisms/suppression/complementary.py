@@ -75,7 +75,8 @@ def complement(
                   a secondary cell's is at least 1: it is never exact
         price     of withholding each cell; by default 1 + log(1 + count)
         publish   flags of cells never to withhold; zeros never are
-        effort    0 to 3: larger regions and more second thoughts cost time and save cells
+        effort    0 to 3: larger regions and more second thoughts cost time and save cells;
+                  0, for millions of cells, has small regions and no second thoughts at all
 
     The same values give the same pattern. Method: for each primary cell the cheapest move by a
     linear program (Robertson 1993, Kelly et al. 1992) in a region of sibling units, those of 1

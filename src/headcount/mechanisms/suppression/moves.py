@@ -128,9 +128,12 @@ class Mover:
             self.split = split
             solver.changeColsBounds(len(both), both, np.zeros(len(both)), self._highs(cells))
 
-    def cheapest(self, target: int, width: int) -> Move | None:
-        """The cheapest move that makes a cell uncertain by ``width``; None if there is none."""
-        for split in splits(int(self.x[target]), width):
+    def cheapest(self, target: int, width: int, *, tries: int | None = None) -> Move | None:
+        """The cheapest move that makes a cell uncertain by ``width``; None if there is none.
+
+        Ways to split the width are tried in turn, all or the first few of them.
+        """
+        for split in list(splits(int(self.x[target]), width))[:tries]:
             found = self._solve(target, split)
             if found is not None and found.width[found.cell == target][0] >= width:
                 return found

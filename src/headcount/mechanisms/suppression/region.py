@@ -93,8 +93,8 @@ def _try(
 
     First each target gets its cheapest move, given those before. Then, ``effort`` times over, each
     move is taken up and its targets are routed anew, now that others are withheld; the new moves
-    stay if they cost less. Last, cells are published again, the dearest first, while the attacker's
-    own programs still leave every target its width.
+    stay if they cost less. Last, unless ``effort`` is 0, cells are published again, the dearest
+    first, while the attacker's own programs still leave every target its width.
     """
     need = np.zeros(len(x), dtype=np.int64)
     need[targets] = width
@@ -109,9 +109,13 @@ def _try(
         if not _improve(state, mover):
             break
     need[failed] = 0
-    pattern, proven = release(
-        matrix, x, price, withheld=withheld | (state.used > 0), kept=withheld, need=need
-    )  # fmt: skip
+    pattern = withheld | (state.used > 0)
+    if effort:
+        pattern, proven = release(matrix, x, price, withheld=pattern, kept=withheld, need=need)
+    else:
+        proven = np.zeros(len(x), dtype=np.int64)
+        for one in state.moves.values():
+            proven[one.cell] = np.maximum(proven[one.cell], one.width)
     return Protected(
         withheld=pattern,
         proven=proven,

@@ -87,7 +87,7 @@ class Releaser:
     def prove(self, target: int) -> bool:
         """Find proofs for a target in the pattern as it is."""
         width = int(self.need[target])
-        short = self.mover.cheapest(target, width)
+        short = self.mover.cheapest(target, width, tries=1)
         found = (
             self.reach.proofs(target, width)
             if short is None
