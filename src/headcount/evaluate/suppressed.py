@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.evaluate.withheld import WithheldAudit, audit_withheld
+from headcount.attacks.intervals import Intervals, intervals
+from headcount.evaluate.withheld import WithheldAudit
 from headcount.files import write_text_atomic
 from headcount.mechanisms.suppression.mechanism import Suppression, all_values
 from headcount.mechanisms.suppression.rules import find_tables, too_small
@@ -73,21 +74,47 @@ def audit_release(
     for linked in link_tables(made, counts.geography, lowest=mechanism.lowest):
         truth = linked.gather(values)
         hidden, high = _hidden(linked, release)
-        primary = hidden & too_small(truth, mechanism.thresholds.cell)
-        found = audit_withheld(
-            linked.additive, truth, withheld=hidden, primary=primary, width=mechanism.width,
-            high=high, sample=mechanism.audit, seed=seed,
+        withheld = hidden & linked.published  # what no table has is nobody's secret
+        primary = withheld & too_small(truth, mechanism.thresholds.cell)
+        cells = _draw(withheld, primary, mechanism.audit, seed)
+        shown = np.where(hidden, 0, truth)
+        found = judge(
+            intervals(linked.additive, shown, hidden, high=high, cells=cells),
+            truth, primary=primary, width=mechanism.width,
         )  # fmt: skip
         audits.append(
             TablesAudit(
                 tables=tuple(dict.fromkeys(name for name, _ in linked.number)),
-                cells=linked.additive.size,
-                hidden=int(hidden.sum()),
+                cells=int(linked.published.sum()),
+                hidden=int(withheld.sum()),
                 primary=int(primary.sum()),
                 found=found,
             )
         )
     return tuple(audits)
+
+
+def judge(found: Intervals, truth: Ints, *, primary: Flags, width: int) -> WithheldAudit:
+    """Compare intervals with the truth."""
+    cells = found.cell
+    first, exact = primary[cells], found.width == 0
+    return WithheldAudit(
+        intervals=found,
+        width=width,
+        primaries=int(first.sum()),
+        exact_primary=cells[exact & first],
+        narrow_primary=cells[(found.width < width) & first],
+        exact_secondary=cells[exact & ~first],
+        missed=cells[(truth[cells] < found.low) | (truth[cells] > found.high)],
+    )
+
+
+def _draw(withheld: Flags, primary: Flags, sample: int, seed: int) -> Ints:
+    """Some withheld cells, half of them primary."""
+    rng = np.random.default_rng(seed)
+    kinds = np.flatnonzero(primary), np.flatnonzero(withheld & ~primary)
+    drawn = [rng.choice(one, size=min(len(one), sample // 2), replace=False) for one in kinds]
+    return np.sort(np.concatenate(drawn))
 
 
 def _hidden(linked: LinkedTables, release: Release) -> tuple[Flags, NDArray[np.float64]]:

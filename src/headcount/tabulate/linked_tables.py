@@ -2,13 +2,16 @@
 
 Every table is a product of trees: units, and the groups of each axis with their subtotals. Cells
 of two tables that count the same people are one cell (all of P1 is a margin of P2), so a table
-that lies wholly within another adds no relations, and tables that share some cells are linked.
+that lies wholly within another adds no relations, and tables that share some cells are linked. So
+are tables whose cells are parts of another's (P4 of P2, P12A to P12G of P12): see
+``between_tables``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +19,7 @@ from numpy.typing import NDArray
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.tabulate.additive import Additive, Product, Tree, link, product_of_trees, tree
+from headcount.tabulate.between_tables import Sum, sums_between
 from headcount.tabulate.published import TableCells
 from headcount.tabulate.published.codings import Coding
 
@@ -29,23 +33,36 @@ class LinkedTables:
     where
         additive   the cells and their relations
         number     for each (table, level) the cell numbers (units x cells of the table)
+        rests      cells that no table has, as (cell, total, other parts of the total); each row
+                   of the arrays is a unit
     """
 
     additive: Additive
     number: Mapping[tuple[str, str], Ints]
+    rests: tuple[tuple[Ints, Ints, Ints], ...] = ()
 
-    def gather(self, tables: Mapping[tuple[str, str], NDArray[np.generic]], fill: int = 0) -> Ints:
-        """Values of all cells from those of the tables."""
-        values = np.full(self.additive.size, fill, dtype=np.int64)
+    @cached_property
+    def published(self) -> NDArray[np.bool_]:
+        """Cells that some table has."""
+        shown = np.zeros(self.additive.size, dtype=bool)
+        for number in self.number.values():
+            shown[number] = True
+        return shown
+
+    def gather(self, tables: Mapping[tuple[str, str], NDArray[np.generic]]) -> Ints:
+        """Values of all cells from those of the tables; a rest is what its total has besides."""
+        values = np.zeros(self.additive.size, dtype=np.int64)
         for where, number in self.number.items():
             values[number] = tables[where]
+        for cell, total, others in self.rests:
+            values[cell] = values[total] - values[others].sum(axis=1)
         return values
 
 
 def link_tables(
     tables: Sequence[TableCells], geography: Geography, *, lowest: str = ""
 ) -> tuple[LinkedTables, ...]:
-    """Group tables that share cells; each group has relations of its own.
+    """Group tables that share cells or people; each group has relations of its own.
 
     ``lowest`` cuts the geography below a level; a table is never taken below its own lowest.
     """
@@ -58,9 +75,9 @@ def link_tables(
             )
     columns = _columns(tables)
     made = []
-    for group in _components(columns):
-        chosen = [tables[i] for i in group]
-        made.append(_linked(chosen, [columns[i] for i in group], geography, lowest))
+    for group in _components(columns, sums_between(tables, columns)):
+        chosen, own = [tables[i] for i in group], [columns[i] for i in group]
+        made.append(_linked(chosen, own, sums_between(chosen, own), geography, lowest))
     return tuple(made)
 
 
@@ -85,52 +102,102 @@ def _columns(tables: Sequence[TableCells]) -> list[Ints]:
     return found
 
 
-def _components(columns: Sequence[Ints]) -> list[list[int]]:
-    """Tables that share a cell, directly or through others; in their order."""
+def _components(columns: Sequence[Ints], sums: Sequence[Sum]) -> list[list[int]]:
+    """Tables that share a cell or a sum, directly or through others; in their order."""
     groups: list[list[int]] = []
     for i, own in enumerate(columns):
-        joined = [g for g in groups if any(np.isin(own, columns[j]).any() for j in g)]
+        summed = {j for one in sums if i in one.sources for j in one.sources}
+        joined = [
+            g for g in groups if any(j in summed or np.isin(own, columns[j]).any() for j in g)
+        ]
         groups = [g for g in groups if g not in joined]
         groups.append(sorted([i, *(j for g in joined for j in g)]))
     return sorted(groups)
 
 
 def _linked(
-    tables: Sequence[TableCells], columns: Sequence[Ints], geography: Geography, lowest: str
+    tables: Sequence[TableCells],
+    columns: Sequence[Ints],
+    sums: Sequence[Sum],
+    geography: Geography,
+    lowest: str,
 ) -> LinkedTables:
     own = [levels_of(cells, geography, lowest) for cells in tables]
-    deepest = max(own, key=len)
-    top, start = _units(geography, deepest)
-    width = 1 + max(int(one.max()) for one in columns)
-    main = [
+    places = _Places.of(geography, max(own, key=len))
+    width = 1 + max([int(one.max()) for one in columns] + [max(one.parts) for one in sums])
+    parts = []
+    for i in _main(columns, own):
+        product, nodes = _product(tables[i], geography, own[i])
+        common = np.full(product.additive.size, -1, dtype=np.int64)
+        units = places.unit[: len(nodes)]
+        common[_cells_of(product, nodes, tables[i])] = units[:, None] * width + columns[i]
+        parts.append((product.additive, common))
+    across = [(one, _in_common([own[i] for i in one.sources], geography, places)) for one in sums]
+    parts += [_sum_part(one, units, width) for one, units in across]
+    additive, renumber = _join(parts, width, places)
+    number = {}
+    for cells, column, levels in zip(tables, columns, own, strict=True):
+        for level in levels:
+            units = places.at(level, geography)
+            number[cells.table.name, level] = renumber(units[:, None] * width + column)
+    rests = tuple(_rests(across, width, renumber))
+    return LinkedTables(additive=additive, number=number, rests=rests)
+
+
+def _main(columns: Sequence[Ints], own: Sequence[Sequence[str]]) -> list[int]:
+    """Tables that do not lie wholly within another."""
+    return [
         i
-        for i in range(len(tables))
+        for i in range(len(columns))
         if not any(
             np.isin(columns[i], columns[j]).all()
             and len(own[i]) <= len(own[j])
             and (j < i or not np.isin(columns[j], columns[i]).all() or len(own[j]) > len(own[i]))
-            for j in range(len(tables))
+            for j in range(len(columns))
             if j != i
         )
     ]
-    parts = []
-    for i in main:
-        product, nodes = _product(tables[i], geography, own[i])
-        common = np.full(product.additive.size, -1, dtype=np.int64)
-        units = top[: len(nodes)]
-        common[_cells_of(product, nodes, tables[i])] = units[:, None] * width + columns[i]
-        parts.append((product.additive, common))
-    additive, renumber = _join(parts)
-    number = {}
-    for cells, column, levels in zip(tables, columns, own, strict=True):
-        for level in levels:
-            first = start[level]
-            units = top[first : first + geography.size(level)]
-            number[cells.table.name, level] = renumber(units[:, None] * width + column)
-    return LinkedTables(additive=additive, number=number)
 
 
-def _join(parts: Sequence[tuple[Additive, Ints]]) -> tuple[Additive, _Renumber]:
+def _in_common(own: Sequence[Sequence[str]], geography: Geography, places: _Places) -> Ints:
+    """Units in which all of some tables are published."""
+    levels = min(own, key=len)
+    return np.unique(np.concatenate([places.at(level, geography) for level in levels]))
+
+
+def _sum_part(one: Sum, units: Ints, width: int) -> tuple[Additive, Ints]:
+    """A sum between tables in each of the units: the total first, then its parts."""
+    size = 1 + len(one.parts)
+    numbers = np.arange(len(units) * size).reshape(len(units), size)
+    additive = Additive(
+        size=numbers.size,
+        total=numbers[:, 0].copy(),
+        start=np.arange(len(units) + 1) * len(one.parts),
+        part=numbers[:, 1:].ravel(),
+        unit=np.zeros(numbers.size, dtype=np.int64),
+        parent=np.array([-1]),
+    )
+    columns = np.array([one.total, *one.parts])
+    return additive, (units[:, None] * width + columns).ravel()
+
+
+def _rests(
+    across: Sequence[tuple[Sum, Ints]], width: int, renumber: _Renumber
+) -> Iterator[tuple[Ints, Ints, Ints]]:
+    for one, units in across:
+        if one.rest >= 0:
+            others = np.array([part for part in one.parts if part != one.rest])
+            first = units * width
+            yield (
+                renumber(first + one.rest),
+                renumber(first + one.total),
+                renumber(first[:, None] + others),
+            )
+
+
+def _join(
+    parts: Sequence[tuple[Additive, Ints]], width: int, places: _Places
+) -> tuple[Additive, _Renumber]:
     if len(parts) == 1:  # its own numbers are dense already
         additive, common = parts[0]
         order = np.argsort(common, kind="stable")
@@ -138,6 +205,8 @@ def _join(parts: Sequence[tuple[Additive, Ints]]) -> tuple[Additive, _Renumber]:
     known = np.unique(np.concatenate([common for _, common in parts]))
     dense = np.arange(len(known))
     linked = link([(one, np.searchsorted(known, common)) for one, common in parts])
+    # All tables stand on the same places: what is near in one is near in all.
+    linked = replace(linked, unit=known // width, parent=places.parent)
     return linked, _Renumber(known, dense)
 
 
@@ -152,15 +221,26 @@ class _Renumber:
         return self.cell[np.searchsorted(self.known, common)]
 
 
-def _units(geography: Geography, levels: Sequence[str]) -> tuple[Ints, dict[str, int]]:
-    """Units of the levels in one numbering, each by the topmost unit that is the same place."""
-    kept = tree(_parents(geography, levels))
-    _, first = np.unique(kept.node, return_index=True)
-    start, offset = {}, 0
-    for level in levels:
-        start[level] = offset
-        offset += geography.size(level)
-    return first[kept.node], start
+@dataclass(frozen=True, eq=False)
+class _Places:
+    """Units of all levels in one numbering; a place that is a unit of two levels is one."""
+
+    unit: Ints
+    parent: Ints
+    start: Mapping[str, int]
+
+    @classmethod
+    def of(cls, geography: Geography, levels: Sequence[str]) -> _Places:
+        kept = tree(_parents(geography, levels))
+        start, offset = {}, 0
+        for level in levels:
+            start[level] = offset
+            offset += geography.size(level)
+        return cls(kept.node, kept.parent, start)
+
+    def at(self, level: str, geography: Geography) -> Ints:
+        """The units of a level."""
+        return self.unit[self.start[level] : self.start[level] + geography.size(level)]
 
 
 def _parents(geography: Geography, levels: Sequence[str]) -> Ints:

@@ -134,7 +134,7 @@ def test_complementary_patterns_pass_the_audit_and_the_rules_of_1980_do_not(
 def test_an_audit_of_nothing_says_neither_clean_nor_not(counts, complemented):
     mechanism = Suppression(rule="complementary", lowest="tract", audit=0)
     found = [one.to_json() for one in audit_release(counts, complemented, mechanism)]
-    assert [(one["audited"], one["clean"]) for one in found] == [(0, None)] * 2
+    assert [(one["audited"], one["clean"]) for one in found] == [(0, None)]
     some = audit_release(counts, complemented, replace(mechanism, audit=4))
     assert all(one.to_json()["clean"] is True for one in some)
 
@@ -254,7 +254,7 @@ def test_a_run_writes_tables_and_keeps_the_account_inside(tmp_path, rule):
     }  # fmt: skip
     account = json.loads((run / "internal" / "suppression-audit.json").read_text())
     assert "cell=3" in account["mechanism"]
-    assert [one["tables"] for one in account["audits"]] == [["P1", "P2"], ["P3", "P4"]]
+    assert [one["tables"] for one in account["audits"]] == [["P1", "P2", "P3", "P4"]]
     assert (run / "internal" / "suppression.csv").read_text().startswith("table,rule,level,total")
     receipt = json.loads((run / "release" / "receipt.json").read_text())
     assert receipt["guarantee"]["sentences"][0].startswith("No differential-privacy guarantee")

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.errors import ConfigError
+from headcount.errors import ConfigError, RunError
 from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.measured import Measured
@@ -36,6 +36,8 @@ Rule = Literal["1980", "complementary"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 TABLES = ("P1", "P2", "P3", "P4")
 LARGEST_EFFORT = 3
+UNPUBLISHED = 0.01
+"""Price of a cell that no table has: the programs need one above 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,18 +162,28 @@ class Suppression:
     def _complemented(
         self, counts: Counts, made: tuple[TableCells, ...]
     ) -> tuple[PublishedCells, ...]:
-        from headcount.mechanisms.suppression.complementary import complement
+        from headcount.mechanisms.suppression.complementary import complement, default_price
 
         values = all_values(counts, made, lowest=self.lowest)
         withheld: dict[tuple[str, str], NDArray[np.bool_]] = {}
         for linked in link_tables(made, counts.geography, lowest=self.lowest):
             truth = linked.gather(values)
-            primary = too_small(truth, self.thresholds.cell)
+            primary = too_small(truth, self.thresholds.cell) & linked.published
+            # What no table has is withheld for nothing; taking the rest of it as published only
+            # makes the attacker stronger than he is.
+            price = np.where(linked.published, default_price(truth), UNPUBLISHED)
             pattern = complement(
-                linked.additive, truth, primary, width=self.width, effort=self.effort
+                linked.additive, truth, primary, width=self.width, price=price, effort=self.effort
             )
-            # None can fail: more people like one who is there change counts above 0 only, and each
-            # of those may be withheld.
+            # A pattern always exists: more people like one who is there change counts above 0
+            # only, and each of those may be withheld. The search may still miss it.
+            if len(pattern.failed):
+                names = sorted({name for name, _ in linked.number})
+                raise RunError(
+                    f"suppression of {', '.join(names)}: found no pattern that keeps every small "
+                    f"count {self.width} wide, expected one; try a higher effort, fewer tables or "
+                    "a higher lowest level"
+                )
             for where, number in linked.number.items():
                 withheld[where] = pattern.withheld[number]
         published = []
