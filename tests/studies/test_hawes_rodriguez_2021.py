@@ -20,7 +20,7 @@ from headcount.geography import Geography
 from headcount.mechanisms.suppression.rules import Thresholds
 from headcount.population.households import Households
 from headcount.population.towns import towns
-from headcount.privacy import UnitOfPrivacy, ZCDPLoss
+from headcount.privacy import ApproximateLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.privacy.convert import zcdp_to_approximate
 from headcount.studies.hawes_rodriguez_2021 import Settings, households_digest
 from headcount.studies.hawes_rodriguez_2021.accuracy import categories, errors
@@ -79,7 +79,9 @@ def test_the_grid_has_every_rate_with_each_noise_and_no_name_twice():
 def test_rho_is_the_largest_that_is_worth_epsilon(epsilon: Fraction):
     def worth(rho: Fraction) -> float:
         loss = ZCDPLoss(rho=rho, unit=UnitOfPrivacy.CHANGE_ONE)
-        return float(zcdp_to_approximate(loss, delta=DELTA).value.epsilon)
+        value = zcdp_to_approximate(loss, delta=DELTA).value
+        assert isinstance(value, ApproximateLoss)
+        return float(value.epsilon)
 
     rho = rho_for(epsilon)
     assert worth(rho) <= epsilon < worth(rho * Fraction(1002, 1000))
@@ -301,6 +303,7 @@ def made_up(lo: float, hi: float, none: float = 0.37) -> dict[str, pl.DataFrame]
             for universe, rate in zip(("all", telling), pair, strict=True)
         ]
     )  # fmt: skip
+    kinds: list[tuple[str, str, str | None, str]]
     kinds = [(NONE, "none", None, "none"), (LO, "swapping", None, "none")]
     kinds += [(f"topdown {x}, epsilon 1", TOPDOWN, x, "epsilon 1") for x in ("pure", "zCDP")]
     known = pl.DataFrame(
