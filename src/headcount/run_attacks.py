@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.attacks.knowledge import Knowledge
+from headcount.attacks.knowledge import Held, Knowledge
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.attacks.records import Features, Records, records_from_rows, records_of
 from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
@@ -56,6 +56,12 @@ Ints = NDArray[np.int64]
 
 SUMMARY, RECORDS, BLOCKS = "summary.json", "records.parquet", "blocks.parquet"
 ATTACKERS = (PERFECT, COMMERCIAL)
+MOVES, MOVES_SHOWN = "moves.txt", 5
+AGREEMENT_WORDS = (
+    "Records that agree with the truth one to one on sex, race, origin and age (exact), or its bin "
+    "(binned), or that part of sex and age which the tables tell apart (told). Records that are "
+    "certain are so in what is told only."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,22 +109,34 @@ def run_reconstruct(
     write_frame(out / BLOCKS, _blocks_frame(found))
     write_frame(out / UNITS, units_frame(found.geography, found.geography.leaf))
     if found.moves:
-        write_text_atomic(out / "moves.txt", "\n".join(map(str, found.moves)) + "\n")
+        write_text_atomic(out / MOVES, "\n".join(map(str, found.moves)) + "\n")
     facts = _reconstruction_facts(found, knowledge, told)
     scores = None
     if real is not None:
-        rows = agreement(
-            records_of(found.matrix, features), real.records,
-            blocks=found.geography.size(found.geography.leaf),
-        )  # fmt: skip
-        scores = pl.DataFrame(
-            [
-                {"blocks": one.blocks, "people": one.people, "records": one.records,
-                 "exact_percent": one.exact_percent, "binned_percent": one.binned_percent}
-                for one in rows.values()
-            ]
-        )  # fmt: skip
-    return finish(out, "Reconstruction", facts, scores, _may_show(real), name="agreement")
+        scores = _agreement_frame(found, features, told, real.records)
+    return finish(
+        out, "Reconstruction", facts, scores, _may_show(real), name="agreement",
+        words=AGREEMENT_WORDS,
+    )  # fmt: skip
+
+
+def _agreement_frame(
+    found: Reconstruction, features: Features, told: Features, truth: Records
+) -> pl.DataFrame:
+    """Agreement by size of block: on age, its bin, and what the tables tell of sex and age."""
+    leaves = found.geography.size(found.geography.leaf)
+    own = agreement(records_of(found.matrix, features), truth, blocks=leaves)
+    as_told = agreement(
+        records_of(found.matrix, told), replace(truth, features=told), blocks=leaves
+    )
+    return pl.DataFrame(
+        [
+            {"blocks": name, "people": one.people, "records": one.records,
+             "exact_percent": one.exact_percent, "binned_percent": one.binned_percent,
+             "told_percent": as_told[name].binned_percent}
+            for name, one in own.items()
+        ]
+    )  # fmt: skip
 
 
 def run_reidentify(
@@ -196,11 +214,17 @@ def _people(
         named = read_known(known, features, geography)
         if real is None:
             return named.ids, named.known
-        rows = pl.DataFrame({"person": real.ids}).with_row_index("row").unique("person")
+        rows = pl.DataFrame({"person": real.ids}).with_row_index("row")
         found = named.ids.to_frame("person").join(
             rows, on="person", how="left", maintain_order="left"
         )
         person = found["row"].cast(pl.Int64).fill_null(-1).to_numpy().astype(np.int64)
+        if len(person) and person.max() < 0:
+            raise InputError(
+                str(known), place="column 'person'", found="nobody of the truth",
+                expected="ids of the truth: its column person, or of a config the number of the "
+                "row, from 0",
+            )  # fmt: skip
         return named.ids, KnownPeople(
             name=named.known.name, features=features, person=person, block=named.known.block,
             key=named.known.key,
@@ -335,10 +359,11 @@ def _reconstruction_facts(
     with_people = found.people > 0
     zero = with_people & found.proven & (found.variability == 0)
     methods, times = np.unique(found.method, return_counts=True)
+    unused = [h for h in knowledge.tables if f"{h.name} at {h.level!r}" in found.unused]
     return {
         "kind": "reconstruction",
-        "tables": [f"{held.name} at {held.level}" for held in knowledge.tables],
-        "unused": list(found.unused),
+        "tables": _by_level(held for held in knowledge.tables if held not in unused),
+        "unused": _by_level(unused),
         "blocks": len(found.method),
         "blocks_with_records": int(with_people.sum()),
         "records": int(found.count.sum()),
@@ -348,10 +373,19 @@ def _reconstruction_facts(
         "zero_variability_records": int(found.people[zero].sum()),
         "conflicts": int(found.conflict.sum()),
         "cells_that_must_move": len(found.moves),
+        **({"for_example": [str(one) for one in found.moves[:MOVES_SHOWN]]} if found.moves else {}),
         "years": features.years,
         "groups": features.binned.tolist(),
         "domain": {**schema_to_json(found.schema), "levels": list(found.geography.levels)},
     }
+
+
+def _by_level(tables: Iterable[Held]) -> list[str]:
+    """Tables in few words: "P1 P2 at block"."""
+    names: dict[str, list[str]] = {}
+    for held in tables:
+        names.setdefault(held.level, []).append(held.name)
+    return [f"{' '.join(own)} at {level}" for level, own in names.items()]
 
 
 def _putative_frame(
@@ -423,7 +457,7 @@ def _plain(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {number}" for key, number in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(map(str, value)) or "none"
+        return "; ".join(map(str, value)) or "none"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.attacks.linkage import Links, link
+from headcount.config.attack_files import refuse_repeated
 from headcount.errors import InputError
 from headcount.evaluate.linkage_risk import IdentityRule, LinkageRisk, confirmed
 from headcount.population.readers import read_table
@@ -130,11 +131,10 @@ def _scores(
     links: Links, people: pl.DataFrame, rows: pl.DataFrame, truth: Path, secret: str
 ) -> pl.DataFrame:
     real = read_table(truth, ["person", secret])
+    refuse_repeated(real["person"], str(truth))
     own = people["person"].cast(pl.String)
     secrets = own.to_frame("person").join(
-        real.select(pl.col("person").cast(pl.String), pl.col(secret).cast(pl.String)).unique(
-            "person"
-        ),
+        real.select(pl.col("person").cast(pl.String), pl.col(secret).cast(pl.String)),
         on="person", how="left", maintain_order="left",
     )[secret]  # fmt: skip
     if secrets.null_count():

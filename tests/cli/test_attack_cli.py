@@ -301,3 +301,97 @@ def test_every_help_has_an_example(command: str, attack: Command):
     assert code == 0
     assert "headcount attack" in said
     assert "Example" in said
+
+
+TABLES = """
+schema = "sex-age38-race7-hispanic"
+units = "units.csv"
+levels = ["county", "block"]
+[[table]]
+product = "sf1"
+name = "P1"
+level = "block"
+file = "p1.csv"
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rows", "message"),
+    [
+        (("", ""), "b1,total,five", "p1.csv: column 'value', row 1: found 'five', expected a whol"),
+        (("", ""), "b1,total,5.5", "p1.csv: column 'value', row 1: found '5.5', expected a whole"),
+        (("", ""), "b1,total,5\nb1,total,6", "row 1: found unit 'b1', cell 'total' more than once"),
+        (("[[table]]", "[table]"), "b1,total,5", "table: found one table, expected [[table]]"),
+        (
+            ('["county", "block"]', '"block"'),
+            "b1,total,5",
+            "levels: found 'block', expected a ",
+        ),
+        (
+            ('"p1.csv"', '"p1.csv"\nzero_hides = "2"'),
+            "b1,total,5",
+            "table 1, zero_hides: found '",
+        ),
+        (('level = "block"', 'level = "blok"'), "b1,total,5", "table P1, level: found 'blok'"),
+    ],
+)
+def test_tables_with_errors_are_refused_by_row_and_key(
+    wrong: tuple[str, str], rows: str, message: str, tmp_path: Path, attack: Command
+):
+    (tmp_path / "units.csv").write_text("county,block\nc,b1\n")
+    (tmp_path / "p1.csv").write_text(f"unit,cell,value\n{rows}\n")
+    (tmp_path / "tables.toml").write_text(TABLES.replace(*wrong) if wrong[0] else TABLES)
+    code, said = attack("reconstruct", tmp_path / "tables.toml", "--out", tmp_path / "out")
+    assert code == 2
+    assert message in said
+
+
+def test_an_empty_value_is_a_withheld_cell_and_a_negative_one_must_move(
+    tmp_path: Path, attack: Command
+):
+    (tmp_path / "units.csv").write_text("county,block\nc,b1\nc,b2\n")
+    (tmp_path / "p1.csv").write_text("unit,cell,value\nb1,total,\nb2,total,-3\n")
+    (tmp_path / "tables.toml").write_text(TABLES)
+    code, said = attack("reconstruct", tmp_path / "tables.toml", "--out", tmp_path / "out")
+    assert code == 0, said
+    assert "for example: block b2, P1 total: -3 must move by +3" in said
+    assert "conflicts: 1" in said
+
+
+def test_people_whom_the_truth_does_not_know_are_not_scored(
+    town: Path, people: pl.DataFrame, tmp_path: Path, attack: Command
+):
+    known = people.head(20).with_columns(person=pl.lit("x") + pl.int_range(20).cast(pl.String))
+    known.write_csv(tmp_path / "known.csv")
+    code, said = attack(
+        "reidentify", town / "identity", "--known", tmp_path / "known.csv",
+        "--truth", town / "identity.toml", "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 2
+    assert "known.csv: column 'person': found nobody of the truth" in said
+
+
+def test_a_truth_that_has_someone_twice_is_refused(
+    town: Path, people: pl.DataFrame, tmp_path: Path, attack: Command
+):
+    people.write_csv(tmp_path / "known.csv")
+    pl.concat([people, people.tail(1)]).write_csv(tmp_path / "truth.csv")
+    code, said = attack(
+        "reidentify", town / "identity", "--known", tmp_path / "known.csv",
+        "--truth", tmp_path / "truth.csv", "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 2
+    assert "more than once, expected each person once" in said
+
+
+def test_records_certain_in_what_is_told_agree_in_what_is_told(
+    town: Path, tmp_path: Path, attack: Command
+):
+    code, said = attack(
+        "reconstruct", town / "identity", "--tables", "pl94-171", "--out", tmp_path / "out",
+        "--truth", town / "identity.toml",
+    )  # fmt: skip
+    assert code == 0, said
+    scores = pl.read_csv(tmp_path / "out" / "agreement.csv")
+    assert scores["told_percent"][0] == 100  # P.L. 94-171 gives race by voting age exactly
+    assert scores["binned_percent"][0] < 50

@@ -27,8 +27,11 @@ from headcount.tabulate.published.codings import find_attribute, level_atoms, ye
 
 Ints = NDArray[np.int64]
 
+LARGEST = 1 << 39
+"""No count is as large: half of what stands for an unknown one."""
 KEYS = ("schema", "units", "levels", "table")
 TABLE_KEYS = ("product", "name", "level", "file", "zero_hides")
+KINDS = {"levels": "a list of columns, from the top to the leaf", "zero_hides": "0 or more"}
 
 
 def find_table(product: str, name: str, *, source: str) -> PublishedTable:
@@ -46,15 +49,7 @@ def read_tables_file(path: Path) -> Knowledge:
     place of value. An empty value, or a cell that is not in the file, is unknown.
     """
     source = str(path)
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(source, found=f"not TOML ({error})", expected="TOML") from None
-    for given, keys in ((data, KEYS), *((one, TABLE_KEYS) for one in data.get("table", ()))):
-        if unknown := sorted(set(given) - set(keys)):
-            raise ConfigError(source, found=f"key {unknown[0]!r}", expected=one_of(keys))
-        if missing := [key for key in keys if key not in given and key != "zero_hides"]:
-            raise ConfigError(source, found=f"no {missing[0]!r}", expected=one_of(keys))
+    data = _listed(path)
     schema = load_schema(data["schema"])
     levels = tuple(data["levels"])
     places = CodeColumns(columns=levels)
@@ -69,8 +64,54 @@ def read_tables_file(path: Path) -> Knowledge:
                 source, place=f"table {table.name}", found=support.reason,
                 expected="a table that the schema can make",
             )  # fmt: skip
+        if one["level"] not in geography.levels:
+            raise ConfigError(
+                source, place=f"table {table.name}, level", found=repr(one["level"]),
+                expected=one_of(geography.levels),
+            )  # fmt: skip
         held.append(_held(path.parent / one["file"], table, schema, geography, one))
     return Knowledge(schema, geography, tuple(held))
+
+
+def _listed(path: Path) -> dict[str, Any]:
+    """The TOML file with every key there, and of its kind."""
+    source = str(path)
+    if not path.is_file():
+        raise ConfigError(source, found="no such file", expected="a TOML file that lists tables")
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(source, found=f"not TOML ({error})", expected="TOML") from None
+    listed = data.get("table", [])
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        raise ConfigError(source, place="table", found="one table", expected="[[table]] for each")
+    for place, given, keys in (
+        ("", data, KEYS),
+        *((f"table {i}", one, TABLE_KEYS) for i, one in enumerate(listed, start=1)),
+    ):
+        if unknown := sorted(set(given) - set(keys)):
+            raise ConfigError(
+                source, place=place, found=f"key {unknown[0]!r}", expected=one_of(keys)
+            )
+        if missing := [key for key in keys if key not in given and key != "zero_hides"]:
+            raise ConfigError(
+                source, place=place, found=f"no {missing[0]!r}", expected=one_of(keys)
+            )
+        for key, value in given.items():
+            if not _is_right(key, value):
+                raise ConfigError(
+                    source, place=f"{place}, {key}".removeprefix(", "), found=repr(value),
+                    expected=KINDS.get(key, "a text"),
+                )  # fmt: skip
+    return data
+
+
+def _is_right(key: str, value: object) -> bool:
+    if key == "levels":
+        return isinstance(value, list) and bool(value) and all(isinstance(v, str) for v in value)
+    if key == "zero_hides":
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return key == "table" or isinstance(value, str)
 
 
 def _held(
@@ -87,12 +128,35 @@ def _held(
     for name in ends:
         if name not in frame.columns:
             raise InputError(str(path), found=f"no column {name!r}", expected="value, or low, high")
-    first, last = (frame[name].cast(pl.Int64, strict=False) for name in ends)
+    again = pl.DataFrame({"unit": unit, "cell": cell}).is_duplicated()
+    if again.any():
+        row = int(again.arg_max() or 0)
+        raise InputError(
+            str(path), place=f"row {row + 1}",
+            found=f"unit {frame['unit'][row]!r}, cell {frame['cell'][row]!r} more than once",
+            expected="each cell once",
+        )  # fmt: skip
+    first, last = (_whole(frame[name], str(path)) for name in ends)
     low[unit, cell] = first.fill_null(0).to_numpy()
     high[unit, cell] = last.fill_null(UNKNOWN).to_numpy()
     if most := int(one.get("zero_hides", 0)):
         high[(high == 0) & ~is_total(cells)] = most
     return between(cells, low, high, level=level)
+
+
+def _whole(values: pl.Series, source: str) -> pl.Series:
+    """Whole numbers, empty where nothing is said; anything else is an error with its row."""
+    said = values.cast(pl.String).str.strip_chars().replace("", None)
+    numbers = said.cast(pl.Float64, strict=False)
+    wrong = said.is_not_null() & (numbers.is_null() | (numbers != numbers.round()).fill_null(True))
+    wrong = wrong | (numbers.abs() > LARGEST).fill_null(False)
+    if wrong.any():
+        row = int(wrong.arg_max() or 0)
+        raise InputError(
+            source, place=f"column {values.name!r}, row {row + 1}", found=repr(said[row]),
+            expected="a whole number, or nothing for a cell that is withheld",
+        )  # fmt: skip
+    return numbers.cast(pl.Int64)
 
 
 def _numbers(values: pl.Series, known: Sequence[str], source: str) -> Ints:
@@ -167,6 +231,7 @@ def read_true_people(
             str(path), place=f"row {row + 1}", found="a block outside the release",
             expected="everyone in a block of the release",
         )  # fmt: skip
+    refuse_repeated(frame["person"], str(path))
     cell = np.zeros(frame.height, dtype=np.int64)
     for attribute in schema.attributes:
         if attribute is find_attribute(schema, "age"):
@@ -175,6 +240,18 @@ def read_true_people(
             code = _numbers(frame[attribute.name], attribute.levels, str(path))
         cell = cell * attribute.size + code
     return frame["person"].cast(pl.String), records_from_rows(block, cell, features)
+
+
+def refuse_repeated(person: pl.Series, source: str) -> None:
+    """Refuse a truth that has someone twice: which of the rows is true nobody can tell."""
+    again = person.is_duplicated() | person.is_null()
+    if again.any():
+        row = int(again.arg_max() or 0)
+        raise InputError(
+            source, place=f"column 'person', row {row + 1}",
+            found="nobody" if person[row] is None else f"{person[row]!r} more than once",
+            expected="each person once",
+        )  # fmt: skip
 
 
 def place_people(frame: pl.DataFrame, geography: Geography, source: str) -> Ints:
