@@ -17,7 +17,7 @@ from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.evaluate.representation import represent_release
 from headcount.evaluate.scores import score
-from headcount.evaluate.suppressed import write_account
+from headcount.evaluate.suppressed import audit_release, withheld_frame, write_account
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context, Mechanism, complete_guarantee, protect
 from headcount.mechanisms.measured import Measured, losses_of, total_loss
@@ -38,6 +38,7 @@ from headcount.release.store import check_files, check_publishable, read_release
 from headcount.release.tidy import refuse_same_names, write_tidy
 from headcount.report.evaluation import evaluation_report
 from headcount.report.html import write_report
+from headcount.report.withheld import withheld_report
 from headcount.tabulate import Counts, content_digest, tabulate
 
 log = logging.getLogger(__name__)
@@ -365,9 +366,17 @@ def open_run(path: Path) -> tuple[Release, Plan]:
 def evaluate_run(path: Path) -> tuple[pl.DataFrame, Path, bool]:
     """Score a finished run into ``internal/evaluation/``; return scores, report, and if public."""
     release, planned = open_run(path)
-    scores = score(planned.counts, release)
     folder = RunDirectory(path).internal / "evaluation"
     folder.mkdir(exist_ok=True)
+    if isinstance(planned.mechanism, Suppression):
+        withheld = withheld_frame(planned.counts, release)
+        write_text_atomic(folder / "withheld.csv", withheld.write_csv())
+        audits = audit_release(planned.counts, release, planned.mechanism)
+        recipe = f"headcount evaluate {path.name}"
+        told = withheld_report(release, withheld, audits, recipe=recipe, public=planned.public)
+        write_report(told, folder / "report.html")
+        return withheld, folder / "report.html", planned.public
+    scores = score(planned.counts, release)
     write_text_atomic(folder / "errors.csv", scores.write_csv())
     if (by_group := represent_release(planned.counts, release)) is not None:
         write_text_atomic(folder / "representation.csv", by_group.write_csv())

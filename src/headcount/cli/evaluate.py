@@ -15,6 +15,8 @@ def evaluate(
 
     Writes internal/evaluation/ (errors.csv, report.html) and prints the errors of the totals. With
     attributes race and hispanic, representation.csv tells how small groups fare, by size of area.
+    Of a suppressed release withheld.csv says how much is withheld by table and level, and the
+    report what still leaks.
 
     Example: headcount evaluate runs/first
     """
@@ -25,6 +27,10 @@ def evaluate(
     scores, report, public = evaluate_run(run)
     if not public:
         typer.secho(CONFIDENTIAL_BANNER, fg="yellow")
+    if "withheld" in scores.columns:
+        show_table(scores, title="what is withheld: cells, tables, and people in them")
+        typer.echo(f"report: {report}")
+        return
     show_table(
         scores.filter(query="total").select(
             "level", "n", "median_absolute", "mean_absolute", "p95_absolute", "rmse", "bias"

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from headcount.attacks.intervals import Intervals, intervals
 from headcount.evaluate.withheld import WithheldAudit
 from headcount.files import write_text_atomic
-from headcount.mechanisms.suppression.mechanism import Suppression, all_values
+from headcount.mechanisms.suppression.mechanism import Suppression, all_values, table_values
 from headcount.mechanisms.suppression.rules import find_tables, too_small
 from headcount.mechanisms.suppression.summary import suppression_summary
 from headcount.release import Release
@@ -138,3 +139,28 @@ def write_account(counts: Counts, release: Release, mechanism: Suppression, fold
     write_text_atomic(folder / ACCOUNT, text)
     summary = suppression_summary(counts, thresholds=mechanism.thresholds)
     write_text_atomic(folder / SUMMARY, summary.write_csv())
+
+
+def withheld_frame(counts: Counts, release: Release) -> pl.DataFrame:
+    """What suppression costs, by table and level.
+
+    Columns: table, level, units (with people), cells (of the detail, in these units), withheld and
+    zeroed (cells withheld, and small counts published as 0), percent (of both among the cells),
+    tables (withheld whole), people (in cells withheld or published as 0).
+    """
+    rows = []
+    for one in release.published:
+        at_level = counts.at(one.level)
+        there = at_level.totals() > 0
+        truth = table_values(at_level, one.cells)[there][:, one.cells.inner]
+        withheld = one.withheld[there][:, one.cells.inner]
+        zeroed = (one.value[there][:, one.cells.inner] == 0) & (truth > 0) & ~withheld
+        gone = int((withheld | zeroed).sum())
+        rows.append(
+            {"table": one.name, "level": one.level, "units": int(there.sum()),
+             "cells": truth.size, "withheld": int(withheld.sum()), "zeroed": int(zeroed.sum()),
+             "percent": 100 * gone / truth.size if truth.size else float("nan"),
+             "tables": int(one.withheld[there].all(axis=1).sum()),
+             "people": int(truth[withheld | zeroed].sum())}
+        )  # fmt: skip
+    return pl.DataFrame(rows)

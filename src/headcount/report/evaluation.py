@@ -69,7 +69,7 @@ def evaluation_report(
                     ),
                 )
             ),
-            *_promise(release.guarantee),
+            *promise(release.guarantee),
         ),
         sections=(
             Section(
@@ -104,7 +104,8 @@ def evaluation_report(
     )
 
 
-def _promise(guarantee: Guarantee) -> tuple[Callout, ...]:
+def promise(guarantee: Guarantee) -> tuple[Callout, ...]:
+    """What a release promises, or that it promises nothing."""
     said = guarantee.sentences()[: len(guarantee.sentences()) - len(guarantee.not_covered)]
     return (Callout("key finding" if guarantee.exists else "warning", " ".join(said)),)
 

@@ -1,0 +1,110 @@
+"""The report on a suppressed release: what is withheld, and what still leaks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from headcount.evaluate.suppressed import TablesAudit
+from headcount.release import Release
+from headcount.report.evaluation import promise
+from headcount.report.figures import Axis, line_chart
+from headcount.report.model import (
+    Column,
+    Figure,
+    KeyNumber,
+    KeyNumbers,
+    Prose,
+    Report,
+    Section,
+    table_from_frame,
+)
+from headcount.report.provenance import gather_provenance
+
+_COLUMNS = (
+    Column(key="table", label="Table"),
+    Column(key="level", label="Level"),
+    Column(key="units", label="Units with people", format=",.0f"),
+    Column(key="cells", label="Cells", format=",.0f"),
+    Column(key="withheld", label="Withheld", unit="cells", format=",.0f"),
+    Column(key="zeroed", label="Published as 0", unit="cells", format=",.0f"),
+    Column(key="percent", label="Withheld or 0", unit="%", format=",.1f"),
+    Column(key="tables", label="Withheld whole", unit="tables", format=",.0f"),
+    Column(key="people", label="In these cells", unit="people", format=",.0f"),
+)
+
+
+def withheld_report(
+    release: Release,
+    withheld: pl.DataFrame,
+    audits: Sequence[TablesAudit],
+    *,
+    recipe: str,
+    public: bool,
+) -> Report:
+    """A report that a person who has to decide on a suppressed release can read."""
+    depth = {level: i for i, level in enumerate(release.geography.levels)}
+    lowest = max(withheld["level"], key=lambda level: depth[level])
+    at_leaf = withheld.filter(level=lowest)
+    withheld_cells, zeroed, cells = at_leaf.select("withheld", "zeroed", "cells").sum().row(0)
+    gone = 100 * (withheld_cells + zeroed) / cells
+    told = sum(len(one.found.exact_primary) for one in audits)
+    audited = sum(one.found.primaries for one in audits)
+    return Report(
+        title="What the protection costs",
+        subtitle="A release by suppression, scored against the truth",
+        summary=(
+            KeyNumbers(
+                (
+                    KeyNumber(
+                        value=f"{gone:,.3g}", unit="%",
+                        label=f"of the cells of a {lowest} are withheld or published as 0",
+                    ),
+                    KeyNumber(
+                        value=f"{told:,} of {audited:,}", unit="cells",
+                        label="small counts that an attacker works out exactly, of those audited",
+                    ),
+                )
+            ),
+            *promise(release.guarantee),
+        ),
+        sections=(
+            Section(
+                title="What is withheld",
+                blocks=(
+                    Figure(
+                        name="withheld-by-level",
+                        caption="Cells withheld, or published as 0 though they are not, by level "
+                        "from the whole (0) down.",
+                        alt="Percent of cells withheld by geographic level, one line per table",
+                        chart=line_chart(
+                            withheld.with_columns(order=pl.col("level").replace_strict(depth)),
+                            x=Axis(column="order", title="Depth of the level", format="d"),
+                            y=Axis(column="percent", title="Withheld or 0 (%)", zero=True),
+                            series="table", points=True,
+                        ),
+                    ),
+                    table_from_frame(
+                        withheld, name="withheld", columns=_COLUMNS,
+                        caption="Detailed cells in units with people, by table and level.",
+                    ),
+                ),
+            ),
+            Section(
+                title="What still leaks",
+                blocks=(
+                    Prose("\n".join(f"- {', '.join(one.tables)}: {one.found}." for one in audits)),
+                ),
+            ),
+        ),
+        limits=(
+            Prose(
+                "The audit attacks a sample of cells with linear programs over the published "
+                "tables alone: whole numbers, and what an attacker knows besides, may tell more."
+            ),
+            Prose("\n".join(f"- Not covered: {what}." for what in release.guarantee.not_covered)),
+        ),
+        provenance=gather_provenance(recipe=recipe, seeds=(), config=release.mechanism),
+        confidential=not public,
+    )  # fmt: skip

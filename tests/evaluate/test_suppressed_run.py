@@ -1,0 +1,45 @@
+"""headcount evaluate on a suppressed run: what is withheld, what leaks, and where it is kept."""
+
+import polars as pl
+import pytest
+
+from headcount.run import evaluate_run, protect_run
+
+CONFIG = """
+[population]
+kind = "towns"
+people = 1500
+counties = 3
+schema = "sex-age38-race7-hispanic"
+[mechanism]
+name = "suppression"
+rule = "{rule}"
+lowest = "tract"
+[run]
+out = "{out}"
+"""
+
+
+@pytest.mark.parametrize("rule", ["1980", "complementary"])
+def test_the_account_of_what_is_withheld(tmp_path, rule):
+    (tmp_path / "config.toml").write_text(CONFIG.format(rule=rule, out=tmp_path / "run"))
+    run = protect_run(tmp_path / "config.toml")
+    before = {path: path.read_bytes() for path in (run / "release").iterdir()}
+    frame, report, public = evaluate_run(run)
+    assert public
+    assert report.parent == run / "internal" / "evaluation"
+    text = report.read_text()
+    assert "What is withheld" in text
+    assert "withheld cells audited" in text
+    assert {path: path.read_bytes() for path in (run / "release").iterdir()} == before
+    assert pl.read_csv(report.parent / "withheld.csv").height == frame.height == 12
+    if rule == "1980":  # the same numbers as the summary of the rules, counted another way
+        rules = pl.read_csv(run / "internal" / "suppression.csv")
+        for table, column, kind in (("P1", "zeroed", "cell"), ("P4", "tables", "table")):
+            asked = rules.filter(table=table, rule=kind).filter(pl.col("level") != "block")
+            asked = asked.filter(pl.col("level") != "block_group")
+            assert frame.filter(table=table)[column].to_list() == asked["withheld"].to_list()
+    else:
+        assert frame["zeroed"].sum() == 0
+        assert 0 < frame["withheld"].sum() < frame["cells"].sum()
+        assert frame.filter(pl.col("withheld") > 0)["people"].min() > 0
