@@ -94,7 +94,10 @@ def withheld_report(
             Section(
                 title="What still leaks",
                 blocks=(
-                    Prose("\n".join(f"- {', '.join(one.tables)}: {one.found}." for one in audits)),
+                    Prose(
+                        "\n".join(f"- {', '.join(one.tables)}: {one.found}." for one in audits)
+                        or "Nothing was audited: no table's cells add up to totals."
+                    ),
                 ),
             ),
         ),

@@ -43,7 +43,7 @@ def sums_between(tables: Sequence[TableCells], columns: Sequence[Ints]) -> tuple
     people = _people(tables, columns)
     margins = {int(c) for one, own in zip(tables, columns, strict=True) for c in own[~one.inner]}
     number = {who: column for column, who in people.items()}
-    new = count(1 + max(people))
+    new = count(1 + max(people, default=0))
     found: dict[tuple[int, ...], Sum] = {}
     for i, cells in enumerate(tables):
         for total in columns[i][cells.inner].tolist():

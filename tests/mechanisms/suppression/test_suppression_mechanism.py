@@ -276,3 +276,28 @@ def test_faults_of_the_file_are_found_before_data_is_read(tmp_path, more, messag
     file.write_text(CONFIG.format(out=tmp_path / "run", more=more))
     with pytest.raises(ConfigError, match=message):
         protect_run(file)
+
+
+def test_tables_on_race_alone_go_by_the_rules_of_p1_to_p4(counts):
+    names = ("P6", "P8", "P9", "P10", "P11")
+    same = {"P8": "P1", "P9": "P2", "P10": "P3", "P11": "P4"}
+    schema = load_schema("persons-2010")
+    whole = tabulate(to_population(towns(seed=4, people=1_500, counties=2), schema=schema))
+    mechanism = Suppression(tables=(*names, *same.values()), lowest="county", audit=4)
+    found = by_name(protect(whole, mechanism).published)
+    for name, twin in same.items():
+        one, other = found[name, "county"], found[twin, "county"]
+        assert one.zero_hides == other.zero_hides
+        assert np.array_equal(one.withheld.all(axis=1), other.withheld.all(axis=1))
+    assert found["P6", "county"].zero_hides == 2
+    values = all_values(whole, find_tables(("P9",), schema), lowest="county")["P9", "county"]
+    shown = found["P9", "county"].value
+    assert set(np.unique(shown)).isdisjoint({1, 2})
+    assert np.array_equal(shown[values > 2], values[values > 2])
+
+
+def test_tables_that_count_people_twice_are_published_but_not_audited():
+    schema = load_schema("persons-2010")
+    whole = tabulate(to_population(towns(seed=4, people=1_500, counties=2), schema=schema))
+    mechanism = Suppression(tables=("P6",), lowest="county")
+    assert audit_release(whole, protect(whole, mechanism), mechanism) == ()

@@ -15,6 +15,7 @@ from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.measured import Measured
 from headcount.mechanisms.suppression.rules import (
     GROUPS_OF,
+    RACE_ONLY,
     Thresholds,
     find_tables,
     publish_cells,
@@ -141,7 +142,7 @@ class Suppression:
             for level in levels_of(cells, counts.geography, self.lowest):
                 values = table_values(counts.at(level), cells)
                 name = cells.table.name
-                if name in self.by_cell:
+                if name in self.by_cell or name in RACE_ONLY:
                     most = self.thresholds.cell
                     published.append(publish_cells(values, cells, level=level, most=most))
                     continue

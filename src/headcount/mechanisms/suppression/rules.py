@@ -3,7 +3,8 @@
     cells     a count of 1 or 2 in P1 or P2 is published as 0; the total is never touched
     groups    P3 and P4 (18 and over) are withheld where any group of P1 or P2 has 1 to 14 people,
               of any age
-    persons   other person tables are withheld where 1 to 14 people live
+    persons   other person tables are withheld where 1 to 14 people live, but for those on race and
+              origin alone: P6 to P9 go by the rule of P1 and P2, P10 and P11 by that of P3 and P4
     homes     housing tables are withheld where 1 to 4 homes are occupied
 
 Race is in seven groups: white; black, Asian, Pacific Islander, American Indian and other, each
@@ -27,8 +28,10 @@ from headcount.tabulate.published import PublishedTable, TableCells, tables
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-GROUPS_OF = {"P3": "P1", "P4": "P2"}
+GROUPS_OF = {"P3": "P1", "P4": "P2", "P10": "P1", "P11": "P2"}
 """Tables of people of 18 and over, and the table of all ages whose groups decide on them."""
+RACE_ONLY = ("P6", "P7", "P8", "P9")
+"""Tables of Summary File 1 on race and origin alone: as P1 and P2, they have the cell rule."""
 
 
 @dataclass(frozen=True, kw_only=True)
