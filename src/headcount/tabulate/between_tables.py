@@ -7,7 +7,7 @@ but never published: all that is known of it is that it is not negative.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -41,13 +41,15 @@ def sums_between(tables: Sequence[TableCells], columns: Sequence[Ints]) -> tuple
     detail. Groups of which neither holds the other (0-4 and 3-9) are not compared.
     """
     people = _people(tables, columns)
+    inside = _inside(tables, columns)
+    alike = [[(j, _detail(tables[j], columns[j])) for j in kin] for kin in _alike(tables)]
     margins = {int(c) for one, own in zip(tables, columns, strict=True) for c in own[~one.inner]}
     number = {who: column for column, who in people.items()}
     new = count(1 + max(people, default=0))
     found: dict[tuple[int, ...], Sum] = {}
     for i, cells in enumerate(tables):
         for total in columns[i][cells.inner].tolist():
-            for taken, left in _sums_of(total, i, tables, columns, people):
+            for taken, left in _sums_of(total, i, alike, inside, people, columns):
                 parts, sources = [column for column, _ in taken], {i, *(j for _, j in taken)}
                 if left and total in margins:
                     continue
@@ -87,23 +89,40 @@ def _people(tables: Sequence[TableCells], columns: Sequence[Ints]) -> dict[int, 
     return people
 
 
+def _inside(tables: Sequence[TableCells], columns: Sequence[Ints]) -> dict[int, set[int]]:
+    """For each column the others that count some of its people and nobody else."""
+    from scipy.sparse import coo_array, hstack
+
+    every, first = np.unique(np.concatenate([*columns, np.empty(0, int)]), return_index=True)
+    if not len(every):
+        return {}
+    member = hstack([one.matrix for one in tables], format="csc")[:, first]
+    size = np.asarray(member.sum(axis=0)).ravel()
+    both = coo_array(member.T @ member)
+    part, whole = both.coords
+    held = (both.data == size[part]) & (part != whole)
+    found: dict[int, set[int]] = {int(column): set() for column in every}
+    for a, b in zip(every[part[held]].tolist(), every[whole[held]].tolist(), strict=True):
+        found[b].add(a)
+    return found
+
+
+def _detail(cells: TableCells, columns: Ints) -> list[int]:
+    return [int(column) for column in columns[cells.inner]]
+
+
 def _sums_of(
     total: int,
     own: int,
-    tables: Sequence[TableCells],
+    alike: Sequence[Sequence[tuple[int, Sequence[int]]]],
+    inside: Mapping[int, set[int]],
+    people: Mapping[int, int],
     columns: Sequence[Ints],
-    people: dict[int, int],
 ) -> Iterator[tuple[list[tuple[int, int]], int]]:
     """Ways to make up a column: the (column, table) pairs taken, and who is left."""
-    whole = people[total]
-    for kin in _alike(tables):
-        pool = [
-            (c, j)
-            for j in kin
-            if j != own
-            for c in columns[j][tables[j].inner].tolist()
-            if c != total and not people[c] & ~whole and people[c]
-        ]
+    whole, parts = people[total], inside[total]
+    for kin in alike:
+        pool = [(c, j) for j, detail in kin if j != own for c in detail if c in parts]
         while pool:
             left, taken = whole, []
             for c, j in pool:

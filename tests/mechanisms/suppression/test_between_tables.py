@@ -32,7 +32,7 @@ RACES = ("P1", "P2", "P3", "P4")
 
 @pytest.fixture(scope="module")
 def counts():
-    return tabulate(to_population(towns(seed=4, people=1_500, counties=3), schema=SCHEMA))
+    return tabulate(to_population(towns(seed=4, people=1_500, counties=2), schema=SCHEMA))
 
 
 def _truth(counts, names):
