@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import t as student
 
 from headcount.attacks.guesses import MODAL, PROPORTIONAL
+from headcount.attacks.intervals import intervals
 from headcount.config.swapping import SwappingModel
 from headcount.errors import ConfigError, InputError
 from headcount.evaluate.reidentified import RECORDS
@@ -25,6 +26,12 @@ from headcount.privacy.convert import zcdp_to_approximate
 from headcount.studies.hawes_rodriguez_2021 import Settings, households_digest
 from headcount.studies.hawes_rodriguez_2021.accuracy import categories, errors
 from headcount.studies.hawes_rodriguez_2021.claims import claims_table
+from headcount.studies.hawes_rodriguez_2021.complemented import (
+    Complemented,
+    complement_rows,
+    complemented,
+    complemented_tables,
+)
 from headcount.studies.hawes_rodriguez_2021.crossing import find_crossing
 from headcount.studies.hawes_rodriguez_2021.field import Battlefield, prepare, reconstructed
 from headcount.studies.hawes_rodriguez_2021.methods import (
@@ -38,9 +45,10 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
     methods_table,
 )
 from headcount.studies.hawes_rodriguez_2021.pieces import kept_or_made, run_method
-from headcount.studies.hawes_rodriguez_2021.scores import ratio, reid_table
+from headcount.studies.hawes_rodriguez_2021.scores import percent, reid_table
 from headcount.studies.hawes_rodriguez_2021.settings import DELTA, rho_for
 from headcount.studies.hawes_rodriguez_2021.suppressed import recovered_table, suppressed_tables
+from headcount.tabulate.linked_tables import link_tables
 
 LIMITS = Thresholds()
 
@@ -71,7 +79,7 @@ def test_the_two_settings_of_the_slides_are_the_presets():
 
 def test_the_grid_has_every_rate_with_each_noise_and_no_name_twice():
     names = [method.name for method in methods(Settings())]
-    assert len(names) == len(set(names)) == 2 + 4 * 8 + 2 * 4
+    assert len(names) == len(set(names)) == 3 + 4 * 8 + 2 * 4
     assert {"swapping 10 %", "swapping 25 %, size noise 80 %"} <= set(names)
 
 
@@ -164,6 +172,86 @@ def test_suppressed_tables_hold_the_truth_and_hide_what_the_rules_say(field: Bat
             assert np.array_equal(open_cells, (people > 0) & (people < 15))
 
 
+@pytest.fixture(scope="module")
+def left(field: Battlefield) -> Complemented:
+    return complemented(field.counts, LIMITS)
+
+
+def test_the_complement_withholds_all_small_counts_and_never_a_total_above_the_block(
+    field: Battlefield, left: Complemented
+):
+    assert [one.name for one in left.at("tract")] == ["P1", "P2", "P3", "P4"]
+    for one in left.tables:
+        truth = (field.counts.at(one.level).matrix @ one.cells.matrix).toarray()
+        total = np.array([set(labels) == {"total"} for labels in one.cells.labels])
+        spared = total & (one.name in ("P1", "P2") and one.level != "block")
+        assert np.array_equal(one.value[~one.withheld], truth[~one.withheld])
+        assert not one.withheld[:, spared].any()
+        assert one.withheld[((truth == 1) | (truth == 2)) & ~spared].all()
+        assert not one.withheld[truth == 0].any()
+    rows = complement_rows(left)
+    block = rows.filter(table="P2", level="block").row(0, named=True)
+    assert block["total"] == 14 * (field.counts.totals() > 0).sum()
+    assert 0 < block["withheld"] < block["total"]
+    assert set(rows["bare"]) == {0}
+
+
+def test_no_small_count_follows_from_the_complemented_tables(
+    field: Battlefield, left: Complemented
+):
+    """By the attacker's linear programs, which share no code with the suppressor."""
+    values = {
+        (one.name, one.level): (field.counts.at(one.level).matrix @ one.cells.matrix).toarray()
+        for one in left.tables
+    }
+    cells = tuple(one.cells for one in left.at("block"))
+    (linked,) = link_tables(cells, field.geography)
+    hidden = linked.gather({(one.name, one.level): one.withheld for one in left.tables}) == 1
+    hidden |= ~linked.published
+    truth = linked.gather(values)
+    small = np.flatnonzero(hidden & linked.published & (truth > 0) & (truth < 3))[::8]
+    assert len(small) > 5
+    shown = np.where(hidden, 0, truth)
+    assert (intervals(linked.additive, shown, hidden, cells=small).width >= 3).all()
+    only = hidden & ((truth < 3) | ~linked.published)  # without the complement some of them follow
+    assert (
+        intervals(linked.additive, np.where(only, 0, truth), only, cells=small).width == 0
+    ).any()
+
+
+def test_other_tables_are_not_published_where_they_restate_a_withheld_cell(
+    field: Battlefield, left: Complemented
+):
+    held = {one.name: one for one in complemented_tables(field, left, LIMITS)}
+    people = field.counts.totals()
+    blocks = np.arange(len(people))
+    for one in held.values():
+        low, high = one.bounds(blocks)
+        values = (field.counts.matrix @ one.cells.matrix).toarray()
+        assert ((low <= values) & (values <= high)).all()
+    races, adults = left.at("block")[0], left.at("block")[2]
+    white = races.cells.labels.index(("white",))
+    for name, cell in (("P12", 0), ("P12A", white)):
+        closed = races.withheld[:, cell] | adults.withheld[:, cell] | ((people > 0) & (people < 15))
+        known = held[name].known
+        assert known is not None
+        assert np.array_equal(~known, closed)
+        assert 0 < closed.sum() < len(closed)
+    young, ages = held["P14"].known, held["P12"].known
+    assert young is not None
+    assert ages is not None
+    assert np.array_equal(young, ages)
+
+
+def test_withheld_counts_have_no_error(field: Battlefield):
+    races = np.full((3, 7), np.nan)
+    races[0] = 0.0
+    found = errors(field.counts, field.counts.matrix, totals=np.full(3, np.nan), races=races)
+    county = found.filter(area="county", size_category="all")
+    assert "total population" not in county["statistic"].to_list()
+    assert set(county["units"]) == {1}
+
+
 def test_recovered_cells_by_plain_loops(field: Battlefield):
     found = recovered_table(field.counts, LIMITS)
     counts = field.counts
@@ -207,11 +295,11 @@ def test_errors_by_plain_loops(field: Battlefield):
 
 def test_the_ratio_of_equal_wholes_is_a_mean_with_students_interval():
     part, whole = pl.Series([3.0, 5.0, 7.0, 5.0]), pl.Series([10.0] * 4)
-    mean, low, high = ratio(part, whole)
-    reach = student.ppf(0.975, 3) * (part / whole).to_numpy().std(ddof=1) / 2
-    assert (mean, low, high) == pytest.approx((0.5, 0.5 - reach, 0.5 + reach))
-    assert ratio(pl.Series([1.0]), pl.Series([0.0])) == (None, None, None)
-    assert ratio(pl.Series([1.0]), pl.Series([4.0])) == (0.25, None, None)
+    mean, low, high = percent(part, whole)
+    reach = 100 * student.ppf(0.975, 3) * (part / whole).to_numpy().std(ddof=1) / 2
+    assert (mean, low, high) == pytest.approx((50, 50 - reach, 50 + reach))
+    assert percent(pl.Series([1.0]), pl.Series([0.0])) == (None, None, None)
+    assert percent(pl.Series([1.0]), pl.Series([4.0])) == (25, None, None)
 
 
 def test_precision_is_confirmed_over_putative_with_guesses_beside_it():
@@ -223,12 +311,13 @@ def test_precision_is_confirmed_over_putative_with_guesses_beside_it():
     ]  # fmt: skip
     found = reid_table(pl.DataFrame(rows))
     row = found.filter(method=NONE).row(0, named=True)
-    assert row["precision"] == pytest.approx(row["confirmed"] / row["putative"]) == 6.5 / 8
-    assert (row["modal_guess"], row["proportional_guess"]) == (3.5 / 8, 2.5 / 8)
-    assert row["above_proportional"] == pytest.approx(0.5)
+    assert (row["putative"], row["confirmed"]) == (8, 6.5)
+    assert row["precision"] == pytest.approx(100 * row["confirmed"] / row["putative"]) == 81.25
+    assert (row["modal_guess"], row["proportional_guess"]) == (43.75, 31.25)
+    assert row["above_proportional"] == pytest.approx(50)
     assert row["above_low"] == pytest.approx(row["above_high"])  # paired: both rise together
-    assert found.filter(method=MODAL)["precision"][0] == 3.5 / 8
-    assert (row["putative_rate"], row["replicates"]) == (0.8, 2)
+    assert found.filter(method=MODAL)["precision"][0] == 43.75
+    assert (row["putative_percent"], row["replicates"]) == (80, 2)
 
 
 @pytest.mark.parametrize(
@@ -292,12 +381,14 @@ def made_up(lo: float, hi: float, none: float = 0.37) -> dict[str, pl.DataFrame]
     telling = "nonmodal unique, zero variability"
     rates = {NONE: (none, 0.985), LO: (none - 0.01, lo), HI: (none - 0.05, hi)}
     rates |= {"swapping 25 %": (none, 0.9), "suppression 1980": (none, 0.9)}
+    rates |= {"suppression complementary": (none, 0.22)}
     rates |= {PROPORTIONAL: (0.3, 0.2)}
     rates |= {f"topdown {loss}, epsilon 1": (0.3, 0.22) for loss in ("pure", "zCDP")}
     reid = pl.DataFrame(
         [
-            {"method": name, "attacker": attacker, "universe": universe, "precision": rate,
-             "precision_low": rate - 0.01, "precision_high": None, "above_proportional": 0.02}
+            {"method": name, "attacker": attacker, "universe": universe, "precision": 100 * rate,
+             "precision_low": 100 * rate - 1, "precision_high": None, "above_proportional": 2.0,
+             "proportional_guess": 20.0}
             for name, pair in rates.items()
             for attacker in ("perfect", "commercial-like")
             for universe, rate in zip(("all", telling), pair, strict=True)
@@ -339,6 +430,28 @@ def test_a_claim_is_judged_by_the_numbers(lo: float, hi: float, holds: str):
     assert found.columns[:4] == ["claim", "paper", "ours", "holds"]
     told = found.filter(pl.col("claim").str.starts_with("Epsilon at which"))
     assert set(told["holds"]) == {"reported"}
+    enough = found.filter(pl.col("claim").str.starts_with("Enough suppression"))
+    assert enough["holds"].to_list() == ["no", "yes"]  # 90 and 22 % beside a guess of 20 %
+    assert found.filter(pl.col("claim").str.ends_with("to produce"))["holds"][0] == "not tested"
+
+
+@pytest.mark.parametrize(("fall", "holds"), [(0.09, "yes"), (0.13, "no")])
+def test_a_heavy_swap_is_judged_for_both_attackers(fall: float, holds: str):
+    tables = made_up(0.98, 0.8)
+    off = pl.when(method=HI, universe="all").then(37 - 100 * fall).otherwise("precision")
+    tables["reid"] = tables["reid"].with_columns(off.alias("precision"))
+    found = claims_table(tables).filter(pl.col("claim").str.starts_with("High swap rates"))
+    assert found["holds"].to_list() == [holds, holds]
+    assert found["source"].to_list() == ["slides", "later report"]
+
+
+def test_a_claim_whose_numbers_are_missing_is_not_known():
+    tables = made_up(0.98, 0.8)
+    tables["reid"] = tables["reid"].filter(pl.col("universe") == "all")
+    found = claims_table(tables)
+    hard = found.filter(pl.col("claim").str.contains("HI protects|Enough suppression"))
+    assert set(hard["holds"]) == {"not known"}
+    assert "no" not in set(found.filter(pl.col("claim").str.starts_with("P3"))["holds"])
 
 
 def test_a_promise_of_swapping_would_be_noticed():

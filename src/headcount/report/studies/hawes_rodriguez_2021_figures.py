@@ -15,7 +15,6 @@ from headcount.report.studies.hawes_rodriguez_2021_words import (
     MEANT,
     UNIVERSES,
     Tables,
-    in_percent,
     main_methods,
     swapping_noise,
 )
@@ -33,7 +32,8 @@ PEOPLE = Control(column="people", label="People")
 RECORDS, MODAL, PROPORTIONAL = "the attack", "modal guess", "proportional guess"
 SHOWN = {RECORDS: ("#332288", "circle"), PROPORTIONAL: ("#E69F00", "diamond"),
          MODAL: ("#5D5D5D", "triangle-right")}  # fmt: skip
-RULES = {"cell": "cells changed to 0", "table": "tables withheld"}
+RULES = {"cell": "cells changed to 0", "table": "tables withheld",
+         "complementary": "cells, with the complement"}  # fmt: skip
 TABLES = {"SF1_person": "other person tables", "SF1_housing": "housing tables"}
 ERROR_TICKS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000)
 RACES = {"white": "White", "black": "Black", "asian": "Asian", "nhpi": "Pacific Islander",
@@ -80,7 +80,8 @@ def suppression_figure(tables: Tables) -> Figure:
     return Figure(
         name="suppression-by-level",
         caption="**What the rules of 1980 would withhold.** Bars: this population. Black ticks: "
-        "what the slides print for the census of 2010. *Choose whole tables or single cells.* P1 "
+        "what the slides print for the census of 2010. *Choose whole tables, single cells, or "
+        "cells with those that complementary suppression adds* (not in the slides). P1 "
         "is race, P2 Hispanic origin by race; P3 and P4 are the same for adults.",
         alt="Bars of the share of tables or cells withheld at each level of geography.",
         chart=_chosen(alt.LayerChart(layer=[bars, ticks]), frame, [control], height=300),
@@ -92,7 +93,7 @@ def precision_figure(tables: Tables) -> Figure:
     import altair as alt
 
     shown = main_methods(tables)
-    found = in_percent(tables["reid"]).filter(
+    found = tables["reid"].filter(
         pl.col("method").is_in(shown), pl.col("universe").is_in(list(UNIVERSES))
     )
     rows = found.select(
@@ -146,7 +147,7 @@ def precision_figure(tables: Tables) -> Figure:
 
 def epsilon_figure(tables: Tables) -> Figure:
     """TopDown's precision above the guess, by epsilon."""
-    found = in_percent(tables["reid"]).filter(pl.col("universe").is_in(list(UNIVERSES))).join(
+    found = tables["reid"].filter(pl.col("universe").is_in(list(UNIVERSES))).join(
         tables["methods"].filter(kind=TOPDOWN).select("method", "loss", "epsilon"), on="method"
     )  # fmt: skip
     frame = found.select(
@@ -179,13 +180,17 @@ def epsilon_figure(tables: Tables) -> Figure:
 
 def rates_figure(tables: Tables) -> Figure:
     """Precision by swap rate and noise."""
-    shown = ("no noise", "size noise 80 %", "tract noise 70 % (40 in county)",
-             "size 50 % and tract 70 %")  # fmt: skip
-    found = in_percent(tables["reid"]).join(swapping_noise(tables), on="method").filter(
+    shown = {"no noise": "no noise", "size noise 80 %": "size noise 80 %",
+             "tract noise 70 % (40 in county)": "tract noise 70 %",
+             "size 50 % and tract 70 %": "size 50 %, tract 70 %"}  # fmt: skip
+    found = tables["reid"].join(swapping_noise(tables), on="method").filter(
         pl.col("universe").is_in(list(UNIVERSES)), pl.col("noise").is_in(list(shown))
     )  # fmt: skip
     order = {name: place for place, name in enumerate(UNIVERSES)}
-    frame = found.sort(
+    guesses = found.filter(noise="no noise").with_columns(
+        pl.lit(PROPORTIONAL).alias("noise"), pl.col("proportional_guess").alias("precision")
+    )
+    frame = pl.concat([found.with_columns(pl.col("noise").replace(shown)), guesses]).sort(
         pl.col("universe").replace_strict(order), "rate", maintain_order=True
     ).select(
         pl.col("attacker").replace_strict(ATTACKERS),
@@ -196,8 +201,9 @@ def rates_figure(tables: Tables) -> Figure:
         name="precision-by-rate",
         caption="**Swapping with every dial.** The share of matches that are right against the "
         "share of households that changed places; *noise* blurs the size by which partners are "
-        "matched, or the tract in which they are looked for. *Choose whom to look at, and the "
-        "attacker*; all settings are in [](#experiments).",
+        "matched, or the tract in which they are looked for. The proportional guess: "
+        "what a guess from the shares of the block gets right in the release without noise. "
+        "*Choose whom to look at, and the attacker*; all settings are in [](#experiments).",
         alt="Lines falling with the swap rate, for settings of noise.",
         chart=line_chart(
             frame,
@@ -282,7 +288,8 @@ def _by_category(
         x=alt.X(f"{x}:N", sort=list(order), title=None, axis=alt.Axis(labelAngle=-25)),
         y=alt.Y("mae:Q", title=y_title, scale=alt.Scale(type="symlog", constant=1, nice=False),
                 axis=alt.Axis(values=ticks, format=",d")),
-        color=alt.Color("method:N", title=None, scale=colour, legend=alt.Legend(columns=3)),
+        color=alt.Color("method:N", title=None, scale=colour,
+                        legend=alt.Legend(columns=3, symbolOpacity=1)),
         tooltip=[x, "method", alt.Tooltip("mae:Q", format=",.1f", title=y_title)],
     )  # fmt: skip
     line = base.mark_line(strokeWidth=1.25, opacity=0.6)

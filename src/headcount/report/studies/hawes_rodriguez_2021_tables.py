@@ -9,7 +9,6 @@ from headcount.evaluate.reidentified import ALL, TELLING
 from headcount.report.model import Column, Table, table_from_frame
 from headcount.report.studies.hawes_rodriguez_2021_words import (
     Tables,
-    in_percent,
     main_methods,
     swapping_noise,
 )
@@ -18,7 +17,7 @@ from headcount.studies.hawes_rodriguez_2021.crossing import OWN
 
 METHOD = Column(key="method", label="Method")
 _RATES = (
-    ("putative_rate", "matched", "matched", "%"),
+    ("putative_percent", "matched", "matched", "%"),
     ("precision", "right", "right", "%"),
     ("proportional_guess", "guess", "prop. guess", "%"),
     ("modal_guess", "modal", "modal guess", "%"),
@@ -31,7 +30,7 @@ def suppression_table(tables: Tables) -> Table:
     return table_from_frame(
         tables["suppression"].with_columns(pl.col("level").str.replace("_", " ")),
         name="suppression",
-        caption="Cells and tables withheld by the rules of 1980.",
+        caption="Cells and tables withheld by the rules of 1980, and with the complement.",
         columns=[
             Column(key="table", label="Table"),
             Column(key="rule", label="Rule"),
@@ -41,7 +40,8 @@ def suppression_table(tables: Tables) -> Table:
             Column(key="percent", label="Withheld", unit="%", format=".1f"),
         ],
         notes="Cells of units with people; P3 and P4 as tables in units with an adult; housing "
-        "tables (SF1_housing) in units with an occupied home. Primary rules only.",
+        "tables (SF1_housing) in units with an occupied home. Complementary: small cells and those "
+        "that would give them away; the other rules are primary only.",
         folded=True,
     )
 
@@ -68,7 +68,7 @@ def recovered_table(tables: Tables) -> Table:
 
 def reid_table(tables: Tables, attacker: str) -> Table:
     """Precision of the main methods for one attacker, with guesses beside every rate."""
-    reid = in_percent(tables["reid"]).filter(attacker=attacker)
+    reid = tables["reid"].filter(attacker=attacker)
     groups = ((ALL, "Everyone"), (TELLING, "Hard to guess"))
     names = [*main_methods(tables), *_GUESSES]
     frame = pl.DataFrame({"method": names})
@@ -103,12 +103,12 @@ def experiments_table(tables: Tables) -> Table:
     found = swapping_noise(tables)
     for attacker, short in ((COMMERCIAL, "c"), (PERFECT, "p")):
         for universe, name in ((ALL, "all"), (TELLING, "hard")):
-            rates = in_percent(tables["reid"]).filter(attacker=attacker, universe=universe).select(
+            rates = tables["reid"].filter(attacker=attacker, universe=universe).select(
                 "method",
                 pl.col("precision").alias(f"{short}_{name}"),
                 pl.col("proportional_guess").alias(f"{short}_{name}_guess"),
-                pl.col("putative_rate").alias(f"{short}_{name}_putative"),
-                pl.col("confirmed_rate").alias(f"{short}_{name}_confirmed"),
+                pl.col("putative_percent").alias(f"{short}_{name}_putative"),
+                pl.col("confirmed_percent").alias(f"{short}_{name}_confirmed"),
             )  # fmt: skip
             found = found.join(rates, on="method", maintain_order="left")
     return table_from_frame(

@@ -10,6 +10,7 @@ import polars as pl
 from headcount.evaluate.attackers import COMMERCIAL, PERFECT
 from headcount.evaluate.reidentified import ALL, TELLING
 from headcount.studies.hawes_rodriguez_2021.methods import (
+    COMPLEMENTARY,
     HI,
     NONE,
     SUPPRESSION,
@@ -60,15 +61,13 @@ def precision(
 ) -> float:
     """Percent of matches that are right."""
     where = {"method": method, "attacker": attacker, "universe": universe}
-    return 100 * one(tables["reid"], "precision", **where)
+    return one(tables["reid"], "precision", **where)
 
 
-def in_percent(reid: pl.DataFrame) -> pl.DataFrame:
-    """Rates of re-identification in percent, for people to read."""
-    rates = ("precision", "precision_low", "precision_high", "putative_rate", "confirmed_rate",
-             "modal_guess", "proportional_guess", "above_proportional", "above_low",
-             "above_high")  # fmt: skip
-    return reid.with_columns(pl.col(rates) * 100)
+def confirmed(tables: Tables, method: str) -> float:
+    """Percent of those hard to guess whom the perfect attacker matches and is right about."""
+    where = {"method": method, "attacker": PERFECT, "universe": TELLING}
+    return one(tables["reid"], "confirmed_percent", **where)
 
 
 def percent(value: float) -> str:
@@ -87,7 +86,7 @@ def main_methods(tables: Tables) -> list[str]:
     plain = tables["methods"].filter(
         kind=SWAPPING, size_perturbed_percent=0.0, tract_perturbed_percent=0.0
     )["method"]
-    return [NONE, SUPPRESSION, *plain, HI, *topdown_names(tables)]
+    return [NONE, SUPPRESSION, COMPLEMENTARY, *plain, HI, *topdown_names(tables)]
 
 
 def swapping_noise(tables: Tables) -> pl.DataFrame:

@@ -15,6 +15,7 @@ from headcount.tabulate import Counts, Query
 from headcount.tabulate.counts import adder
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 COUNTY = "county"
 SIZES = {
@@ -54,16 +55,20 @@ def place_totals(areas: Areas, matrix: Any) -> Ints:
     return areas.add_up(np.asarray(matrix.sum(axis=1), dtype=np.int64).reshape(-1))
 
 
-def errors(counts: Counts, matrix: Any, *, races: Ints | None = None) -> pl.DataFrame:
+def errors(
+    counts: Counts, matrix: Any, *, totals: Floats | None = None, races: Floats | None = None
+) -> pl.DataFrame:
     """Mean absolute error of one release by area, size category (in truth) and statistic.
 
-    ``races`` are the published counts of race groups of counties, where those are not the sums
-    of the release: under the rules of 1980 small ones are published as 0.
+    ``totals`` and ``races`` are what is published about counties, where that is not the sums of
+    the release: under the rules of 1980 small race groups are published as 0. Those that are not
+    a number are withheld: they have no error, and are not among the ``units``.
     """
     truth = race_totals(counts, counts.matrix)
     release = race_totals(counts, matrix)
     people = truth.sum(axis=1)
-    rows = _by_size(COUNTY, TOTAL, people, np.abs(release.sum(axis=1) - people))
+    shown = release.sum(axis=1) if totals is None else totals
+    rows = _by_size(COUNTY, TOTAL, people, np.abs(shown - people))
     published = release if races is None else races
     for number, level in enumerate(counts.schema.attribute("race").levels):
         off = np.abs(published[:, number] - truth[:, number])
@@ -76,12 +81,14 @@ def errors(counts: Counts, matrix: Any, *, races: Ints | None = None) -> pl.Data
     return pl.DataFrame(rows)
 
 
-def _by_size(area: str, statistic: str, people: Ints, off: Ints) -> list[dict[str, object]]:
+def _by_size(
+    area: str, statistic: str, people: Ints, off: NDArray[np.number[Any]]
+) -> list[dict[str, object]]:
     """The mean of some absolute errors by size of their unit; empty categories are left out."""
     group = np.searchsorted(SIZES[area], people, side="right")
     rows = []
     for number, label in enumerate(categories(area)):
-        inside = group == number if number else np.ones(len(people), dtype=bool)
+        inside = np.isfinite(off) & (group == number if number else True)
         if inside.any():
             rows.append(
                 {"area": area, "size_category": label, "statistic": statistic,

@@ -64,13 +64,9 @@ def crossing_table(reid: pl.DataFrame, methods: pl.DataFrame) -> pl.DataFrame:
             for universe in (ALL, "nonmodal", TELLING):
                 where = {"attacker": attacker, "universe": universe}
                 guess = first(reid, "precision", method=PROPORTIONAL, **where)
-                own = [
-                    (e, None if gap is None else 100 * gap)
-                    for m, e in tried
-                    for gap in [first(reid, "above_proportional", method=m, **where)]
-                ]
+                own = [(e, first(reid, "above_proportional", method=m, **where)) for m, e in tried]
                 exact = [
-                    (e, None if guess is None or found is None else 100 * (found - guess))
+                    (e, None if guess is None or found is None else found - guess)
                     for m, e in tried
                     for found in [first(reid, "precision", method=m, **where)]
                 ]

@@ -1,4 +1,4 @@
-"""The methods compared: nothing, the rules of 1980, swapping with every dial, and TopDown."""
+"""The methods compared: nothing, suppression, swapping with every dial, and TopDown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from headcount.studies.hawes_rodriguez_2021.settings import (
 )
 from headcount.tabulate import Query
 
-NONE, SUPPRESSION = "none", "suppression 1980"
+NONE, SUPPRESSION, COMPLEMENTARY = "none", "suppression 1980", "suppression complementary"
+SUPPRESSING = "suppression"
 LO, HI = "swapping LO", "swapping HI"
 SWAPPING, TOPDOWN = "swapping", "topdown"
 PURE, ZCDP = "pure", "zCDP"
@@ -104,7 +105,8 @@ def _upto_state(geography: Geography) -> tuple[str, ...]:
 
 def methods(settings: Settings) -> list[Method]:
     """All of them, in the order of reports."""
-    found = [Method(name=NONE, kind="none"), Method(name=SUPPRESSION, kind="suppression")]
+    found = [Method(name=NONE, kind=NONE)]
+    found += [Method(name=name, kind=SUPPRESSING) for name in (SUPPRESSION, COMPLEMENTARY)]
     for rate in RATES:
         found += [_swap(rate, size, TRACT_NOISE[0]) for size in SIZE_NOISE]
         found += [_swap(rate, SIZE_NOISE[0], tract) for tract in TRACT_NOISE[1:]]

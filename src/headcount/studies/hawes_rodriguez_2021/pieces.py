@@ -17,8 +17,22 @@ from headcount.mechanisms import Context
 from headcount.mechanisms.suppression.rules import Thresholds
 from headcount.noise import KeyedNoise, RunKey
 from headcount.studies.hawes_rodriguez_2021.accuracy import errors
+from headcount.studies.hawes_rodriguez_2021.complemented import (
+    COLUMNS,
+    complement_rows,
+    complemented,
+    county_counts,
+    reconstruct_complemented,
+)
 from headcount.studies.hawes_rodriguez_2021.field import Battlefield, attack, reconstructed
-from headcount.studies.hawes_rodriguez_2021.methods import MICRODATA, NONE, TOPDOWN, Method
+from headcount.studies.hawes_rodriguez_2021.methods import (
+    COMPLEMENTARY,
+    MICRODATA,
+    NONE,
+    SUPPRESSING,
+    TOPDOWN,
+    Method,
+)
 from headcount.studies.hawes_rodriguez_2021.settings import Settings
 from headcount.studies.hawes_rodriguez_2021.suppressed import (
     published_races,
@@ -28,16 +42,25 @@ from headcount.studies.petti_flaxman_2020.kept import code_digest
 from headcount.tabulate import content_digest
 
 Frames = dict[str, pl.DataFrame]
-TABLES = ("matches", "agreement", "errors")
+TABLES = ("matches", "agreement", "errors", "withheld")
+"""``withheld`` counts cells, for a method that withholds more than the rules of 1980."""
 _log = logging.getLogger(__name__)
 
 CODE = (
     *("attacks", "noise", "solve", "tabulate", "mechanisms/swapping", "mechanisms/topdown"),
-    *("mechanisms/suppression/rules.py", "mechanisms/measured.py", "mechanisms/sampling.py"),
+    *("mechanisms/suppression", "mechanisms/measured.py", "mechanisms/sampling.py"),
     *("evaluate/agreement.py", "evaluate/attackers.py", "evaluate/reidentified.py"),
     *(
         f"studies/hawes_rodriguez_2021/{name}.py"
-        for name in ("accuracy", "field", "methods", "pieces", "settings", "suppressed")
+        for name in (
+            "accuracy",
+            "complemented",
+            "field",
+            "methods",
+            "pieces",
+            "settings",
+            "suppressed",
+        )
     ),
 )
 
@@ -46,7 +69,7 @@ def run_method(
     method: Method, field: Battlefield, settings: Settings, *, engine: Engine | None = None
 ) -> Frames:
     """Protect, reconstruct, attack and measure errors, once for each replicate."""
-    if method.kind in (NONE, "suppression"):
+    if method.kind in (NONE, SUPPRESSING):
         return _without_chance(method, field, settings)
     counts = field.counts
     mechanism = method.mechanism(counts.schema, counts.geography)
@@ -56,7 +79,7 @@ def run_method(
         content_digest(counts),
         sha256(repr(mechanism).encode()).digest(),
     )
-    rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    rows = _no_rows()
     for replicate in range(settings.replicates):
         runs = range(replicate, replicate + 1)
         context = Context(engine=engine or InOrder())
@@ -65,24 +88,38 @@ def run_method(
         if method.kind == TOPDOWN:
             _attack(rows, method.name + MICRODATA, field, table, replicate, settings)
         rows["errors"].append(_named(errors(counts, table), method.name, replicate))
+    return _joined(rows)
+
+
+def _no_rows() -> dict[str, list[pl.DataFrame]]:
+    return {name: [] for name in TABLES} | {"withheld": [pl.DataFrame(schema=COLUMNS)]}
+
+
+def _joined(rows: dict[str, list[pl.DataFrame]]) -> Frames:
     return {name: pl.concat(parts) for name, parts in rows.items()}
 
 
 def _without_chance(method: Method, field: Battlefield, settings: Settings) -> Frames:
     """A release that is always the same: only the order of ties is left to chance."""
     counts, limits = field.counts, Thresholds()
+    rows = _no_rows()
     if method.name == NONE:
         found = {NONE: field.solved.matrix, NONE + MICRODATA: counts.matrix}
         off = errors(counts, counts.matrix)
+    elif method.name == COMPLEMENTARY:
+        left = complemented(counts, limits)
+        found = {method.name: reconstruct_complemented(field, left, limits)}
+        totals, races = county_counts(left)
+        off = errors(counts, counts.matrix, totals=totals, races=races)
+        rows["withheld"].append(complement_rows(left))
     else:
         found = {method.name: reconstruct_suppressed(field, limits)}
         off = errors(counts, counts.matrix, races=published_races(counts, limits))
-    rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     for replicate in range(settings.replicates):
         for name, matrix in found.items():
             _attack(rows, name, field, matrix, replicate, settings)
         rows["errors"].append(_named(off, method.name, replicate))
-    return {name: pl.concat(parts) for name, parts in rows.items()}
+    return _joined(rows)
 
 
 def _attack(

@@ -12,7 +12,7 @@ import polars as pl
 from headcount.evaluate.attackers import COMMERCIAL, PERFECT
 from headcount.evaluate.reidentified import ALL, TELLING
 
-SLIDES, REPORT = "slides", "later report"
+SLIDES, REPORT, OURS = "slides", "later report", "this study"
 
 
 @cache
@@ -34,21 +34,17 @@ def published_table(suppression: pl.DataFrame, reid: pl.DataFrame) -> pl.DataFra
                 rows.append(_row(SLIDES, what, "% withheld", share, ours))
     for method, numbers in told["swapping"].items():
         for column, number in zip(
-            ("putative_rate", "confirmed_rate", "precision"), numbers, strict=True
+            ("putative_percent", "confirmed_percent", "precision"), numbers, strict=True
         ):
             ours = first(reid, column, method=method, attacker=COMMERCIAL, universe=ALL)
-            what = f"{method}, {column.removesuffix('_rate')}"
-            rows.append(_row(SLIDES, what, "%", number, _percent(ours)))
+            what = f"{method}, {column.removesuffix('_percent')}"
+            rows.append(_row(SLIDES, what, "%", number, ours))
     for method, numbers in told["telling"].items():
         for attacker, number in zip((COMMERCIAL, PERFECT), numbers, strict=True):
             ours = first(reid, "precision", method=method, attacker=attacker, universe=TELLING)
             what = f"{method}, precision on {TELLING}, {attacker} attacker"
-            rows.append(_row(REPORT, what, "%", number, _percent(ours)))
+            rows.append(_row(REPORT, what, "%", number, ours))
     return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def _percent(share: float | None) -> float | None:
-    return None if share is None else 100 * share
 
 
 def _row(

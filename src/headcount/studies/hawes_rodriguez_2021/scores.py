@@ -17,13 +17,14 @@ Spread = tuple[float | None, float | None, float | None]
 
 
 def reid_table(matches: pl.DataFrame) -> pl.DataFrame:
-    """Re-identification by every method, attacker and universe; all rates are shares.
+    """Re-identification by every method, attacker and universe.
 
-    Columns: method, attacker, universe, putative, confirmed (means over replicates), precision
-    (confirmed over putative) with its 95 % interval, people, putative_rate and confirmed_rate (of
-    the people in the attacker's file), modal_guess and proportional_guess (precision of guesses on
-    the same matches, from the shares of the same release), above_proportional with its interval
-    (paired by replicate), replicates. The guesses from exact counts are methods of their own.
+    Columns: method, attacker, universe; putative and confirmed in people (means over replicates);
+    precision (confirmed over putative) with its 95 % interval, in percent; people in the
+    attacker's file, and putative_percent and confirmed_percent of them; modal_guess and
+    proportional_guess (precision in percent of guesses on the same matches, from the shares of the
+    same release); above_proportional with its interval in points (paired by replicate);
+    replicates. The guesses from exact counts are methods of their own.
     """
     exact = matches.filter(method=NONE)
     guesses = [
@@ -52,8 +53,8 @@ def _row(group: pl.DataFrame) -> dict[str, float | int | None]:
     numbers = ("people", "putative", "confirmed")
     mean = {name: float(group[name].to_numpy().mean()) for name in numbers}
     putative, confirmed = group["putative"], group["confirmed"]
-    precision = within(ratio(confirmed, putative), 0, 1)
-    above = ratio(confirmed - group["proportional"], putative)
+    precision = within(percent(confirmed, putative), 0, 100)
+    above = percent(confirmed - group["proportional"], putative)
     people = mean["people"]
     return {
         "putative": mean["putative"],
@@ -62,10 +63,10 @@ def _row(group: pl.DataFrame) -> dict[str, float | int | None]:
         "precision_low": precision[1],
         "precision_high": precision[2],
         "people": people,
-        "putative_rate": mean["putative"] / people if people else None,
-        "confirmed_rate": mean["confirmed"] / people if people else None,
-        "modal_guess": ratio(group["modal"], putative)[0],
-        "proportional_guess": ratio(group["proportional"], putative)[0],
+        "putative_percent": 100 * mean["putative"] / people if people else None,
+        "confirmed_percent": 100 * mean["confirmed"] / people if people else None,
+        "modal_guess": percent(group["modal"], putative)[0],
+        "proportional_guess": percent(group["proportional"], putative)[0],
         "above_proportional": above[0],
         "above_low": above[1],
         "above_high": above[2],
@@ -73,8 +74,8 @@ def _row(group: pl.DataFrame) -> dict[str, float | int | None]:
     }
 
 
-def ratio(part: pl.Series, whole: pl.Series) -> Spread:
-    """The ratio of two sums over replicates, and its 95 % interval.
+def percent(part: pl.Series, whole: pl.Series) -> Spread:
+    """The ratio of two sums over replicates, and its 95 % interval, in percent.
 
         r = sum part / sum whole,   se = sd(part - r whole) / (sqrt(n) mean whole)
 
@@ -85,9 +86,9 @@ def ratio(part: pl.Series, whole: pl.Series) -> Spread:
     a, b = part.to_numpy().astype(float), whole.to_numpy().astype(float)
     found = float(a.sum() / b.sum())
     if len(a) == 1:
-        return found, None, None
+        return 100 * found, None, None
     reach = _student(len(a)) * float((a - found * b).std(ddof=1)) / (sqrt(len(a)) * b.mean())
-    return found, float(found - reach), float(found + reach)
+    return 100 * found, float(100 * (found - reach)), float(100 * (found + reach))
 
 
 def _student(n: int) -> float:

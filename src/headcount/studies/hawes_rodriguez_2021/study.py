@@ -29,7 +29,8 @@ class HawesRodriguezStudy:
     """Everything the study found, as tables.
 
     where
-        suppression   what the rules of 1980 withhold, by table, rule and level
+        suppression   what the rules of 1980, and the complementary step, withhold, by table, rule
+                      and level
         recovered     what of it other tables give back
         reid          re-identification by method, attacker and universe, guesses beside it
         mae           mean absolute error by method, area and size
@@ -83,9 +84,14 @@ def run_study(
         )  # fmt: skip
         for name, rows in made.items():
             found[name].append(rows)
-    limits = Thresholds()
+    limits, complement = Thresholds(), pl.concat(found["withheld"])
     frames = {
-        "suppression": suppression_summary(field.counts, thresholds=limits),
+        "suppression": pl.concat(
+            [
+                suppression_summary(field.counts, thresholds=limits),
+                complement.select("table", "rule", "level", "total", "withheld", "percent"),
+            ]
+        ),
         "recovered": recovered_table(field.counts, limits),
         "reid": reid_table(pl.concat(found["matches"])),
         "mae": mae_table(pl.concat(found["errors"])),
@@ -95,7 +101,7 @@ def run_study(
     frames["crossing"] = crossing_table(frames["reid"], frames["methods"])
     frames["published"] = published_table(frames["suppression"], frames["reid"])
     frames["claims"] = claims_table(frames)
-    frames["about"] = pl.DataFrame([_about(field)])
+    frames["about"] = pl.DataFrame([_about(field) | {"cells_bare": _bare(complement)}])
     return HawesRodriguezStudy(settings=settings, public=households.public, **frames)
 
 
@@ -113,6 +119,11 @@ def households_digest(households: Households) -> str:
     for units in households.geography.units:
         found.update("\n".join(units.tolist()).encode() + b"\0")
     return found.hexdigest()
+
+
+def _bare(complement: pl.DataFrame) -> int:
+    """Small cells that the complementary step cannot protect; P1 and P3 lie in P2 and P4."""
+    return int(complement.filter(pl.col("table").is_in(["P2", "P4"]))["bare"].sum())
 
 
 def _about(field: Battlefield) -> dict[str, object]:

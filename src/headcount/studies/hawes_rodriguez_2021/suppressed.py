@@ -59,10 +59,10 @@ def reconstruct_suppressed(field: Battlefield, limits: Thresholds) -> Any:
     return reconstruct(knowledge, variability=False).matrix
 
 
-def published_races(counts: Counts, limits: Thresholds) -> Ints:
+def published_races(counts: Counts, limits: Thresholds) -> NDArray[np.float64]:
     """Race groups of counties as P1 shows them."""
     truth = race_totals(counts, counts.matrix)
-    return np.where(too_small(truth, limits.cell), 0, truth)
+    return np.where(too_small(truth, limits.cell), 0.0, truth)
 
 
 def recovered_table(counts: Counts, limits: Thresholds) -> pl.DataFrame:
