@@ -22,6 +22,8 @@ from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.attacks.records import Features, Records, records_from_rows, records_of
 from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
 from headcount.attacks.released import knowledge_of_release, tells_years
+from headcount.attacks.solvers import CP_SAT, HIGHS
+from headcount.attacks.variability import Effort
 from headcount.config.attack_files import read_known, read_tables_file, read_true_people
 from headcount.config.build import build_population
 from headcount.config.load import load_config
@@ -91,16 +93,23 @@ def run_reconstruct(
     together: str | None = None,
     on_conflict: str = "report",
     variability: bool = True,
+    solver: str = HIGHS,
+    seconds: float = 10.0,
     truth: Path | None = None,
 ) -> Found:
     """Records from the tables of a release, or of a TOML file that lists tables."""
     refuse_used(out)
+    if solver not in (HIGHS, CP_SAT):
+        raise ConfigError(
+            "headcount attack reconstruct", place="--solver", found=repr(solver),
+            expected=f"{HIGHS!r} or {CP_SAT!r}",
+        )  # fmt: skip
     knowledge = _knowledge(source, product, together)
     features = Features.of(knowledge.schema)
     real = None if truth is None else load_truth(truth, features, knowledge.geography)
     found = reconstruct(
         knowledge, together=together, on_conflict=on_conflict, variability=variability,
-        engine=LocalEngine(),
+        effort=Effort(solver=solver, seconds=seconds), engine=LocalEngine(),
     )  # fmt: skip
     years = together is not None or tells_years(found.class_of, features.key)
     told = features.told_by(found.class_of, years=years)

@@ -101,3 +101,28 @@ def test_search_and_highs_find_the_farthest(case: tuple[NDArray[np.int32], Ints,
     largest = max(int(np.abs(start - np.array(x)).sum()) for x in true)
     for effort in (Effort(nodes=10_000), Effort(nodes=0)):
         assert farthest([settled], [start], effort)[0][:2] == (largest, True)
+
+
+def test_a_part_without_solutions_is_proof_even_if_another_ran_out_of_time(monkeypatch):
+    from headcount.attacks import variability
+    from headcount.attacks.problem import Settled
+    from headcount.attacks.solvers import Answer
+
+    def part(total: int, place: int) -> Problem:
+        three = np.array([0, 1, 2])
+        # Three unknowns of 0 or 1, every two of which sum to ``total``.
+        return Problem(
+            np.array([0, 2, 4, 6]), np.array([0, 1, 1, 2, 0, 2]), np.full(3, total),
+            np.full(3, total), np.zeros(3, dtype=np.int64), np.ones(3, dtype=np.int64),
+            three + place,
+        )  # fmt: skip
+
+    settled = Settled(np.zeros(6, dtype=np.int64), (part(2, 0), part(1, 3)), True)
+    answers = {"impossible": Answer(None, True), "late": Answer(None, False)}
+    for order, proven in ((("late", "impossible"), True), (("late", "late"), False)):
+        monkeypatch.setattr(
+            variability, "ask", lambda *_, order=order, **__: [answers[one] for one in order]
+        )
+        (found,) = variability.solve([settled], Effort(largest=0))
+        assert found.x is None
+        assert found.proven is proven

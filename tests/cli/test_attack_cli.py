@@ -395,3 +395,18 @@ def test_records_certain_in_what_is_told_agree_in_what_is_told(
     scores = pl.read_csv(tmp_path / "out" / "agreement.csv")
     assert scores["told_percent"][0] == 100  # P.L. 94-171 gives race by voting age exactly
     assert scores["binned_percent"][0] < 50
+
+
+def test_a_time_cap_is_said_and_a_strange_solver_refused(
+    town: Path, tmp_path: Path, attack: Command
+):
+    run = town / "suppression"
+    code, said = attack("reconstruct", run, "--solver", "abacus", "--out", tmp_path / "none")
+    assert code == 2
+    assert "--solver: found 'abacus', expected 'highs' or 'cp-sat'" in said
+    code, said = attack("reconstruct", run, "--seconds", "0.001", "--out", tmp_path / "capped")
+    assert code == 0, said
+    facts = json.loads((tmp_path / "capped" / "summary.json").read_text())
+    assert f"not proven: {facts['not_proven']}" in said
+    blocks = pl.read_parquet(tmp_path / "capped" / "blocks.parquet")
+    assert facts["not_proven"] == (~blocks["proven"]).sum()

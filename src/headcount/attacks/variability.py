@@ -49,6 +49,7 @@ def solve(problems: Sequence[Settled], effort: Effort) -> list[Solved]:
 
     found: list[dict[int, Ints | None]] = [{} for _ in problems]
     questions: list[tuple[int, int]] = []
+    impossible = np.zeros(len(problems), dtype=bool)
     for p, settled in enumerate(problems):
         for k, part in enumerate(settled.open):
             status, x = search.GAVE_UP, part.lo
@@ -60,6 +61,7 @@ def solve(problems: Sequence[Settled], effort: Effort) -> list[Solved]:
                 questions.append((p, k))
             else:
                 found[p][k] = x if status == search.FOUND else None
+                impossible[p] |= status == search.NONE
     asked = [Question(problems[p].open[k]) for p, k in questions]
     proven = np.ones(len(problems), dtype=bool)
     for (p, k), answer in zip(
@@ -67,6 +69,9 @@ def solve(problems: Sequence[Settled], effort: Effort) -> list[Solved]:
     ):
         found[p][k] = answer.x
         proven[p] &= answer.proven or answer.x is not None
+        impossible[p] |= answer.proven and answer.x is None
+    # One part without any solution is proof, whatever became of the others.
+    proven |= impossible
     hard = {p for p, _ in questions}
     return [
         _join(settled, found[p], proven=bool(proven[p]), solver=p in hard)
@@ -80,7 +85,6 @@ def _join(settled: Settled, parts: dict[int, Ints | None], *, proven: bool, solv
     for k, part in enumerate(settled.open):
         values = parts[k]
         if values is None:
-            # One part without any solution is proof, whatever became of the others.
             return Solved(None, method, proven)
         if not part.keeps(values):
             raise AssertionError("a reconstruction breaks its own tables")

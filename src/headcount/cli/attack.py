@@ -52,6 +52,12 @@ def reconstruct(
     variability: Annotated[
         bool, typer.Option(help="Also prove how many records could be others.")
     ] = True,
+    solver: Annotated[
+        str, typer.Option(help="For what search leaves open: highs, or cp-sat (headcount[attack]).")
+    ] = "highs",
+    seconds: Annotated[
+        float, typer.Option(min=0.001, help="Most for one question; then it is not proven.")
+    ] = 10.0,
     truth: TruthFile = None,
 ) -> None:
     """Rebuild person records from published tables, block by block.
@@ -82,7 +88,7 @@ def reconstruct(
     _show(
         run_reconstruct(
             source, out, product=tables, together=together, on_conflict=on_conflict,
-            variability=variability, truth=truth,
+            variability=variability, solver=solver, seconds=seconds, truth=truth,
         ),
         title="records that agree with the truth, % of people",
     )  # fmt: skip
