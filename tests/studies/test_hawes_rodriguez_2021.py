@@ -125,6 +125,17 @@ def test_a_geography_without_tracts_is_refused(state: Households):
         prepare(other, seed=1)
 
 
+def test_people_without_an_attribute_are_refused(state: Households):
+    fewer = tuple(one for one in state.person_attributes if one.name != "hispanic")
+    other = Households(
+        "x", state.geography, fewer, state.dwelling_attributes, state.kinds, state.block,
+        state.kind, state.first, {one.name: state.persons[one.name] for one in fewer},
+        state.dwellings,
+    )  # fmt: skip
+    with pytest.raises(InputError, match="found no attribute 'hispanic', expected people with se"):
+        prepare(other, seed=1)
+
+
 def test_reconstructions_of_a_swap_make_the_swapped_tables(field: Battlefield):
     counts = field.counts
     mechanism = method_named(HI)._swapping()

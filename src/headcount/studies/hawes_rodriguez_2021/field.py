@@ -74,7 +74,15 @@ def prepare(households: Households, *, seed: int) -> Battlefield:
                 f"study {STUDY}", place="population", found=f"no level {level!r}",
                 expected="levels named " + ", ".join(LEVELS_NEEDED) + ", and leaf units below",
             )  # fmt: skip
-    population = to_population(households, schema=load_schema(SCHEMA))
+    schema = load_schema(SCHEMA)
+    known = {attribute.name for attribute in households.person_attributes}
+    for attribute in schema.attributes:
+        if attribute.name not in known:
+            raise InputError(
+                f"study {STUDY}", place="population", found=f"no attribute {attribute.name!r}",
+                expected="people with " + ", ".join(one.name for one in schema.attributes),
+            )  # fmt: skip
+    population = to_population(households, schema=schema)
     counts = tabulate(population)
     truth = true_records(population)
     cells, missing = supported(tables("sf1").values(), counts.schema)
