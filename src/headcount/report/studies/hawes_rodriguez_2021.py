@@ -98,22 +98,26 @@ def _summary(tables: Tables, about: About) -> tuple[Block, ...]:
 
 
 def _finding(tables: Tables) -> str:
-    def told(method: str, words: str) -> str:
-        found = confirmed(tables, method)
-        return f"**{percent(precision(tables, method))}** ({percent(found)}) {words}"
-
+    rows = [
+        (words, percent(precision(tables, method)), percent(confirmed(tables, method)))
+        for method, words in (
+            (NONE, "nothing is done"),
+            (SUPPRESSION, "the rules of 1980"),
+            (COMPLEMENTARY, "the complementary step besides"),
+            (LO, "a light swap"),
+            (HI, "a heavy swap"),
+        )
+    ]
     names = topdown_names(tables)
+    right = _range([precision(tables, name) for name in names])
+    rows.append(("TopDown at the ε tried", right, _range([confirmed(tables, m) for m in names])))
     return (
         "Look at people who are unlike their neighbours, unique by sex and age in their block, "
         "where the tables leave no doubt: only a record can tell who they are. An attacker who "
         "knows where everyone lives is right about this share of those matched to a record (in "
-        "brackets: of all such people, matched or not): "
-        f"{told(NONE, 'if nothing is done')}, {told(SUPPRESSION, 'under the rules of 1980')}, "
-        f"{told(COMPLEMENTARY, 'with the complementary step besides')}, "
-        f"{told(LO, 'after a light swap')}, {told(HI, 'after a heavy one')}, and "
-        f"**{_range([precision(tables, name) for name in names])}** "
-        f"({_range([confirmed(tables, name) for name in names])}) under TopDown at the ε tried. A "
-        f"mere guess is right about {percent(precision(tables, PROPORTIONAL))}."
+        "brackets: of all such people, matched or not):\n\n"
+        + "".join(f"- {words}: **{rate}** ({found})\n" for words, rate, found in rows)
+        + f"\nA mere guess is right about {percent(precision(tables, PROPORTIONAL))}."
     )
 
 
@@ -128,14 +132,14 @@ def _what_was_done(tables: Tables, about: About) -> Section:
         "The state is made up: households, ages, races and places follow the shape of the United "
         "States of 2010, and nobody in it is real."
         if about.synthetic
-        else "The people are those of a file."
+        else "The people are those of a file, and their blocks."
     )
     shares = ", ".join(f"{name} {float(100 * share):g} %" for name, share in QUERY_SHARES)
     return Section(
         title="What was done",
         blocks=(
             Prose(
-                f"{drawn} It has {who['people']:,} people in {who['households']:,} households, "
+                f"{drawn} There are {who['people']:,} people in {who['households']:,} households, "
                 f"{who['blocks']:,} blocks with people, {who['tracts']:,} tracts, "
                 f"{who['counties']:,} counties and {who['places']:,} places.\n\n"
                 "- **Suppression** by the rules of 1980: counts of 1 or 2 are published as 0; "
@@ -229,15 +233,15 @@ def _complement(tables: Tables) -> str:
         return one(tables["suppression"], "percent", table="P2", rule=rule, level=level)
 
     bare = tables["about"]["cells_bare"][0]
-    protected = "all of them are protected" if bare == 0 else f"{bare:,} of them nothing protects"
+    protected = "Every" if bare == 0 else f"But for {bare:,}, every"
     return (
         "With the complementary step, "
         f"{share('complementary', 'tract'):.0f} % of the cells of P2 are withheld for tracts, "
         f"{share('complementary', 'block_group'):.0f} % for block groups and "
         f"{share('complementary', 'block'):.0f} % for blocks, where the cell rule alone hides "
         f"{share('cell', 'tract'):.0f}, {share('cell', 'block_group'):.0f} and "
-        f"{share('cell', 'block'):.0f} %; of the small counts, {protected}. What this does to the "
-        "attack is in [](#reidentified)."
+        f"{share('cell', 'block'):.0f} %. {protected} count of 1 or 2 is then safe from "
+        "subtraction in P1 to P4. What this does to the attack is in [](#reidentified)."
     )
 
 
