@@ -258,7 +258,9 @@ def load_truth(path: Path, features: Features, geography: Geography) -> Truth:
             str(path), found="a population on another schema", expected="the release's schema"
         )
     numbers = geography.unit_numbers
-    place = np.array([numbers.get(str(code), -1) for code in people.geography.units[-1]])
+    own, level = people.geography, geography.leaf  # the release may end above the leaf
+    codes = own.units[own.depth(level)][own.ancestors(level)]
+    place = np.array([numbers.get(str(code), -1) for code in codes])
     unit, cell = people.unit, people.cell
     if people.count is not None:
         unit, cell = np.repeat(unit, people.count), np.repeat(cell, people.count)

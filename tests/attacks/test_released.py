@@ -88,3 +88,21 @@ def test_years_within_a_class_are_not_believed():
     assert not told.years
     assert told.bins == features.bins
     assert features.told_by(per_bin, years=True) is features
+
+
+def test_a_release_that_ends_above_the_leaf_is_attacked_where_it_ends():
+    from headcount.attacks.reconstruction import reconstruct
+    from headcount.mechanisms import protect
+    from headcount.mechanisms.suppression.mechanism import Suppression
+    from headcount.population.from_households import to_population
+    from headcount.population.towns import towns
+    from headcount.schema import load_schema
+    from headcount.tabulate import tabulate
+
+    schema = load_schema("sex-age38-race7-hispanic")
+    counts = tabulate(to_population(towns(seed=4, people=1_500, counties=2), schema=schema))
+    release = protect(counts, Suppression(tables=("P1", "P2"), lowest="tract"))
+    known = knowledge_of_release(release)
+    assert known.geography.leaf == "tract"
+    found = reconstruct(known, variability=False)
+    assert np.array_equal(found.people, counts.at("tract").totals())

@@ -8,6 +8,7 @@ import numpy as np
 
 from headcount.attacks.knowledge import UNKNOWN, Held, Knowledge, exact
 from headcount.errors import InputError
+from headcount.geography import Geography
 from headcount.release import Release
 from headcount.release.published import PublishedCells, is_total
 from headcount.tabulate.published import PublishedTable, supported
@@ -24,9 +25,17 @@ def knowledge_of_release(
     """
     if release.published:
         held = tuple(hold(one) for one in release.published)
-    else:
-        held = _made(release, tables, together)
-    return Knowledge(release.schema, release.geography, held)
+        return Knowledge(release.schema, _told(release), held)
+    return Knowledge(release.schema, release.geography, _made(release, tables, together))
+
+
+def _told(release: Release) -> Geography:
+    """The geography down to the lowest level of which anything is published."""
+    geography = release.geography
+    stop = 1 + max(geography.depth(one.level) for one in release.published)
+    if stop == len(geography.levels):
+        return geography
+    return Geography(geography.levels[:stop], geography.units[:stop], geography.parents[:stop])
 
 
 def hold(one: PublishedCells) -> Held:
