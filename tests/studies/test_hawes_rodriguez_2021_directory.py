@@ -6,7 +6,6 @@ import csv
 import json
 from hashlib import sha256
 from pathlib import Path
-from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -17,6 +16,15 @@ from headcount.population.household_writer import write_households
 from headcount.population.towns import towns
 from headcount.population.towns.levels import AGE, HISPANIC, KINDS, RACE, SEX
 from headcount.report.model import CONFIDENTIAL_BANNER
+from headcount.studies.hawes_rodriguez_2021.methods import (
+    COMPLEMENTARY,
+    HI,
+    LO,
+    NONE,
+    SUPPRESSION,
+    TOPDOWN,
+    methods,
+)
 from tests.report.browser import choose, open_report
 
 HEADERS = {
@@ -171,36 +179,39 @@ def test_nonsense_is_refused_before_anything_is_written(tmp_path: Path):
 
 
 def own_files(folder: Path) -> Path:
-    """A state written to files, read as if its people were real."""
+    """A state written to CSV files, read as if its people were real."""
     write_households(towns(seed=3, people=1_000, counties=2), folder / "own")
+    for name in ("persons", "dwellings", "units"):
+        pl.read_parquet(folder / "own" / f"{name}.parquet").write_csv(folder / f"{name}.csv")
     attributes = "".join(
         f"[[population.attribute]]\nname = {a.name!r}\nlevels = {list(a.levels)!r}\n"
         for a in (AGE, SEX, RACE, HISPANIC)
     )
     return config(
         folder,
-        'kind = "households"\npersons = "own/persons.parquet"\nareas = ["place"]\n'
-        'dwellings = "own/dwellings.parquet"\nkey = "dwelling"\nunits = "own/units.parquet"\n'
+        'kind = "households"\npersons = "persons.csv"\nareas = ["place"]\n'
+        'dwellings = "dwellings.csv"\nkey = "dwelling"\nunits = "units.csv"\n'
         f'kind_column = "kind"\nkinds = {list(KINDS)!r}\nsize_column = "size"\n'
         '[population.geography]\nroot = "state"\n'
         'columns = ["county", "tract", "block_group", "block"]\n' + attributes,
     )
 
 
-def test_files_of_your_own_are_read_and_carry_the_banner(
-    out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_study_of_your_own_files_carries_the_banner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    seen = []
-
-    def study(*, households, **_settings: object) -> SimpleNamespace:
-        seen.append((households.geography.levels[0], [area.name for area in households.areas]))
-        made = {name: pl.read_csv(out / "tables" / f"{name}.csv") for name in (*HEADERS, "about")}
-        return SimpleNamespace(tables=lambda: made, public=households.public)
-
-    monkeypatch.setattr("headcount.studies.hawes_rodriguez_2021.run_study", study)
-    hawes_rodriguez_2021(out=tmp_path / "study", population=own_files(tmp_path), replicates=2)
-    assert seen == [("state", ["place"])]
-    page = (tmp_path / "study" / "report.html").read_text(encoding="utf-8")
+    few = {NONE, SUPPRESSION, COMPLEMENTARY, LO, HI}
+    monkeypatch.setattr(
+        "headcount.studies.hawes_rodriguez_2021.study.methods",
+        lambda settings: [m for m in methods(settings) if m.name in few or m.kind == TOPDOWN],
+    )
+    out = tmp_path / "study"
+    hawes_rodriguez_2021(out=out, population=own_files(tmp_path), replicates=1, epsilon=["4"])
+    assert {row["area"] for row in rows(out, "mae")} == {"county", "place"}
+    assert {row["holds"] for row in rows(out, "claims")} >= {"yes", "no", "reported"}
+    exact = next(row for row in rows(out, "reid") if row["method"] == "none")
+    assert exact["putative"] == exact["people"] == str(float(rows(out, "about")[0]["people"]))
+    page = (out / "report.html").read_text(encoding="utf-8")
     assert CONFIDENTIAL_BANNER in page
     assert "--population people.toml" in page
     assert "nobody in it is real" not in page
