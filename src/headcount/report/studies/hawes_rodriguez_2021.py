@@ -355,12 +355,13 @@ def _limits(tables: Tables, about: About) -> tuple[Block, ...]:
             "- **Complementary suppression is one of many.** It protects P1 to P4 from "
             "subtraction; that nothing follows from them with other tables is tried here by the "
             "attack, not proven. Where the tables leave much open, the reconstruction fills in "
-            "one solution of many: an attacker who guessed there would do better, so look at the "
+            "one solution of many: an attacker who guessed there may do better, so look at the "
             "guesses too.\n"
             "- **Half of the swapping grid.** Of 64 settings of rate, size noise and tract noise "
             "32 are run: each noise alone, and both as in HI.\n"
-            "- **Where “minimal” ends is ours.** The slides give no criteria; those in "
-            "[](#claims) were set when results of smaller runs were known.\n"
+            "- **Who says what “minimal” is?** The slides give no criteria; those in "
+            "[](#claims) are ours. But for 2 points (LO) and 10 points (HI below LO) they were set "
+            "when results of smaller runs were known.\n"
             "- **Learning about groups** is what a census is for. Nothing here protects from it."
         ),
     )
