@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -154,7 +152,6 @@ def test_search_and_solver_agree_where_the_records_are_certain():
     assert (other.variability <= 2 * one.variability + 1e-9).all()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ortools") is None, reason="needs headcount[attack]")
 def test_cp_sat_gives_the_same_distances():
     from headcount.attacks.reconstruction import leaf_problem
     from headcount.attacks.structure import build_structure

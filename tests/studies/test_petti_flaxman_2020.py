@@ -17,6 +17,7 @@ from headcount.mechanisms.topdown import measure
 from headcount.noise import KeyedNoise, RunKey, geometric_variance
 from headcount.population import uniform
 from headcount.population.us1940 import us1940
+from headcount.studies import kept as shared
 from headcount.studies.petti_flaxman_2020 import (
     COUNT_TYPES,
     EPSILONS,
@@ -432,14 +433,14 @@ def test_what_is_kept_is_named_by_version_code_draws_and_recipe(counts, tmp_path
 
 
 def test_the_digest_of_code_changes_with_any_file_and_with_the_version(monkeypatch):
-    whole = kept.code_digest(kept.RELEASES)
-    assert whole == kept.code_digest(kept.RELEASES)
-    parts = {kept.code_digest((part,)) for part in kept.RELEASES}
+    whole = shared.code_digest(kept.RELEASES)
+    assert whole == shared.code_digest(kept.RELEASES)
+    parts = {shared.code_digest((part,)) for part in kept.RELEASES}
     assert len(parts) == len(kept.RELEASES)
-    kept.code_digest.cache_clear()
-    monkeypatch.setattr(kept, "__version__", "another")
-    assert kept.code_digest(kept.RELEASES) != whole
-    kept.code_digest.cache_clear()
+    shared.code_digest.cache_clear()
+    monkeypatch.setattr(shared, "__version__", "another")
+    assert shared.code_digest(kept.RELEASES) != whole
+    shared.code_digest.cache_clear()
 
 
 @pytest.mark.parametrize("damage", ["{", "[1]", '{"EPL 0.2, n 5000, draws 256": "x"}', "\x00"])

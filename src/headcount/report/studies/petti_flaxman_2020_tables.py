@@ -21,6 +21,12 @@ PLACES = Column(key="place", label="Places")
 COUNTS = Column(key="counts", label="Counts")
 TABLE_1 = {1.0: 0.5, 2.0: 0.75, 4.0: 0.9, 6.0: 0.95}
 """The paper's own, judged by eye."""
+ERRORS = (
+    Column(key="mae", label="Median error", unit="people", format=",.4g"),
+    Column(key="p95", label="19 of 20 within", unit="people", format=",.4g"),
+    Column(key="max", label="Largest", unit="people", format=",.4g"),
+    Column(key="rmse", label="RMSE", unit="people", format=",.4g"),
+)
 EPSILON = Column(key="epsilon", label="Promise", unit="ε", format="g")
 
 
@@ -240,10 +246,7 @@ def whole_table(tables: Tables) -> Table:
             COUNTS,
             PLACES,
             EPSILON,
-            Column(key="mae", label="Median error", unit="people", format=",.4g"),
-            Column(key="p95", label="19 of 20 within", unit="people", format=",.4g"),
-            Column(key="max", label="Largest", unit="people", format=",.4g"),
-            Column(key="rmse", label="RMSE", unit="people", format=",.4g"),
+            *ERRORS,
             Column(key="mean_error", label="Mean error", unit="people", format="+,.2f"),
             Column(key="epl", label="EPL", unit="as published", format=".3f"),
             Column(key="epl_calibrated", label="EPL", unit="corrected", format=".3f"),
@@ -266,10 +269,7 @@ def sampling_table(tables: Tables) -> Table:
             COUNTS,
             PLACES,
             Column(key="fraction", label="Sample", unit="%", format=".0f"),
-            Column(key="mae", label="Median error", unit="people", format=",.4g"),
-            Column(key="p95", label="19 of 20 within", unit="people", format=",.4g"),
-            Column(key="max", label="Largest", unit="people", format=",.4g"),
-            Column(key="rmse", label="RMSE", unit="people", format=",.4g"),
+            *ERRORS,
             Column(key="epl", label="EPL", unit="as published", format=".3f"),
         ],
         notes="A sample has no differential-privacy guarantee at any size: whoever is in it is in "

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import io
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 
-import polars as pl
-
-from headcount.files import write_bytes_atomic
 from headcount.studies.christ_2022.accuracy import score_noise, score_swaps
 from headcount.studies.christ_2022.detailed import COUNTY, run_detailed
 from headcount.studies.christ_2022.people import Source, Synthetic
@@ -19,10 +13,7 @@ from headcount.studies.christ_2022.privacy import attack_swaps
 from headcount.studies.christ_2022.settings import BUCKETS, SWAPPERS, Settings
 from headcount.studies.christ_2022.swapped import swap_all
 from headcount.studies.christ_2022.theory import theorem_1
-from headcount.studies.petti_flaxman_2020.kept import code_digest
-
-Frames = dict[str, pl.DataFrame]
-_log = logging.getLogger(__name__)
+from headcount.studies.kept import Frames, code_digest, kept_frames
 
 CODE = (
     *("mechanisms/swapping", "mechanisms/histogram.py", "attacks/linkage.py"),
@@ -93,34 +84,5 @@ def _detailed(source: Synthetic, swapper: str, settings: Settings) -> Piece:
 
 def run_piece(piece: Piece, *, source: Source, settings: Settings, cache: Path | None) -> Frames:
     """Read a piece from the cache, or make and keep it."""
-    if cache is None:
-        return piece.make()
     about = f"{code_digest(CODE)} {source.key()} {settings!r} {piece.name}"
-    key = sha256(about.encode()).hexdigest()[:24]
-    paths = {table: cache / f"{key}-{table}.parquet" for table in piece.tables}
-    kept = _read(paths)
-    if kept is not None:
-        return kept
-    made = piece.make()
-    cache.mkdir(parents=True, exist_ok=True)
-    for table, path in paths.items():
-        content = io.BytesIO()
-        made[table].write_parquet(content)
-        write_bytes_atomic(path, content.getvalue())
-    return made
-
-
-def _read(paths: dict[str, Path]) -> Frames | None:
-    if not all(path.is_file() for path in paths.values()):
-        return None
-    try:
-        return {table: pl.read_parquet(path) for table, path in paths.items()}
-    except pl.exceptions.PolarsError as error:
-        first = next(iter(paths.values()))
-        _log.warning(
-            "%s: found a damaged file (%s), expected a piece that this study kept; it is made "
-            "again",
-            first.parent,
-            error,
-        )
-        return None
+    return kept_frames(piece.make, names=piece.tables, about=about, folder=cache)

@@ -14,11 +14,12 @@ from headcount.studies.christ_2022.accuracy import SHORT
 from headcount.studies.christ_2022.claims import claims_table
 from headcount.studies.christ_2022.kinks import find_kinks
 from headcount.studies.christ_2022.people import Area, Source, Synthetic
-from headcount.studies.christ_2022.pieces import Frames, pieces, run_piece
+from headcount.studies.christ_2022.pieces import pieces, run_piece
 from headcount.studies.christ_2022.places import minority_rows
 from headcount.studies.christ_2022.settings import RACE, SWAPPERS, UNIQUE_BY, Settings
 from headcount.studies.christ_2022.swapped import unique_rows
 from headcount.studies.christ_2022.theory import variances
+from headcount.studies.kept import Frames
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

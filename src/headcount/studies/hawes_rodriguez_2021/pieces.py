@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import logging
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -12,7 +10,6 @@ from typing import Any
 import polars as pl
 
 from headcount.engines.protocol import Engine, InOrder
-from headcount.files import write_bytes_atomic
 from headcount.mechanisms import Context
 from headcount.mechanisms.suppression.rules import Thresholds
 from headcount.noise import KeyedNoise, RunKey
@@ -38,13 +35,11 @@ from headcount.studies.hawes_rodriguez_2021.suppressed import (
     published_races,
     reconstruct_suppressed,
 )
-from headcount.studies.petti_flaxman_2020.kept import code_digest
+from headcount.studies.kept import Frames, code_digest, kept_frames
 from headcount.tabulate import content_digest
 
-Frames = dict[str, pl.DataFrame]
 TABLES = ("matches", "agreement", "errors", "withheld")
 """``withheld`` counts cells, for a method that withholds more than the rules of 1980."""
-_log = logging.getLogger(__name__)
 
 CODE = (
     *("attacks", "noise", "solve", "tabulate", "mechanisms/swapping", "mechanisms/topdown"),
@@ -146,33 +141,6 @@ def kept_or_made(
     cache: Path | None,
 ) -> Frames:  # fmt: skip
     """Read a method's frames from the cache, or make and keep them."""
-    if cache is None:
-        return make()
     chosen = f"{settings.replicates} {settings.seed}"
     about = f"{code_digest(CODE)} {digest} {chosen} {method!r}"
-    key = sha256(about.encode()).hexdigest()[:24]
-    paths = {name: cache / f"{key}-{name}.parquet" for name in TABLES}
-    if (kept := _read(paths)) is not None:
-        return kept
-    made = make()
-    cache.mkdir(parents=True, exist_ok=True)
-    for name, path in paths.items():
-        content = io.BytesIO()
-        made[name].write_parquet(content)
-        write_bytes_atomic(path, content.getvalue())
-    return made
-
-
-def _read(paths: dict[str, Path]) -> Frames | None:
-    if not all(path.is_file() for path in paths.values()):
-        return None
-    try:
-        return {name: pl.read_parquet(path) for name, path in paths.items()}
-    except pl.exceptions.PolarsError as error:
-        _log.warning(
-            "%s: found a damaged file (%s), expected a piece that this study kept; it is made "
-            "again",
-            next(iter(paths.values())).parent,
-            error,
-        )
-        return None
+    return kept_frames(make, names=TABLES, about=about, folder=cache)

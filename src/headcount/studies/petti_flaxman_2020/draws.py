@@ -19,7 +19,8 @@ from headcount.files import write_bytes_atomic
 from headcount.mechanisms import Context, Mechanism
 from headcount.noise import KeyedNoise, RunKey
 from headcount.progress import Progress, silent
-from headcount.studies.petti_flaxman_2020.kept import RELEASES, code_digest
+from headcount.studies.kept import code_digest
+from headcount.studies.petti_flaxman_2020.kept import RELEASES
 from headcount.studies.petti_flaxman_2020.residuals import Residuals, Truth, reduce_release
 from headcount.studies.petti_flaxman_2020.settings import STRATA, Settings, sampling, topdown
 from headcount.tabulate import Counts, content_digest

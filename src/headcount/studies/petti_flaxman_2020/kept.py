@@ -1,16 +1,15 @@
-"""What is kept between calls is named by all that it depends on, and written whole."""
+"""Calibrated losses kept between calls, and the code that kept releases depend on."""
 
 from __future__ import annotations
 
 import json
 import logging
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from headcount._version import __version__
 from headcount.evaluate.calibration import PETTI_FLAXMAN, calibrate, draws_for
 from headcount.files import write_text_atomic
+from headcount.studies.kept import code_digest
 
 _log = logging.getLogger(__name__)
 
@@ -21,22 +20,6 @@ RELEASES = (
     *(f"{_HERE}/{name}.py" for name in ("draws", "residuals", "settings")),
 )
 CALIBRATION = ("evaluate/calibration.py",)
-
-
-@cache
-def code_digest(parts: tuple[str, ...]) -> str:
-    """A digest of the version and the source of some folders and files of the package.
-
-    A result made by other code is not taken for one of this code, released or not.
-    """
-    home = Path(__file__).parents[2]
-    found = sha256(__version__.encode())
-    for part in parts:
-        place = home / part
-        files = [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("*.toml")]
-        for file in sorted(files):
-            found.update(str(file.relative_to(home)).encode() + b"\0" + file.read_bytes())
-    return found.hexdigest()
 
 
 class Calibrations:
