@@ -322,8 +322,9 @@ def _fit_text(found: Tables, about: About) -> str:
             "figures agree within the tolerances meant for a synthetic population."
         )
     return (
-        f"The generator was fitted to published *counts* only. {kept} of {judged.height} figures "
-        "that can be judged here are within tolerance. Shares of Hispanics by state, ages and "
+        "The generator was fitted to published *counts*, and to the fact that the paper's errors "
+        f"add up to 0 in a state. {kept} of {judged.height} figures that can be judged here are "
+        "within tolerance. Shares of Hispanics by state, ages and "
         "where group quarters stand are not published and are guesses."
     )
 

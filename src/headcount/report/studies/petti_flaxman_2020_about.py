@@ -69,8 +69,9 @@ class About:
             return (
                 f"{size} They are made up: a generator draws them so that their counts match what "
                 "is published of the census of 1940 (its totals, the spread of its counts, its "
-                "mixture of races and ethnicities). No real person is in it, and it was never "
-                "fitted to an error or a loss."
+                "mixture of races and ethnicities). No real person is in it. It was not fitted to "
+                "the size of any error or loss; of the paper's errors it uses only that they add "
+                "up to 0 in a state, which limits how many places can be how diverse."
             )
         return f"{size} They are read from your own file of the 1940 census."
 
