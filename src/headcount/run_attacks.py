@@ -119,7 +119,7 @@ def run_reconstruct(
     write_frame(out / UNITS, units_frame(found.geography, found.geography.leaf))
     if found.moves:
         write_text_atomic(out / MOVES, "\n".join(map(str, found.moves)) + "\n")
-    facts = _reconstruction_facts(found, knowledge, told)
+    facts = _reconstruction_facts(found, knowledge, told, measured=variability)
     scores = None
     if real is not None:
         scores = _agreement_frame(found, features, told, real.records)
@@ -309,8 +309,8 @@ def _records(source: Path) -> tuple[Records, Geography, NDArray[np.bool_] | None
         records = records_from_rows(np.repeat(block, count), np.repeat(cell, count), features)
         blocks = pl.read_parquet(source / BLOCKS)
         zero = None
-        if blocks["variability"].is_not_nan().any():
-            zero = (blocks["proven"] & (blocks["variability"] == 0)).to_numpy()
+        if blocks["variability"].is_not_null().any():
+            zero = (blocks["proven"] & (blocks["variability"] == 0).fill_null(False)).to_numpy()
         return records, geography, zero, bool(summary["years"])
     release = read_release(release_folder(source))
     if release.published:
@@ -358,14 +358,14 @@ def _blocks_frame(found: Reconstruction) -> pl.DataFrame:
             "people": found.people,
             "method": found.method.tolist(),
             "proven": found.proven,
-            "variability": found.variability,
+            "variability": pl.Series(found.variability, dtype=pl.Float64).fill_nan(None),
             "conflict": found.conflict,
         }
     )
 
 
 def _reconstruction_facts(
-    found: Reconstruction, knowledge: Knowledge, features: Features
+    found: Reconstruction, knowledge: Knowledge, features: Features, *, measured: bool
 ) -> dict[str, Any]:
     with_people = found.people > 0
     zero = with_people & found.proven & (found.variability == 0)
@@ -380,8 +380,8 @@ def _reconstruction_facts(
         "records": int(found.count.sum()),
         "methods": dict(zip(methods.tolist(), times.tolist(), strict=True)),
         "not_proven": int((~found.proven).sum()),
-        "zero_variability_blocks": int(zero.sum()),
-        "zero_variability_records": int(found.people[zero].sum()),
+        "zero_variability_blocks": int(zero.sum()) if measured else None,
+        "zero_variability_records": int(found.people[zero].sum()) if measured else None,
         "conflicts": int(found.conflict.sum()),
         "cells_that_must_move": len(found.moves),
         **({"for_example": [str(one) for one in found.moves[:MOVES_SHOWN]]} if found.moves else {}),
@@ -465,6 +465,8 @@ def finish(
 
 
 def _plain(value: object) -> str:
+    if value is None:
+        return "not measured"
     if isinstance(value, dict):
         return ", ".join(f"{key} {number}" for key, number in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -42,15 +44,15 @@ def run_link(
     columns = ["age", *exact]
     rows = _released(released, [*columns, secret])
     people = read_table(known, ["person", *columns])
-    codes: tuple[dict[str, Ints], dict[str, Ints]] = ({}, {})
-    for name in columns:
-        for table, coded in zip((people, rows), codes, strict=True):
-            if name == "age":
-                coded[name] = _years(table[name], str(known if table is people else released))
-        if name != "age":
-            both = pl.concat([people[name].cast(pl.String), rows[name].cast(pl.String)])
-            number = both.rank("dense").fill_null(0).to_numpy().astype(np.int64)
-            codes[0][name], codes[1][name] = number[: people.height], number[people.height :]
+    refuse_repeated(people["person"], str(known))
+    ages = _ages(people["age"], str(known)), _ages(rows["age"], str(released))
+    oldest = min(age.open_from for age in ages)
+    codes: tuple[dict[str, Ints], ...] = tuple(
+        {"age": np.minimum(age.year, oldest)} for age in ages
+    )
+    for name in exact:
+        for coded, numbers in zip(codes, _same_numbers(people[name], rows[name]), strict=True):
+            coded[name] = numbers
     links = link(codes[0], codes[1], age_width=age_width, exact=exact, one_to_one=one_to_one)
     matched = np.flatnonzero(links.row >= 0)
     out.mkdir(parents=True, exist_ok=True)
@@ -110,21 +112,42 @@ def _released(source: Path, columns: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame({name: pl.Series(made[name], dtype=pl.String) for name in columns})
 
 
-def _years(values: pl.Series, source: str) -> Ints:
-    """Years of age as numbers; an open last level ("90+") stands for its first year."""
+@dataclass(frozen=True, eq=False)
+class _Ages:
+    """Years of age, and the lowest open level ("90+") of a table: who is older is not told apart.
+
+    An open level stands for its first year. In a table without one every year is told apart.
+    """
+
+    year: Ints
+    open_from: int
+
+
+def _ages(values: pl.Series, source: str) -> _Ages:
     texts = values.cast(pl.String)
     year: dict[str, int] = {}
+    open_from = sys.maxsize
     for text in texts.unique().to_list():
         span = years(text) if text is not None else None
-        if span is None or (len(span) > 1 and not str(text).endswith("+")):
+        is_open = str(text).endswith("+")
+        if span is None or (len(span) > 1 and not is_open):
             row = int((texts == text).arg_max() or 0) if text is not None else 0
             raise InputError(
                 source, place=f"column 'age', row {row + 1}", found=repr(text),
                 expected="a year of age",
             )  # fmt: skip
         year[text] = min(span)
+        open_from = min(open_from, min(span)) if is_open else open_from
     numbers = texts.replace_strict(list(year), list(year.values()), return_dtype=pl.Int64)
-    return numbers.to_numpy().astype(np.int64)
+    return _Ages(numbers.to_numpy().astype(np.int64), open_from)
+
+
+def _same_numbers(known: pl.Series, released: pl.Series) -> tuple[Ints, Ints]:
+    """Numbers that are equal where texts are; a missing value equals nothing in the other table."""
+    both = pl.concat([known.cast(pl.String), released.cast(pl.String)])
+    number = both.rank("dense").cast(pl.Int64) + 1  # 0 and 1 are the missing values of either
+    first, second = number.head(known.len()), number.tail(released.len())
+    return first.fill_null(0).to_numpy(), second.fill_null(1).to_numpy()
 
 
 def _scores(

@@ -410,3 +410,72 @@ def test_a_time_cap_is_said_and_a_strange_solver_refused(
     assert f"not proven: {facts['not_proven']}" in said
     blocks = pl.read_parquet(tmp_path / "capped" / "blocks.parquet")
     assert facts["not_proven"] == (~blocks["proven"]).sum()
+
+
+def linked(attack: Command, folder: Path, released: str, known: str, *more: str) -> pl.DataFrame:
+    """Who was linked to which released row, keys age and race, secret hispanic."""
+    (folder / "released.csv").write_text(released)
+    (folder / "known.csv").write_text(known)
+    code, said = attack(
+        "link", folder / "released.csv", "--known", folder / "known.csv", "--exact", "race",
+        "--out", folder / "out", *more,
+    )  # fmt: skip
+    assert code == 0, said
+    return pl.read_parquet(folder / "out" / "links.parquet").select("person", "released_row")
+
+
+@pytest.mark.parametrize("width", ["1", "2", "5"])
+def test_an_open_last_age_holds_all_who_are_older(width: str, tmp_path: Path, attack: Command):
+    released = "age,race,hispanic\n90+,a,yes\n89,a,no\n40,a,no\n"
+    known = "person,age,race\nold,95,a\nyounger,40,a\n"
+    found = linked(attack, tmp_path, released, known, "--width", width)
+    assert found.rows() == [("old", 0), ("younger", 2)]
+
+
+def test_an_open_last_age_of_the_attackers_file_holds_all_who_are_older(
+    tmp_path: Path, attack: Command
+):
+    released = "age,race,hispanic\n95,a,yes\n70,a,no\n"
+    known = "person,age,race\nold,85+,a\nyounger,70,a\n"
+    assert linked(attack, tmp_path, released, known).rows() == [("old", 0), ("younger", 1)]
+    (tmp_path / "two").mkdir()
+    both = released + "86,a,no\n"  # two who may be the old one: no match
+    assert linked(attack, tmp_path / "two", both, known).rows() == [("younger", 1)]
+
+
+def test_a_missing_value_matches_nothing(tmp_path: Path, attack: Command):
+    released = "age,race,hispanic\n30,,yes\n40,a,no\n"
+    known = "person,age,race\nnameless,30,\nnamed,40,a\n"
+    assert linked(attack, tmp_path, released, known).rows() == [("named", 1)]
+
+
+def test_a_person_named_twice_is_refused(tmp_path: Path, attack: Command):
+    (tmp_path / "released.csv").write_text("age,race,hispanic\n30,a,yes\n")
+    (tmp_path / "known.csv").write_text("person,age,race\np,30,a\nq,31,a\np,50,a\n")
+    code, said = attack(
+        "link", tmp_path / "released.csv", "--known", tmp_path / "known.csv", "--exact", "race",
+        "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 2
+    assert "column 'person', row 1: found 'p' more than once, expected each person once" in said
+    assert not (tmp_path / "out").exists()
+
+
+def test_variability_that_was_not_measured_is_not_given_as_zero(
+    town: Path, tmp_path: Path, attack: Command
+):
+    found = tmp_path / "found"
+    code, said = attack("reconstruct", town / "identity", "--out", found, "--no-variability")
+    assert code == 0, said
+    assert "zero variability blocks: not measured" in said
+    summary = json.loads((found / "summary.json").read_text())
+    assert summary["zero_variability_blocks"] is summary["zero_variability_records"] is None
+    assert pl.read_parquet(found / "blocks.parquet")["variability"].is_null().all()
+    truth = town / "identity.toml"
+    code, said = attack(
+        "reidentify", found, "--attacker", "perfect", "--truth", truth, "--orders", "1",
+        "--out", tmp_path / "matches",
+    )  # fmt: skip
+    assert code == 0, said
+    named = pl.read_csv(tmp_path / "matches" / "reid.csv")["universe"].to_list()
+    assert not any("zero variability" in universe for universe in named)

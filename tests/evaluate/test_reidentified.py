@@ -13,6 +13,8 @@ from headcount.errors import ConfigError, InputError
 from headcount.evaluate.agreement import agreement
 from headcount.evaluate.attackers import (
     Quality,
+    _other_age,
+    _past_own,
     commercial_attacker,
     perfect_attacker,
     right_rows,
@@ -187,6 +189,88 @@ def test_a_commercial_file_is_as_good_as_asked(state):
     assert np.array_equal(known.block, again.block)
     right = right_rows(commercial_attacker(truth, geography=state.geography), truth).mean()
     assert 0.34 < right < 0.42  # the Bureau's: 37 in 100
+
+
+@pytest.mark.parametrize("ages", range(2, 13))
+@pytest.mark.parametrize("furthest", [1, 3, 5])
+def test_a_wrong_age_has_the_law_that_is_promised(ages, furthest):
+    """Every age against a table of probabilities made by loops; the old law must be rejected."""
+    rng, draws = np.random.default_rng([ages, furthest]), 3_000
+    age = np.repeat(np.arange(ages), draws)
+    found = _other_age(age, ages, furthest, rng)
+    assert found.min() >= 0
+    assert found.max() < ages
+    expected, fudged = np.zeros((ages, ages)), np.zeros((ages, ages))
+    for one in range(ages):
+        distances = range(1, min(furthest, max(one, ages - 1 - one)) + 1)
+        for distance in distances:
+            sides = [a for a in (one - distance, one + distance) if 0 <= a < ages]
+            for side in sides:
+                expected[one, side] += 1 / len(distances) / len(sides)
+                fudged[one, side] += (1.3 if side < one else 0.7) / len(distances) / len(sides)
+    seen = np.zeros((ages, ages))
+    np.add.at(seen, (age, found), 1)
+    assert (seen[expected == 0] == 0).all()
+    assert distance_to_law(seen, draws * expected) < 5
+    if ages > 2:  # of two ages there is only one other
+        assert distance_to_law(seen, draws * fudged) > 5
+
+
+def distance_to_law(seen, expected):
+    """Pearson's chi-square in standard deviations from its mean."""
+    there = expected > 0
+    chi2 = ((seen - expected)[there] ** 2 / expected[there]).sum()
+    freedom = max(there.sum() - len(seen), 1)
+    return (chi2 - freedom) / np.sqrt(2 * freedom)
+
+
+@pytest.mark.parametrize("ages", [3, 4, 7])
+def test_a_file_with_few_age_levels_keeps_sexes_apart(ages):
+    schema = replace(SCHEMA, attributes=(SCHEMA.attributes[0], Attribute("age", AGES[:ages]),
+                                         *SCHEMA.attributes[2:]))  # fmt: skip
+    rng = np.random.default_rng(ages)
+    cell = rng.integers(0, schema.size, 4_000)
+    truth = records_from_rows(rng.integers(0, 9, 4_000), cell, Features.of(schema))
+    quality = Quality(coverage=1, wrong_block=0, wrong_age=1, wrong_sex=0)
+    known = commercial_attacker(truth, geography=GEOGRAPHY, quality=quality)
+    assert (known.key // ages == truth.key // ages).all()
+    assert (known.key != truth.key).all()
+
+
+@pytest.mark.parametrize("large", [0.5, 0.95, 0.9995])
+def test_everybody_with_a_wrong_block_who_can_have_one_has(large):
+    """One block holds nearly everybody; the block alone in its unit keeps its people."""
+    people = 10_000
+    rest = np.arange(round(people * large), people) % 2 + 1  # blocks 1 and 2, same unit
+    block = np.concatenate([np.zeros(round(people * large), dtype=np.int64), rest, np.full(50, 8)])
+    cell = np.random.default_rng(1).integers(0, SCHEMA.size, len(block))
+    truth = records_from_rows(block, cell, FEATURES)
+    quality = Quality(
+        coverage=1, wrong_block=1, wrong_age=0, wrong_sex=0, within=GEOGRAPHY.levels[1]
+    )
+    known = commercial_attacker(truth, geography=GEOGRAPHY, quality=quality)
+    moved = known.block != truth.block
+    assert moved[block != 8].all()
+    assert not moved[block == 8].any()
+    from_large = known.block[block == 0]
+    among = np.bincount(rest, minlength=3)[1:] / len(rest)
+    share = np.bincount(from_large, minlength=3)[1:] / len(from_large)
+    assert np.abs(share - among).max() < 5 * np.sqrt(among.prod() / len(from_large)) + 1e-9
+
+
+@given(st.integers(0, 10_000), st.sampled_from([3, 9]))
+def test_the_draw_among_others_steps_over_the_own_block_only(seed, blocks):
+    """Against a plain list of the others' blocks: nobody else is left out, the own never drawn."""
+    rng = np.random.default_rng(seed)
+    everyone = rng.choice(blocks, size=rng.integers(1, 12))
+    unit = np.repeat(np.arange(3), 3)[:9].astype(np.int64)
+    own = everyone.copy()
+    found = np.stack([_past_own(own.copy(), own, everyone, unit, rng) for _ in range(60)])
+    for person, block in enumerate(own):
+        others = {b for b in everyone.tolist() if unit[b] == unit[block] and b != block}
+        assert set(found[:, person].tolist()) <= (others or {int(block)})
+        if len(others) == 1:
+            assert set(found[:, person].tolist()) == others
 
 
 def ages_of(population):

@@ -15,11 +15,13 @@ from headcount.evaluate.representation import (
     minorities,
     minority_rows,
     represent,
+    represent_release,
     size_bands,
     smoothed_kl,
     underallocated,
 )
 from headcount.geography import regular
+from headcount.mechanisms import Identity, protect
 from headcount.population import Population
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Query, tabulate
@@ -140,3 +142,23 @@ def test_bad_input_is_refused():
         size_bands([1], [1.0], edges=(3, 3))
     with pytest.raises(InputError, match="values: found shape"):
         size_bands([1, 2], [1.0])
+
+
+def test_areas_that_are_all_above_the_last_edge_stand_beside_smaller_ones():
+    """Two areas of 150,000 people, then leaves of every size: one table of all levels."""
+    schema = Schema(
+        (Attribute("race", ("a", "b")), Attribute("hispanic", ("not_hispanic", "hispanic")))
+    )
+    people = np.array([100_000, 50_000, 149_500, 500])
+    leaf, cell = np.arange(4, dtype=np.int32), np.array([0, 1, 2, 3], dtype=np.int32)
+    geography = regular(children=2, depth=2)
+    counts = tabulate(Population("two areas", schema, geography, leaf, cell, people))
+    frame = represent_release(counts, protect(counts, Identity()))
+    assert frame is not None
+    bands = frame.filter(metric="mse", group="everyone").select("level", "low", "high", "areas")
+    assert bands.rows() == [
+        (geography.levels[1], 100_000, None, 2),
+        (geography.leaf, 100, 1_000, 1),
+        (geography.leaf, 10_000, 100_000, 1),
+        (geography.leaf, 100_000, None, 2),
+    ]

@@ -6,6 +6,7 @@ Made for scoring only: such a file is confidential data, and the attack sees not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from headcount.schema.schema import Schema
 from headcount.tabulate.published.codings import find_attribute
 
 PERFECT, COMMERCIAL = "perfect", "commercial-like"
+ENDS: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +29,8 @@ class Quality:
 
     where
         coverage      share of people it holds
-        wrong_block   share of its rows with another address: that of a random person of the unit
-                      of level ``within`` (anywhere, if no level is named)
+        wrong_block   share of its rows with another address: that of a random person of another
+                      block in the unit of level ``within`` (anywhere, if no level is named)
         wrong_age     share with an age off by 1 to ``furthest`` levels, up or down
         wrong_sex     share with the other sex
 
@@ -107,25 +109,50 @@ def _size(schema: Schema, role: str) -> int:
 def _other_address(
     everyone: Ints, own: Ints, geography: Geography, within: str, rng: np.random.Generator
 ) -> Ints:
-    """The block of a random person of the same unit; another block, unless there is none."""
+    """The block of a random person of the same unit who lives in another block.
+
+    Who has nobody elsewhere in the unit keeps the own block. A few draws with rejection settle
+    nearly everybody; whoever lives in so large a block that they do not is drawn among the others
+    at once: people are ordered by unit and block, and the draw steps over the own block.
+    """
     unit = geography.ancestors(within or geography.levels[0]).astype(np.int64)
-    order = np.argsort(unit[everyone], kind="stable")
-    blocks = everyone[order]
+    blocks = everyone[np.argsort(unit[everyone], kind="stable")]
     start = np.searchsorted(unit[blocks], unit[own])
     stop = np.searchsorted(unit[blocks], unit[own], side="right")
     found = own.copy()
-    for _ in range(20):  # a large block may be drawn again and again
+    for _ in range(20):
         same = np.flatnonzero(found == own)
         if not len(same):
-            break
+            return found
         at = start[same] + (rng.random(len(same)) * (stop - start)[same]).astype(np.int64)
         found[same] = blocks[at]
+    return _past_own(found, own, everyone, unit, rng)
+
+
+def _past_own(found: Ints, own: Ints, everyone: Ints, unit: Ints, rng: np.random.Generator) -> Ints:
+    """Draw, for those who still have their own block, one person of the unit's other blocks."""
+    order = np.lexsort((everyone, unit[everyone]))
+    blocks = everyone[order]
+    rank = unit * len(unit) + np.arange(len(unit))  # rises with unit, then block
+    left = np.flatnonzero(found == own)
+    start, stop = (np.searchsorted(unit[blocks], unit[own[left]], side) for side in ENDS)
+    low, high = (np.searchsorted(rank[blocks], rank[own[left]], side) for side in ENDS)
+    others = (stop - start) - (high - low)
+    left, start, low, high, others = (a[others > 0] for a in (left, start, low, high, others))
+    at = start + rng.integers(0, others)
+    found[left] = blocks[np.where(at < low, at, at + high - low)]
     return found
 
 
 def _other_age(age: Ints, ages: int, furthest: int, rng: np.random.Generator) -> Ints:
-    """Another age nearby; at either end of the ages the error points inward."""
-    by = rng.integers(1, min(furthest, ages - 1) + 1, size=len(age))
+    """Another age, at most ``furthest`` levels away: a distance, then a side where it fits.
+
+    where
+        distance   uniform from 1 to the furthest level that is there on either side
+        side       down or up by a fair coin; if that is past the end of the ages, the other
+    """
+    reach = np.maximum(age, ages - 1 - age)
+    by = rng.integers(1, np.minimum(furthest, reach) + 1)
     down = rng.random(len(age)) < 0.5
     other = np.where(down, age - by, age + by)
     return np.where((other < 0) | (other >= ages), np.where(down, age + by, age - by), other)

@@ -175,7 +175,8 @@ def represent(
             rows.append({**named, **asdict(band)})
     if not rows:
         raise InputError("representation", found="nobody", expected="at least one person")
-    return pl.DataFrame(rows)
+    # Without a type, an open last band on its own would be a column of nothing.
+    return pl.DataFrame(rows, schema_overrides={"high": pl.Int64})
 
 
 def represent_release(counts: Counts, release: Release) -> pl.DataFrame | None:
