@@ -1,5 +1,6 @@
 # Two commands are enough on a machine with Python 3.11 or newer: `make demo` and `make test`.
-# Each makes its own environment in .venv and installs the versions in requirements/lock.txt.
+# Each makes its own environment in .venv and installs the versions in requirements/lock.txt, each
+# file of which is held to its hash.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -10,15 +11,21 @@ BIN := $(VENV)/bin
 # on the path need not work.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
-# A constraint given through the environment also holds for the build backend.
-INSTALL = PIP_CONSTRAINT=requirements/lock.txt $(BIN)/python -m pip install --quiet \
-  --disable-pip-version-check
+INSTALL := python -m pip install --quiet --disable-pip-version-check --no-deps
+LOCKED := $(INSTALL) --require-hashes --requirement
+# A folder has no hash, so headcount itself comes last, built by a locked backend and without a look
+# at any registry.
+ITSELF := $(INSTALL) --no-index --no-build-isolation --editable .
 INPUTS := pyproject.toml requirements/lock.txt src/headcount/_version.py
+TOOLS := build/tools
 NAME ?=
+CASES ?= 200
+SEED ?= 1
+UPGRADE ?=
 # Files are dealt whole to the workers, so that what a file prepares is prepared once.
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 
-.PHONY: help demo test lint bench lock clean
+.PHONY: help demo test lint bench fuzz lock sbom clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,11 +48,20 @@ lint: $(VENV)/.dev  ## ruff, mypy and import-linter
 bench: $(VENV)/.runtime  ## run a benchmark: make bench NAME=...
 	$(BIN)/headcount bench $(NAME)
 
-lock: $(VENV)/.created  ## resolve every extra anew and write requirements/lock.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --dry-run --ignore-installed \
-	  --report $(VENV)/resolved.json '.[spark,attack,bench,dev]' hatchling editables
-	$(BIN)/python requirements/make_lock.py $(VENV)/resolved.json > $(VENV)/lock.txt
-	mv $(VENV)/lock.txt requirements/lock.txt
+fuzz: $(VENV)/.dev  ## throw damaged input at headcount: make fuzz CASES=10000 SEED=1
+	nice -n 10 $(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED)
+
+lock: $(TOOLS)/.installed  ## write the locks in requirements/ anew; UPGRADE=1 takes newer versions
+	$(TOOLS)/bin/python requirements/make_lock.py $(if $(UPGRADE),--upgrade)
+
+sbom: $(VENV)/.runtime $(TOOLS)/.installed  ## write a CycloneDX bill of materials to build/sbom.json
+	@rm -rf build/sbom && $(PYTHON) -m venv --without-pip build/sbom
+	@$(BIN)/python -m pip --python build/sbom/bin/python install --quiet \
+	  --disable-pip-version-check --no-deps --require-hashes --requirement requirements/lock.txt
+	$(TOOLS)/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+	  --output-format JSON --output-file build/sbom.json build/sbom
+	@rm -rf build/sbom
+	@echo "build/sbom.json: $$(grep -c '"purl"' build/sbom.json) packages"
 
 clean:  ## remove the environment, caches and build output
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -63,10 +79,17 @@ $(VENV)/.created:
 
 $(VENV)/.runtime: $(VENV)/.created $(INPUTS)
 	@echo "Installing headcount and its locked dependencies into $(VENV) ..."
-	@$(INSTALL) --editable .
+	@$(BIN)/$(LOCKED) requirements/lock.txt
+	@$(BIN)/$(ITSELF)
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.runtime
+$(VENV)/.dev: $(VENV)/.runtime requirements/dev.txt
 	@echo "Installing the development tools into $(VENV) ..."
-	@$(INSTALL) --editable '.[dev]'
+	@$(BIN)/$(LOCKED) requirements/dev.txt
+	@touch $@
+
+$(TOOLS)/.installed: $(VENV)/.created requirements/tools.txt
+	@echo "Installing the tools for locks and bills of materials into $(TOOLS) ..."
+	@rm -rf $(TOOLS) && $(PYTHON) -m venv $(TOOLS)
+	@$(TOOLS)/bin/$(LOCKED) requirements/tools.txt
 	@touch $@

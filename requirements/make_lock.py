@@ -1,31 +1,71 @@
-"""Turn pip's installation report into the lock file: one exact version per line.
+"""Write the locks: every package that headcount may install, with the hash of each of its files.
 
-Run by ``make lock``. The lock is used as a constraints file, so one file serves every extra and
-each install takes from it only what it needs. It carries no hashes: pip reports the hash of the
-one wheel that fits this machine, and such a lock would refuse every other platform and Python.
+Run by ``make lock``. Resolving is uv's work; its lists hold the hashes of every wheel and source
+archive that the registry offers of a version, so that one lock serves all platforms and Pythons.
+What is needed to use headcount (and to build it) stands in ``lock.txt``, what its tests need beside
+that in ``dev.txt``, and the tools that write locks and the bill of materials, which share no
+environment with headcount, in ``tools.txt``. Versions stay unless ``--upgrade`` is given.
 """
 
-import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
-HEADER = """\
-# Exact versions of everything headcount may install, all extras together. Made by `make lock`;
-# do not edit. Used as a constraints file: pip install -c requirements/lock.txt '.[dev]'
-"""
+FOLDER = Path(__file__).resolve().parent
+UV = (
+    *(sys.executable, "-m", "uv", "pip", "compile", "-", "--quiet", "--universal"),
+    *("--python-version", "3.11", "--generate-hashes", "--no-header", "--no-annotate"),
+)
+HEADERS = {
+    "lock.txt": "what headcount needs, and what builds it",
+    "dev.txt": "what the tests and the optional extras need beside lock.txt",
+    "tools.txt": "what writes locks and the bill of materials, in an environment of its own",
+}
+BUILD = ("hatchling", "editables")
+TOOLS = ("cyclonedx-bom", "uv")
 
 
-def main(report: Path) -> None:
-    """Write the lock to standard output, sorted by normalised project name."""
-    resolved = json.loads(report.read_text())["install"]
-    pins = {
-        re.sub(r"[-_.]+", "-", item["metadata"]["name"]).lower(): item["metadata"]["version"]
-        for item in resolved
+def resolve(wanted: str, *, kept: str, upgrade: bool) -> dict[str, str]:
+    """Each package's lines of a lock by its name; ``kept`` are lines whose versions are liked."""
+    liked = FOLDER / ".kept.txt"
+    liked.write_text(kept)
+    options = ["--output-file", str(liked), *(["--upgrade"] if upgrade else [])]
+    try:
+        subprocess.run([*UV, *options], input=wanted, text=True, check=True, cwd=FOLDER.parent)
+        lines = liked.read_text()
+    finally:
+        liked.unlink(missing_ok=True)
+    return {re.split("==", part, maxsplit=1)[0]: part for part in packages(lines)}
+
+
+def packages(lines: str) -> list[str]:
+    """The parts of a lock: a pinned package and its hashes each."""
+    return re.findall(r"^\w[^\n]*==[^\n]*\\\n(?:    --hash[^\n]*\n)+", lines, re.M)
+
+
+def write(name: str, parts: dict[str, str]) -> None:
+    """One lock, sorted by name."""
+    head = f"# Exact versions and hashes of {HEADERS[name]}. Made by `make lock`; do not edit.\n"
+    (FOLDER / name).write_text(head + "".join(parts[one] for one in sorted(parts)))
+
+
+def main(project: str, *extras: str, upgrade: bool) -> None:
+    """Resolve anew and write the three locks."""
+    old = {
+        name: (FOLDER / name).read_text() if (FOLDER / name).exists() else "" for name in HEADERS
     }
-    pins.pop("headcount", None)
-    sys.stdout.write(HEADER + "".join(f"{name}=={pins[name]}\n" for name in sorted(pins)))
+    both = old["lock.txt"] + old["dev.txt"]
+    plain, builders = f"{project}\n", "\n".join(BUILD)
+    more = f"{project}[{','.join(extras)}]\n{builders}\n"
+    every = resolve(more, kept=both, upgrade=upgrade)
+    # The versions of the whole are those of its part.
+    part = resolve(plain + builders, kept="".join(every.values()), upgrade=False)
+    write("lock.txt", {name: lines for name, lines in every.items() if name in part})
+    write("dev.txt", {name: lines for name, lines in every.items() if name not in part})
+    tools = resolve("\n".join(TOOLS), kept=old.get("tools.txt", ""), upgrade=upgrade)
+    write("tools.txt", tools)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(".", "attack", "bench", "dev", upgrade="--upgrade" in sys.argv)

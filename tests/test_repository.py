@@ -22,7 +22,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 HEAVY = {
     *("altair", "clarabel", "cryptography", "dp_accounting", "flint", "highspy", "jinja2"),
-    *("numba", "opendp", "ortools", "piqp", "polars", "pyarrow", "pydantic", "pyspark"),
+    *("numba", "opendp", "ortools", "piqp", "polars", "pyarrow", "pydantic"),
     *("rich", "scipy", "typer", "vl_convert"),
 }
 # Written in pieces, so that this file does not contain what it forbids.
@@ -42,10 +42,24 @@ def tracked() -> list[Path]:
     return [ROOT / name for name in names if name and (ROOT / name).is_file()]
 
 
-def pins() -> dict[str, str]:
-    """Return project name -> version from the lock; any other kind of line is an error."""
-    lines = (ROOT / "requirements/lock.txt").read_text().splitlines()
-    return dict(line.split("==") for line in lines if not line.startswith("#"))
+LOCKS = ("lock.txt", "dev.txt", "tools.txt")
+PIN = re.compile(r"([a-z0-9-]+)==([0-9][0-9a-z.]*)(?: ; [^\\\n]+)? \\\n")
+HASHES = re.compile(r"(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+")
+
+
+def pins(*locks: str) -> dict[str, str]:
+    """Return project name -> version; a pin without hashes or any other line is an error."""
+    found: dict[str, str] = {}
+    for lock in locks or ("lock.txt", "dev.txt"):
+        rest = (ROOT / "requirements" / lock).read_text().split("\n", 1)[1]
+        while rest:
+            pin = PIN.match(rest)
+            assert pin is not None, f"{lock}: no pin: {rest[:80]!r}"
+            hashes = HASHES.match(rest, pin.end())
+            assert hashes is not None, f"{lock}: {pin[1]} has no hashes"
+            assert pin[1] not in found, f"{lock}: {pin[1]} a second time"
+            found[pin[1]], rest = pin[2], rest[hashes.end() :]
+    return found
 
 
 # --- one version -----------------------------------------------------------------------------
@@ -72,10 +86,40 @@ def test_installed_version_is_the_source_version() -> None:
 # --- locked versions -------------------------------------------------------------------------
 
 
-def test_lock_has_only_exact_pins() -> None:
-    for name, version in pins().items():
-        assert name == canonicalize_name(name)
-        assert re.fullmatch(r"[0-9][0-9a-z.]*", version), f"{name}=={version}"
+@pytest.mark.parametrize("lock", LOCKS)
+def test_lock_has_only_exact_pins_with_hashes(lock: str) -> None:
+    assert all(name == canonicalize_name(name) for name in pins(lock))
+
+
+def test_locks_of_one_environment_share_nothing() -> None:
+    assert len(pins("lock.txt", "dev.txt")) == len(pins("lock.txt")) + len(pins("dev.txt"))
+
+
+def test_what_runs_and_what_builds_is_in_the_first_lock() -> None:
+    first = pins("lock.txt")
+    needed = [*PYPROJECT["project"]["dependencies"], *PYPROJECT["build-system"]["requires"]]
+    assert {canonicalize_name(Requirement(line).name) for line in needed} <= set(first)
+    assert "editables" in first  # the backend's need for an editable install
+    assert {"pytest", "ruff", "ortools"}.isdisjoint(first)
+
+
+def test_pip_refuses_a_file_with_another_hash(tmp_path: Path) -> None:
+    version = pins()["mdurl"]
+    (tmp_path / f"mdurl-{version}-py3-none-any.whl").write_bytes(b"not what was locked")
+    lock = (ROOT / "requirements/lock.txt").read_text()
+    part = re.search(r"^mdurl==.*\n(?:    --hash.*\n)+", lock, re.M)
+    assert part is not None
+    (tmp_path / "one.txt").write_text(part[0])
+    install = [sys.executable, "-m", "pip", "--isolated", "install", "--no-index", "--no-deps"]
+    places = ["--find" + "-links", str(tmp_path), "--target", str(tmp_path / "to")]
+    result = subprocess.run(
+        [*install, *places, "--require-hashes", "-r", str(tmp_path / "one.txt")],
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode != 0
+    assert "DO NOT MATCH THE HASHES" in result.stderr
+    assert not (tmp_path / "to").exists()
 
 
 def test_every_declared_dependency_is_locked_within_its_bounds() -> None:
@@ -292,7 +336,7 @@ def run_make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_make_names_its_targets(tmp_path: Path) -> None:
     listed = re.findall(r"^  make (\w+)", run_make(tmp_path).stdout, re.M)
-    assert {"demo", "test", "lint", "bench", "lock", "clean"} <= set(listed)
+    assert {"demo", "test", "lint", "bench", "fuzz", "lock", "sbom", "clean"} <= set(listed)
 
 
 def test_make_refuses_an_old_python(tmp_path: Path) -> None:
