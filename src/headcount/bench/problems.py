@@ -14,6 +14,7 @@ from math import exp, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.draws import multinomial
 from headcount.solve.batch import Batch
 from headcount.solve.dense import Family, from_dense
 
@@ -136,12 +137,12 @@ def _truth(rng: np.random.Generator, setting: Setting, kids: int) -> tuple[Ints,
         race = rng.dirichlet(60 * common + 1e-3)
         within = np.outer([1 - hispanic, hispanic], race)
         persons = max(int(setting.median * rng.lognormal(0, setting.spread)), 4)
-        truth[0, :, c] = rng.multinomial(persons, _ages(within, 0.68))
+        truth[0, :, c] = multinomial(rng, persons, _ages(within, 0.68))
         units[0, c] = max(persons // 4, 1)
         for kind in range(1, TYPES):
             if rng.random() < setting.quarters:
                 some = 2 + rng.poisson(persons * rng.beta(1, 30))
-                truth[kind, :, c] = rng.multinomial(some, _ages(within, 0.95))
+                truth[kind, :, c] = multinomial(rng, some, _ages(within, 0.95))
                 units[kind, c] = 1 + some // 500
     return truth.reshape(TYPES * per_type, kids), units
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.tabulate.additive import Additive, flat, levels_tree, product_of_trees, tree
 
@@ -53,7 +54,7 @@ def census_rows(households: int = 1_000_000) -> pl.DataFrame:
     weight = rng.gamma(1.2, size=blocks)
     mix = rng.dirichlet(6 * RACES, size=blocks).cumsum(axis=1)
     rate = rng.beta(0.5, 2.5, size=blocks)
-    block = np.repeat(np.arange(blocks), rng.multinomial(households, weight / weight.sum()))
+    block = np.repeat(np.arange(blocks), multinomial(rng, households, weight / weight.sum()))
     size = rng.choice(np.arange(1, 8), size=households, p=SIZES)
     race, hispanic = _race(rng, mix[block]), rng.random(households) < rate[block]
     block, race = np.repeat(block, size), np.repeat(race, size)

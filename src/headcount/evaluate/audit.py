@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headcount.draws import binomial
 from headcount.errors import ConfigError, InputError
 from headcount.evaluate.error import finite_vector
 
@@ -150,7 +151,7 @@ def _coins(left: int, generator: np.random.Generator) -> tuple[int, int]:
     # Largest N with N/2 + 5 sqrt(N)/2 <= left.
     root = (-_COIN_SDS + sqrt(_COIN_SDS**2 + 8.0 * left)) / 2.0
     coins = int(root * root)
-    heads = int(np.clip(generator.binomial(coins, 0.5), coins - left, left))
+    heads = int(np.clip(binomial(generator, coins, 0.5), coins - left, left))
     return heads, coins - heads
 
 

@@ -13,6 +13,7 @@ from math import ceil, exp, floor, log, pi, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headcount.draws import multinomial
 from headcount.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -107,7 +108,7 @@ def _histograms(z: float, *, n: int, draws: int, seed: int) -> Iterator[tuple[In
     weight = np.exp(-z * np.abs(values))
     rng = np.random.default_rng([seed, n])
     for _ in range(draws):
-        yield values, rng.multinomial(n, weight / weight.sum())
+        yield values, multinomial(rng, n, weight / weight.sum())
 
 
 def _values(z: float, *, n: int, draws: int, seed: int) -> Iterator[tuple[Ints, Ints]]:

@@ -19,6 +19,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.draws import binomial
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
@@ -177,7 +178,7 @@ def draw_sums(
     sums = np.zeros(size[::-1], dtype=np.int64)
     np.add.at(sums, group, np.maximum(filled + noise, 0).T)
     empty = (cells == 0).sum(axis=1)
-    phantoms = rng.binomial(empty, a / (1 + a), size)
+    phantoms = binomial(rng, empty, a / (1 + a), size)
     more = rng.negative_binomial(np.maximum(phantoms, 1), 1 - a)
     return np.asarray(sums.T + phantoms + np.where(phantoms > 0, more, 0))
 

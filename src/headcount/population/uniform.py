@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.geography import regular
 from headcount.population.population import Population
@@ -45,7 +46,7 @@ def uniform(
         children=children_per_unit(people=people, depth=depth, mean=mean), depth=depth
     )
     leaves = geography.size(geography.leaf)
-    counts = np.random.default_rng(seed).multinomial(people, np.full(leaves, 1 / leaves))
+    counts = multinomial(np.random.default_rng(seed), people, np.full(leaves, 1 / leaves))
     return Population(
         name=f"uniform(people={people}, depth={depth}, mean={mean}, seed={seed})",
         schema=Schema(),

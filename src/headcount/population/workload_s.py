@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.geography import Index
@@ -46,7 +47,7 @@ def workload_s(*, seed: int = 20261115, households: int = 1_000_000) -> Househol
     geography = _geography()
     blocks = geography.size("block")
     weight = rng.gamma(BLOCK_SHAPE, size=blocks)
-    standing = rng.multinomial(households, weight / weight.sum())
+    standing = multinomial(rng, households, weight / weight.sum())
     block = np.repeat(np.arange(blocks, dtype=np.int32), standing)
     size = 1 + rng.choice(len(SIZES), size=households, p=SIZES)
     first = np.concatenate([[0], np.cumsum(size)])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.draws import multinomial
 from headcount.geography.geography import Index
 from headcount.population.towns.levels import KINDS, OLDEST
 from headcount.population.towns.mix import draw_community, race_mask
@@ -65,7 +66,7 @@ def plan_facilities(
         inside = max(1, round(people * IN_QUARTERS * facility.share))
         number = max(1, round(inside / facility.size))
         weight = rng.lognormal(sigma=facility.spread, size=number)
-        size.append(1 + rng.multinomial(max(inside - number, 0), weight / weight.sum()))
+        size.append(1 + multinomial(rng, max(inside - number, 0), weight / weight.sum()))
         hosts = _hosts(rng, land.expected, -(-number // facility.campus), facility.remote)
         block.append(hosts[rng.integers(len(hosts), size=number)])
         kind.append(np.full(number, KINDS.index(name), dtype=np.int8))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.geography.geography import Index
 from headcount.population.households import HOUSEHOLD, VACANT, Households
@@ -93,7 +94,7 @@ def _plan(rng: np.random.Generator, land: Land, *, people: int) -> _Dwellings:
 
 def _spread(rng: np.random.Generator, weight: Floats, number: int) -> Index:
     """Blocks of so many dwellings, drawn by weight."""
-    counts = rng.multinomial(number, weight)
+    counts = multinomial(rng, number, weight)
     return np.repeat(np.arange(len(weight), dtype=np.int32), counts)
 
 

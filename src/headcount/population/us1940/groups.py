@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.draws import multinomial
 from headcount.population.us1940.figures import (
     GROUPS,
     RACES,
@@ -134,7 +135,7 @@ def _unfill(rng: np.random.Generator, counts: Ints, persons: Ints) -> Ints:
     """Draw over-full districts again, so that nowhere more people live than do."""
     over = counts.sum(axis=1) > persons
     shares = counts[over] / counts[over].sum(axis=1, keepdims=True)
-    counts[over] = rng.multinomial(persons[over], shares)
+    counts[over] = multinomial(rng, persons[over], shares)
     return counts
 
 

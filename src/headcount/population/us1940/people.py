@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.draws import binomial
 from headcount.population.us1940.figures import GROUPS, model
 from headcount.population.us1940.groups import settle
 
@@ -55,7 +56,7 @@ def draw_ages(
     without = np.argsort(rng.exponential(1.0, len(persons)) * np.sqrt(persons))[:adults_only]
     share = np.clip(share + (adults - (share * groups).sum() / groups.sum()), 0.05, 0.97)
     share[without] = 1.0
-    old = rng.binomial(groups, share)
+    old = binomial(rng, groups, share)
     if "adults" in printed:
         old = _settle_ages(rng, old, groups, np.where(share == 1.0, groups, 0), printed)
     return np.stack([groups - old, old], axis=1)
@@ -137,7 +138,7 @@ def _pick(rng: np.random.Generator, cells: Ints, wanted: Ints, minors: float) ->
     """Who moves: minors by a fixed share, within an age group everybody alike."""
     half = len(GROUPS)
     young, old = cells[:, :half], cells[:, half:]
-    few = np.minimum(rng.binomial(wanted, minors), young.sum(axis=1))
+    few = np.minimum(binomial(rng, wanted, minors), young.sum(axis=1))
     many = wanted - few  # there are as many adults: the room was counted in them
     return np.concatenate(
         [_without_return(rng, young, few), _without_return(rng, old, many)], axis=1
@@ -167,5 +168,5 @@ def draw_households(rng: np.random.Generator, persons: Ints, *, total: int) -> I
     total = int(np.clip(total, least.sum(), most.sum()))
     spread = rng.lognormal(0.0, model()["households"]["spread"], len(persons))
     rate = np.clip(total / max(int(persons.sum()), 1) * spread, 0.0, 1.0)
-    first = np.clip(rng.binomial(persons, rate), least, most)
+    first = np.clip(binomial(rng, persons, rate), least, most)
     return settle(rng, first, total=total, most=most, least=least)

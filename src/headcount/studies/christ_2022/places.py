@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.population.towns.levels import RACE_SETS, SINGLE_RACES
 
@@ -166,9 +167,9 @@ def minority_rows(category: NDArray[np.int64], *, threshold: float = MINORITY) -
 
 def _categories(place: Place, people: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The (Hispanic, race) category of each person, block by block."""
-    sizes = rng.multinomial(people, rng.dirichlet(np.ones(max(1, people // BLOCK))))
+    sizes = multinomial(rng, people, rng.dirichlet(np.ones(max(1, people // BLOCK))))
     mixes = rng.dirichlet(LIKE_COUNTY * place.shares, size=len(sizes))
-    counts = rng.multinomial(sizes, mixes @ race_by_group())
+    counts = multinomial(rng, sizes, mixes @ race_by_group())
     return np.repeat(np.arange(126), counts.sum(axis=0))
 
 

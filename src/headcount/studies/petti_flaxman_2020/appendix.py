@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from headcount.draws import multinomial
 from headcount.evaluate.calibration import Recipe, epl_of_histogram, geometric_epl
 from headcount.evaluate.epl import EmpiricalLoss, published
 
@@ -231,7 +232,7 @@ def _noise_histogram(z: float, draws: int, seed: int) -> tuple[Ints, Ints]:
     reach = ceil((log(draws) + 30) / z)
     values = np.arange(-reach, reach + 1)
     weight = np.exp(-z * np.abs(values))
-    return values, np.random.default_rng(seed).multinomial(draws, weight / weight.sum())
+    return values, multinomial(np.random.default_rng(seed), draws, weight / weight.sum())
 
 
 def _mean(values: Floats) -> float | None:
