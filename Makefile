@@ -18,6 +18,11 @@ LOCKED := $(INSTALL) --require-hashes --requirement
 ITSELF := $(INSTALL) --no-index --no-build-isolation --editable .
 INPUTS := pyproject.toml requirements/lock.txt src/headcount/_version.py
 TOOLS := build/tools
+NEWEST := build/newest
+# The newest Python that runs here, found on the path or kept by pyenv.
+NEWEST_PYTHON ?= $(shell for p in python3.14 python3.13 python3.12 \
+  $$(ls -d $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python 2>/dev/null | sort -rV) python3.11 python3; do \
+  $$p -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 NAME ?=
 CASES ?= 200
 SEED ?= 1
@@ -25,10 +30,10 @@ UPGRADE ?=
 # Files are dealt whole to the workers, so that what a file prepares is prepared once.
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 
-.PHONY: help demo test lint bench fuzz lock sbom clean
+.PHONY: help demo test test-newest lint bench fuzz lock sbom clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.runtime  ## install, protect an embedded population, say where the report is
 	$(BIN)/headcount demo
@@ -38,6 +43,15 @@ test: lint  ## install, then ruff, mypy, import-linter and pytest
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
 	  echo "NOTE: no Chromium on the path, so the tests that open a report in a browser were SKIPPED." \
 	  "Install it (Debian: apt-get install chromium), or use .ci/run, which never skips them."
+
+test-newest:  ## the tests with the newest versions that pyproject allows, on the newest Python
+	@test -n "$(NEWEST_PYTHON)" || { echo "found no Python 3.11 or newer: NEWEST_PYTHON=..." >&2; exit 1; }
+	@rm -rf $(NEWEST) && $(NEWEST_PYTHON) -m venv $(NEWEST)
+	@echo "Installing the newest versions into $(NEWEST) ..."
+	@$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(NEWEST)/bin/python -c 'import sys, numpy, scipy, polars, pydantic; \
+	  print("Python", sys.version.split()[0], *(f"{m.__name__} {m.__version__}" for m in (numpy, scipy, polars, pydantic)))'
+	$(NEWEST)/bin/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev  ## ruff, mypy and import-linter
 	$(BIN)/ruff check .
