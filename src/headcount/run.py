@@ -27,7 +27,14 @@ from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.publish import refuse_same_columns
 from headcount.noise import SAMPLER_VERSION, KeyedNoise, Noise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
-from headcount.privacy import Guarantee, Ledger, Loss, SpendState, UnitOfPrivacy
+from headcount.privacy import (
+    DEFAULT_UNIT,
+    Guarantee,
+    Ledger,
+    Loss,
+    SpendState,
+    UnitOfPrivacy,
+)
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.directory import RunDirectory, RunFacts
@@ -292,7 +299,7 @@ def _receipt(
     """Everything about the making that may be published."""
     schema, geography = release.schema, release.geography
     losses = release.guarantee.losses
-    unit = losses[0].unit if losses else UnitOfPrivacy.ADD_REMOVE
+    unit = losses[0].unit if losses else DEFAULT_UNIT
     recorded = "no ledger was named: nobody adds up the losses of this dataset's releases"
     if ledger is not None:
         recorded = f"dataset {planned.config.run.dataset!r}"

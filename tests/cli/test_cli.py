@@ -97,8 +97,8 @@ def test_protect_says_where_the_release_is_and_what_it_promises(town: Path, head
     answer = headcount("protect", write_config(town))
     assert answer.code == 0
     assert answer.out.startswith(f"release: {town / 'out' / 'release'}\n")
-    assert "Differential privacy: epsilon 0.5 when one person is added or removed." in answer.out
-    assert "Differential privacy: epsilon 1 when one person's record changes." in answer.out
+    assert "Differential privacy: epsilon 0.5 when one person's record changes." in answer.out
+    assert "Differential privacy: epsilon 0.25 when one person is added or removed." in answer.out
 
 
 def test_the_second_protect_says_complete(town: Path):
@@ -148,9 +148,9 @@ def test_check_promises_and_writes_nothing(town: Path, headcount: Headcount):
     answer = headcount("check", write_config(town, run=LEDGER))
     assert answer.code == 0
     assert "6 cells" in answer.out
-    assert "Geometric(epsilon=Fraction(1, 2))" in answer.out
+    assert "Geometric(epsilon=Fraction(1, 2), unit=UnitOfPrivacy.CHANGE_ONE)" in answer.out
     assert "measures cells at tract" in answer.out
-    assert "epsilon 0.5 when one person is added or removed" in answer.out
+    assert "epsilon 0.5 when one person's record changes" in answer.out
     assert answer.out.endswith("all right: nothing was drawn, written or spent\n")
     assert not (town / "out").exists()
     assert Ledger.open(town / "ledger.db").history("town") == ()
@@ -205,7 +205,7 @@ def test_a_ledger_from_its_first_day(town: Path, headcount: Headcount):
     assert "requested 0.5, remaining 0.25, difference 0.25" in refused.err
 
     history = headcount("ledger", "history", book, "--dataset", "town").out
-    assert "epsilon 0.5 when one person is added or removed" in history
+    assert "epsilon 0.5 when one person's record changes" in history
     assert [line.split()[-1] for line in history.splitlines()[1:]] == [
         "recorded",
         "drawn",
@@ -277,9 +277,12 @@ def test_a_total_that_makes_no_sense(
 @pytest.mark.parametrize(
     ("options", "total"),
     [
-        (["--rho", "1/8"], "rho 0.125 when one person is added or removed"),
+        (["--rho", "1/8"], "rho 0.125 when one person's record changes"),
         (["--epsilon", "2", "--delta", "1e-10"], "epsilon 2 at delta 1e-10"),
-        (["--epsilon", "2", "--unit", "change-one"], "epsilon 2 when one person's record changes"),
+        (
+            ["--epsilon", "2", "--unit", "add-remove"],
+            "epsilon 2 when one person is added or removed",
+        ),
     ],
 )
 def test_totals_in_every_currency(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ BAD = {
         sub("epsilon", "epsilon = 1\nparts = 2"),
         "mechanism.parts",
         "unknown key",
-        "one of 'name', 'epsilon'",
+        "one of 'epsilon', 'unit', 'name'",
     ),
     "unknown key in a list": (
         changed("levels =", "level ="),
@@ -355,6 +356,19 @@ def test_the_digest_covers_what_shapes_the_release_and_not_where_files_lie(tmp_p
     ]
     assert {digest(text) for text in same} == {digest(GOOD)}
     assert len({digest(text) for text in [GOOD, *other]}) == len(other) + 1
+
+
+def test_the_digest_names_the_unit_even_where_it_is_the_default(tmp_path: Path):
+    """Before there was a choice, epsilon was for one person added or removed."""
+    config = load_config(write(tmp_path, GOOD))
+    without = config.model_dump_json(
+        exclude={"population": {"file"}, "run": {"out"}}, exclude_defaults=True, by_alias=True
+    )
+    old = sha256(without.encode()).digest()
+    said = load_config(write(tmp_path, sub("epsilon", 'epsilon = 0.1\nunit = "change-one"')))
+    assert config_digest(config) == config_digest(said) != old
+    added = load_config(write(tmp_path, sub("epsilon", 'epsilon = 0.1\nunit = "add-remove"')))
+    assert config_digest(added) not in (config_digest(config), old)
 
 
 def test_the_digest_does_not_depend_on_where_a_schema_lies(tmp_path: Path):

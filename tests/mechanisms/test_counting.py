@@ -24,6 +24,7 @@ from headcount.testing.strategies import geographies, populations
 
 SEX = Attribute("sex", ("f", "m"))
 NOISY: list[Any] = [Geometric, Averaged, Raked]
+ADD_REMOVE, CHANGE_ONE = UnitOfPrivacy.ADD_REMOVE, UnitOfPrivacy.CHANGE_ONE
 
 
 def keyed(seed: int = 1) -> KeyedNoise:
@@ -45,7 +46,8 @@ def test_identity_publishes_the_truth(population):
 def test_geometric_is_truth_plus_the_streams_noise_on_every_possible_cell(population, first):
     counts = tabulate(population)
     runs = range(first, first + 2)
-    made = Geometric(epsilon=Fraction(1, 3)).run(counts, keyed(), runs=runs).tables
+    mechanism = Geometric(epsilon=Fraction(1, 3), unit=ADD_REMOVE)
+    made = mechanism.run(counts, keyed(), runs=runs).tables
     stream = Stream(counts.level, CELLS, counts.dense().size)
     drawn = keyed().geometric(stream, epsilon=Fraction(1, 3), draws=runs)
     for run, noise in zip(made[counts.level], drawn, strict=True):
@@ -59,7 +61,7 @@ def test_geometric_is_truth_plus_the_streams_noise_on_every_possible_cell(popula
 @given(population=populations(), parts=st.integers(1, 5), first=st.integers(0, 3))
 def test_averaged_is_the_mean_of_parts_no_other_run_uses(population, parts, first):
     counts = tabulate(population)
-    mechanism = Averaged(epsilon=1, parts=parts)  # type: ignore[arg-type]
+    mechanism = Averaged(epsilon=Fraction(1), parts=parts, unit=ADD_REMOVE)
     made = mechanism.run(counts, keyed(), runs=range(first, first + 1)).tables[counts.level][0]
     share = Fraction(1, parts)
     stream = cell_stream(counts)
@@ -154,7 +156,8 @@ def test_structural_zeros_are_not_counted_as_zero_sums():
 def test_raked_follows_its_measurements_and_adds_up_at_every_level(population):
     counts = tabulate(population)
     tree, schema = population.geography, population.schema
-    outcome = Raked(epsilon=Fraction(1, 2)).run(counts, keyed(), runs=range(2))
+    mechanism = Raked(epsilon=Fraction(1, 2), unit=ADD_REMOVE)
+    outcome = mechanism.run(counts, keyed(), runs=range(2))
     assert tuple(outcome.tables) == tree.levels
     share = Fraction(1, 2) / len(tree.levels)
     zeros = 0
@@ -231,24 +234,44 @@ def losses(mechanism, schema: Schema, tree: Geography) -> tuple[object, object]:
 
 @pytest.mark.parametrize("mechanism", [Geometric, Averaged])
 @pytest.mark.parametrize("schema", [Schema(), Schema((SEX,))])
-def test_one_changed_record_costs_two_epsilon(mechanism, schema):
-    tree = regular(children=3, depth=2)
-    assert losses(mechanism(epsilon=Fraction(1, 3)), schema, tree) == (
-        Fraction(1, 3),
-        Fraction(2, 3),
-    )
+def test_epsilon_is_the_loss_under_the_chosen_unit_and_the_other_stands_beside_it(
+    mechanism, schema
+):
+    tree, third = regular(children=3, depth=2), Fraction(1, 3)
+    added = mechanism(epsilon=third, unit=ADD_REMOVE)
+    assert losses(added, schema, tree) == (third, 2 * third)
+    changed = mechanism(epsilon=third)
+    assert losses(changed, schema, tree) == (third / 2, third)
+    assert changed.guarantee(schema, tree).losses[0].unit is CHANGE_ONE  # what was asked for, first
+    assert added.guarantee(schema, tree).losses[0].unit is ADD_REMOVE
+
+
+@pytest.mark.parametrize("mechanism", NOISY)
+def test_one_default_unit(mechanism):
+    assert mechanism(epsilon=1) == mechanism(epsilon=1, unit="change-one")
+    assert mechanism(epsilon=1).unit is CHANGE_ONE
+    message = f"{mechanism.name}: unit: found 'person', expected one of 'add-remove', 'change-one'"
+    with pytest.raises(PrivacyError, match=message):
+        mechanism(epsilon=1, unit="person")
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 7])
 def test_a_moved_person_leaves_the_root_of_raked_alone(depth):
     tree = regular(children=2, depth=depth)
     epsilon = Fraction(1, 10)
-    totals = losses(Raked(epsilon=epsilon), Schema(), tree)
-    assert totals == (epsilon, 2 * epsilon * Fraction(depth, depth + 1))
+    added, changed = (Raked(epsilon=epsilon, unit=unit) for unit in (ADD_REMOVE, CHANGE_ONE))
+    parts = Fraction(depth, depth + 1)
+    totals = losses(added, Schema(), tree)
+    assert totals == (epsilon, 2 * epsilon * parts)
+    # The levels that cost something share the whole epsilon; the root has noise like theirs.
+    assert losses(changed, Schema(), tree) == (epsilon / (2 * parts), epsilon)
+    rates = {one.rate for one in changed.plan(Schema(), tree)}
+    assert rates == {epsilon / (2 * depth)}
     # With several possible cells a changed record can change the root's cells as well.
-    assert losses(Raked(epsilon=epsilon), Schema((SEX,)), tree) == (epsilon, 2 * epsilon)
+    assert losses(added, Schema((SEX,)), tree) == (epsilon, 2 * epsilon)
+    assert losses(changed, Schema((SEX,)), tree) == (epsilon / 2, epsilon)
     one_cell = Schema((SEX,), (impossible({"sex": ["m"]}),))
-    assert losses(Raked(epsilon=epsilon), one_cell, tree) == totals
+    assert losses(added, one_cell, tree) == totals
 
 
 def test_a_level_with_one_unit_is_left_alone_like_the_root():
@@ -258,14 +281,23 @@ def test_a_level_with_one_unit_is_left_alone_like_the_root():
         (np.array(["whole"]), one, np.array(["a", "b"])),
         tuple(np.array(parent, dtype=np.int32) for parent in ([], [0], [0, 0])),
     )
-    assert losses(Raked(epsilon=Fraction(3)), Schema(), tree) == (3, 2)
+    assert losses(Raked(epsilon=Fraction(3), unit=ADD_REMOVE), Schema(), tree) == (3, 2)
+    assert losses(Raked(epsilon=Fraction(3)), Schema(), tree) == (Fraction(9, 2), 3)
 
 
 @pytest.mark.parametrize("mechanism", NOISY)
-def test_where_there_is_one_count_a_changed_record_changes_nothing(mechanism):
+def test_one_count_alone_needs_add_remove(mechanism):
+    """When a record changes it stays as it is, so that no noise would cost anything."""
     tree = regular(children=1, depth=2)
-    assert losses(mechanism(epsilon=Fraction(1)), Schema(), tree) == (1, None)
-    assert losses(mechanism(epsilon=Fraction(1)), Schema((SEX,)), tree) == (1, 2)
+    message = (
+        f"{mechanism.name}: found one count alone with unit 'change-one', expected 'add-remove': "
+        "when one person's record changes the count stays as it is"
+    )
+    with pytest.raises(PrivacyError, match=message):
+        mechanism(epsilon=Fraction(1)).plan(Schema(), tree)
+    added = mechanism(epsilon=Fraction(1), unit=ADD_REMOVE)
+    assert losses(added, Schema(), tree) == (1, None)
+    assert losses(added, Schema((SEX,)), tree) == (1, 2)
 
 
 def most_moved(changed_counts: list[tuple[Counts, Counts]], level: str) -> int:
@@ -292,12 +324,17 @@ def test_the_promised_loss_is_the_sensitivity_of_every_neighbour(population):
     epsilon = Fraction(1)
     by_level = {level: most_moved(pairs, level) for level in levels}
     for mechanism, expected in [
-        (Geometric(epsilon=epsilon), epsilon * by_level[counts.level]),
-        (Averaged(epsilon=epsilon), epsilon * by_level[counts.level]),
-        (Raked(epsilon=epsilon), epsilon / len(levels) * sum(by_level.values())),
+        (Geometric, epsilon * by_level[counts.level]),
+        (Averaged, epsilon * by_level[counts.level]),
+        (Raked, epsilon / len(levels) * sum(by_level.values())),
     ]:
-        _, changed = losses(mechanism, counts.schema, counts.geography)
+        made: Any = mechanism
+        added = made(epsilon=epsilon, unit=ADD_REMOVE)
+        _, changed = losses(added, counts.schema, counts.geography)
         assert (changed or 0) == expected
+        if expected:
+            _, whole = losses(made(epsilon=epsilon), counts.schema, counts.geography)
+            assert whole == epsilon
 
 
 def test_identity_says_why_it_promises_nothing():

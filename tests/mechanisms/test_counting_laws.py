@@ -64,7 +64,7 @@ def fits(values, law: NDArray[np.float64]) -> float:
 
 def test_geometric_noise_follows_its_law_on_zeros_and_elsewhere():
     counts = example()
-    noise = noise_of(Geometric(epsilon=Fraction(1, 2)), counts, counts.level)
+    noise = noise_of(Geometric(epsilon=Fraction(1)), counts, counts.level)
     empty = (counts.dense() == 0)[:, counts.schema.possible]
     assert empty.sum() == 27 * 4 - 4
     zeros, others = noise[:, empty].reshape(-1), noise[:, ~empty].reshape(-1)
@@ -76,7 +76,7 @@ def test_geometric_noise_follows_its_law_on_zeros_and_elsewhere():
 
 def test_averaged_noise_is_a_mean_of_parts():
     counts = example()
-    noise = noise_of(Averaged(epsilon=Fraction(1), parts=4), counts, counts.level).reshape(-1)
+    noise = noise_of(Averaged(epsilon=Fraction(2), parts=4), counts, counts.level).reshape(-1)
     total = noise * 4
     assert np.array_equal(total, np.rint(total))  # multiples of 1/P
     one = pmf(0.25, 150)
@@ -97,15 +97,15 @@ def geometric_variance(z: float) -> float:
 
 def test_the_root_of_raked_has_the_noise_of_its_share():
     counts = example()
-    noise = noise_of(Raked(epsilon=Fraction(2)), counts, "whole").reshape(-1)
-    assert fits(noise, pmf(0.5, 60)) > 0.001  # four levels share epsilon 2
+    noise = noise_of(Raked(epsilon=Fraction(4)), counts, "whole").reshape(-1)
+    assert fits(noise, pmf(0.5, 60)) > 0.001  # four levels share epsilon 4, two counts move in each
     assert fits(noise, pmf(2.0, 60)) < 1e-6
 
 
 def test_runs_and_counts_have_noise_of_their_own():
     """Neighbouring counts and neighbouring runs are not correlated; a repeated run would be."""
     counts = example()
-    noise = noise_of(Geometric(epsilon=Fraction(1, 2)), counts, counts.level).reshape(200, -1)
+    noise = noise_of(Geometric(epsilon=Fraction(1)), counts, counts.level).reshape(200, -1)
     bound = 4 / np.sqrt(noise.size)
     assert abs(np.corrcoef(noise[:-1].reshape(-1), noise[1:].reshape(-1))[0, 1]) < bound
     assert abs(np.corrcoef(noise[:, :-1].reshape(-1), noise[:, 1:].reshape(-1))[0, 1]) < bound

@@ -112,8 +112,8 @@ def test_noise_is_that_of_the_geometric_mechanism_and_the_output_says_how_it_was
     scored = answers(cells, counts.schema, SCORED, clip=clip)
     by_hand = shown.reshape(3, 2, 3, 4).sum(axis=2)
     assert np.array_equal(scored, np.maximum(by_hand, 0))
-    loss = protect(counts, mechanism).guarantee.loss_for(UnitOfPrivacy.ADD_REMOVE)
-    assert loss == PureLoss(epsilon=HALF, unit=UnitOfPrivacy.ADD_REMOVE)
+    loss = protect(counts, mechanism).guarantee.losses[0]
+    assert loss == PureLoss(epsilon=HALF, unit=UnitOfPrivacy.CHANGE_ONE)
 
 
 def exact_sums(cells, epsilon, clip, draws, rng):

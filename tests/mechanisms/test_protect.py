@@ -11,6 +11,7 @@ from headcount.geography import regular
 from headcount.mechanisms import Averaged, Geometric, Identity, Raked, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
+from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import content_digest, tabulate
 
@@ -40,8 +41,8 @@ def test_a_release_with_a_key_of_its_own_is_private_and_says_against_whom():
     assert (release.key_kind, release.backend) == ("os", "table")
     assert release.guarantee.exists
     said = " ".join(release.guarantee.sentences())
-    assert "epsilon 1 when one person is added or removed" in said
-    assert "epsilon 2 when one person's record changes" in said
+    assert "epsilon 1 when one person's record changes" in said
+    assert "epsilon 0.5 when one person is added or removed" in said
     assert "computationally bounded" in said
 
 
@@ -73,7 +74,8 @@ def test_what_was_read_off_the_data_is_listed():
 def test_a_release_has_a_value_at_every_level(mechanism):
     made = mechanism(epsilon=Fraction(1))
     release = protect(COUNTS, made, keyed(RunKey.from_seed(1)))
-    assert eval(release.mechanism) == made
+    names = {one.__name__: one for one in (Fraction, UnitOfPrivacy, mechanism)}
+    assert eval(release.mechanism, names) == made
     leaf = release.at(COUNTS.level)
     assert release.at("whole").shape == (1, 2)
     np.testing.assert_allclose(release.at("whole")[0], leaf.sum(axis=0), rtol=1e-9)

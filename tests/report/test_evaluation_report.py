@@ -55,8 +55,8 @@ def test_the_report_opens_in_a_browser(public: bool, tmp_path: Path):
 def test_it_says_what_the_release_promises():
     (promise,) = callouts(report_on(Geometric(epsilon=Fraction(1, 2)), public=True))
     assert promise.kind == "key finding"
-    assert "epsilon 0.5 when one person is added or removed" in promise.text
-    assert "epsilon 1 when one person's record changes" in promise.text
+    assert "epsilon 0.5 when one person's record changes" in promise.text
+    assert "epsilon 0.25 when one person is added or removed" in promise.text
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release
-from headcount.run import evaluate_run, open_run, plan, protect_run
+from headcount.run import evaluate_run, open_run, plan, prepare, protect_run
 from headcount.tabulate import content_digest
 from tests.run.town import (
     AGES,
@@ -152,18 +152,18 @@ def test_the_receipt_is_complete_and_exact(town: Path):
     receipt = read_receipt(out / "release")
     assert [
         (m["level"], m["query"], m["share"], m["rate"], m["draws"]) for m in receipt["measurements"]
-    ] == [(level, "cells", "1/3", "7/30", 1) for level in ("whole", "county", "tract")]
+    ] == [(level, "cells", "1/3", "7/60", 1) for level in ("whole", "county", "tract")]
     # A changed record leaves no level alone here: it may change its cell within the whole.
     for one in receipt["measurements"]:
-        assert one["epsilon add-remove"] == "7/30"
-        assert one["epsilon change-one"] == "7/15"
-        ratio = np.exp(-7 / 30)
+        assert one["epsilon add-remove"] == "7/60"
+        assert one["epsilon change-one"] == "7/30"
+        ratio = np.exp(-7 / 60)
         assert one["variance"] == pytest.approx(2 * ratio / (1 - ratio) ** 2, rel=1e-12)
         assert one["noise"] == "two-sided geometric"
     assert sum(Fraction(m["share"]) for m in receipt["measurements"]) == 1
     losses = [
-        {"currency": "epsilon", "amount": "7/10", "unit": "add-remove"},
-        {"currency": "epsilon", "amount": "7/5", "unit": "change-one"},
+        {"currency": "epsilon", "amount": "7/10", "unit": "change-one"},
+        {"currency": "epsilon", "amount": "7/20", "unit": "add-remove"},
     ]
     assert receipt["guarantee"]["losses"] == losses
     assert receipt["guarantee"]["released_exactly"] == []
@@ -265,6 +265,27 @@ def test_another_config_in_the_same_place_is_refused(town: Path):
     with pytest.raises(RunError, match="made with another config"):
         protect_run(other)
     assert contents(out) == before
+
+
+def test_an_unfinished_run_of_an_older_version_is_refused_not_resumed(
+    town: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Its epsilon was for another unit of privacy, whatever digest stands there."""
+    make_ledger(town)
+    config = write_config(town, run=LEDGER)
+    interrupted(config, monkeypatch, at="write_release")
+    facts = town / "out/internal/run.json"
+    now = json.loads(facts.read_text())
+    assert now.pop("meaning") == 2
+    old = {name: now[name] for name in ("run_id", "config_digest", "data_digest", "key_kind")}
+    facts.write_text(json.dumps(old, indent=2) + "\n")  # as version 0.1.0 wrote it
+    before = contents(town / "out")
+    message = "unfinished and begun by another version of headcount, in which the same settings"
+    with pytest.raises(RunError, match=message):
+        protect_run(config)
+    with pytest.raises(RunError, match=message):
+        prepare(load_config(config))
+    assert contents(town / "out") == before
 
 
 def test_other_data_is_refused_when_resuming(town: Path, monkeypatch: pytest.MonkeyPatch):

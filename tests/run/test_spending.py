@@ -83,11 +83,11 @@ def test_an_overspend_is_refused_with_its_numbers_and_nothing_is_drawn(
 
 
 def test_the_loss_is_held_against_the_unit_of_the_total(town: Path):
-    ledger = make_ledger(town, unit=UnitOfPrivacy.CHANGE_ONE)
+    ledger = make_ledger(town, unit=UnitOfPrivacy.ADD_REMOVE)
     protect_run(write_config(town, run=LEDGER))
-    assert ledger.balance("town").spent == 1  # two times epsilon 1/2
+    assert ledger.balance("town").spent == Fraction(1, 4)  # half of epsilon 1/2
     (spend,) = ledger.history("town")
-    assert spend.loss == PureLoss(epsilon=Fraction(1), unit=UnitOfPrivacy.CHANGE_ONE)
+    assert spend.loss == PureLoss(epsilon=Fraction(1, 4), unit=UnitOfPrivacy.ADD_REMOVE)
     assert spend.state is SpendState.COMPLETE
 
 

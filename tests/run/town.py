@@ -71,7 +71,7 @@ LEDGER = 'ledger = "ledger.db"\ndataset = "town"'
 
 
 def make_ledger(
-    folder: Path, *, total: str = "2", unit: UnitOfPrivacy = UnitOfPrivacy.ADD_REMOVE
+    folder: Path, *, total: str = "2", unit: UnitOfPrivacy = UnitOfPrivacy.CHANGE_ONE
 ) -> Ledger:
     """A ledger with the town declared."""
     ledger = Ledger.create(folder / "ledger.db")

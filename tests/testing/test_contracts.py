@@ -34,6 +34,7 @@ class Base(Geometric):
     """The geometric mechanism, to be broken in one place."""
 
     epsilon: Fraction = Fraction(1)
+    unit: UnitOfPrivacy = UnitOfPrivacy.ADD_REMOVE
 
     def table(self, counts: Counts, noise: Noise, runs: range) -> Any:
         return Geometric.run(self, counts, noise, runs=runs).tables[counts.level]
@@ -129,10 +130,13 @@ class PromisesTooMuch(Base):
 
 class PlansNothing(Base):
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        return Geometric(epsilon=self.epsilon).guarantee(schema, geography)
+        return Geometric(epsilon=self.epsilon, unit=self.unit).guarantee(schema, geography)
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[()]:
         return ()
+
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
+        return Base().run(counts, noise, runs=runs)
 
 
 class GuaranteeWithoutNoise(Identity):
@@ -203,11 +207,11 @@ def test_values_must_be_finite():
 
 def test_a_failure_names_the_mechanism_and_the_check():
     with pytest.raises(
-        ContractError, match=r"^SameNoiseEachRun\(epsilon=Fraction\(1, 1\)\): each_"
+        ContractError, match=r"^SameNoiseEachRun\(epsilon=Fraction\(1, 1\), unit=\S+\): each_"
     ):
         check_mechanism(SameNoiseEachRun())
 
 
 def test_noise_that_is_too_rare_to_see_is_not_waved_through():
     with pytest.raises(ContractError, match="or is it too rare with these parameters"):
-        check_mechanism(replace(Geometric(epsilon=Fraction(1)), epsilon=Fraction(7)))
+        check_mechanism(replace(Geometric(epsilon=Fraction(1)), epsilon=Fraction(14)))

@@ -24,7 +24,7 @@ def init(
     epsilon: Annotated[str, typer.Option(help='Total epsilon, exact: "2", "1/8".')] = "",
     rho: Annotated[str, typer.Option(help="Total rho (zCDP), exact.")] = "",
     delta: Annotated[str, typer.Option(help="With --epsilon: the total is epsilon at delta.")] = "",
-    unit: Annotated[str, typer.Option(help="add-remove or change-one.")] = "add-remove",
+    unit: Annotated[str, typer.Option(help="change-one or add-remove.")] = "change-one",
 ) -> None:
     """Declare a dataset and its total; makes the ledger file if it is not there.
 

@@ -56,14 +56,14 @@ def build_mechanism(config: Config) -> Mechanism:
     match config.mechanism:
         case IdentityModel():
             return Identity()
-        case GeometricModel(epsilon=epsilon):
-            return Geometric(epsilon=epsilon)
-        case RakedModel(epsilon=epsilon):
-            return Raked(epsilon=epsilon)
-        case AveragedModel(epsilon=epsilon, parts=parts):
-            return Averaged(epsilon=epsilon, parts=parts)
-        case HistogramModel(epsilon=epsilon, clip=clip):
-            return Histogram(epsilon=epsilon, clip=clip)
+        case GeometricModel() as model:
+            return Geometric(epsilon=model.epsilon, unit=model.unit)
+        case RakedModel() as model:
+            return Raked(epsilon=model.epsilon, unit=model.unit)
+        case AveragedModel() as model:
+            return Averaged(epsilon=model.epsilon, parts=model.parts, unit=model.unit)
+        case HistogramModel() as model:
+            return Histogram(epsilon=model.epsilon, clip=model.clip, unit=model.unit)
         case SamplingModel(fraction=fraction):
             return Sampling(fraction=fraction)
         case TopDownModel() | SwappingModel() as model:

@@ -16,6 +16,7 @@ from headcount.config.models import (
     AttributeModel,
     Config,
     GeographyModel,
+    NoisyModel,
     QuartersModel,
     RunModel,
 )
@@ -159,4 +160,7 @@ def config_digest(config: Config) -> bytes:
     }
     # Without defaults: a key that a later version adds leaves the digest of old configs alone.
     text = config.model_dump_json(exclude=places, exclude_defaults=True, by_alias=True)
+    if isinstance(config.mechanism, NoisyModel):
+        # Said even where it is the default: before there was a choice, the unit was add-remove.
+        text += f"\nunit: {config.mechanism.unit}"
     return sha256(text.encode()).digest()

@@ -20,6 +20,7 @@ from headcount.config.values import Flag, PositiveFraction, Share, Strict, Whole
 from headcount.errors import InputError
 from headcount.population.from_households import KIND
 from headcount.population.towns.generate import FEWEST_PEOPLE, most_counties
+from headcount.privacy import DEFAULT_UNIT, UnitOfPrivacy
 from headcount.schema import Attribute, Schema, impossible
 from headcount.schema.attribute import first_repeated, one_of
 
@@ -236,33 +237,36 @@ class IdentityModel(Strict):
     name: Literal["identity"]
 
 
-class GeometricModel(Strict):
+class NoisyModel(Strict):
+    """A loss, and the unit of privacy that it is for."""
+
+    epsilon: PositiveFraction
+    unit: UnitOfPrivacy = DEFAULT_UNIT
+
+
+class GeometricModel(NoisyModel):
     """Two-sided geometric noise on the leaf counts."""
 
     name: Literal["geometric"]
-    epsilon: PositiveFraction
 
 
-class RakedModel(Strict):
+class RakedModel(NoisyModel):
     """Geometric noise at every level, raked from the top."""
 
     name: Literal["raked"]
-    epsilon: PositiveFraction
 
 
-class AveragedModel(Strict):
+class AveragedModel(NoisyModel):
     """The mean of several geometric releases."""
 
     name: Literal["averaged"]
-    epsilon: PositiveFraction
     parts: Whole = Field(4, ge=1)
 
 
-class HistogramModel(Strict):
+class HistogramModel(NoisyModel):
     """Geometric noise on the leaf cells, with negative counts set to 0 in a way that is said."""
 
     name: Literal["histogram"]
-    epsilon: PositiveFraction
     clip: Literal["query", "cell"] = "query"
 
 

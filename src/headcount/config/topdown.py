@@ -33,7 +33,7 @@ from headcount.mechanisms.topdown.settings import (
 )
 from headcount.noise import Noise
 from headcount.population import Population
-from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
+from headcount.privacy import DEFAULT_UNIT, PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.release import Release
 from headcount.tabulate import CELLS, Counts, Query
 
@@ -149,7 +149,7 @@ class TopDownModel(Strict):
     preset: Literal["", "e2e-2018"] = ""
     epsilon: Epsilon = None
     rho: PositiveFraction | None = None
-    unit: UnitOfPrivacy = UnitOfPrivacy.CHANGE_ONE
+    unit: UnitOfPrivacy = DEFAULT_UNIT
     levels: dict[str, Share] | Literal["equal"] = "equal"
     queries: dict[str, QueryModel] = Field(default_factory=dict)
     recodes: dict[str, RecodeModel] = Field(default_factory=dict)

@@ -5,8 +5,11 @@ All of them work on every cell of any schema. Their noise is two-sided geometric
     Pr[G(z) = k] = (1 - exp(-z)) / (1 + exp(-z)) exp(-z |k|)
 
 where
-    z   the loss spent on the count: adding or removing one person changes one count of each
-        level by 1, so a count with noise G(z) costs z
+    z   the rate of the noise: a count that moves by 1 costs z
+
+``epsilon`` is the loss under ``unit``, and the rate follows from it: epsilon over the sum of what
+one step between neighbours moves in everything that is measured (``rate_for``). The paper's own
+figures are for ``unit="add-remove"``, where one count of each level moves by 1.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ from numpy.typing import NDArray
 from headcount.errors import PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome, cell_stream, noisy
-from headcount.mechanisms.measured import Measured, guarantee_of, measure_cells
+from headcount.mechanisms.measured import Measured, guarantee_of, measure_cells, rate_for
 from headcount.noise import Noise
-from headcount.privacy import Guarantee
+from headcount.privacy import DEFAULT_UNIT, Guarantee, UnitOfPrivacy, unit_of_privacy
 from headcount.privacy.loss import positive
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -56,22 +59,25 @@ class Identity:
 
 @dataclass(frozen=True, kw_only=True)
 class Geometric:
-    """GDPC: two-sided geometric noise G(epsilon) on each leaf count (Flaxman 2019, 2.2)."""
+    """GDPC: two-sided geometric noise on each leaf count (Flaxman 2019, 2.2)."""
 
     epsilon: Fraction
+    unit: UnitOfPrivacy = DEFAULT_UNIT
     name = "geometric"
     draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive(self.epsilon, name="geometric: epsilon"))
+        object.__setattr__(self, "unit", unit_of_privacy(self.unit, name="geometric: unit"))
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """Epsilon for one person added or removed; twice that for one changed record."""
-        return guarantee_of(self.plan(schema, geography))
+        """Epsilon under the chosen unit, and what the same noise costs under the other."""
+        return guarantee_of(self.plan(schema, geography), first=self.unit)
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Every leaf cell once, at the whole epsilon."""
-        return (measure_cells(schema, geography, geography.leaf, rate=self.epsilon),)
+        once = (measure_cells(schema, geography, geography.leaf),)
+        return rate_for(self.epsilon, unit=self.unit, plan=once, name=self.name)
 
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
@@ -82,7 +88,8 @@ class Geometric:
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> Outcome:
         """Leaf counts plus noise."""
-        drawn = noise.geometric(cell_stream(counts), epsilon=self.epsilon, draws=runs)
+        (leaf,) = self.plan(counts.schema, counts.geography)
+        drawn = noise.geometric(cell_stream(counts), epsilon=leaf.known_rate, draws=runs)
         return Outcome({counts.level: noisy(counts, drawn)})
 
 
@@ -92,23 +99,24 @@ class Averaged:
 
     epsilon: Fraction
     parts: int = 4
+    unit: UnitOfPrivacy = DEFAULT_UNIT
     name = "averaged"
     draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive(self.epsilon, name="averaged: epsilon"))
+        object.__setattr__(self, "unit", unit_of_privacy(self.unit, name="averaged: unit"))
         if type(self.parts) is not int or self.parts < 1:
             raise PrivacyError(f"averaged: parts: found {self.parts!r}, expected 1 or more")
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """P releases at epsilon / P compose to epsilon; averaging them costs nothing."""
-        return guarantee_of(self.plan(schema, geography))
+        return guarantee_of(self.plan(schema, geography), first=self.unit)
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Every leaf cell P times, at epsilon / P each."""
-        share = self.epsilon / self.parts
-        leaf = geography.leaf
-        return (measure_cells(schema, geography, leaf, rate=share, draws=self.parts),)
+        often = (measure_cells(schema, geography, geography.leaf, draws=self.parts),)
+        return rate_for(self.epsilon, unit=self.unit, plan=often, name=self.name)
 
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
@@ -119,9 +127,9 @@ class Averaged:
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> Outcome:
         """Sum the P integer answers of each run, then divide."""
-        share = self.epsilon / self.parts
+        (leaf,) = self.plan(counts.schema, counts.geography)
         draws = range(runs.start * self.parts, runs.stop * self.parts)
-        drawn = noise.geometric(cell_stream(counts), epsilon=share, draws=draws)
+        drawn = noise.geometric(cell_stream(counts), epsilon=leaf.known_rate, draws=draws)
         answers = noisy(counts, drawn)
         total = answers.reshape(len(runs), self.parts, *answers.shape[1:]).sum(axis=1)
         return Outcome({counts.level: total / self.parts})
@@ -131,8 +139,10 @@ class Averaged:
 class Raked:
     """RDPC: noisy counts at every level, raked from the top to add up (Flaxman 2019, 2.2).
 
-    Each of the J + 1 levels gets epsilon / (J + 1). From the top down the noisy counts of the
-    children are scaled to their parent's raked count, cell by cell,
+    Each of the J + 1 levels is measured with noise of the same rate: under add-remove that is
+    epsilon / (J + 1), as in the paper. A single count at the top costs nothing when a record
+    changes; its noise is that of the other levels, and these share epsilon. From the top down the
+    noisy counts of the children are scaled to their parent's raked count, cell by cell,
 
         RDPC_child = NoisyC_child * RDPC_parent / sum over siblings of NoisyC
 
@@ -141,22 +151,22 @@ class Raked:
     """
 
     epsilon: Fraction
+    unit: UnitOfPrivacy = DEFAULT_UNIT
     name = "raked"
     draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive(self.epsilon, name="raked: epsilon"))
+        object.__setattr__(self, "unit", unit_of_privacy(self.unit, name="raked: unit"))
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """The levels' losses add up; a level that a changed record leaves alone adds nothing."""
-        return guarantee_of(self.plan(schema, geography))
+        return guarantee_of(self.plan(schema, geography), first=self.unit)
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Every cell of every level once, at epsilon / (J + 1)."""
-        share = self.epsilon / len(geography.levels)
-        return tuple(
-            measure_cells(schema, geography, level, rate=share) for level in geography.levels
-        )
+        """Every cell of every level once, all with noise of one rate."""
+        levels = tuple(measure_cells(schema, geography, level) for level in geography.levels)
+        return rate_for(self.epsilon, unit=self.unit, plan=levels, name=self.name)
 
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
@@ -168,12 +178,12 @@ class Raked:
     ) -> Outcome:
         """Measure every level, then rake from the top."""
         geography = counts.geography
-        share = self.epsilon / len(geography.levels)
+        rate = self.plan(counts.schema, geography)[0].known_rate
         tables: dict[str, NDArray[np.float64]] = {}
         shared_equally = 0
         for depth, level in enumerate(geography.levels):
             here = counts.at(level)
-            drawn = noise.geometric(cell_stream(here), epsilon=share, draws=runs)
+            drawn = noise.geometric(cell_stream(here), epsilon=rate, draws=runs)
             answers = noisy(here, drawn)
             if depth == 0:
                 tables[level] = answers.astype(np.float64)

@@ -26,7 +26,7 @@ from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.counting import Geometric
 from headcount.mechanisms.measured import Measured
 from headcount.noise import Noise
-from headcount.privacy import Guarantee
+from headcount.privacy import DEFAULT_UNIT, Guarantee, UnitOfPrivacy, unit_of_privacy
 from headcount.privacy.loss import positive
 from headcount.schema import Attribute, Recode, Schema
 from headcount.schema.schema import Combination
@@ -45,7 +45,7 @@ LARGEST_HOUSEHOLD = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Histogram:
-    """Geometric noise G(epsilon) on every leaf cell, and how negative numbers are treated.
+    """Geometric noise on every leaf cell, and how negative numbers are treated.
 
     The cells are those of the schema: ``coarsen`` counts to ``histogram_query`` first for the
     paper's. With ``clip="query"`` cells are published as they come, negative ones too, and
@@ -54,19 +54,21 @@ class Histogram:
 
     epsilon: Fraction
     clip: Clip = "query"
+    unit: UnitOfPrivacy = DEFAULT_UNIT
     name = "histogram"
     draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive(self.epsilon, name="histogram: epsilon"))
+        object.__setattr__(self, "unit", unit_of_privacy(self.unit, name="histogram: unit"))
         _check_clip(self.clip)
 
     @property
     def _noisy(self) -> Geometric:
-        return Geometric(epsilon=self.epsilon)
+        return Geometric(epsilon=self.epsilon, unit=self.unit)
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """Epsilon for one person added or removed: clipping is post-processing."""
+        """Epsilon under the chosen unit: clipping is post-processing."""
         return self._noisy.guarantee(schema, geography)
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:

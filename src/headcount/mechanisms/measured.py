@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from headcount.errors import PrivacyError
 from headcount.geography import Geography
 from headcount.noise import discrete_gaussian_variance, geometric_variance
 from headcount.noise.laws import Gaussian as GaussianLaw
@@ -66,6 +67,12 @@ class Measured:
         return ZCDPLoss(rho=Fraction(l2_squared) / (2 * self.sigma2) * self.draws, unit=unit)
 
     @property
+    def known_rate(self) -> Fraction:
+        """The rate of geometric noise."""
+        assert self.rate is not None
+        return self.rate
+
+    @property
     def law(self) -> str:
         """The noise in words."""
         return "two-sided geometric" if self.rate is not None else "discrete Gaussian"
@@ -80,11 +87,36 @@ class Measured:
 
 
 def measure_cells(
-    schema: Schema, geography: Geography, level: str, *, rate: Fraction, draws: int = 1
+    schema: Schema,
+    geography: Geography,
+    level: str,
+    *,
+    rate: Fraction = Fraction(1),
+    draws: int = 1,
 ) -> Measured:
     """Every possible cell of every unit of a level, measured with noise of this rate."""
     entries = geography.size(level) * int(schema.possible.sum())
     return Measured(level=level, query=CELLS, rate=rate, entries=entries, draws=draws)
+
+
+def rate_for(
+    epsilon: Fraction, *, unit: UnitOfPrivacy, plan: Sequence[Measured], name: str
+) -> tuple[Measured, ...]:
+    """The same measurements, all with the one rate at which together they cost ``epsilon``.
+
+        rate = epsilon / (sum over measurements of draws x l1)
+
+    where
+        plan   measurements with noise of rate 1
+        l1     how far one step between neighbours under ``unit`` moves the measured vector
+    """
+    at_rate_1 = total_loss(plan, unit)
+    if at_rate_1 is None:
+        raise PrivacyError(
+            f"{name}: found one count alone with unit '{unit}', expected 'add-remove': when "
+            f"{unit.phrase} the count stays as it is, so that no noise costs anything"
+        )
+    return tuple(replace(one, rate=epsilon / at_rate_1.amount) for one in plan)
 
 
 def losses_of(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[Loss | None]:
@@ -104,10 +136,12 @@ def total_loss(plan: Sequence[Measured], unit: UnitOfPrivacy) -> Loss | None:
     return sequential(losses) if losses else None
 
 
-def guarantee_of(plan: Sequence[Measured]) -> Guarantee:
+def guarantee_of(plan: Sequence[Measured], *, first: UnitOfPrivacy) -> Guarantee:
     """The guarantee of measurements without restrictions, for each unit of privacy.
 
-    A unit under which nothing measured can change (one count, one changed record) is left out.
+    The unit that was asked for comes first. A unit under which nothing measured can change (one
+    count, one changed record) is left out.
     """
-    losses = [total_loss(plan, unit) for unit in UnitOfPrivacy]
+    units = sorted(UnitOfPrivacy, key=lambda unit: unit is not first)
+    losses = [total_loss(plan, unit) for unit in units]
     return Guarantee(losses=tuple(loss for loss in losses if loss is not None))

@@ -25,9 +25,10 @@ from headcount.privacy.sensitivity import (
     geometric_rate,
     marginal_sensitivity,
 )
-from headcount.privacy.unit import UnitOfPrivacy
+from headcount.privacy.unit import DEFAULT_UNIT, UnitOfPrivacy, unit_of_privacy
 
 __all__ = [
+    "DEFAULT_UNIT",
     "Allocation",
     "ApproximateLoss",
     "Balance",
@@ -54,5 +55,6 @@ __all__ = [
     "parallel",
     "pure_to_zcdp",
     "sequential",
+    "unit_of_privacy",
     "zcdp_to_approximate",
 ]

@@ -96,6 +96,6 @@ def _check(loss: PureLoss | ZCDPLoss, *, sensitivity: Sensitivity) -> None:
     if sensitivity.l1 == 0:
         raise PrivacyError(
             f"noise: found a query of sensitivity 0, expected one that a person can change: "
-            f"when {loss.unit.phrase} its answer stays the same. Give it no share, and list it "
-            f"as released without noise"
+            f"when {loss.unit.phrase} its answer stays the same. Give it no share, or take the "
+            f"unit '{UnitOfPrivacy.ADD_REMOVE}'"
         )

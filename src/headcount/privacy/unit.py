@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from headcount.errors import PrivacyError
+
 
 class UnitOfPrivacy(StrEnum):
     """What may differ between two neighbouring databases.
@@ -27,3 +29,16 @@ class UnitOfPrivacy(StrEnum):
         if self is UnitOfPrivacy.ADD_REMOVE:
             return "one person is added or removed"
         return "one person's record changes"
+
+
+DEFAULT_UNIT = UnitOfPrivacy.CHANGE_ONE
+"""The unit of every mechanism and of every new ledger, unless another is asked for."""
+
+
+def unit_of_privacy(value: UnitOfPrivacy | str, *, name: str) -> UnitOfPrivacy:
+    """The unit of that name; an unknown one is an error that lists the known ones."""
+    try:
+        return UnitOfPrivacy(value)
+    except ValueError:
+        known = ", ".join(repr(unit.value) for unit in UnitOfPrivacy)
+        raise PrivacyError(f"{name}: found {value!r}, expected one of {known}") from None

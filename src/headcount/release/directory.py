@@ -16,6 +16,13 @@ from headcount.files import write_text_atomic
 from headcount.noise import RunKey, destroy_run_key, load_run_key, save_run_key
 from headcount.release.store import MANIFEST
 
+MEANING = 2
+"""What settings mean; raised when a default changes. An unfinished run of another is refused.
+
+1   epsilon of geometric, raked, averaged and histogram was for one person added or removed
+2   ... is for the unit of privacy in the config, by default one changed record
+"""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunFacts:
@@ -25,6 +32,7 @@ class RunFacts:
     config_digest: str
     data_digest: str
     key_kind: str
+    meaning: int = 1
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,12 @@ class RunDirectory:
                 f"{self.path}: found {strange[0]!r}, which is no run of headcount, expected a new "
                 f"or empty directory"
             )
+        if facts is not None and facts.meaning != MEANING and not self.is_complete:
+            raise RunError(
+                f"{self.path}: found run {facts.run_id}, unfinished and begun by another version "
+                f"of headcount, in which the same settings may mean another loss; expected a new "
+                f"directory (a spend that was recorded for the run stands)"
+            )
         if facts is not None and facts.config_digest != config_digest:
             raise RunError(
                 f"{self.path}: found run {facts.run_id} made with another config, expected a new "
@@ -156,6 +170,7 @@ class RunDirectory:
                 config_digest=config_digest,
                 data_digest=data_digest,
                 key_kind=key.kind,
+                meaning=MEANING,
             )
             write_text_atomic(self._facts, json.dumps(asdict(facts), indent=2) + "\n")
             return facts, key

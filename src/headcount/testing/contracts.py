@@ -28,6 +28,7 @@ from headcount.mechanisms.base import Runs
 from headcount.mechanisms.measured import total_loss
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
+from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import Counts, tabulate
 
@@ -182,6 +183,7 @@ def repr_makes_it_again(mechanism: Mechanism) -> None:
     names: Mapping[str, object] = {
         **{name: getattr(mechanisms, name) for name in mechanisms.__all__},
         "Fraction": Fraction,
+        "UnitOfPrivacy": UnitOfPrivacy,
         type(mechanism).__name__: type(mechanism),
     }
     try:

@@ -136,7 +136,7 @@ def test_levels_and_queries_get_the_shares_they_are_given():
         ("leaf", CELLS): 1,
         ("leaf", "total"): 2,
     }
-    assert mechanism.guarantee(SCHEMA, VILLAGE).losses == (pure(8),)
+    assert mechanism.guarantee(SCHEMA, VILLAGE).losses[0] == pure(8)
     measurements = Measurements(by_level(village()), mechanism, keyed(), run=0)
     assert measurements.noise_of("county", CELLS) is None
     with pytest.raises(PrivacyError, match="'kind' at 'county' has no share and is not measured"):

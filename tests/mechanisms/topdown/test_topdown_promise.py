@@ -38,22 +38,29 @@ from tests.mechanisms.topdown.small import (
 
 ADD = UnitOfPrivacy.ADD_REMOVE
 REPORT = Fraction(1, 10_000)
+HALF = Fraction(1, 2)
 
 
-def test_the_guarantee_is_for_the_chosen_unit_only():
-    for loss in (pure(1), pure(1, ADD), zcdp(1)):
-        guarantee = settings(loss).guarantee(SCHEMA, VILLAGE)
-        assert guarantee.losses == (loss,)
-        other = ADD if loss.unit is not ADD else UnitOfPrivacy.CHANGE_ONE
-        assert guarantee.loss_for(other) is None
+def test_the_guarantee_is_for_the_chosen_unit_with_the_other_beside_it():
+    for loss, other in (
+        (pure(1), pure("1/2", ADD)),
+        (pure(1, ADD), pure(2)),
+        (zcdp(1), ZCDPLoss(rho=HALF, unit=ADD)),
+    ):
+        assert settings(loss).guarantee(SCHEMA, VILLAGE).losses == (loss, other)
+
+
+def test_with_something_released_exactly_the_chosen_unit_stands_alone():
+    """No two databases that differ by one person share an invariant."""
+    assert bounded(pure(1)).guarantee(SCHEMA, VILLAGE).losses == (pure(1),)
 
 
 def test_the_report_is_added_exactly():
     """E18: 0.2499 and 0.0001 make a quarter."""
     mechanism = settings(pure("0.2499"), report_epsilon=REPORT)
-    assert mechanism.guarantee(SCHEMA, VILLAGE).losses == (pure("0.25"),)
+    assert mechanism.guarantee(SCHEMA, VILLAGE).losses[0] == pure("0.25")
     # Beside rho, pure epsilon counts epsilon^2 / 2.
-    (loss,) = settings(zcdp(1), report_epsilon=REPORT).guarantee(SCHEMA, VILLAGE).losses
+    loss, _ = settings(zcdp(1), report_epsilon=REPORT).guarantee(SCHEMA, VILLAGE).losses
     assert loss == ZCDPLoss(rho=1 + REPORT**2 / 2, unit=UnitOfPrivacy.CHANGE_ONE)
 
 
@@ -140,7 +147,6 @@ def test_the_quantile_is_the_least_that_is_sure_enough(rate, confidence):
 # The contract. Three of its checks are met in another form, and say so.
 
 
-HALF = Fraction(1, 2)
 CONTRACT = TopDown(loss=pure(1, ADD), query_shares=((CELLS, Fraction(1)),))
 WITH_TOTAL = TopDown(
     loss=ZCDPLoss(rho=Fraction(1, 5), unit=ADD),

@@ -9,7 +9,7 @@ from math import exp, floor, log
 from headcount.errors import TruthError
 from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
-from headcount.mechanisms.measured import Measured, total_loss
+from headcount.mechanisms.measured import Measured, guarantee_of
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
@@ -62,15 +62,18 @@ class TopDown(TopDownSettings):
         return tuple(plan)
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """The loss under the chosen unit, given everything that is released exactly."""
+        """The loss under the chosen unit, given everything that is released exactly.
+
+        Where nothing is, the loss under the other unit stands beside it. What is released exactly
+        may leave no two neighbours of the other unit, and a loss for none would mislead.
+        """
         if self.loss is None:
             return Guarantee.none("no noise is added: epsilon is infinite")
-        loss = total_loss(self.plan(schema, geography), self.loss.unit)
-        assert loss is not None  # shares sum to 1
-        stated = Guarantee(losses=(loss,))
+        stated = guarantee_of(self.plan(schema, geography), first=self.loss.unit)
         exact = exact_statements(self)
         if not exact:
             return stated
+        stated = replace(stated, losses=stated.losses[:1])
         beyond = "databases that differ in what is released without noise"
         return replace(stated.also_exact(*exact), not_covered=(*stated.not_covered, beyond))
 

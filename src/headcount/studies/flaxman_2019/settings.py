@@ -9,6 +9,7 @@ from typing import Literal
 from headcount.errors import ConfigError
 from headcount.mechanisms import Averaged, Geometric, Mechanism, Raked
 from headcount.population.uniform import children_per_unit
+from headcount.privacy import UnitOfPrivacy
 
 MechanismName = Literal["geometric", "raked", "averaged"]
 MECHANISMS: tuple[MechanismName, ...] = ("geometric", "raked", "averaged")
@@ -97,8 +98,9 @@ class Settings:
 
     def mechanism(self, name: MechanismName, epsilon: Fraction) -> Mechanism:
         """The mechanism of that name in headcount."""
+        unit = UnitOfPrivacy.ADD_REMOVE  # the paper's
         if name == "geometric":
-            return Geometric(epsilon=epsilon)
+            return Geometric(epsilon=epsilon, unit=unit)
         if name == "averaged":
-            return Averaged(epsilon=epsilon, parts=self.parts)
-        return Raked(epsilon=epsilon)
+            return Averaged(epsilon=epsilon, parts=self.parts, unit=unit)
+        return Raked(epsilon=epsilon, unit=unit)
