@@ -53,6 +53,7 @@ OPTIONS: Mapping[str, str] = {
     "epsilon": "--epsilon",
     "households": "--households",
     "persons": "--persons",
+    "cases": "--cases",
 }
 """Arguments that a ``measure`` may have, as they are typed."""
 
@@ -80,6 +81,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "topdown-audit": Benchmark(
         question="Does the measuring step lose what it says, and are wrong builds caught?",
         module="topdown_audit",
+    ),
+    "topdown-bounds": Benchmark(
+        question="TopDown on random tables of bounds: does what check passes complete?",
+        module="topdown_bounds",
+        takes=("cases",),
     ),
     "petti-flaxman-2020": Benchmark(
         question="The study at full size: seconds, published rows, wrong builds?",

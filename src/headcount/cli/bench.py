@@ -13,6 +13,7 @@ Replicates = Annotated[int | None, typer.Option(min=2, help="How many releases t
 Epsilon = Annotated[str | None, typer.Option(help="Total privacy loss, such as 1, 0.25 or 1/4.")]
 Households = Annotated[int | None, typer.Option(min=100, help="How many households to make.")]
 Persons = Annotated[Path | None, typer.Option(help="Person records: block, sex, age, race...")]
+Cases = Annotated[int | None, typer.Option(min=1, help="How many random cases to run.")]
 Json = Annotated[Path | None, typer.Option(help="Also write the figures to this file.")]
 
 
@@ -24,6 +25,7 @@ def bench(
     epsilon: Epsilon = None,
     households: Households = None,
     persons: Persons = None,
+    cases: Cases = None,
     json: Json = None,
 ) -> None:
     """Measure something and print the figures with the machine's facts.
@@ -48,6 +50,7 @@ def bench(
         replicates=replicates,
         epsilon=positive(epsilon, name="--epsilon") if epsilon is not None else None,
         households=households,
+        cases=cases,
     )
     facts = machine_facts()
     typer.echo(f"{facts['processor']}; {facts['machine']}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,16 @@ from headcount.errors import HeadcountError
 from headcount.solve.batch import Batch
 from headcount.solve.rows import bound_rows, stack, sum_rows
 
+if TYPE_CHECKING:
+    from headcount.solve.worker import Found
+
 Vector = NDArray[np.float64]
+
+DONE = ("Optimal", "Empty")
+"""Names of HiGHS' statuses for an optimum."""
+
+NOTHING = ("Infeasible", "Primal infeasible or unbounded")
+"""For no solution: every program here is bounded below, so that the second is the first."""
 
 
 class SolverError(HeadcountError):
@@ -34,10 +43,44 @@ class Program:
 
 def minimise(program: Program, *, time_limit: float = 600.0) -> Vector | None:
     """The optimum by HiGHS with no gap; None if there is no solution."""
-    solver = load(program, mip_feasibility_tolerance=1e-9, primal_feasibility_tolerance=1e-9,
-                  time_limit=time_limit)  # fmt: skip
-    solver.run()
-    return optimum(solver, integer=program.integer)
+    found = _run(program, time_limit)
+    if found.status == "Time limit reached":
+        raise _unfinished(found.status)
+    return found.x
+
+
+def best_within(program: Program, *, time_limit: float = 600.0) -> Vector | None:
+    """The optimum, or at the time limit the best solution so far; None if there is none."""
+    found = _run(program, time_limit)
+    if found.x is None and found.status == "Time limit reached":
+        raise _unfinished(found.status)
+    return found.x
+
+
+def _run(program: Program, time_limit: float) -> Found:
+    """Integer programmes run in a process of their own: HiGHS may abort on them."""
+    from headcount.solve.worker import run_here, solve_apart
+
+    run = solve_apart if program.integer else run_here
+    found = run(
+        program,
+        mip_feasibility_tolerance=1e-9,
+        primal_feasibility_tolerance=1e-9,
+        time_limit=time_limit,
+    )
+    if found.status in NOTHING:
+        return replace(found, x=None)
+    if found.status not in (*DONE, "Time limit reached") or (
+        found.status in DONE and found.x is None
+    ):
+        raise _unfinished(found.status)
+    return replace(found, x=np.rint(found.x)) if program.integer and found.x is not None else found
+
+
+def _unfinished(status: str) -> SolverError:
+    return SolverError(
+        f"HiGHS: found status {status!r}, expected an optimum or a proof that there is none"
+    )
 
 
 def load(program: Program, **options: float) -> Any:

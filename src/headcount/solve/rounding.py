@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import IntEnum
@@ -15,6 +16,8 @@ from headcount.solve.batch import Batch
 from headcount.solve.check import Violation, violations
 from headcount.solve.nesting import Nesting, nesting
 
+_log = logging.getLogger(__name__)
+
 
 class Method(IntEnum):
     """How a parent was rounded."""
@@ -26,7 +29,7 @@ class Method(IntEnum):
     MIP = 2
     """Overlapping bounds: HiGHS."""
     NONE = 3
-    """There is no rounding, even one step further; the counts are -1."""
+    """No rounding was found, even one step further; the counts are -1."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -181,8 +184,9 @@ def _by_mip(
         part = slice(*batch.var_start[batch.cell_start[p : p + 2]])
         try:
             found = round_one(batch.one(int(p)), whole[part], cost[part], wide=wide)
-        except SolverError as error:
-            raise SolverError(f"rounding: parent {batch.parent[p]}: {error}") from None
+        except SolverError as error:  # whoever asked can do without a nearest rounding
+            _log.warning("rounding: parent %d: %s", batch.parent[p], error)
+            found = None
         method[p] = Method.NONE if found is None else Method.MIP
         counts[part] = -1 if found is None else found
 

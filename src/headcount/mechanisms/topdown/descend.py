@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,22 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.engines import Engine
-from headcount.errors import RunError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.estimate import (
     Rows,
     Step,
+    Triples,
     estimate,
     gather,
+    least_squares_of,
     refuse_broken,
     refuse_broken_rounding,
     rescue,
-    solve_batch,
+    round_solved,
 )
 from headcount.mechanisms.topdown.level import Level, prepare_level
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.parents import Family, Parents, build_problem, chunks
 from headcount.mechanisms.topdown.restrict import Restrictions, refuse_release_outside
+from headcount.mechanisms.topdown.room import Room
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.progress import Progress, silent
 from headcount.schema import Schema
@@ -76,12 +79,10 @@ def descend(
     """
     rows: dict[str, Rows] = {}
     notes: dict[str, dict[str, float]] = {}
-    for depth, name in enumerate(geography.levels):
-        if finished is not None and (kept := finished.load(name)) is not None:
-            rows[name], notes[name] = kept
-            continue
-        began = perf_counter()
-        level = prepare_level(
+
+    @cache
+    def level_of(name: str) -> Level:
+        return prepare_level(
             name,
             schema=schema,
             geography=geography,
@@ -89,20 +90,33 @@ def descend(
             measurements=measurements,
             restrictions=restrictions[name],
         )
+
+    room = Room(
+        schema=schema,
+        geography=geography,
+        restrictions=restrictions,
+        measurements=measurements,
+        level=level_of,
+    )
+    for depth, name in enumerate(geography.levels):
+        if finished is not None and (kept := finished.load(name)) is not None:
+            rows[name], notes[name] = kept
+            continue
+        began = perf_counter()
+        level = level_of(name)
         if depth == 0:
-            step = _root(schema, level, measurements)
+            step = _root(schema, level, measurements, room)
         else:
             parents = Parents(
                 above=rows[geography.levels[depth - 1]],
                 child_first=_child_first(geography, depth),
                 codes=geography.units[depth - 1],
-                child_codes=geography.units[depth],
                 level=level,
                 measurements=measurements,
                 possible=schema.possible,
                 keep=kept_margin(schema, settings),
             )
-            step = _children(parents, chunks(geography, name), engine, progress)
+            step = _children(parents, chunks(geography, name), engine, progress, room)
         rows[name], notes[name] = step.rows, step.notes
         refuse_broken(rows[name], level, geography.units[depth])
         if finished is not None:
@@ -114,25 +128,25 @@ def descend(
     return Descent(tables, notes)
 
 
-def _root(schema: Schema, level: Level, measurements: Measurements) -> Step:
+def _root(schema: Schema, level: Level, measurements: Measurements, room: Room) -> Step:
     """The whole has no parent: every possible cell may be non-zero, and no sum is given."""
     cell = np.flatnonzero(schema.possible).astype(np.int32)
     everything = Rows(np.array([0, len(cell)]), cell, np.zeros(len(cell), dtype=np.int64))
     only, first = np.zeros(1, dtype=np.int64), np.array([0, 1])
     problem = build_problem(everything, only, first, level, measurements)
-    counts, stuck, notes, broken = solve_batch(replace(problem.batch, is_root=True))
+    batch = replace(problem.batch, is_root=True)
+    solved = least_squares_of(batch)
+    counts, stuck, notes, broken = round_solved(batch, solved)
     refuse_broken_rounding(broken, np.array([level.name]))
+    found: Triples = problem.unit, problem.cell, counts
     if len(stuck):
-        raise RunError(
-            f"topdown: level {level.name!r}: found bounds on the whole that cannot be met, "
-            f"expected bounds that some counts meet"
-        )
-    kept = counts > 0
-    start = np.array([0, int(kept.sum())])
-    return Step(Rows(start, problem.cell[kept].astype(np.int32), counts[kept]), notes)
+        found = room.whole(problem.cell, solved.x)
+    return Step(gather([found], range(1)), notes | {"room made": len(stuck)})
 
 
-def _children(parents: Parents, families: list[Family], engine: Engine, progress: Progress) -> Step:
+def _children(
+    parents: Parents, families: list[Family], engine: Engine, progress: Progress, room: Room
+) -> Step:
     """Every child of a level: all parents, then those that cannot be met once more."""
     done = engine.map(estimate, parents.works(families))
     steps = []
@@ -143,16 +157,39 @@ def _children(parents: Parents, families: list[Family], engine: Engine, progress
     stuck = np.concatenate([step.stuck for step in steps]).tolist()
     if not stuck:
         return Step(rows, notes)
+    rescued, wider = _rescued(parents, stuck, engine)
+    above = parents.above.matrix(room.schema.size)
+    rescued = room.kept(parents.level.name, above, rescued)
+    left = [parent for parent in stuck if parent not in rescued]
+    notes["failsafe"] += len(rescued)
+    notes["failsafe rounded wider"] += sum(wider[parent] for parent in rescued)
+    notes["room made"] += len(left)
+    if left:
+        rescued |= room.make(parents.level.name, left, room.summed(above, rescued))
+    return Step(_replaced(rows, rescued, parents.child_first), notes)
+
+
+def _rescued(
+    parents: Parents, stuck: list[int], engine: Engine
+) -> tuple[dict[int, Triples], dict[int, bool]]:
+    """Stuck parents' children by the failsafe, if one is set and finds any; and which are wide."""
+    if parents.keep is None:
+        return {}, {}
     # Their answers are drawn now: nobody could know before which empty cells would reopen.
+    found = zip(stuck, engine.map(rescue, parents.reopened(stuck)), strict=True)
+    made = {parent: one for parent, one in found if one is not None}
+    return {p: one[0] for p, one in made.items()}, {p: one[1] for p, one in made.items()}
+
+
+def _replaced(rows: Rows, made: Mapping[int, Triples], child_first: Integers) -> Rows:
+    """Rows with other counts for the children of some parents."""
     unit = np.repeat(np.arange(rows.units), np.diff(rows.start))
-    pieces = [(unit, rows.cell.astype(np.int64), rows.value)]
-    rescued = engine.map(rescue, parents.reopened(stuck))
-    for parent, found in zip(stuck, rescued, strict=True):
-        if found is None:
-            raise parents.unmet(parent, "even by the failsafe")
-        pieces.append(found[0])
-        notes["failsafe rounded wider"] += found[1]
-    return Step(gather(pieces, range(rows.units)), notes)
+    keep = np.ones(rows.units, dtype=bool)
+    for parent in made:
+        keep[child_first[parent] : child_first[parent + 1]] = False
+    kept = keep[unit]
+    pieces = [(unit[kept], rows.cell[kept].astype(np.int64), rows.value[kept]), *made.values()]
+    return gather(pieces, range(rows.units))
 
 
 def _child_first(geography: Geography, depth: int) -> Integers:
@@ -172,11 +209,7 @@ def _summed_from_leaf(
     geography: Geography, rows: dict[str, Rows], cells: int
 ) -> dict[str, csr_array[Any, tuple[int, int]]]:
     """Every level as the sum of its leaves: after a failsafe a parent is what its children say."""
-    from scipy.sparse import csr_array
-
-    leaf = rows[geography.leaf]
-    counts = csr_array((leaf.value, leaf.cell, leaf.start), shape=(leaf.units, cells))
-    tables = {geography.leaf: counts}
+    tables = {geography.leaf: rows[geography.leaf].matrix(cells)}
     for depth in range(len(geography.levels) - 1, 0, -1):
         level, below = geography.levels[depth - 1], geography.levels[depth]
         tables[level] = (adder(geography, level, of=below) @ tables[below]).tocsr()

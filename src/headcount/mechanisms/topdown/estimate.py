@@ -7,6 +7,7 @@ plain arrays. Neither the truth nor a key is among them, so a piece may go to an
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,11 @@ from headcount.mechanisms.topdown import kernels
 from headcount.mechanisms.topdown.level import Level
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from headcount.solve.leastsquares import Solved
 
 Integers = NDArray[np.int64]
 Triples = tuple[Integers, Integers, Integers]
@@ -34,6 +40,12 @@ class Rows:
     def units(self) -> int:
         """Number of rows."""
         return len(self.start) - 1
+
+    def matrix(self, cells: int) -> csr_array[Any, tuple[int, int]]:
+        """The counts as a sparse matrix, units x cells."""
+        from scipy.sparse import csr_array
+
+        return csr_array((self.value, self.cell, self.start), shape=(self.units, cells))
 
     def totals(self) -> Integers:
         """People per row."""
@@ -92,7 +104,8 @@ def estimate(work: Work) -> Step:
         stuck = np.concatenate([stuck, problem.batch.parent[left]])
         notes |= happened
     rows = gather(pieces, work.children)
-    return Step(rows, notes | {"failsafe": len(stuck), "failsafe rounded wider": 0}, stuck, broken)
+    notes |= {"failsafe": 0, "failsafe rounded wider": 0, "room made": 0}
+    return Step(rows, notes, stuck, broken)
 
 
 def gather(pieces: list[Triples], children: range) -> Rows:
@@ -134,10 +147,23 @@ def solve_batch(
 
     One thread, because engines run chunks side by side. Parents without an answer have counts 0.
     """
+    solved = least_squares_of(batch)
+    return round_solved(batch, solved)
+
+
+def least_squares_of(batch: Batch) -> Solved:
+    """Least squares on one thread."""
     from headcount.solve.leastsquares import least_squares
+
+    return least_squares(batch, threads=1)
+
+
+def round_solved(
+    batch: Batch, solved: Solved
+) -> tuple[Integers, Integers, dict[str, float], tuple[Violation, ...]]:
+    """See ``solve_batch``."""
     from headcount.solve.rounding import Method, round_batch
 
-    solved = least_squares(batch, threads=1)
     rounded = round_batch(batch, solved.x, threads=1)
     stuck = np.union1d(solved.outcome.unsolved, np.flatnonzero(rounded.method == Method.NONE))
     counts = rounded.counts.copy()

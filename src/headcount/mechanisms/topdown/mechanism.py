@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, floor, log
@@ -20,12 +21,15 @@ from headcount.mechanisms.topdown.measure import (
 )
 from headcount.mechanisms.topdown.publish import write_measurements
 from headcount.mechanisms.topdown.restrict import (
+    Restrictions,
     exact_statements,
     nests,
     refuse_truth_outside,
     restrict,
 )
-from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.mechanisms.topdown.room import refuse_too_wide
+from headcount.mechanisms.topdown.settings import TableBounds, TopDownSettings
+from headcount.mechanisms.topdown.tighten import tighten
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
@@ -89,14 +93,23 @@ class TopDown(TopDownSettings):
             raise TruthError(
                 "topdown", found="more than 2^40 people", expected="counts that floats hold exactly"
             )
-        restrictions = restrict(self, levels)
-        refuse_truth_outside(restrictions, levels)
+        restrictions = self._restrictions(levels)
         return tuple(
             f"bounds at {level} nest: rounding is a network problem"
             if nests(those, counts.schema)
             else f"bounds at {level} overlap: rounding may need an integer programme"
             for level, those in restrictions.items()
         )
+
+    def _restrictions(self, levels: Mapping[str, Counts]) -> Restrictions:
+        """Bounds that hold the truth, and that every estimate can be moved to keep."""
+        restrictions = restrict(self, levels)
+        refuse_truth_outside(restrictions, levels)
+        leaf = next(iter(levels.values()))
+        if any(isinstance(bounds, TableBounds) for bounds in self.bounds):
+            restrictions = tighten(restrictions, schema=leaf.schema, geography=leaf.geography)
+        refuse_too_wide(restrictions, schema=leaf.schema, geography=leaf.geography)
+        return restrictions
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
@@ -105,8 +118,7 @@ class TopDown(TopDownSettings):
         context = context or Context()
         self.refuse_strangers(counts.schema, counts.geography)
         levels = {level: counts.at(level) for level in counts.geography.levels}
-        restrictions = restrict(self, levels)
-        refuse_truth_outside(restrictions, levels)
+        restrictions = self._restrictions(levels)
         made: list[Descent] = []
         for run in runs:
             measurements = Measurements(levels, self, noise, run=run)

@@ -12,7 +12,6 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.errors import RunError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown import kernels
 from headcount.mechanisms.topdown.estimate import Problem, Reopened, Rows, Triples, Work
@@ -56,6 +55,8 @@ def build_problem(
     child_first: Integers,
     level: Level,
     measurements: Measurements | None,
+    *,
+    offset: int = 0,
 ) -> Problem:
     """The problems of some parents, with detailed answers drawn for every variable.
 
@@ -63,6 +64,7 @@ def build_problem(
         parents        positions of the parents to solve
         child_first    first child of every parent of the level above, and the end
         measurements   None for a problem whose answers do not matter: they are 0
+        offset         the level's first unit, where ``level`` is but a part of it
     """
     sizes = above.start[parents + 1] - above.start[parents]
     entries = spans(above.start[parents], sizes)
@@ -76,7 +78,7 @@ def build_problem(
     var_child = np.empty(var_start[-1], dtype=np.int32)
     var_cell = np.empty(var_start[-1], dtype=np.int64)
     kernels.fill_variables(cell_start, cell, child_start, level.column, high, var_child, var_cell)
-    var_unit = child[var_child]
+    var_unit = child[var_child] + offset
     answer = np.zeros(len(var_unit))
     if level.weight > 0 and measurements is not None:
         answer = measurements.detail(level.name, var_unit, var_cell).astype(np.float64)
@@ -108,7 +110,6 @@ class Parents:
         above         the parents' counts
         child_first   first child of every parent, and the end
         codes         the parents' codes, for errors
-        child_codes   the children's
         keep          the margin each cell belongs to in the failsafe; None for no failsafe
         possible      the cells that are no structural zeros: only these may reopen
     """
@@ -116,7 +117,6 @@ class Parents:
     above: Rows
     child_first: Integers
     codes: NDArray[np.str_]
-    child_codes: NDArray[np.str_]
     level: Level
     measurements: Measurements
     possible: NDArray[np.bool_]
@@ -144,9 +144,9 @@ class Parents:
 
     def reopened(self, stuck: Iterable[int]) -> Iterator[Reopened]:
         """Parents that could not be met, for the failsafe."""
+        if self.keep is None:
+            raise AssertionError("no failsafe is set")
         for parent in stuck:
-            if self.keep is None:
-                raise self.unmet(parent, "and no failsafe is set")
             own = slice(self.above.start[parent], self.above.start[parent + 1])
             total = np.zeros(len(self.keep), dtype=np.int64)
             total[self.above.cell[own]] = self.above.value[own]
@@ -157,14 +157,6 @@ class Parents:
             only = np.zeros(1, dtype=np.int64)
             problem = build_problem(rows, only, kids, self.level, self.measurements)
             yield Reopened(problem, self.keep)
-
-    def unmet(self, parent: int, how: str) -> RunError:
-        """The error for a parent whose children's bounds leave no room."""
-        return RunError(
-            f"topdown: level {self.level.name!r}: found bounds of the children of "
-            f"{str(self.codes[parent])!r} that cannot be met, {how}{self._obstacles(parent)}; "
-            f"expected bounds that leave room for the parent's counts"
-        )
 
     def _problem(self, parents: Integers, measurements: Measurements | None) -> Problem:
         return build_problem(self.above, parents, self.child_first, self.level, measurements)
@@ -183,20 +175,3 @@ class Parents:
         entries = spans(self.above.start[alone], sizes)
         unit = np.repeat(self.child_first[alone], sizes)
         return unit, self.above.cell[entries].astype(np.int64), self.above.value[entries]
-
-    def _obstacles(self, parent: int) -> str:
-        """Which bounds break if as few as possible break, by child and query."""
-        from headcount.solve.feasibility import clashes
-        from headcount.solve.mip import SolverError
-
-        try:
-            found = clashes(self._problem(np.array([parent]), None).batch)
-        except SolverError:  # the error that asks for this is worth more
-            return ""
-        codes = self.child_codes[self.child_first[parent] :]
-        named = {
-            f"{self.level.families[clash.family]!r} of {str(codes[clash.child])!r}"
-            for clash in found
-            if clash.family >= 0
-        }
-        return f" (in the way: {', '.join(sorted(named)[:3])})" if named else ""

@@ -135,6 +135,12 @@ def _outside(restriction: Restriction, answers: Integers) -> tuple[int, int] | N
     return int(unit[0]), int(group[0])
 
 
+def units_outside(restriction: Restriction, answers: Integers) -> list[int]:
+    """The units with a group outside its bounds."""
+    outside = (answers < restriction.low) | (answers > restriction.high)
+    return [int(unit) for unit in np.flatnonzero(outside.any(axis=1))]
+
+
 def nests(restrictions: tuple[Restriction, ...], schema: Schema) -> bool:
     """Whether of any two bounded groups of a unit one holds the other, or they share no cell.
 

@@ -1,0 +1,218 @@
+"""What the bounds below say about the counts above: sums of bounds that totals have tightened.
+
+A parent's counts are the sum of its children's, so the bounds of a group at the parent are at
+least as tight as the sums of the children's. These sums are only worth something if every child's
+bounds are attained: a child of exactly 10 people with at least 4 men has at most 6 women, whatever
+its own table says of women. For bounds [l, u] of the groups B of one query that make up a group A
+of another (or everybody), until nothing changes,
+
+    l(A) >= sum of l(B),                      u(A) <= sum of u(B)
+    l(B) >= l(A) - sum of u(other parts),     u(B) <= u(A) - sum of l(other parts)
+
+which is exact where all groups nest, and never excludes counts that keep the bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.geography import Geography
+from headcount.mechanisms.topdown.restrict import Restriction, Restrictions
+from headcount.schema import Schema
+from headcount.solve.batch import NO_BOUND
+from headcount.tabulate import Query
+from headcount.tabulate.counts import adder
+
+Integers = NDArray[np.int64]
+Bounds = tuple[Integers, Integers]
+
+_EVERYONE = Query("everyone")
+
+
+@dataclass(frozen=True, eq=False)
+class Refines:
+    """Groups of one query that make up the groups of another, by position in a level's list.
+
+    where
+        inside   for each fine group the coarse one that holds it, -1 if it can hold nobody
+    """
+
+    fine: int
+    coarse: int
+    inside: Integers
+
+    def onto(self, groups: int) -> Integers:
+        """Fine x coarse groups, 1 where one is part of the other."""
+        made = np.zeros((len(self.inside), groups), dtype=np.int64)
+        some = np.flatnonzero(self.inside >= 0)
+        made[some, self.inside[some]] = 1
+        return made
+
+
+def refinements(queries: Sequence[Query], schema: Schema) -> list[Refines]:
+    """Every pair of the queries of which one refines the other, counting possible cells only."""
+    possible = np.flatnonzero(schema.possible)
+    groups = [query.groups(schema)[possible] for query in queries]
+    found = []
+    for fine, a in enumerate(groups):
+        for coarse, b in enumerate(groups):
+            if fine == coarse:
+                continue
+            inside = np.full(queries[fine].size(schema), -1, dtype=np.int64)
+            inside[a] = b
+            if np.array_equal(inside[a], b):
+                found.append(Refines(fine, coarse, inside))
+    return found
+
+
+def tighten(restrictions: Restrictions, *, schema: Schema, geography: Geography) -> Restrictions:
+    """The restrictions of every level with what the levels below add to them.
+
+    A bound that a unit's other bounds imply anyway is left out: it would only make groups cross
+    that need not.
+    """
+    made: dict[str, tuple[Restriction, ...]] = {}
+    passed: dict[str, Bounds] = {}
+    below = ""
+    for level in reversed(geography.levels):
+        own = list(restrictions[level])
+        alone = attained(own, schema)
+        for k, one in enumerate(own):
+            if one.query.name in passed:
+                low, high = _added(passed[one.query.name], geography, level, below)
+                news_low = (low > alone[k][0]).any(axis=0)
+                news_high = (high < alone[k][1]).any(axis=0)
+                own[k] = replace(
+                    one,
+                    low=np.where(news_low, np.maximum(one.low, low), one.low),
+                    high=np.where(news_high, np.minimum(one.high, high), one.high),
+                )
+        made[level] = tuple(own)
+        best = attained(own, schema)
+        passed = {one.query.name: best[k] for k, one in enumerate(own)}
+        below = level
+    return {level: made[level] for level in geography.levels}
+
+
+def attained(restrictions: Sequence[Restriction], schema: Schema) -> list[Bounds]:
+    """Bounds of each restriction, tightened by the others of the same unit."""
+    if not restrictions:
+        return []
+    bounds = [(np.maximum(one.low, 0), np.minimum(one.high, NO_BOUND)) for one in restrictions]
+    units = len(bounds[0][0])
+    bounds.append(
+        (np.zeros((units, 1), dtype=np.int64), np.full((units, 1), NO_BOUND, dtype=np.int64))
+    )
+    pairs = refinements([*(one.query for one in restrictions), _EVERYONE], schema)
+    for _ in range(len(bounds) + 1):
+        before = bounds.copy()
+        for pair in pairs:
+            _propagate(bounds, pair)
+        if all(
+            np.array_equal(old[end], new[end])
+            for old, new in zip(before, bounds, strict=True)
+            for end in (0, 1)
+        ):
+            break
+    return bounds[:-1]
+
+
+def _propagate(bounds: list[Bounds], pair: Refines) -> None:
+    """One step of the rules above between a query and one that it refines."""
+    (low, high), (low_of_all, high_of_all) = bounds[pair.fine], bounds[pair.coarse]
+    onto = pair.onto(low_of_all.shape[1])
+    free = (high >= NO_BOUND).astype(np.int64)
+    finite = np.where(free > 0, 0, high)
+    least, most, unlimited = low @ onto, finite @ onto, free @ onto
+    touched = onto.any(axis=0)
+    new_low = np.where(touched, np.maximum(low_of_all, least), low_of_all)
+    limited = touched & (unlimited == 0)
+    new_high = np.where(limited, np.minimum(high_of_all, most), high_of_all)
+    bounds[pair.coarse] = new_low, new_high
+    some = np.flatnonzero(pair.inside >= 0)
+    whole = pair.inside[some]
+    others = (unlimited[:, whole] - free[:, some]) == 0
+    needed = np.where(others, new_low[:, whole] - (most[:, whole] - finite[:, some]), 0)
+    bounded = new_high[:, whole] < NO_BOUND
+    room = np.where(bounded, new_high[:, whole] - (least[:, whole] - low[:, some]), NO_BOUND)
+    low, high = low.copy(), high.copy()
+    low[:, some] = np.maximum(low[:, some], needed)
+    high[:, some] = np.minimum(high[:, some], room)
+    bounds[pair.fine] = low, high
+
+
+def _added(bounds: Bounds, geography: Geography, level: str, below: str) -> Bounds:
+    """Bounds of children added up; a sum with a free part is free."""
+    up = adder(geography, level, of=below)
+    low, high = bounds
+    free = (up @ (high >= NO_BOUND)) > 0
+    return up @ low, np.where(free, NO_BOUND, up @ np.where(high < NO_BOUND, high, 0))
+
+
+def always_shared(
+    above: Sequence[Restriction],
+    below: Sequence[Restriction],
+    *,
+    schema: Schema,
+    geography: Geography,
+    levels: tuple[str, str],
+) -> bool:
+    """Whether every count that keeps a parent's bounds can be shared within its children's.
+
+    Shown where the children are bounded in the groups of one query only (others being implied by
+    it), and the parent's bounds lie within the sums of theirs: then any count of a group can be
+    split into parts within their bounds, group by group. Otherwise not known: False.
+    """
+    telling = _telling(below, schema)
+    if not telling:
+        return True
+    if len(telling) > 1:
+        return False
+    (one,) = telling
+    low, high = _added((np.maximum(one.low, 0), one.high), geography, *levels)
+    best = attained(above, schema)
+    for k, other in enumerate(above):
+        if other.query.name == one.query.name:
+            return bool((best[k][0] >= low).all() and (best[k][1] <= high).all())
+    return False
+
+
+def _telling(restrictions: Sequence[Restriction], schema: Schema) -> list[Restriction]:
+    """Restrictions that bind and do not follow from another one with finer groups."""
+    kept = [one for one in restrictions if ((one.low > 0) | (one.high < NO_BOUND)).any()]
+    for one in sorted(kept, key=lambda one: one.low.shape[1]):
+        others = [other for other in kept if other is not one]
+        if any(_follows(one, other, schema) for other in others):
+            kept = others
+    return kept
+
+
+def _follows(one: Restriction, other: Restriction, schema: Schema) -> bool:
+    for pair in refinements([one.query, other.query], schema):
+        if pair.fine == 1:
+            low, high = np.maximum(other.low, 0), other.high
+            onto = pair.onto(one.low.shape[1])
+            free = ((high >= NO_BOUND) @ onto) > 0
+            most = np.where(free, NO_BOUND, np.where(high < NO_BOUND, high, 0) @ onto)
+            return bool((one.low <= low @ onto).all() and (one.high >= most).all())
+    return False
+
+
+def atoms(restrictions: Mapping[str, Sequence[Restriction]], schema: Schema) -> Integers:
+    """For each cell the number of the set of cells that no bounded query tells apart; -1 for none.
+
+    Bounds look at counts of atoms only. Impossible cells are in none.
+    """
+    queries = {one.query.name: one.query for those in restrictions.values() for one in those}
+    possible = np.flatnonzero(schema.possible)
+    number = np.full(schema.size, -1, dtype=np.int64)
+    groups = np.array([query.groups(schema)[possible] for query in queries.values()])
+    if not len(groups):
+        number[possible] = 0
+        return number
+    _, number[possible] = np.unique(groups, axis=1, return_inverse=True)
+    return number
