@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from headcount.errors import InputError, RunError
+from headcount.errors import InputError
 from headcount.mechanisms.topdown import descend as descending
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.parents import Parents
@@ -109,39 +109,32 @@ def test_an_only_child_that_may_not_copy_goes_through_the_failsafe():
         assert outcome.notes["leaf: failsafe"] != outcome.notes["leaf: only children"]
         if outcome.notes["leaf: failsafe"]:
             strict = bounded(pure(2), bounds=(TIGHT,), failsafe_over=())
-            with pytest.raises(RunError, match="children of 'state0' that cannot be met, and no f"):
-                run(strict, counts, seed=seed)
+            alone = run(strict, counts, seed=seed)
+            assert alone.notes["leaf: failsafe"] == 0
+            assert alone.notes["leaf: room made"] == 1
     assert 0 < times < 12
 
 
-def test_without_a_failsafe_the_error_names_the_parent():
-    with pytest.raises(RunError) as error:
-        run(bounded(FEW, bounds=(TIGHT,), failsafe_over=()), village(), seed=NEEDED)
-    message = str(error.value)
-    assert message.startswith("topdown: level 'county': found bounds of the children of 'state")
-    assert "cannot be met, and no failsafe is set (in the way: 'kind' of 'county" in message
-    assert "; expected bounds that leave room for the parent's counts" in message
-    people = {int(n) for n in PEOPLE.sum(axis=1)} | {int(PEOPLE[:5].sum()), int(PEOPLE[5:].sum())}
-    assert not any(str(n) in message for n in people if n > 9)
+def test_without_a_failsafe_room_is_made():
+    mechanism = bounded(FEW, bounds=(TIGHT,), failsafe_over=())
+    outcome = run(mechanism, village(), seed=NEEDED)
+    assert calls(outcome)["county"] == 0
+    assert int(outcome.notes["county: room made"]) > 0
+    for level, those in restrict(mechanism, by_level(village())).items():
+        for one in those:
+            got = answers(dense(outcome)[level], one.query)
+            assert ((one.low <= got) & (got <= one.high)).all()
 
 
-def test_the_error_names_the_parent_even_if_nobody_can_say_what_is_in_the_way(monkeypatch):
-    def late(*_, **__):
-        raise SolverError("time limit")
-
-    monkeypatch.setattr("headcount.solve.feasibility.minimise", late)
-    with pytest.raises(RunError, match="cannot be met, and no failsafe is set; expected"):
-        run(bounded(FEW, bounds=(TIGHT,), failsafe_over=()), village(), seed=NEEDED)
-
-
-def test_a_parent_that_even_the_failsafe_cannot_meet_is_named(monkeypatch, tmp_path):
+def test_room_is_made_where_even_the_failsafe_fails(monkeypatch, tmp_path):
     def hopeless(*_, **__):
         raise SolverError("nothing")
 
     assert calls(rescued(tmp_path, NEEDED)[0])["county"]
     monkeypatch.setattr(failsafe, "rescue", hopeless)
-    with pytest.raises(RunError, match=r"of 'state[01]' that cannot be met, even by the failsafe"):
-        rescued(tmp_path / "again", NEEDED)
+    outcome = run(bounded(FEW, bounds=(TIGHT,)), village(), seed=NEEDED)
+    assert calls(outcome)["county"] == 0
+    assert int(outcome.notes["county: room made"]) > 0
 
 
 def test_structural_zeros_do_not_reopen(monkeypatch):

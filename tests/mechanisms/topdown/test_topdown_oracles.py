@@ -78,11 +78,8 @@ def agrees_with_highs(one: Batch, x: np.ndarray, counts: np.ndarray, wide: bool)
 def every_problem(drawn):
     mechanism, counts = drawn
     with watching() as watched:
-        try:
-            run(mechanism, counts)
-            seen["descents"] += 1
-        except RunError:  # a kept margin and bounds that clash: test_topdown_failsafe reads it
-            seen["descents refused"] += 1
+        run(mechanism, counts)
+        seen["descents"] += 1
     for batch, solved in watched.estimates:
         for p, one in enumerate(batch):
             own = variables(batch, p)

@@ -1,8 +1,8 @@
 """Why the truth is outside its bounds: because these contradict each other, or for itself alone?
 
-Bounds that hold the truth can always be met. Where one does not, it is put beside the bounds of
-its parent, its siblings and its children, and tested for any answer at all: a flow test, see
-``solve.feasibility``.
+Bounds that hold the truth can be met by some counts. Where one does not, it is put beside the
+bounds of its parent, its siblings and its children, and tested for any answer at all: a flow test,
+see ``solve.feasibility``.
 """
 
 from __future__ import annotations

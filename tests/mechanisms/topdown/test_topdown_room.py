@@ -1,0 +1,153 @@
+"""Room for children's bounds: random tables of bounds, and the least move beside brute force."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from headcount.bench import topdown_bounds
+from headcount.errors import ConfigError, RunError
+from headcount.mechanisms.topdown import room as making
+from headcount.mechanisms.topdown.checkpoint import FinishedLevels
+from headcount.mechanisms.topdown.restrict import Restriction
+from headcount.mechanisms.topdown.room import WHOLE, Room, refuse_too_wide
+from headcount.release.store import table_file
+from headcount.schema import Attribute, Schema
+from headcount.tabulate import Query
+from tests.mechanisms.topdown.small import AGE, KIND, TOTAL, dense, run, tree
+
+PAIR = Schema((Attribute("a", ("0", "1")),))
+BY_A = Query("a", ("a",))
+BROKEN_BY_FAILSAFE = 3
+"""A case in which the failsafe's answer breaks a bound of a unit above it."""
+
+
+def test_random_tables_of_bounds_that_check_passes_complete():
+    """``headcount bench topdown-bounds --cases 2000`` is the same at length."""
+    found = {one.what: one.value for one in topdown_bounds.measure(cases=40)}
+    assert found["completed"] == found["cases"] == 40
+    assert found["refused by check"] == 0
+    assert found["parents for which room was made"] > 0
+    assert found["levels with crossing bounds"] > 5
+
+
+def test_a_broken_bound_of_a_release_is_seen(tmp_path):
+    """The bench's own look at a release can fail."""
+    case = topdown_bounds.draw_case(0, tmp_path)
+    truth = case.counts.dense()
+    assert topdown_bounds.keeps(case, truth)
+    assert not topdown_bounds.keeps(case, truth + 1_000_000)
+    assert not topdown_bounds.keeps(case, truth - 1_000_000)
+
+
+@pytest.mark.parametrize("number", [3, 10, 27, 37, 58])
+def test_if_every_solver_fails_people_are_dealt_out(number, tmp_path, monkeypatch):
+    def fails(batch):
+        counts = np.zeros(len(batch.answer), dtype=np.int64)
+        return counts, np.arange(batch.parents), {}, ()
+
+    monkeypatch.setattr(making, "solve_batch", fails)
+    case = topdown_bounds.draw_case(number, tmp_path)
+    outcome = run(case.mechanism, case.counts, seed=number)
+    assert any(made for what, made in outcome.notes.items() if what.endswith("room made"))
+    assert topdown_bounds.keeps(case, dense(outcome)[case.counts.geography.leaf])
+
+
+def test_a_failsafe_that_breaks_a_bound_above_is_not_kept(tmp_path, monkeypatch):
+    """It keeps a margin of the parent, not what the parent's own bounds are about."""
+    case = topdown_bounds.draw_case(BROKEN_BY_FAILSAFE, tmp_path)
+    outcome = run(case.mechanism, case.counts, seed=BROKEN_BY_FAILSAFE)
+    assert topdown_bounds.keeps(case, dense(outcome)[case.counts.geography.leaf])
+    monkeypatch.setattr(Room, "kept", lambda _, level, above, rescued: rescued)
+    with pytest.raises(RunError, match="broken by the sum of its leaves, expected it kept"):
+        run(case.mechanism, case.counts, seed=BROKEN_BY_FAILSAFE)
+
+
+@pytest.mark.parametrize("number", [3, 37, 58])
+def test_a_run_resumed_after_room_was_made_is_the_same(number, tmp_path):
+    case = topdown_bounds.draw_case(number, tmp_path)
+    place, space = case.counts.geography, tmp_path / "space"
+    first = run(case.mechanism, case.counts, seed=number, workspace=space)
+    assert first.notes[f"{place.leaf}: room made"]
+    (space / "run-0" / table_file(place.leaf)).unlink()
+    assert FinishedLevels(space, 0).load(place.levels[-2]) is not None
+    again = run(case.mechanism, case.counts, seed=number, workspace=space)
+    assert all(np.array_equal(dense(first)[k], dense(again)[k]) for k in place.levels)
+
+
+def exact(values) -> Restriction:
+    numbers = np.array(values, dtype=np.int64)
+    return Restriction(TOTAL, numbers, numbers)
+
+
+def a_room(place, restrictions, schema=PAIR) -> Room:
+    """Room without measurements: for plans only."""
+    return Room(
+        schema=schema, geography=place, restrictions=restrictions,
+        measurements=None, level=None,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def test_the_move_is_the_least_by_brute_force():
+    """Two states with two leaves each, two cells: every table of leaves is tried."""
+    place = tree(("state", [2]), ("leaf", [2, 2]))
+    rng = np.random.default_rng(5)
+    every = np.array(list(product(range(3), repeat=8))).reshape(-1, 4, 2)
+    ends = {"none": 0, "moved": 0}
+    for _ in range(25):
+        low = rng.integers(0, 2, size=(4, 2))
+        high = low + rng.integers(0, 2, size=(4, 2))
+        total = rng.integers(low.sum(axis=1), high.sum(axis=1) + 1)[:, None]
+        restrictions = {
+            "whole": (), "state": (), "leaf": (Restriction(BY_A, low, high), exact(total)),
+        }  # fmt: skip
+        good = ((every >= low) & (every <= high)).all(axis=(1, 2))
+        good &= (every.sum(axis=2) == total[:, 0]).all(axis=1)
+        room = a_room(place, restrictions)
+        for top in (0, WHOLE):
+            now = rng.integers(0, 5, size=(2, 2))
+            estimate = {0: now.sum(axis=0, keepdims=True), 1: now}
+            plan = room._plan(2, top, 0, estimate)
+            states = every.reshape(-1, 2, 2, 2).sum(axis=2)
+            far = np.abs(states - now).sum(axis=(1, 2))
+            if top == WHOLE:
+                far += np.abs(states.sum(axis=1) - now.sum(axis=0)).sum(axis=1)
+                allowed = good
+            else:
+                allowed = good & (states.sum(axis=1) == now.sum(axis=0)).all(axis=1)
+            if not allowed.any():
+                assert plan is None
+                ends["none"] += 1
+                continue
+            assert plan is not None
+            moved = np.abs(plan.counts[1] - now).sum()
+            moved += np.abs(plan.counts[0] - estimate[0]).sum() if top == WHOLE else 0
+            assert moved == far[allowed].min()
+            assert any(np.array_equal(plan.counts[2], one) for one in every[allowed])
+            ends["moved"] += int(moved > 0)
+    assert min(ends.values()) > 4
+
+
+def test_bounds_too_wide_to_make_room_for_are_refused(monkeypatch):
+    from tests.mechanisms.topdown.small import SCHEMA
+
+    monkeypatch.setattr(making, "WIDEST", 10)
+    place = tree(("state", [2]), ("leaf", [2, 2]))
+
+    def bounds(query, units, low=1, high=9):
+        shape = (units, query.size(SCHEMA))
+        return Restriction(query, np.full(shape, low), np.full(shape, high))
+
+    one = {"whole": (bounds(KIND, 1, 4, 36),), "state": (bounds(KIND, 2, 2, 18),)}
+    one["leaf"] = (bounds(KIND, 4),)
+    refuse_too_wide(one, schema=SCHEMA, geography=place)
+    two = one | {"leaf": (bounds(KIND, 4), bounds(AGE, 4))}
+    with pytest.raises(ConfigError) as error:
+        refuse_too_wide(two, schema=SCHEMA, geography=place)
+    assert str(error.value) == (
+        "topdown: bounds on 'age', 'kind' at 'leaf': found bounds of several queries at once in 20 "
+        "units x groups of cells, expected at most 10, or bounds on the groups of one query: it "
+        "cannot be shown that every estimate above leaves room for them"
+    )

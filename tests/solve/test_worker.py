@@ -1,0 +1,102 @@
+"""Integer programmes in a process of their own, and what happens when that process dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from queue import SimpleQueue
+
+import numpy as np
+import pytest
+from scipy.sparse import csc_array
+
+from headcount.solve import worker
+from headcount.solve.mip import Program, SolverError, best_within, minimise
+
+ABORTS = """
+import os, pickle, sys
+from headcount.solve.worker import run_here
+program, options = pickle.load(sys.stdin.buffer)
+if {condition}:
+    os.abort()
+found = run_here(program, **options)
+pickle.dump((found.status, found.x), sys.stdout.buffer)
+sys.stdout.buffer.flush()
+"""
+
+
+def knapsack(most: float = 7.0, *, least: float = 0.0) -> Program:
+    """Three things of weights 2, 3, 4 and values 3, 4, 6."""
+    return Program(
+        cost=-np.array([3.0, 4.0, 6.0]),
+        low=np.zeros(3),
+        high=np.ones(3),
+        matrix=csc_array(np.array([[2.0, 3.0, 4.0]])),
+        row_low=np.array([least]),
+        row_high=np.array([most]),
+        integer=True,
+    )
+
+
+def packed(most: float = 7.0, *, least: float = 0.0) -> list[float] | None:
+    found = minimise(knapsack(most, least=least))
+    return None if found is None else found.tolist()
+
+
+@pytest.fixture
+def workers(monkeypatch):
+    """No worker is idle at first; those of the test are ended after it."""
+    monkeypatch.setattr(worker, "_idle", SimpleQueue())
+    yield
+    worker.end_workers()
+
+
+def aborting(monkeypatch, condition: str) -> None:
+    program = ABORTS.format(condition=condition)
+    monkeypatch.setattr(worker, "COMMAND", (sys.executable, "-c", program))
+
+
+def test_a_worker_answers_one_programme_after_the_other(workers):
+    assert packed() == [0, 1, 1]
+    first = worker._idle.get()
+    worker._idle.put(first)
+    assert packed(6.0) == [1, 0, 1]
+    assert packed(20.0, least=10.0) is None
+    assert worker._idle.get() is first
+    first.close()
+
+
+def test_a_solver_that_aborts_is_asked_again_without_presolve(workers, monkeypatch):
+    aborting(monkeypatch, 'options.get("presolve") != "off"')
+    assert packed() == [0, 1, 1]
+
+
+def test_one_that_aborts_even_so_is_an_error_and_no_end_of_the_run(workers, monkeypatch):
+    aborting(monkeypatch, "True")
+    with pytest.raises(SolverError, match="HiGHS: found its process ended, expected an answer"):
+        minimise(knapsack())
+    monkeypatch.undo()
+    assert packed() == [0, 1, 1]
+
+
+def test_a_worker_killed_while_idle_is_replaced(workers):
+    minimise(knapsack())
+    idle = worker._idle.get()
+    os.kill(idle._process.pid, signal.SIGKILL)
+    idle._process.wait()
+    worker._idle.put(idle)
+    assert packed() == [0, 1, 1]
+
+
+def test_what_goes_wrong_in_the_worker_is_said(workers):
+    with pytest.raises(SolverError, match="HiGHS: found AttributeError"):
+        worker.solve_apart("no programme")  # type: ignore[arg-type]
+
+
+def test_at_the_time_limit_the_best_so_far_is_taken_or_nothing_is(workers):
+    with pytest.raises(SolverError, match="found status 'Time limit reached', expected an optimum"):
+        best_within(knapsack(), time_limit=0.0)
+    best = best_within(knapsack())
+    assert best is not None
+    assert best.tolist() == [0, 1, 1]
