@@ -15,6 +15,7 @@ from headcount.config.load import config_digest, load_config
 from headcount.config.models import Config
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, RunError, TruthError
+from headcount.evaluate.error import CellSet, check_cells
 from headcount.evaluate.representation import represent_release
 from headcount.evaluate.scores import score
 from headcount.evaluate.suppressed import audit_release, withheld_frame, write_account
@@ -209,6 +210,7 @@ def _make(
     if isinstance(planned.mechanism, Suppression):
         write_account(planned.counts, release, planned.mechanism, directory.internal)
     receipt = _receipt(planned, release, facts, ledger, noise)
+    receipt["negative_counts"] = release.negative_counts()
     if context.seconds:
         receipt["seconds"] = context.seconds
     write_release(release, directory.release, receipt=receipt, more=more)
@@ -370,8 +372,12 @@ def open_run(path: Path) -> tuple[Release, Plan]:
     return read_release(directory.release), planned
 
 
-def evaluate_run(path: Path) -> tuple[pl.DataFrame, Path, bool]:
-    """Score a finished run into ``internal/evaluation/``; return scores, report, and if public."""
+def evaluate_run(path: Path, *, cells: CellSet = "all") -> tuple[pl.DataFrame, Path, bool]:
+    """Score a finished run into ``internal/evaluation/``; return scores, report, and if public.
+
+    ``cells`` is the set of counts that errors are taken over (``headcount.evaluate.error``).
+    """
+    check_cells(cells)
     release, planned = open_run(path)
     folder = RunDirectory(path).internal / "evaluation"
     folder.mkdir(exist_ok=True)
@@ -383,14 +389,20 @@ def evaluate_run(path: Path) -> tuple[pl.DataFrame, Path, bool]:
         told = withheld_report(release, withheld, audits, recipe=recipe, public=planned.public)
         write_report(told, folder / "report.html")
         return withheld, folder / "report.html", planned.public
-    scores = score(planned.counts, release)
-    write_text_atomic(folder / "errors.csv", scores.write_csv())
+    scores = score(planned.counts, release, cells=cells)
+    write_text_atomic(folder / "errors.csv", scores.errors.write_csv())
+    write_text_atomic(folder / "groups.csv", scores.groups.write_csv())
     if (by_group := represent_release(planned.counts, release)) is not None:
         write_text_atomic(folder / "representation.csv", by_group.write_csv())
     recipe = f"headcount evaluate {path.name}"
+    if scores.impossible:
+        log.warning(
+            "%s: %s released counts are not 0 where the schema says that nobody can be",
+            path, f"{scores.impossible:,}",
+        )  # fmt: skip
     report = evaluation_report(release, scores, recipe=recipe, public=planned.public)
     write_report(report, folder / "report.html")
-    return scores, folder / "report.html", planned.public
+    return scores.errors, folder / "report.html", planned.public
 
 
 def _dump(config: Config) -> str:

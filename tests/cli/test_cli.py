@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from headcount.bench import BENCHMARKS
@@ -23,6 +24,7 @@ from tests.run.town import (
     MICRODATA,
     interrupted,
     make_ledger,
+    people,
     write_config,
     write_town,
 )
@@ -182,7 +184,55 @@ def test_evaluate_shows_errors_with_the_banner_unless_public(
     assert f"report: {report}" in answer.out.replace("\n", "")
     assert (CONFIDENTIAL_BANNER in report.read_text(encoding="utf-8")) == (not public)
     table = (report.parent / "errors.csv").read_text()
-    assert table.startswith("level,query,n,median_absolute")
+    assert table.startswith("level,query,cells,n,mean_count,median_count,median_absolute")
+    groups = (report.parent / "groups.csv").read_text()
+    assert groups.startswith("level,attribute,group,cells,n,mean_count")
+    said = " ".join(answer.out.split())
+    assert "counts: every count that is possible, empty or not." in said
+    assert "errors at 'tract', in people" in answer.out
+    answer = headcount("evaluate", town / "out", "--cells", "truth")
+    assert "counts: counts that are not zero in truth." in " ".join(answer.out.split())
+    assert (report.parent / "errors.csv").read_text() != table
+    assert headcount("evaluate", town / "out", "--cells", "either").code == 0
+
+
+def test_evaluate_refuses_a_set_that_it_does_not_know(town: Path, headcount: Headcount):
+    answer = headcount("evaluate", town / "out", "--cells", "some")
+    assert answer.code == 2
+    assert "evaluation: cells: found 'some', expected 'all' or 'truth' or 'either'" in answer.err
+
+
+def test_several_runs_are_compared_on_the_same_counts(town: Path, headcount: Headcount):
+    runs = []
+    for name, mechanism in (("one", ""), ("two", 'name = "identity"')):
+        given = {"mechanism": mechanism} if mechanism else {}
+        headcount("protect", write_config(town, out=name, name=f"{name}.toml", **given))
+        runs.append(town / name)
+    answer = headcount("evaluate", *runs)
+    assert answer.code == 0
+    assert "mean error, in people, of the same counts" in answer.out
+    answer = headcount("evaluate", *runs, "--cells", "either")
+    assert answer.code == 2
+    assert "found 'either', expected 'all' or 'truth': the set must not depend" in answer.err
+    write_town(town, rows=people(seed=9))
+    headcount("protect", write_config(town, out="three"))
+    answer = headcount("evaluate", runs[0], town / "three")
+    assert answer.code == 2
+    assert "found other data than those of" in answer.err
+
+
+def test_protect_says_how_many_counts_are_negative(town: Path, headcount: Headcount):
+    noisy = 'name = "geometric"\nepsilon = "1/100"'
+    answer = headcount("protect", write_config(town, mechanism=noisy))
+    table = pl.read_parquet(town / "out/release/tract.parquet").select(pl.exclude(pl.String))
+    negative = sum((table[name] < 0).sum() for name in table.columns)
+    assert negative > 0
+    # five tracts, six cells of which one is impossible
+    assert f"Below 0: {negative} of 25 counts at 'tract'." in answer.out
+    receipt = json.loads((town / "out/release/receipt.json").read_text())
+    assert receipt["negative_counts"] == {"tract": {"counts": 25, "negative": negative}}
+    answer = headcount("protect", write_config(town, mechanism='name = "identity"', out="same"))
+    assert "Below 0" not in answer.out
 
 
 def test_a_ledger_from_its_first_day(town: Path, headcount: Headcount):

@@ -8,22 +8,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from headcount.evaluate import CellSet
 from headcount.evaluate.scores import score
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, Mechanism, Raked, protect
+from headcount.mechanisms.histogram import Histogram
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.report.evaluation import evaluation_report
+from headcount.report.figures import chart_spec
 from headcount.report.html import write_report
-from headcount.report.model import CONFIDENTIAL_BANNER, Callout, Report
+from headcount.report.model import CONFIDENTIAL_BANNER, Callout, KeyNumbers, Prose, Report, Table
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import content_digest, tabulate
 from tests.report.browser import open_report
 
-FIGURE = "median-error-by-level"
+FIGURES = ["mean-error-by-level", "relative-error-by-level", "error-by-group"]
 
 
-def report_on(mechanism: Mechanism, *, public: bool, key: RunKey | None = None) -> Report:
+def report_on(
+    mechanism: Mechanism, *, public: bool, key: RunKey | None = None, cells: CellSet = "all"
+) -> Report:
     schema = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("minor", "adult"))))
     generator = np.random.default_rng(0)
     unit = generator.integers(0, 9, 300).astype(np.int32)
@@ -32,8 +37,56 @@ def report_on(mechanism: Mechanism, *, public: bool, key: RunKey | None = None) 
     digest = content_digest(counts)
     noise = KeyedNoise(key or RunKey.from_os(), mechanism.name, digest, b"config")
     release = protect(counts, mechanism, noise)
-    scores = score(counts, release)
+    scores = score(counts, release, cells=cells)
     return evaluation_report(release, scores, recipe="headcount evaluate town", public=public)
+
+
+def said(report: Report) -> str:
+    """All prose, labels and notes."""
+    parts: list[str] = []
+    for block in report.blocks():
+        if isinstance(block, Prose | Callout):
+            parts.append(block.text)
+        elif isinstance(block, KeyNumbers):
+            parts += [f"{one.value} {one.unit} {one.label}" for one in block.numbers]
+        elif isinstance(block, Table):
+            parts += [block.caption, block.notes]
+    return "\n".join(parts)
+
+
+def test_errors_stand_beside_the_size_of_what_is_counted():
+    report = report_on(Geometric(epsilon=Fraction(1, 10)), public=True, key=RunKey.from_seed(4))
+    text = said(report)
+    assert "median error of a level_2's total; a level_2 where anybody lives has 3" in text
+    assert "in per cent of the people" in text
+    assert "counts are below 0" in text
+    assert "counts are published below 0" in text
+    assert "groups with" in text
+    assert "Counted here: every count that is possible, empty or not." in text
+    assert "depends on the release" not in text
+
+
+def test_a_release_without_negative_counts_does_not_speak_of_them_as_a_finding():
+    text = said(report_on(Identity(), public=True))
+    assert "are published below 0" not in text
+    assert "Published at level_2: 0 of 36 counts are below 0." in text
+    assert "0 groups with 0 people in them are lost" in text
+
+
+def test_the_papers_set_and_clipping_are_said():
+    report = report_on(Histogram(epsilon=Fraction(1)), public=True, cells="either")
+    text = said(report)
+    assert "That set depends on the release: do not compare methods by these figures." in text
+    assert "answers set to 0 after summing: they are scored so" in text
+
+
+def test_levels_and_groups_stand_under_their_names():
+    report = report_on(Raked(epsilon=Fraction(1)), public=True)
+    first, _, groups = (chart_spec(figure.chart) for figure in report.figures())
+    x = first["layer"][0]["encoding"]["x"]
+    assert (x["type"], x["sort"]) == ("nominal", ["whole", "level_1", "level_2"])
+    x = groups["layer"][0]["encoding"]["x"]
+    assert (x["type"], x["sort"]) == ("nominal", ["f", "m", "minor", "adult"])
 
 
 def callouts(report: Report) -> list[Callout]:
@@ -45,7 +98,7 @@ def callouts(report: Report) -> list[Callout]:
 def test_the_report_opens_in_a_browser(public: bool, tmp_path: Path):
     path = tmp_path / "report.html"
     write_report(report_on(Raked(epsilon=Fraction(1)), public=public), path)
-    facts = open_report(path, figures=[FIGURE])
+    facts = open_report(path, figures=FIGURES)
     assert facts.problems() == []
     assert facts.console_warnings == ()
     text = path.read_text(encoding="utf-8")

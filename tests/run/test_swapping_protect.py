@@ -71,7 +71,12 @@ def test_evaluation_tells_how_small_groups_fare(tmp_path: Path):
     apart = np.abs(release.at("block") - planned.counts.dense())
     cells = scores.filter(level="block", query="cells").row(0, named=True)
     assert cells["max_absolute"] == apart.max()
-    assert cells["n"] == np.count_nonzero(release.at("block") + planned.counts.dense())
+    assert cells["n"] == release.at("block").size
+    assert cells["cells"] == "all"
+    assert cells["mean_absolute"] == pytest.approx(apart.mean())
+    either, _, _ = evaluate_run(out, cells="either")
+    n = either.filter(level="block", query="cells")["n"].item()
+    assert n == np.count_nonzero(release.at("block") + planned.counts.dense())
 
 
 def test_people_can_be_swapped_too(tmp_path: Path):

@@ -43,3 +43,13 @@ def protect(
     typer.echo(f"release: {path / 'release'}")
     for sentence in guarantee_from_json(receipt["guarantee"]).sentences():
         typer.echo(f"  {sentence}")
+    below = [
+        f"{found['negative']:,} of {found['counts']:,} counts at {level!r}"
+        for level, found in receipt["negative_counts"].items()
+        if found["negative"]
+    ]
+    if below:
+        typer.echo(
+            f"  Below 0: {', '.join(below)}. That is noise; set to 0 one by one, they would add "
+            "people."
+        )

@@ -4,19 +4,25 @@ from headcount.evaluate.audit import AuditBound, AuditTrials, Event, audit, audi
 from headcount.evaluate.direct import DirectEstimate, direct, direct_smoothed
 from headcount.evaluate.epl import EmpiricalLoss, gaussian_density, published
 from headcount.evaluate.error import (
+    CELL_SETS,
     EXACT_MINUS_RELEASED,
     RELEASED_MINUS_EXACT,
+    CellSet,
+    CountPairs,
     ErrorSummary,
     Sign,
-    residuals,
+    pair_counts,
     summarise,
 )
 
 __all__ = [
+    "CELL_SETS",
     "EXACT_MINUS_RELEASED",
     "RELEASED_MINUS_EXACT",
     "AuditBound",
     "AuditTrials",
+    "CellSet",
+    "CountPairs",
     "DirectEstimate",
     "EmpiricalLoss",
     "ErrorSummary",
@@ -27,7 +33,7 @@ __all__ = [
     "direct",
     "direct_smoothed",
     "gaussian_density",
+    "pair_counts",
     "published",
-    "residuals",
     "summarise",
 ]

@@ -1,9 +1,22 @@
-"""Residuals between exact and released counts, and the statistics that sum them up."""
+"""Exact and released counts side by side on a stated set, and the statistics that sum them up.
+
+The set of counts is a parameter, because an error means nothing without it:
+
+    all      every count that could be other than zero, empty or not: the same for every release
+    truth    counts that are not zero in truth: the same for every release
+    either   counts that are not zero in truth or in the release: the rule of Petti & Flaxman
+             (2020). It depends on the release, so two methods must not be compared by it: one that
+             adds noise everywhere is scored on many empty counts, one that keeps zeros is not
+
+Counts that are zero on both sides are never listed, only numbered, so that `all` of a large sparse
+table costs no more than `either`; every statistic is still the exact one.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +33,27 @@ RELEASED_MINUS_EXACT: Sign = "released - exact"
 EXACT_MINUS_RELEASED: Sign = "exact - released"
 """The sign of Flaxman (2019); sizes of errors do not depend on it, the bias does."""
 
+CellSet = Literal["all", "truth", "either"]
+CELL_SETS: tuple[CellSet, ...] = get_args(CellSet)
+CELL_WORDS: dict[CellSet, str] = {
+    "all": "every count that is possible, empty or not",
+    "truth": "counts that are not zero in truth",
+    "either": "counts that are not zero in truth or in the release",
+}
+
+
+def check_cells(cells: str, *, compared: bool = False) -> CellSet:
+    """The name of a set of counts; `either` is refused where methods are compared."""
+    allowed = tuple(one for one in CELL_SETS if not (compared and one == "either"))
+    for one in allowed:
+        if cells == one:
+            return one
+    why = ": the set must not depend on the method" if compared else ""
+    raise InputError(
+        "evaluation", place="cells", found=repr(cells),
+        expected=" or ".join(map(repr, allowed)) + why,
+    )  # fmt: skip
+
 
 @dataclass(frozen=True, kw_only=True)
 class ErrorSummary:
@@ -33,70 +67,163 @@ class ErrorSummary:
     rmse: float
     bias: float
     sign: Sign = RELEASED_MINUS_EXACT
+    cells: CellSet = "all"
 
     def explain(self) -> str:
         """Say in plain words what the figures are and are not."""
+        depends = (
+            "The set of counts depends on the release, so two releases may be scored on different "
+            "ones. "
+            if self.cells == "either"
+            else ""
+        )
         return (
-            f"Over {self.n:,} cells in which the exact or the released count is not zero, half of "
+            f"Over {self.n:,} counts ({CELL_WORDS[self.cells]}), half of "
             f"the errors are at most {self.median_absolute:g} in size, 95 % are at most "
             f"{self.p95_absolute:g} and the largest is {self.max_absolute:g}; the mean size is "
             f"{self.mean_absolute:g}, the root mean square {self.rmse:g} and the mean of "
-            f"{self.sign} is {self.bias:g}. Cells empty on both sides are left out, so the set of "
-            "cells depends on the release, and two releases may be scored on different cells. "
+            f"{self.sign} is {self.bias:g}. {depends}"
             "These figures describe the releases at hand, not their spread over new noise, and "
             "they are computed from the exact counts without protection."
         )
 
 
-def residuals(
-    truth: Counts, released: Counts, *, sign: Sign = RELEASED_MINUS_EXACT
-) -> NDArray[Any]:
-    """Return one residual for each cell that is non-zero on either side, in row-major order.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CountPairs:
+    """Exact counts beside released ones, on a set of counts.
 
-    The rule is that of an outer join of two tables which hold only non-empty cells, with the
-    missing side filled with zero (Petti & Flaxman 2020): a cell empty on both sides never
-    counts, a cell that is equal on both sides counts with residual zero.
-
-    Both sides are dense arrays of one shape or scipy sparse matrices of one shape. Integer
-    counts give int64 residuals, all others float64.
+    where
+        place      position of each pair in the table, row by row, ascending
+        truth      exact counts
+        released   released counts
+        empty      counts of the set that are zero on both sides: part of it, but not listed
     """
-    sides = [_Side.read(truth, "truth"), _Side.read(released, "released")]
-    if sides[0].shape != sides[1].shape:
-        raise InputError(
-            "released", place="shape", found=f"{sides[1].shape}", expected=f"{sides[0].shape}"
-        )
-    if sign not in (RELEASED_MINUS_EXACT, EXACT_MINUS_RELEASED):
-        raise InputError(
-            "residuals",
-            place="sign",
-            found=repr(sign),
-            expected=f"{RELEASED_MINUS_EXACT!r} or {EXACT_MINUS_RELEASED!r}",
-        )
-    exact, noisy = sides
-    cells = np.union1d(exact.cells, noisy.cells)
-    difference: NDArray[Any] = noisy.at(cells) - exact.at(cells)
-    return difference if sign == RELEASED_MINUS_EXACT else -difference
+
+    cells: CellSet
+    shape: tuple[int, ...]
+    place: NDArray[np.int64]
+    truth: NDArray[Any]
+    released: NDArray[Any]
+    empty: int
+
+    @property
+    def n(self) -> int:
+        """How many counts the set has."""
+        return self.place.size + self.empty
+
+    def residuals(self, *, sign: Sign = RELEASED_MINUS_EXACT) -> NDArray[Any]:
+        """One residual for each pair listed; those of the `empty` ones are zero."""
+        if sign not in (RELEASED_MINUS_EXACT, EXACT_MINUS_RELEASED):
+            raise InputError(
+                "residuals",
+                place="sign",
+                found=repr(sign),
+                expected=f"{RELEASED_MINUS_EXACT!r} or {EXACT_MINUS_RELEASED!r}",
+            )
+        difference: NDArray[Any] = self.released - self.truth
+        return difference if sign == RELEASED_MINUS_EXACT else -difference
+
+    def summary(self, *, sign: Sign = RELEASED_MINUS_EXACT) -> ErrorSummary:
+        """The errors of the whole set."""
+        return summarise(self.residuals(sign=sign), zeros=self.empty, sign=sign, cells=self.cells)
+
+    def columns(self) -> Iterator[CountPairs]:
+        """The pairs of each column of a table, in order."""
+        rows, columns = self.shape
+        column = self.place % columns
+        order = np.argsort(column, kind="stable")
+        ends = np.searchsorted(column[order], np.arange(columns + 1))
+        for number in range(columns):
+            mine = order[ends[number] : ends[number + 1]]
+            yield replace(
+                self,
+                shape=(rows, 1),
+                place=self.place[mine] // columns,
+                truth=self.truth[mine],
+                released=self.released[mine],
+                empty=rows - mine.size if self.cells == "all" else 0,
+            )
 
 
-def summarise(values: ArrayLike, *, sign: Sign = RELEASED_MINUS_EXACT) -> ErrorSummary:
-    """Sum up residuals; `sign` records which way they were taken.
+def pair_counts(truth: Counts, released: Counts, *, cells: CellSet = "all") -> CountPairs:
+    """Set exact counts beside released ones, on a set of counts (see the head of this module).
+
+    Both sides are dense arrays of one shape or scipy sparse matrices of one shape. Integers stay
+    int64, all else is float64. Counts that cannot be other than zero are to be left out of the
+    tables beforehand.
+    """
+    exact, noisy = _Side.read(truth, "truth"), _Side.read(released, "released")
+    if exact.shape != noisy.shape:
+        raise InputError(
+            "released", place="shape", found=f"{noisy.shape}", expected=f"{exact.shape}"
+        )
+    check_cells(cells)
+    place = exact.cells if cells == "truth" else np.union1d(exact.cells, noisy.cells)
+    whole = int(np.prod(exact.shape, dtype=np.int64))
+    return CountPairs(
+        cells=cells,
+        shape=exact.shape,
+        place=place,
+        truth=exact.at(place),
+        released=noisy.at(place),
+        empty=whole - place.size if cells == "all" else 0,
+    )
+
+
+def summarise(
+    values: ArrayLike,
+    *,
+    zeros: int = 0,
+    sign: Sign = RELEASED_MINUS_EXACT,
+    cells: CellSet = "all",
+) -> ErrorSummary:
+    """Sum up residuals and `zeros` more that are zero; `sign` records which way they were taken.
 
     The 95th percentile is that of the absolute values, by linear interpolation.
     """
     errors = finite_vector(values, "residuals").astype(np.float64)
-    if errors.size == 0:
+    n = errors.size + zeros
+    if n == 0:
         raise InputError("residuals", found="no values", expected="at least one residual")
     size = np.abs(errors)
     return ErrorSummary(
-        n=errors.size,
-        median_absolute=float(np.median(size)),
-        mean_absolute=float(size.mean()),
-        p95_absolute=float(np.quantile(size, 0.95)),
-        max_absolute=float(size.max()),
-        rmse=float(np.sqrt(np.mean(np.square(errors)))),
-        bias=float(errors.mean()),
+        n=n,
+        median_absolute=median_of(size, zeros=zeros),
+        mean_absolute=float(size.sum() / n),
+        p95_absolute=quantile_of(size, 0.95, zeros=zeros),
+        max_absolute=float(size.max(initial=0)),
+        rmse=float(np.sqrt(np.square(errors).sum() / n)),
+        bias=float(errors.sum() / n),
         sign=sign,
+        cells=cells,
     )
+
+
+def median_of(sizes: NDArray[np.float64], *, zeros: int = 0) -> float:
+    """The median of sizes of 0 or more, and of as many zeros besides."""
+    low, high, _ = _around(sizes, 0.5, zeros)
+    return float((low + high) / 2)
+
+
+def quantile_of(sizes: NDArray[np.float64], q: float, *, zeros: int = 0) -> float:
+    """The quantile, by linear interpolation, of sizes of 0 or more, and of zeros besides."""
+    low, high, between = _around(sizes, q, zeros)
+    return float(np.quantile([low, high], between))  # numpy's own interpolation, to the bit
+
+
+def _around(sizes: NDArray[np.float64], q: float, zeros: int) -> tuple[Any, Any, float]:
+    """The order statistics on either side of rank q (n - 1), and how far between them it lies.
+
+    The first `zeros` order statistics are known, so only the listed sizes are looked at.
+    """
+    last = sizes.size + zeros - 1
+    rank = q * last
+    below = int(rank)
+    above = min(below + 1, last) if rank > below else below
+    listed = [k - zeros for k in (below, above) if k >= zeros]
+    ordered = np.partition(sizes, listed) if listed else sizes
+    low, high = (ordered[k - zeros] if k >= zeros else 0.0 for k in (below, above))
+    return low, high, rank - below
 
 
 def finite_vector(values: ArrayLike, name: str) -> NDArray[Any]:
@@ -144,7 +271,10 @@ class _Side:
         return cls(table.shape, cells, finite_vector(table.data, name))
 
     def at(self, cells: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the values at `cells`, a superset of the cells held; zero where none is held."""
+        """Return the values at `cells`, ascending; zero where none is held."""
         out = np.zeros(cells.size, dtype=self.values.dtype)
-        out[np.searchsorted(cells, self.cells)] = self.values
+        if self.cells.size and cells.size:
+            spot = np.minimum(np.searchsorted(self.cells, cells), self.cells.size - 1)
+            held = self.cells[spot] == cells
+            out[held] = self.values[spot[held]]
         return out

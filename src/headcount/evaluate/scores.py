@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
+import numpy as np
 import polars as pl
 
 from headcount.errors import InputError
-from headcount.evaluate.error import residuals, summarise
+from headcount.evaluate.error import CellSet, CountPairs, check_cells, pair_counts
+from headcount.evaluate.relative import beside_size
+from headcount.mechanisms.histogram import clips_answers
 from headcount.release import Release
 from headcount.release.release import Table
+from headcount.schema import Schema
 from headcount.tabulate import TOTAL, Counts, Query, every_cell
 from headcount.tabulate.counts import adder
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scores:
+    """How far a release is from the truth.
+
+    Computed from the truth: for the curator, never for publication unless the data are public.
+
+    where
+        errors       a row for each level and query
+        groups       a row for each level and level of an attribute: the counts of that group, one
+                     a unit; empty for a schema without attributes
+        impossible   released leaf counts that are not 0 where nobody can be: part of no set. A
+                     method that moves people and leaves some attributes in place can make them
+    """
+
+    cells: CellSet
+    errors: pl.DataFrame
+    groups: pl.DataFrame
+    impossible: int = 0
 
 
 def released_at(release: Release, level: str) -> Table:
@@ -25,23 +51,94 @@ def released_at(release: Release, level: str) -> Table:
     return added
 
 
-def score(counts: Counts, release: Release) -> pl.DataFrame:
-    """One row per level and query: how far the released counts are from the true ones.
+def score(counts: Counts, release: Release, *, cells: CellSet = "all") -> Scores:
+    """Compare released with exact counts on a set of counts: see `headcount.evaluate.error`.
 
-    Computed from the truth: for the curator, never for publication unless the data are public.
+    Structural zeros belong to no set. Where a release is to be clipped at 0 after summing, as the
+    noisy histogram says of itself, its answers are.
     """
-    schema = release.schema
+    if not counts.matrix.count_nonzero():
+        raise InputError("release", found="no count but zeros", expected="at least one person")
+    errors: list[dict[str, Any]] = []
+    groups: list[dict[str, Any]] = []
+    for level in release.geography.levels:
+        for query, pairs in _answers(counts, release, level, cells):
+            if not pairs.n:
+                continue
+            errors.append({"level": level, "query": query.name, **_row(pairs)})
+            if len(query.by) == 1:
+                groups += _group_rows(level, query, release.schema, pairs)
+    return Scores(
+        cells=cells,
+        errors=pl.DataFrame(errors, infer_schema_length=None),
+        groups=_frame(groups, errors),
+        impossible=_impossible(release),
+    )
+
+
+def compare_methods(
+    counts: Counts, releases: Mapping[str, Release], *, cells: CellSet = "all"
+) -> pl.DataFrame:
+    """Errors of several releases of one truth on the same counts, with a column `method` first.
+
+    The set `either` is refused: it would be another one for each method.
+    """
+    check_cells(cells, compared=True)
+    made = [
+        score(counts, release, cells=cells).errors.select(pl.lit(name).alias("method"), pl.all())
+        for name, release in releases.items()
+    ]
+    return pl.concat(made)
+
+
+def _answers(
+    counts: Counts, release: Release, level: str, cells: CellSet
+) -> Iterator[tuple[Query, CountPairs]]:
+    schema, clipped = release.schema, clips_answers(release)
+    truth, released = counts.at(level).matrix, released_at(release, level)
     queries = [TOTAL, *(Query(name, (name,)) for name in schema.names)]
     if len(schema.attributes) > 1:
         queries.append(every_cell(schema))
-    rows = []
-    for level in release.geography.levels:
-        truth, released = counts.at(level).matrix, released_at(release, level)
-        for query in queries:
-            answer = query.matrix(schema)
-            errors = residuals(truth @ answer, released @ answer)
-            if errors.size:
-                rows.append({"level": level, "query": query.name, **asdict(summarise(errors))})
-    if not rows:
-        raise InputError("release", found="no count but zeros", expected="at least one person")
-    return pl.DataFrame(rows).drop("sign")
+    for query in queries:
+        answer = query.matrix(schema)[:, _possible(query, schema)]
+        made: Any = released @ answer
+        if clipped:
+            made = np.maximum(made, 0) if isinstance(made, np.ndarray) else made.maximum(0)
+        yield query, pair_counts(truth @ answer, made, cells=cells)
+
+
+def _impossible(release: Release) -> int:
+    leaf: Any = released_at(release, release.geography.leaf)
+    strange = leaf[:, np.flatnonzero(~release.schema.possible)]
+    return int(np.count_nonzero(strange) if isinstance(leaf, np.ndarray) else strange.nnz)
+
+
+def _possible(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
+    """The groups of an answer that can hold anyone, by number."""
+    return np.unique(query.groups(schema)[schema.possible])
+
+
+def _row(pairs: CountPairs) -> dict[str, Any]:
+    """Figures of a set of counts: what is counted, then its errors, then what is missing."""
+    error, size = asdict(pairs.summary()), asdict(beside_size(pairs))
+    first = {"cells": error.pop("cells"), "n": error.pop("n")}
+    sizes = {name: size.pop(name) for name in ("mean_count", "median_count")}
+    error.pop("sign")
+    return {**first, **sizes, **error, **size}
+
+
+def _group_rows(
+    level: str, query: Query, schema: Schema, pairs: CountPairs
+) -> Iterator[dict[str, Any]]:
+    (attribute,) = query.attributes(schema)
+    names = [attribute.levels[number] for number in _possible(query, schema)]
+    for name, own in zip(names, pairs.columns(), strict=True):
+        if own.n:
+            yield {"level": level, "attribute": attribute.name, "group": name, **_row(own)}
+
+
+def _frame(rows: list[dict[str, Any]], like: list[dict[str, Any]]) -> pl.DataFrame:
+    """Rows as a frame, with its columns even where there are none."""
+    shaped = pl.DataFrame(like, infer_schema_length=None).drop("level", "query").schema
+    names = dict.fromkeys(("level", "attribute", "group"), pl.String())
+    return pl.DataFrame(rows, schema={**names, **shaped})

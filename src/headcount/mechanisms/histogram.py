@@ -28,11 +28,13 @@ from headcount.mechanisms.measured import Measured
 from headcount.noise import Noise
 from headcount.privacy import DEFAULT_UNIT, Guarantee, UnitOfPrivacy, unit_of_privacy
 from headcount.privacy.loss import positive
+from headcount.release import Release
 from headcount.schema import Attribute, Recode, Schema
 from headcount.schema.schema import Combination
 from headcount.tabulate import Counts, Query
 
 Clip = Literal["query", "cell"]
+CLIP_NOTE = "negative_counts"
 CLIP_WORDS: dict[str, str] = {
     "query": "answers summed from cells with their noise, then set to 0 where negative",
     "cell": "cells set to 0 where negative, then summed",
@@ -88,7 +90,12 @@ class Histogram:
         tables = made.tables
         if self.clip == "cell":
             tables = {level: np.maximum(cells, 0) for level, cells in tables.items()}
-        return Outcome(tables, {"negative_counts": CLIP_WORDS[self.clip]})
+        return Outcome(tables, {CLIP_NOTE: CLIP_WORDS[self.clip]})
+
+
+def clips_answers(release: Release) -> bool:
+    """Whether a release says of itself that its answers are to be set to 0 after summing."""
+    return release.notes.get(CLIP_NOTE) == CLIP_WORDS["query"]
 
 
 def answers(

@@ -51,6 +51,22 @@ class Release:
         parts = [*self.tables, *(f"{one.name} at {one.level}" for one in self.published)]
         return f"<Release by {self.mechanism}: {', '.join(parts)}>"
 
+    def negative_counts(self) -> dict[str, dict[str, int]]:
+        """How many published counts there are at each level, and how many of them are below 0.
+
+        Facts of what is published. Counts that cannot be other than zero are not among them.
+        """
+        possible = int(self.schema.possible.sum())
+        return {
+            level: {
+                "counts": table.shape[0] * possible,
+                "negative": int(
+                    ((table if isinstance(table, np.ndarray) else table.data) < 0).sum()
+                ),
+            }
+            for level, table in self.tables.items()
+        }
+
     def at(self, level: str) -> Dense:
         """Protected counts at a level: as published, or the published leaf added up."""
         leaf = self.geography.leaf

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import html
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from headcount.errors import InputError
 from headcount.files import write_bytes_atomic, write_text_atomic
+from headcount.report.axes import Axis as Axis
+from headcount.report.axes import axis_of, field_of, scale_of
 from headcount.report.theme import INK, MUTED, looks_for, ordered_series, theme_config
 
 if TYPE_CHECKING:
@@ -26,20 +28,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STATIC_WIDTH = 660  # pixels: a chart that fills its column on screen needs a width on paper
-Scale = Literal["linear", "log", "symlog", "sqrt"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Axis:
-    """One axis: the column it shows, its title in plain words with the unit, and its scale."""
-
-    column: str
-    title: str
-    scale: Scale = "linear"
-    format: str = ""
-    domain: tuple[float, float] | None = None
-    ticks: tuple[float, ...] = ()
-    zero: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +90,9 @@ def two_scale_chart(
         base, pick = _base(frame, x=axis, y=y, series=series, strokes=True)
         base = base.encode(
             x=alt.X(
-                f"{_field(axis.column)}:Q",
+                f"{field_of(axis.column)}:Q",
                 title=axis.title,
-                scale=_scale(axis, padded=False),
+                scale=scale_of(axis, padded=False),
                 axis=alt.Axis(
                     orient="top" if axis is top else "bottom", grid=axis is x, tickCount=6
                 ),
@@ -153,8 +141,8 @@ def band_chart(
     _require_columns(frame, "band chart", [x.column, y.column, low, high, series])
     base, pick = _base(frame, x=x, y=y, series=series, strokes=not points, also=(low, high))
     band = base.mark_area().encode(
-        y=alt.Y(f"{_field(low)}:Q", title=y.title, scale=_scale(y, padded=True)),
-        y2=alt.Y2(_field(high)),
+        y=alt.Y(f"{field_of(low)}:Q", title=y.title, scale=scale_of(y, padded=True)),
+        y2=alt.Y2(field_of(high)),
         opacity=_faded_unless(pick, shown=0.18, hidden=0.03),
         tooltip=alt.value(None),
     )
@@ -198,7 +186,9 @@ def histogram_chart(
     y = Axis(column="share", title=y_title, format=".3~g", zero=True)
     base, pick = _base(binned, x=x, y=y, series=series, strokes=True)
     area = base.mark_area(interpolate="step", clip=True).encode(
-        y=alt.Y("share:Q", title=y.title, scale=_scale(y, padded=True), axis=_axis(y), stack=None),
+        y=alt.Y(
+            "share:Q", title=y.title, scale=scale_of(y, padded=True), axis=axis_of(y), stack=None
+        ),
         opacity=_faded_unless(pick, shown=0.08, hidden=0.02),
     )
     line = base.mark_line(interpolate="step", strokeWidth=1.75, clip=True).encode(
@@ -265,25 +255,23 @@ def _base(
     shown = [c for c in frame.columns if c in {x.column, y.column, series, *also}]
     numeric = {c: x.format if c == x.column else y.format for c in shown if c != series}
     titles = {x.column: x.title, y.column: y.title}
-    tooltip = [alt.Tooltip(f"{_field(series)}:N", title=_plain(series))]
+    tooltip = [alt.Tooltip(f"{field_of(series)}:N", title=_plain(series))]
     for column, number_format in numeric.items():
-        extra: dict[str, Any] = {"format": number_format or ",.4~g"}
+        named = column == x.column and bool(x.names)
+        extra: dict[str, Any] = {} if named else {"format": number_format or ",.4~g"}
         title = titles.get(column, _plain(column))
-        tooltip.append(alt.Tooltip(f"{_field(column)}:Q", title=title, **extra))
+        kind = "N" if named else "Q"
+        tooltip.append(alt.Tooltip(f"{field_of(column)}:{kind}", title=title, **extra))
     names, looks = _series(frame, series)
     colour = alt.Color(
-        f"{_field(series)}:N",
+        f"{field_of(series)}:N",
         title=None,
         scale=alt.Scale(domain=names, range=[look.colour for look in looks]),
         legend=_legend(strokes=strokes, many=len(names) > 6),
     )
     chart = alt.Chart(frame).encode(
-        x=alt.X(
-            f"{_field(x.column)}:Q", title=x.title, scale=_scale(x, padded=False), axis=_axis(x)
-        ),
-        y=alt.Y(
-            f"{_field(y.column)}:Q", title=y.title, scale=_scale(y, padded=True), axis=_axis(y)
-        ),
+        x=x.encode(alt.X, padded=False),
+        y=y.encode(alt.Y, padded=True),
         color=colour,
         tooltip=tooltip,
     )
@@ -416,7 +404,7 @@ def _dash_encoding(frame: pl.DataFrame, series: str) -> alt.StrokeDash:
     names, looks = _series(frame, series)
     scale = alt.Scale(domain=names, range=[list(look.dash) for look in looks])
     legend = _legend(strokes=True, many=len(names) > 6)
-    return alt.StrokeDash(f"{_field(series)}:N", title=None, scale=scale, legend=legend)
+    return alt.StrokeDash(f"{field_of(series)}:N", title=None, scale=scale, legend=legend)
 
 
 def _legend(*, strokes: bool, many: bool = False) -> alt.Legend:
@@ -435,44 +423,13 @@ def _shape_encoding(frame: pl.DataFrame, series: str) -> alt.Shape:
     names, looks = _series(frame, series)
     scale = alt.Scale(domain=names, range=[look.symbol for look in looks])
     legend = _legend(strokes=False)
-    return alt.Shape(f"{_field(series)}:N", title=None, scale=scale, legend=legend)
+    return alt.Shape(f"{field_of(series)}:N", title=None, scale=scale, legend=legend)
 
 
 def _faded_unless(pick: alt.Parameter, *, shown: float, hidden: float = 0.1) -> Any:
     import altair as alt
 
     return alt.when(pick).then(alt.value(shown)).otherwise(alt.value(hidden))
-
-
-def _scale(axis: Axis, *, padded: bool) -> alt.Scale:
-    import altair as alt
-
-    options: dict[str, Any] = {"type": axis.scale}
-    if axis.domain is not None:
-        options.update(domain=list(axis.domain), nice=False)
-    elif axis.scale == "log":
-        # Rounding a log axis out to powers of ten would leave most of the picture empty.
-        options.update(nice=False, padding=18)
-    else:
-        options.update(zero=axis.zero, padding=10 if padded and not axis.zero else 0)
-    return alt.Scale(**options)
-
-
-def _axis(axis: Axis) -> alt.Axis:
-    import altair as alt
-
-    options: dict[str, Any] = {"values": list(axis.ticks)} if axis.ticks else {"tickCount": 6}
-    if axis.scale == "log" and not axis.ticks:
-        options["grid"] = False  # a line at each of 1, 2, ... 9 is a thicket
-    if axis.format:
-        options["format"] = axis.format
-    return alt.Axis(**options)
-
-
-def _field(column: str) -> str:
-    """A column as altair's shorthand: ':' divides name and type, '.' and '[' go into objects."""
-    escapes: Mapping[str, str] = {":": "\\:", ".": "\\.", "[": "\\[", "]": "\\]"}
-    return "".join(escapes.get(c, c) for c in column)
 
 
 def _plain(column: str) -> str:

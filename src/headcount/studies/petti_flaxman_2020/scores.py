@@ -94,7 +94,7 @@ def score_all(
             parameter=parameter,
             count_type=kind,
             level=level,
-            error=summarise(errors),
+            error=summarise(errors, cells="either"),
             loss=loss,
             printed_2019=loss_of(errors, **PRINTED_2019).max_abs
             if mechanism == "sampling"
