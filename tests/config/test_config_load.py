@@ -171,6 +171,24 @@ BAD = {
         "'local_codes'",
         "only with columns",
     ),
+    "longer codes of columns": (
+        changed('columns = ["county", "tract"]', 'columns = ["county", "tract"]\nlonger = "cut"'),
+        "population.geography",
+        "'longer'",
+        "only with prefixes",
+    ),
+    "real levels beside levels": (
+        changed('levels = ["minor", "adult"]', 'levels = ["NA"]\nreal_levels = ["NA"]'),
+        "population.attribute 1",
+        "levels and real_levels",
+        "only where levels are read off",
+    ),
+    "unknown way with totals": (
+        sub("kind", 'kind = "microdata"\ntotals = "ignore"'),
+        "population.totals",
+        "'ignore'",
+        "'refuse', 'drop' or 'keep'",
+    ),
     "prefixes that shrink": (
         changed('columns = ["county", "tract"]', 'column = "code"\nprefixes = { a = 3, b = 2 }'),
         "population.geography.prefixes",

@@ -183,7 +183,13 @@ BAD_DWELLINGS: dict[str, tuple[str, int, Any, str]] = {
     ),
     "unknown level": ("tenure", 0, "squat", r"column 'tenure', row 1: found level 'squat'"),
     "no level": ("tenure", 0, None, r"column 'tenure', row 1: found nothing"),
-    "no block": ("block", 0, None, r"column 'block', row 1: found None, expected a code"),
+    "no block": (
+        "block",
+        0,
+        None,
+        r"column 'block', row 1: found a blank code, as rows of totals have, expected rows of "
+        r"units, each with its code$",
+    ),
     "block in two areas": (
         "place",
         1,

@@ -149,6 +149,7 @@ def _households(model: HouseholdsModel) -> Households:
         areas=model.areas,
         units=model.units,
         public=model.public,
+        totals=model.totals,
     )
 
 
@@ -160,6 +161,7 @@ def _counts(model: CountsModel) -> Population:
         columns=model.cells,
         units=model.units,
         public=model.public,
+        totals=model.totals,
     )
 
 
@@ -171,16 +173,29 @@ def _microdata(model: MicrodataModel) -> Population:
         structural_zeros=tuple(impossible(zero) for zero in model.structural_zero),
         units=model.units,
         public=model.public,
+        totals=model.totals,
+        not_counts=model.not_counts,
     )
 
 
 def _columns(attributes: Sequence[AttributeModel]) -> list[AttributeColumn]:
     return [
-        AttributeColumn(name=a.name, column=a.column or a.name, levels=a.levels) for a in attributes
+        AttributeColumn(
+            name=a.name,
+            column=a.column or a.name,
+            levels=a.levels,
+            real_levels=a.real_levels,
+        )
+        for a in attributes
     ]
 
 
 def _geography(model: GeographyModel) -> GeographySource:
     if model.columns:
         return CodeColumns(columns=model.columns, root=model.root, local_codes=model.local_codes)
-    return Prefixes(column=model.column, lengths=tuple(model.prefixes.items()), root=model.root)
+    return Prefixes(
+        column=model.column,
+        lengths=tuple(model.prefixes.items()),
+        root=model.root,
+        longer=model.longer,
+    )

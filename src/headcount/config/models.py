@@ -19,6 +19,7 @@ from headcount.config.topdown import TopDownModel
 from headcount.config.values import Flag, PositiveFraction, Share, Strict, Whole, Wrong
 from headcount.errors import InputError
 from headcount.population.from_households import KIND
+from headcount.population.suspicious import Totals
 from headcount.population.towns.generate import FEWEST_PEOPLE, most_counties
 from headcount.privacy import DEFAULT_UNIT, UnitOfPrivacy
 from headcount.schema import Attribute, Schema, impossible
@@ -32,6 +33,7 @@ class GeographyModel(Strict):
     local_codes: Flag = False
     column: str = ""
     prefixes: dict[str, Whole] = Field(default_factory=dict)
+    longer: Literal["refuse", "cut"] = "refuse"
     root: str = "whole"
 
     @field_validator("prefixes")
@@ -50,9 +52,9 @@ class GeographyModel(Strict):
             raise ValueError("column and prefixes together")
         if self.local_codes and self.column:
             raise ValueError("local_codes only with columns = [...]")
+        if self.longer != "refuse" and self.columns:
+            raise ValueError("longer only with prefixes = {...}")
         levels = [self.root, *self.columns, *self.prefixes]
-        if "" in levels:
-            raise Wrong(found="a level without a name", expected="names of a character or more")
         if (repeated := first_repeated(levels)) is not None:
             raise Wrong(found=f"level {repeated!r} twice", expected="distinct names, root included")
         return self
@@ -64,6 +66,16 @@ class AttributeModel(Strict):
     name: str
     column: str = ""
     levels: tuple[str, ...] | None = None
+    real_levels: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_list(self) -> AttributeModel:
+        if self.levels is not None and self.real_levels:
+            raise Wrong(
+                found="levels and real_levels",
+                expected="real_levels only where levels are read off the data",
+            )
+        return self
 
 
 class QuartersModel(Strict):
@@ -86,6 +98,8 @@ class MicrodataModel(Strict):
     units: Path | None = None
     quarters: QuartersModel | None = None
     public: Flag = False
+    totals: Totals = "refuse"
+    not_counts: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _schema_is_sound(self) -> MicrodataModel:
@@ -114,6 +128,7 @@ class CountsModel(Strict):
     units: Path | None = None
     quarters: QuartersModel | None = None
     public: Flag = False
+    totals: Totals = "refuse"
 
 
 class UniformModel(Strict):
@@ -216,6 +231,7 @@ class HouseholdsModel(_ChosenModel):
     areas: tuple[str, ...] = ()
     units: Path | None = None
     public: Flag = False
+    totals: Literal["refuse", "keep"] = "refuse"
 
     def known_attributes(self) -> tuple[str, ...]:
         """Names that may be chosen, beside the kind of dwelling."""

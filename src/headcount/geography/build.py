@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -50,11 +51,16 @@ class CodeColumns:
 
 @dataclass(frozen=True, kw_only=True)
 class Prefixes:
-    """One column of leaf codes whose first characters name the units above: 44, 44007, ..."""
+    """One column of leaf codes whose first characters name the units above: 44, 44007, ...
+
+    Codes that go on after the last prefix are refused. With ``longer="cut"`` they are cut, if all
+    have one length: a file of blocks is then read as one of tracts.
+    """
 
     column: str
     lengths: tuple[tuple[str, int], ...]
     root: str = "whole"
+    longer: Literal["refuse", "cut"] = "refuse"
 
     def __post_init__(self) -> None:
         cuts = [length for _, length in self.lengths]
@@ -152,6 +158,29 @@ def check_codes(table: pl.DataFrame, source: GeographySource, *, name: str) -> N
                 found=repr(code[row]),
                 expected=f"a code of at least {shortest} character{'s' * (shortest > 1)}",
             )
+    if isinstance(source, Prefixes):
+        _refuse_longer(table[source.column].cast(pl.String), source, name)
+
+
+def _refuse_longer(code: pl.Series, source: Prefixes, name: str) -> None:
+    """Refuse codes that go on after the last prefix: they would be cut, and units merged."""
+    level, last = source.lengths[-1]
+    length = code.str.len_chars()
+    longer = length > last
+    if not longer.any():
+        return
+    row = int(longer.arg_true()[0])
+    if length.n_unique() > 1:
+        found, expected = "codes of different lengths", f"codes of {last} characters, all of them"
+    elif source.longer == "refuse":
+        found = f"codes of {length[row]} characters"
+        expected = f'{last}, where the prefix of {level!r} ends (longer = "cut" under '
+        expected += "[population.geography] says that the rest is to be cut off)"
+    else:
+        return
+    raise InputError(
+        name, place=f"column {source.column!r}, row {row + 1}", found=found, expected=expected
+    )
 
 
 def _keys(source: GeographySource) -> Sequence[str]:

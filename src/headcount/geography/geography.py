@@ -31,11 +31,9 @@ class Geography:
     parents: tuple[Index, ...]
 
     def __post_init__(self) -> None:
-        if len(set(self.levels)) != len(self.levels) or not self.levels or "" in self.levels:
+        if len(set(self.levels)) != len(self.levels) or not self.levels:
             raise InputError(
-                "geography",
-                found=f"levels {list(self.levels)}",
-                expected="distinct level names, none of them empty",
+                "geography", found=f"levels {list(self.levels)}", expected="distinct level names"
             )
         if not len(self.levels) == len(self.units) == len(self.parents):
             raise InputError(

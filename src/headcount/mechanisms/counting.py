@@ -16,23 +16,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.errors import ConfigError, PrivacyError, TruthError
+from headcount.errors import PrivacyError
 from headcount.geography import Geography
-from headcount.mechanisms.base import Context, Outcome, cell_stream, noisy, summed_draws
+from headcount.mechanisms.base import Context, Outcome, cell_stream, noisy
 from headcount.mechanisms.measured import Measured, guarantee_of, measure_cells, rate_for
 from headcount.noise import Noise
 from headcount.privacy import DEFAULT_UNIT, Guarantee, UnitOfPrivacy, unit_of_privacy
 from headcount.privacy.loss import positive
 from headcount.schema import Schema
 from headcount.tabulate import Counts
-
-MOST_SUM = 1 << 63
-"""Sums of 64-bit integers stay below."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,37 +119,20 @@ class Averaged:
         return rate_for(self.epsilon, unit=self.unit, plan=often, name=self.name)
 
     def check(self, counts: Counts) -> tuple[str, ...]:
-        """Refuse sums over the parts that 64 bits would not hold; the plan refuses epsilons.
-
-        The sum of P draws of scale s is beyond 100 s sqrt(P) with a chance below e^-98 (Chernoff
-        with exp(x / (s sqrt(P)))).
-        """
-        (one,) = self.plan(counts.schema, counts.geography)
-        reach = int(100 * (isqrt(self.parts) + 1) / one.known_rate) + 1
-        if reach >= MOST_SUM // 2:
-            raise ConfigError(
-                "averaged", place="parts", found=f"{self.parts:,} with epsilon {self.epsilon}",
-                expected="noise whose sum over the parts fits 62 bits",
-            )  # fmt: skip
-        if self.parts * int(counts.matrix.max()) + reach >= MOST_SUM:
-            raise TruthError(
-                "averaged", place="parts", found="counts whose sum over the parts passes 63 bits",
-                expected="fewer parts, or smaller counts",
-            )  # fmt: skip
+        """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
+        self.plan(counts.schema, counts.geography)
         return ()
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> Outcome:
         """Sum the P integer answers of each run, then divide."""
-        self.check(counts)
         (leaf,) = self.plan(counts.schema, counts.geography)
-        stream, parts = cell_stream(counts), self.parts
-        drawn = [
-            summed_draws(noise, stream, epsilon=leaf.known_rate, draws=range(first, first + parts))
-            for first in (run * parts for run in runs)
-        ]
-        return Outcome({counts.level: noisy(counts, np.stack(drawn), times=parts) / parts})
+        draws = range(runs.start * self.parts, runs.stop * self.parts)
+        drawn = noise.geometric(cell_stream(counts), epsilon=leaf.known_rate, draws=draws)
+        answers = noisy(counts, drawn)
+        total = answers.reshape(len(runs), self.parts, *answers.shape[1:]).sum(axis=1)
+        return Outcome({counts.level: total / self.parts})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,6 @@ from headcount.geography import Geography
 from headcount.noise import discrete_gaussian_variance, geometric_variance
 from headcount.noise.laws import Gaussian as GaussianLaw
 from headcount.noise.laws import Geometric as GeometricLaw
-from headcount.noise.laws import Law
 from headcount.privacy import (
     Guarantee,
     Loss,
@@ -48,7 +47,11 @@ class Measured:
     def __post_init__(self) -> None:
         if (self.rate is None) == (self.sigma2 is None):
             raise ValueError("a measurement has either a rate or a sigma2")
-        _ = self.noise_law  # refused here, before data is read, if no sampler can draw it
+        # Refused here, before data is read or a loss is spent, if no sampler can draw it.
+        if self.rate is not None:
+            GeometricLaw("epsilon", self.rate)
+        elif self.sigma2 is not None:
+            GaussianLaw(self.sigma2)
 
     def loss(self, unit: UnitOfPrivacy) -> Loss | None:
         """The exact loss of all draws together; None if a neighbour leaves every answer alone."""
@@ -68,14 +71,6 @@ class Measured:
         """The rate of geometric noise."""
         assert self.rate is not None
         return self.rate
-
-    @property
-    def noise_law(self) -> Law:
-        """The law of the noise; an error if its scale is beyond what samplers can draw."""
-        if self.rate is not None:
-            return GeometricLaw("epsilon", self.rate)
-        assert self.sigma2 is not None
-        return GaussianLaw(self.sigma2)
 
     @property
     def law(self) -> str:

@@ -76,7 +76,7 @@ class KeyedNoise:
             run_key.material,
             encode("stream key", mechanism, data_digest, config_digest, SAMPLER_VERSION, word_bits),
         )
-        self._sources: dict[tuple[str | int, ...], _Source] = {}
+        self._sources: dict[tuple[str, str, int, str, int, int], _Source] = {}
 
     @property
     def data_digest(self) -> bytes:
@@ -129,9 +129,7 @@ class KeyedNoise:
         law_name = "gaussian" if form == "variance" else "geometric"
         parameter = exact(parameter)
         top, bottom = getattr(parameter, "numerator", 0), getattr(parameter, "denominator", 0)
-        # The purpose comes last: parts are counted, so that a longer address is another one.
-        named, purpose = stream.address[:3], stream.address[3:]
-        address = (*named, form, top, bottom, *purpose)
+        address = (stream.level, stream.query, stream.size, form, top, bottom)
         source = self._sources.get(address)
         if source is not None:
             return source
@@ -196,11 +194,6 @@ class KeyedNoise:
             for i in _look_up(source, words, into):
                 into[i] = _slowly(source, base + int(part[i]), int(words[i]))
         return out
-
-
-def served_by(law: Law) -> ServedBy:
-    """Whether a table or the slow sampler makes the noise of a law; makes the table."""
-    return "table" if build_table(law) is not None else "slow"
 
 
 def _rebuild(

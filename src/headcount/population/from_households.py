@@ -59,6 +59,7 @@ def to_population(
         read_off=households.read_off,
         quarters=_quarters(households, kinds) if counted else None,
         households=households,
+        reading=households.reading,
     )
 
 

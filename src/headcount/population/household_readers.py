@@ -15,6 +15,7 @@ from headcount.geography.build import GeographySource, place_rows
 from headcount.population.households import HOUSEHOLD, VACANT, Households
 from headcount.population.readers import (
     AttributeColumn,
+    cut_codes,
     encode,
     levels_of,
     place_table,
@@ -22,6 +23,8 @@ from headcount.population.readers import (
     refuse_null,
     whole_numbers,
 )
+from headcount.population.reading import Reading
+from headcount.population.suspicious import Totals, refuse_missing_levels, without_totals
 from headcount.schema import Attribute
 
 KINDS = ("household", "vacant")
@@ -46,6 +49,7 @@ def read_households(
     areas: Sequence[str] = (),
     units: Path | None = None,
     public: bool = False,
+    totals: Totals = "refuse",
 ) -> Households:
     """Read people in dwellings.
 
@@ -62,6 +66,7 @@ def read_households(
         areas                 columns of off-spine areas such as places, empty for none; from
                               ``units`` if it has them
         units                 the public list of leaf units, as for ``read_microdata``
+        totals                ``"keep"``: codes that look like rows of totals are those of units
 
     Persons may carry geography columns beside a dwelling table; they must then agree with it.
     """
@@ -77,11 +82,12 @@ def read_households(
     )
     table = people if dwellings is None else read_table(dwellings, [key, *shared])
     files = (str(persons), str(dwellings or persons))
+    without_totals(table, geography, totals, name=files[1], may_drop=False)
     pick, dwelling = _join(people, table, key, files)
     for column in dict.fromkeys(shared):
         if column in people.columns:
             _refuse_spread(column, people, table, pick[dwelling], key, files[0], geography)
-    tree, unit, read_off = place_table(table, geography, units, files[1])
+    tree, unit, read_off = place_table(table, geography, units, files[1], totals=totals)
     living = np.bincount(dwelling, minlength=len(pick))
     codes = _kinds(table, kind, kinds, pick, living, key, files[1])
     if size:
@@ -108,6 +114,10 @@ def read_households(
         ),
         public=public,
         read_off=(*read_off, *more, *most),
+        reading=Reading(
+            rows=tuple({files[1]: table.height, files[0]: people.height}.items()),
+            remarks=cut_codes(table, geography),
+        ),
     )
 
 
@@ -227,6 +237,9 @@ def _attributes(
         levels = wanted.levels
         if levels is None:
             levels = levels_of(values)
+            refuse_missing_levels(
+                values, levels, wanted.real_levels, column=wanted.column, name=name
+            )
             read_off.append(f"which levels of {wanted.name!r} exist")
         attribute = Attribute(wanted.name, levels)
         known.append(attribute)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.areas import Areas
+from headcount.population.reading import Reading
 from headcount.schema import Attribute, Schema
 
 HOUSEHOLD, VACANT = 0, 1
@@ -55,6 +56,7 @@ class Households:
     areas: tuple[Areas, ...] = ()
     public: bool = False
     read_off: tuple[str, ...] = ()
+    reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
         rows = len(self.block)

@@ -29,6 +29,7 @@ from headcount.population.fixed_width import (
 )
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
+from headcount.population.reading import Reading
 from headcount.progress import Progress, silent
 from headcount.schema.load import load_schema
 
@@ -140,6 +141,10 @@ def read_extract(
         count,
         public=public,
         read_off=("which units exist",),
+        reading=Reading(
+            rows=(("people", int(count.sum())), ("units", int(occupied.sum() + vacant.sum()))),
+            left_out=(("people without a unit", reader.dropped),) if reader.dropped else (),
+        ),
     )
     quarters = Quarters(geography, "hhgq", occupied, vacant)
     return Extract(population, quarters, {"people_without_a_unit": reader.dropped})

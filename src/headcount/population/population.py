@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.households import Households
 from headcount.population.quarters import Quarters
+from headcount.population.reading import Reading
 from headcount.schema import Schema
 
 MOST_PEOPLE = 1 << 62
@@ -26,6 +27,7 @@ class Population:
     were read off the confidential data instead of being given; they are published without noise
     and every guarantee lists them. ``quarters`` are the living quarters, and ``households`` tells
     who lives with whom, where these are known; with households, row i is their person i.
+    ``reading`` is what was read from files, for ``headcount check``.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Population:
     read_off: tuple[str, ...] = ()
     quarters: Quarters | None = None
     households: Households | None = None
+    reading: Reading = field(default_factory=Reading)
 
     def __post_init__(self) -> None:
         schema = self.schema

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 import numpy as np
@@ -14,24 +15,39 @@ from numpy.typing import NDArray
 from headcount.errors import InputError
 from headcount.geography.build import (
     GeographySource,
+    Prefixes,
     build_geography,
     check_codes,
     place_rows,
 )
 from headcount.geography.geography import Geography, Index
-from headcount.population.population import Population
+from headcount.population.population import MOST_PEOPLE, Population
 from headcount.population.quarters import Quarters
+from headcount.population.reading import Reading
+from headcount.population.suspicious import (
+    COUNT_COLUMNS,
+    Totals,
+    refuse_counts_of_people,
+    refuse_missing_levels,
+    refuse_sums,
+    sums_of_others,
+    without_totals,
+)
 from headcount.schema import Attribute, Schema
 from headcount.schema.attribute import one_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeColumn:
-    """Where an attribute stands in a file; without ``levels`` they are read off the data."""
+    """Where an attribute stands in a file; without ``levels`` they are read off the data.
+
+    ``real_levels`` are levels that look like missing values and are none.
+    """
 
     name: str
     column: str
     levels: tuple[str, ...] | None = None
+    real_levels: tuple[str, ...] = ()
 
 
 def read_microdata(
@@ -42,15 +58,24 @@ def read_microdata(
     structural_zeros: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = (),
     units: Path | None = None,
     public: bool = False,
+    totals: Totals = "refuse",
+    not_counts: Sequence[str] = (),
 ) -> Population:
     """Read one row a person: geography columns and one column per attribute.
 
     ``units`` is a file with the geography columns, one row for each leaf that exists; without it
-    the units are read off the data, and the population says so.
+    the units are read off the data, and the population says so. ``totals`` says what to do with
+    rows that look like totals, ``not_counts`` names columns that are not numbers of people though
+    they are called so.
     """
     name = str(path)
-    table = read_table(path, [*geography.columns, *(a.column for a in attributes)])
-    tree, unit, read_off = place_table(table, geography, units, name)
+    used = [*geography.columns, *(a.column for a in attributes)]
+    table = read_table(path, [*used, *COUNT_COLUMNS], optional={*COUNT_COLUMNS} - {*used})
+    refuse_counts_of_people(table, used, not_counts, name=name)
+    table, left_out = without_totals(table, geography, totals, name=name)
+    reading = _reading(name, table.height, left_out, table, geography)
+    name = name if not left_out else f"{name} (rows of totals left out)"
+    tree, unit, read_off = place_table(table, geography, units, name, totals=totals)
     chosen = []
     codes: list[NDArray[np.int32]] = []
     for attribute in attributes:
@@ -58,6 +83,9 @@ def read_microdata(
         if attribute.levels is None:
             refuse_null(values, attribute.column, name)
             levels = levels_of(values)
+            refuse_missing_levels(
+                values, levels, attribute.real_levels, column=attribute.column, name=name
+            )
             read_off += (f"which levels of {attribute.name!r} exist",)
         else:
             levels = attribute.levels
@@ -69,7 +97,9 @@ def read_microdata(
     for known, code in zip(chosen, codes, strict=True):
         cell = cell * np.int32(known.size) + code
     _refuse_impossible(schema, cell, name)
-    return Population(name, schema, tree, unit, cell, public=public, read_off=read_off)
+    return Population(
+        str(path), schema, tree, unit, cell, public=public, read_off=read_off, reading=reading
+    )
 
 
 def read_counts(
@@ -80,25 +110,70 @@ def read_counts(
     columns: Mapping[str, Mapping[str, str]] | None = None,
     units: Path | None = None,
     public: bool = False,
+    totals: Totals = "refuse",
 ) -> Population:
     """Read a wide table of counts: geography columns, then one column per cell.
 
     ``columns`` maps a column to the levels of its cell; without it a cell's column is the cell's
     levels joined by '_' (see ``Schema.cell_names``). Structural zeros may have no column.
+    ``totals`` says what to do with rows that look like totals: by their code, or as sums of others.
     """
     name = str(path)
     cells = _cell_columns(schema, columns)
     optional = {column for column, cell in cells.items() if not schema.possible[cell]}
     table = read_table(path, [*geography.columns, *cells], optional=optional)
     present = {column: cell for column, cell in cells.items() if column in table.columns}
-    counts = np.column_stack([whole_numbers(table[column], name) for column in present])
-    tree, unit, read_off = place_table(table, geography, units, name, distinct=True)
+    table, left_out = without_totals(table, geography, totals, name=name)
+    while True:
+        told = name if not left_out else f"{name} (rows of totals left out)"
+        counts = np.column_stack([whole_numbers(table[column], told) for column in present])
+        tree, unit, read_off = place_table(
+            table, geography, units, told, distinct=True, totals=totals
+        )
+        if totals == "keep" or not len(sums := sums_of_others(counts, unit, tree)):
+            break
+        if totals == "refuse":
+            refuse_sums(sums, geography.codes(table)[-1], name=name)
+        # Of totals of totals the lower ones are found first.
+        left_out += len(sums)
+        table = table.with_row_index(_ROW).filter(~pl.col(_ROW).is_in(sums)).drop(_ROW)
     row, position = np.nonzero(counts)
     cell = np.fromiter(present.values(), dtype=np.int32)[position]
     _refuse_impossible(schema, cell, name, rows=row)
     return Population(
-        name, schema, tree, unit[row], cell, counts[row, position], public=public, read_off=read_off
+        name,
+        schema,
+        tree,
+        unit[row],
+        cell,
+        counts[row, position],
+        public=public,
+        read_off=read_off,
+        reading=_reading(name, table.height, left_out, table, geography),
     )
+
+
+_ROW = "\0row"  # a name that no column of a file has
+
+
+def _reading(
+    name: str, rows: int, left_out: int, table: pl.DataFrame, source: GeographySource
+) -> Reading:
+    return Reading(
+        rows=((name, rows),),
+        left_out=(("rows of totals", left_out),) if left_out else (),
+        remarks=cut_codes(table, source),
+    )
+
+
+def cut_codes(table: pl.DataFrame, source: GeographySource) -> tuple[str, ...]:
+    """What to tell of codes that go on after the last prefix."""
+    if not isinstance(source, Prefixes) or table.is_empty():
+        return ()
+    (_, last), length = source.lengths[-1], len(str(table[source.column][0]))
+    if length <= last:
+        return ()
+    return (f"codes in {source.column!r} are cut to the first {last} of {length} characters",)
 
 
 def read_table(
@@ -155,12 +230,14 @@ def place_table(
     name: str,
     *,
     distinct: bool = False,
+    totals: Totals = "refuse",
 ) -> tuple[Geography, Index, tuple[str, ...]]:
     """The geography, each row's leaf, and what of it was read off the data."""
     if units is None:
         tree, unit = build_geography(table, source, name=name, distinct=distinct)
         return tree, unit, ("which units exist",)
     listed = read_table(units, source.columns)
+    listed, _ = without_totals(listed, source, totals, name=str(units), may_drop=False)
     tree, _ = build_geography(listed, source, name=str(units), distinct=True)
     if distinct:
         build_geography(table, source, name=name, distinct=True)
@@ -234,11 +311,8 @@ def whole_numbers(values: pl.Series, name: str) -> NDArray[np.int64]:
             found=f"values of type {values.dtype}",
             expected="whole numbers, 0 or more",
         )
-    # As whole numbers first: a float holds them exactly only to 2^53. "3.0" is 3 in text as well.
-    real = values.cast(pl.Float64, strict=False)
-    numbers = values.cast(pl.Int64, strict=False).fill_null(real.cast(pl.Int64, strict=False))
-    exact = real == numbers.cast(pl.Float64)
-    good = (exact & (numbers >= 0)).fill_null(False)
+    numbers = _exact(values)
+    good = (numbers >= 0).fill_null(False)
     if not good.all():
         row = int((~good).arg_true()[0])
         raise InputError(
@@ -248,6 +322,37 @@ def whole_numbers(values: pl.Series, name: str) -> NDArray[np.int64]:
             expected="a whole number, 0 or more",
         )
     return numbers.to_numpy()
+
+
+def _exact(values: pl.Series) -> pl.Series:
+    """Whole numbers as they are written, null where there is none.
+
+    A float tells neighbouring whole numbers apart only below 2^53 (2^24 if it is short), so a
+    larger one may have been another number before it was stored.
+    """
+    if values.dtype.is_integer():
+        return values.cast(pl.Int64, strict=False)
+    if values.dtype.is_float():
+        limit = 1 << (24 if values.dtype == pl.Float32 else 53)
+        near = values.cast(pl.Float64)
+        whole = (near == near.round()) & (near.abs() < limit)
+        return near.set(~whole.fill_null(False), None).cast(pl.Int64, strict=False)
+    text = values.cast(pl.String)  # also decimals: "3.0" and "3." are 3 in text as well
+    plain = text.str.replace(r"\.0*$", "").cast(pl.Int64, strict=False)
+    others = (plain.is_null() & text.is_not_null()).arg_true()
+    return plain.scatter(others, [_whole(one) for one in text.gather(others)])
+
+
+def _whole(text: str) -> int | None:
+    """A whole number in any other spelling, such as "1e3", or None."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    # How many digits first: 1e999999999 is a short text of a long number.
+    if not number.is_finite() or number.adjusted() > 18 or number != number.to_integral_value():
+        return None
+    return int(number) if abs(number) <= MOST_PEOPLE else None
 
 
 def _cell_columns(
@@ -309,8 +414,9 @@ def read_quarters(
     chosen = {level: (columns or {}).get(level, level) for level in known.levels}
     extra = [vacant] if vacant else []
     table = read_table(path, [*geography.columns, *chosen.values(), *extra])
-    build_geography(table, geography, name=name, distinct=True)  # refuses repeated units
+    own, at = build_geography(table, geography, name=name, distinct=True)  # refuses repeated units
     unit = place_rows(geography.codes(table)[-1], tree, name=name)
+    _refuse_other_tree(own, at, tree, unit, name)
     occupied = np.zeros((tree.size(tree.leaf), known.size), dtype=np.int64)
     empty = np.zeros(len(occupied), dtype=np.int64)
     for k, column in enumerate(chosen.values()):
@@ -318,3 +424,25 @@ def read_quarters(
     if vacant:
         empty[unit] = whole_numbers(table[vacant], name)
     return Quarters(tree, attribute, occupied, empty)
+
+
+def _refuse_other_tree(own: Geography, at: Index, tree: Geography, unit: Index, name: str) -> None:
+    """Refuse quarters of units under other parents, and units of the population without a row."""
+    for level in tree.levels[1:-1]:
+        here = own.units[own.depth(level)][own.ancestors(level)[at]]
+        there = tree.units[tree.depth(level)][tree.ancestors(level)[unit]]
+        if (wrong := np.flatnonzero(here != there)).size:
+            row = int(wrong[0])
+            raise InputError(
+                name,
+                place=f"row {row + 1}, unit {str(tree.units[-1][unit[row]])!r}",
+                found=f"{level} {str(here[row])!r}",
+                expected=f"{str(there[row])!r}, as in the population",
+            )
+    if (missing := np.setdiff1d(np.arange(tree.size(tree.leaf)), unit)).size:
+        raise InputError(
+            name,
+            place=f"unit {str(tree.units[-1][missing[0]])!r}",
+            found="no row",
+            expected=f"one for each {tree.leaf}, with zeros where there are no living quarters",
+        )

@@ -42,8 +42,7 @@ from headcount.privacy.loss import Loss
 
 log = logging.getLogger(__name__)
 
-_CONTENT = b"headcount data digest, version 1\0"
-_OF_RUN = b"headcount data digest of one run, version 1\0"
+_DIGEST_PURPOSE = b"headcount data digest, version 1\0"
 _ORDER = (SpendState.RECORDED, SpendState.DRAWN, SpendState.COMPLETE)
 
 
@@ -140,7 +139,7 @@ class Ledger:
             loss=loss,
             charge=cost.amount if cost else None,
             charge_method=cost.method if cost else "",
-            data_digest=self._tag(_CONTENT, _present(data_digest, name="data digest")),
+            data_digest=self.public_digest(data_digest),
             config_digest=_present(config_digest, name="config digest"),
             key_kind=kind,
             invariants=tuple(invariants),
@@ -239,21 +238,12 @@ class Ledger:
             invariants=tuple(dict.fromkeys(what for one in live for what in one.invariants)),
         )
 
-    def public_digest(self, data_digest: str, *, run_id: str) -> str:
-        """A digest that may be published: HMAC-SHA256 of run and ``data_digest`` under the secret.
-
-        Bound to the run, because equal digests in two receipts would say that nobody's record
-        changed in between, and no loss accounts for that.
-        """
+    def public_digest(self, data_digest: str) -> str:
+        """A digest that may be published: HMAC-SHA256 of ``data_digest`` under the secret."""
         digest = _present(data_digest, name="data digest")
-        run = _present(run_id, name="run id").encode()
-        return self._tag(_OF_RUN + len(run).to_bytes(8, "big") + run, digest)
-
-    def _tag(self, purpose: bytes, text: str) -> str:
-        """HMAC-SHA256 of a text under the secret; a purpose is no prefix of another."""
         with store.reading(self.path) as connection:
             secret = connection.execute("SELECT key FROM secret").fetchone()["key"]
-        tag = hmac.new(secret, purpose + text.encode(), hashlib.sha256)
+        tag = hmac.new(secret, _DIGEST_PURPOSE + digest.encode(), hashlib.sha256)
         return f"hmac-sha256:{tag.hexdigest()}"
 
 

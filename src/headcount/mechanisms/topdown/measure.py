@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 
-REPORT = "report"
-"""The purpose of the noise on the distance to the truth."""
 HARDLY_ANY = 1e-9
 """Smaller variances say no more about counts, and are too much for a least-squares solver."""
 WIDEST = 2.0**40
@@ -171,11 +169,10 @@ def distance_to_truth(
     """The protected L1 distance between release and truth over all leaf cells.
 
     Changing one record moves the distance by at most 2, so noise of rate epsilon / 2 costs epsilon
-    (the report of the 2018 test). Its noise has a purpose of its own, because a query of the user's
-    may have any name.
+    (the report of the 2018 test).
     """
     distance = int(abs(counts.matrix - released).sum())
-    stream = Stream(level=counts.level, query="distance to the truth", size=1, purpose=REPORT)
+    stream = Stream(level=counts.level, query="distance to the truth", size=1)
     drawn = noise.geometric_at(
         stream, epsilon=epsilon / 2, draw=run, index=np.zeros(1, dtype=np.int64)
     )

@@ -1,0 +1,195 @@
+"""What a file may hold that is not what it seems: missing values, totals, counts of people.
+
+Each of these can be meant as it stands, so each has a key with which the config says so; without it
+the run stops. Nothing is guessed and nothing is mended in silence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.geography.build import GeographySource
+from headcount.geography.geography import Index
+
+Totals = Literal["refuse", "drop", "keep"]
+"""What to do with rows that look like totals."""
+
+NO_VALUE = {
+    *("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "nil", "missing"),
+    *(".", "..", "...", "-", "--", "?", "#", "*"),
+}
+"""Levels that stand for nothing, in any case; not "none" or "unknown", which people mean."""
+
+TOTAL_WORDS = (
+    *("total", "totals", "subtotal", "sub-total", "grand total", "all", "sum", "overall"),
+    *("ensemble", "gesamt", "insgesamt", "summe", "totaal", "totale", "suma", "celkem", "ogółem"),
+)
+"""Codes of rows that add up others, in any case."""
+
+COUNT_WORDS = (
+    *("n", "count", "counts", "freq", "frequency", "people", "persons", "pop", "population"),
+    *("number", "weight", "perwt"),
+)
+"""Names of columns that say for how many people a row stands, in any case."""
+
+COUNT_COLUMNS = tuple(
+    spelt for word in COUNT_WORDS for spelt in dict.fromkeys((word, word.title(), word.upper()))
+)
+
+FEWEST_OTHERS = 3
+"""A row that equals the sum of fewer others than this may well do so by chance."""
+
+
+def looks_missing(levels: Sequence[str]) -> tuple[str, ...]:
+    """The levels that look like missing values.
+
+    Words and signs for nothing; negative numbers; and 99, 999, ... where all levels are whole
+    numbers and it is more than twice the next largest, as no age after 98 is.
+    """
+    numbers = sorted(int(level) for level in levels if re.fullmatch(r"\d{1,18}", level))
+    only_numbers = len(numbers) == sum(not _says_nothing(level) for level in levels)
+    far = only_numbers and len(numbers) > 1 and numbers[-1] > 2 * numbers[-2]
+    nines = far and re.fullmatch(r"9{2,}", str(numbers[-1])) is not None
+    return tuple(
+        level
+        for level in levels
+        if _says_nothing(level) or (nines and level.isdecimal() and int(level) == numbers[-1])
+    )
+
+
+def _says_nothing(level: str) -> bool:
+    text = level.strip().casefold()
+    return text in NO_VALUE or re.fullmatch(r"-\d+(\.\d+)?", text) is not None
+
+
+def refuse_missing_levels(
+    values: pl.Series, levels: Sequence[str], real: Sequence[str], *, column: str, name: str
+) -> None:
+    """Refuse levels read off the data that look like missing values and are not said to be real."""
+    found = [level for level in looks_missing(levels) if level not in real]
+    if found:
+        row = int((values == found[0]).arg_true()[0])
+        listed = ", ".join(f'"{level}"' for level in found)
+        raise InputError(
+            name,
+            place=f"column {column!r}, row {row + 1}",
+            found=f"what looks like a missing value, as a level: {listed}",
+            expected=f"levels that people have (real_levels = [{listed}] of the attribute, or a "
+            "list of all its levels, says that they are real)",
+        )
+
+
+def without_totals(
+    table: pl.DataFrame,
+    source: GeographySource,
+    totals: Totals,
+    *,
+    name: str,
+    may_drop: bool = True,
+) -> tuple[pl.DataFrame, int]:
+    """The table without rows whose code is blank or a word for a total, and how many they were."""
+    if totals == "keep":
+        return table, 0
+    wrong = pl.Series(np.zeros(table.height, dtype=bool))
+    for column in source.columns:
+        code = table[column].cast(pl.String).fill_null("").str.strip_chars()
+        word = code.str.to_lowercase()
+        named = word.is_in(TOTAL_WORDS) | word.str.contains(r"^(sub)?total\b|\b(sub)?total$")
+        wrong |= named | (code == "")
+        if totals == "refuse" and wrong.any():
+            row = int(wrong.arg_true()[0])
+            found = f"{table[column][row]!r}, the name of a total"
+            if not named[row]:
+                found = "a blank code, as rows of totals have"
+            raise InputError(
+                name,
+                place=f"column {column!r}, row {row + 1}",
+                found=found,
+                expected=_units_only(may_drop=may_drop, may_keep=bool(named[row])),
+            )
+    return (table.filter(~wrong), int(wrong.sum())) if wrong.any() else (table, 0)
+
+
+def _units_only(*, may_drop: bool = True, may_keep: bool = True) -> str:
+    keys = []
+    if may_drop:
+        keys.append('totals = "drop" leaves such rows out')
+    if may_keep:
+        keys.append('totals = "keep" says that it is a unit like others')
+    told = f" ({', '.join(keys)}, under [population])" if keys else ""
+    return f"rows of units, each with its code{told}"
+
+
+def sums_of_others(
+    counts: NDArray[np.int64], unit: Index, geography: Geography
+) -> NDArray[np.int64]:
+    """Rows that equal, in every column, the sum of all other rows under the same parent.
+
+    At least three of the others are not empty. A row that stands for a larger unit is found too,
+    where it is the only row of its unit: a county with one tract and the people of all others.
+    """
+    found = np.zeros(len(counts), dtype=bool)
+    people = counts.sum(axis=1)
+    leaf = geography.leaf
+    for above, level in pairwise(geography.levels):
+        parent = geography.ancestors(above, of=leaf)[unit]
+        own = geography.ancestors(level, of=leaf)[unit]
+        units = geography.size(above)
+        alone = np.bincount(own, minlength=geography.size(level))[own] == 1
+        others = np.bincount(parent[people > 0], minlength=units)[parent] - 1
+        # By people first: few rows pass, and only their parents are added up by column.
+        sums = np.zeros(units, dtype=np.int64)
+        np.add.at(sums, parent, people)
+        likely = (
+            alone & (people > 0) & (others >= FEWEST_OTHERS) & (sums[parent] - people == people)
+        )
+        if not likely.any():
+            continue
+        near = np.flatnonzero(np.isin(parent, parent[likely]))
+        at, here = np.unique(parent[near], return_inverse=True)
+        by_column = np.zeros((len(at), counts.shape[1]), dtype=np.int64)
+        np.add.at(by_column, here, counts[near])
+        same = (by_column[here] - counts[near] == counts[near]).all(axis=1)
+        found[near[same & likely[near]]] = True
+    return np.flatnonzero(found)
+
+
+def refuse_sums(rows: NDArray[np.int64], leaf: pl.Series, *, name: str) -> None:
+    """Refuse a row that equals the sum of others."""
+    if len(rows):
+        row = int(rows[0])
+        raise InputError(
+            name,
+            place=f"row {row + 1}, unit {leaf[row]!r}",
+            found="a row that is the sum of all others under the same parent, in every column",
+            expected=_units_only(),
+        )
+
+
+def refuse_counts_of_people(
+    table: pl.DataFrame, used: Sequence[str], not_counts: Sequence[str], *, name: str
+) -> None:
+    """Refuse a column that says for how many people a row stands, in a file of one row a person."""
+    for column in table.columns:
+        if column in used or column in not_counts or column not in COUNT_COLUMNS:
+            continue
+        values = table[column].cast(pl.String)
+        whole = values.str.contains(r"^\s*\d+(\.0*)?\s*$").fill_null(False).all()
+        if whole and not (values.str.strip_chars().str.replace(r"\.0*$", "") == "1").all():
+            raise InputError(
+                name,
+                place=f"column {column!r}",
+                found="whole numbers, as if a row stood for several people",
+                expected='one row a person (repeat the rows, or use kind = "counts" with a column '
+                f'for each cell; not_counts = ["{column}"] under [population] says that the column '
+                "counts something else)",
+            )
