@@ -18,7 +18,12 @@ from headcount.errors import ConfigError, RunError, TruthError
 from headcount.evaluate.error import CellSet, check_cells
 from headcount.evaluate.representation import represent_release
 from headcount.evaluate.scores import score
-from headcount.evaluate.suppressed import audit_release, withheld_frame, write_account
+from headcount.evaluate.suppressed import (
+    WITNESSES,
+    audit_release,
+    withheld_frame,
+    write_account,
+)
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context, Mechanism, complete_guarantee, protect
 from headcount.mechanisms.measured import Measured, losses_of, total_loss
@@ -204,6 +209,7 @@ def _make(
         workspace=directory.levels,
         measurements=measured if "measurements" in config.run.publish else None,
         provenance=directory.internal / "provenance.parquet",
+        witnesses=directory.internal / WITNESSES,
     )
     release = protect(planned.counts, planned.mechanism, noise, context=context)
     more = [*sorted(measured.glob("*.parquet")), *_microdata(directory, planned, release, progress)]
@@ -384,7 +390,9 @@ def evaluate_run(path: Path, *, cells: CellSet = "all") -> tuple[pl.DataFrame, P
     if isinstance(planned.mechanism, Suppression):
         withheld = withheld_frame(planned.counts, release)
         write_text_atomic(folder / "withheld.csv", withheld.write_csv())
-        audits = audit_release(planned.counts, release, planned.mechanism)
+        audits = audit_release(
+            planned.counts, release, planned.mechanism, witnesses=_witnesses(folder.parent)
+        )
         recipe = f"headcount evaluate {path.name}"
         told = withheld_report(release, withheld, audits, recipe=recipe, public=planned.public)
         write_report(told, folder / "report.html")
@@ -403,6 +411,11 @@ def evaluate_run(path: Path, *, cells: CellSet = "all") -> tuple[pl.DataFrame, P
     report = evaluation_report(release, scores, recipe=recipe, public=planned.public)
     write_report(report, folder / "report.html")
     return scores.errors, folder / "report.html", planned.public
+
+
+def _witnesses(internal: Path) -> Path | None:
+    """The tables that show what a suppressed release protects, where there are any."""
+    return internal / WITNESSES if (internal / WITNESSES).exists() else None
 
 
 def _dump(config: Config) -> str:

@@ -25,8 +25,25 @@ def test_small_tables_beside_the_optimum_and_with_holes():
     assert suppression._holes(2)[0].value == 100
 
 
+def test_random_tables_against_the_integer_program():
+    (reading,) = suppression._random(3)
+    assert reading.value == 0
+    assert reading.note.startswith("of 24;")
+
+
+def test_published_tables_have_all_their_witnesses(monkeypatch):
+    monkeypatch.setattr(suppression, "PUBLISHED", ((("P1", "P2"), "tract", 0),))
+    withheld, bare = suppression._published(3_000)
+    assert withheld.what == "P1, P2 by tract, effort 0: withheld"
+    assert withheld.value > 0
+    assert bare.value == 0
+
+
 def test_a_folder_of_tables_is_measured(tmp_path, monkeypatch):
     monkeypatch.setattr(suppression, "SMALL_TABLES", 1)
+    monkeypatch.setattr(suppression, "RANDOM_TABLES", 1)
+    monkeypatch.setattr(suppression, "PUBLISHED", ())
+    monkeypatch.setattr(suppression, "PEOPLE", 1_000)
     monkeypatch.setattr(suppression, "EFFORTS", (0, 1))
     rows = census_rows(200_000).filter(pl.col("tract") < 5)
     by_tract = rows.group_by("county", "tract", "race", "hisp").agg(pl.col("freq").sum())
@@ -37,7 +54,10 @@ def test_a_folder_of_tables_is_measured(tmp_path, monkeypatch):
     values = {one.what: one.value for one in readings}
     assert values["five, effort 1: withheld"] > 0
     assert values["blocks, effort 0: withheld"] > 0
-    assert all(one.value == 0 for one in readings if one.what.startswith("  audit"))
+    for what in ("  attack", "  small counts without witnesses"):
+        found = [one.value for one in readings if one.what.startswith(what)]
+        assert len(found) == 4
+        assert not any(found)
     assert any(one.what.startswith("growth from") for one in readings)
 
 

@@ -20,8 +20,9 @@ def knowledge_of_release(
     """All that can be held against a release.
 
     Published tables are read as they stand: a 0 that may hide a small count as a range, a
-    withheld cell as unknown. From a release of counts the attacker makes ``tables``, those that
-    the schema allows, at the leaf and at the level ``together``.
+    withheld cell as unknown but for what the rules say that it holds at least. From a release of
+    counts the attacker makes ``tables``, those that the schema allows, at the leaf and at the
+    level ``together``.
     """
     if release.published:
         held = tuple(hold(one) for one in release.published)
@@ -42,12 +43,11 @@ def hold(one: PublishedCells) -> Held:
     """One published table as ranges."""
     from scipy.sparse import csr_array
 
-    low = csr_array(one.value)
+    low = csr_array(np.where(one.withheld, one.holds, one.value))
     zero = (one.value == 0) & ~one.withheld & ~is_total(one.cells)
     extra = np.where(one.withheld, UNKNOWN, np.where(zero, one.zero_hides, 0))
-    whole = np.asarray(
-        one.withheld.all(axis=1), dtype=bool
-    )  # units without any table: cheaper than ranges
+    # Units without any table are cheaper than ranges, if there is nothing to say of them.
+    whole = np.asarray(one.withheld.all(axis=1) & (one.holds == 0), dtype=bool)
     extra[whole] = 0
     return Held(
         one.cells,

@@ -113,7 +113,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         takes=("households", "replicates"),
     ),
     "suppression": Benchmark(
-        question="What complementary suppression withholds, how fast, and do audits see holes?",
+        question="What complementary suppression withholds, how fast; is every small count safe?",
         module="suppression",
         takes=("directory",),
     ),

@@ -1,33 +1,56 @@
-"""How much does complementary suppression withhold, how fast, and does the audit see holes?"""
+"""How much does complementary suppression withhold, how fast, and is every small count safe?"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import get_args
 
 import numpy as np
 
 from headcount.bench.figures import Reading, timed
+from headcount.bench.suppression_oracle import unprotected
 from headcount.bench.suppression_workloads import (
     Table,
     census_tables,
     folder_tables,
+    random_table,
     small_table,
 )
-from headcount.evaluate.withheld import audit_withheld
+from headcount.evaluate.suppressed import audit_release
+from headcount.evaluate.withheld import Attacker, audit_withheld
+from headcount.evaluate.witnessed import check_witnesses
+from headcount.mechanisms import protect
+from headcount.mechanisms.base import Context
 from headcount.mechanisms.suppression.complementary import Pattern, complement
 from headcount.mechanisms.suppression.exact import cheapest_pattern
+from headcount.mechanisms.suppression.mechanism import Suppression
+from headcount.population.from_households import to_population
+from headcount.population.towns import towns
+from headcount.schema import load_schema
+from headcount.tabulate import Counts, tabulate
 
 EFFORTS = (0, 1, 2)
-LARGE = 50_000  # cells from which one effort is run and a sample audited
+LARGE = 50_000  # cells from which one effort is run and a sample attacked
 SAMPLE = 200
 SMALL_TABLES = 100
+RANDOM_TABLES = 150
+PEOPLE = 40_000
+PUBLISHED = (
+    (("P1", "P2", "P3", "P4"), "tract", 1),
+    (("P12",), "tract", 1),
+    (("P1", "P2", "P3", "P4"), "block", 0),
+    (("P12",), "block_group", 0),
+)
+"""Published tables, the lowest level and the effort."""
 
 
 def measure(directory: Path | None = None) -> list[Reading]:
-    """Patterns of census-like tables with their audit, and small tables beside the optimum.
+    """Patterns of census-like tables with their audits, and small tables beside the optimum.
 
-    Counts of 1 or 2 are primary, zeros and the grand total are never withheld, all margins are
-    published. Tables are the project's own or, with a directory, those in it.
+    Counts of 1 or 2 are primary, zeros and the grand total of these tables are never withheld,
+    all margins are published. Tables are the project's own or, with a directory, those in it;
+    then published tables of a made-up state, of which every total may be withheld.
     """
     tables = census_tables() if directory is None else folder_tables(directory)
     readings: list[Reading] = []
@@ -39,7 +62,14 @@ def measure(directory: Path | None = None) -> list[Reading]:
             readings += found
             if effort == 0:
                 seconds.append((table.additive.size, cpu))
-    return [*readings, *_growth(seconds), *_beside_optimum(SMALL_TABLES), *_holes(SMALL_TABLES)]
+    return [
+        *readings,
+        *_growth(seconds),
+        *_published(PEOPLE),
+        *_random(RANDOM_TABLES),
+        *_beside_optimum(SMALL_TABLES),
+        *_holes(SMALL_TABLES),
+    ]
 
 
 def _protect(table: Table, effort: int) -> Pattern:
@@ -50,8 +80,14 @@ def _protect(table: Table, effort: int) -> Pattern:
 
 def _one(table: Table, effort: int) -> tuple[list[Reading], float]:
     pattern, wall, cpu = timed(lambda: _protect(table, effort))
+    shown, _, checking = timed(
+        lambda: check_witnesses(
+            table.additive, table.values, withheld=pattern.withheld, primary=pattern.primary,
+            witnesses=pattern.witnesses,
+        )
+    )  # fmt: skip
     sample = SAMPLE if table.additive.size >= LARGE else None
-    audit, _, spent = timed(
+    attack, _, spent = timed(
         lambda: audit_withheld(
             table.additive, table.values, withheld=pattern.withheld, primary=pattern.primary,
             sample=sample,
@@ -69,12 +105,76 @@ def _one(table: Table, effort: int) -> tuple[list[Reading], float]:
         ),
         Reading(what="  time", value=cpu, unit="s CPU", note=f"{wall:,.1f} s wall, one thread"),
         Reading(
-            what="  audit: primary narrower than 3, secondary exact",
-            value=float(len(audit.narrow_primary) + len(audit.exact_secondary)),
+            what="  small counts without witnesses",
+            value=float(len(shown.unprotected) + len(shown.wrong) + len(shown.idle)),
             unit="cells",
-            note=f"{audit}; {spent:.1f} s CPU" + (", a sample" if sample else ""),
+            note=f"{shown}; {checking:.1f} s CPU",
+        ),
+        Reading(
+            what="  attack: primary narrower than 3, secondary exact",
+            value=float(len(attack.narrow_primary) + len(attack.exact_secondary)),
+            unit="cells",
+            note=f"{attack}; {spent:.1f} s CPU" + (", a sample" if sample else ""),
         ),
     ], cpu
+
+
+def _published(people: int) -> list[Reading]:
+    """Tables as ``headcount protect`` makes them, of ``towns``."""
+    schema = load_schema("sex-age38-race7-hispanic")
+    counts = tabulate(to_population(towns(people=people), schema=schema))
+    return [
+        one for names, lowest, effort in PUBLISHED for one in _tables(counts, names, lowest, effort)
+    ]
+
+
+def _tables(counts: Counts, names: tuple[str, ...], lowest: str, effort: int) -> list[Reading]:
+    mechanism = Suppression(
+        rule="complementary", tables=names, lowest=lowest, effort=effort, audit=SAMPLE
+    )
+    readings = []
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "witnesses.parquet"
+        release, _, cpu = timed(
+            lambda: protect(counts, mechanism, context=Context(witnesses=file))
+        )  # fmt: skip
+        for one in audit_release(counts, release, mechanism, witnesses=file):
+            assert one.witnessed is not None  # the complementary rule has witnesses
+            readings += [
+                Reading(
+                    what=f"{', '.join(one.tables)} by {lowest}, effort {effort}: withheld",
+                    value=float(one.hidden),
+                    unit="cells",
+                    note=f"of {one.cells:,}; {one.primary:,} primary; all in {cpu:.1f} s CPU",
+                ),
+                Reading(
+                    what="  small counts without witnesses",
+                    value=float(len(one.witnessed.unprotected)),
+                    unit="cells",
+                    note=f"{one}",
+                ),
+            ]
+    return readings
+
+
+def _random(number: int) -> list[Reading]:
+    """Random tables against an integer program that knows nothing of how they were protected."""
+    bare = small = withheld = tops = 0
+    for seed in range(number):
+        table, member = random_table(seed)
+        pattern = complement(table.additive, table.values, table.primary)
+        bare += len(unprotected(member, table.values, pattern.withheld, table.primary))
+        small += int(table.primary.sum())
+        withheld += int(pattern.withheld.sum())
+        tops += bool(pattern.withheld[0])
+    return [
+        Reading(
+            what=f"{number} random tables: small counts unprotected by an integer program",
+            value=float(bare),
+            unit="cells",
+            note=f"of {small:,}; {withheld:,} withheld, the grand total in {tops} tables",
+        )
+    ]
 
 
 def _growth(seconds: list[tuple[int, float]]) -> list[Reading]:
@@ -124,9 +224,9 @@ def _beside_optimum(number: int) -> list[Reading]:
 
 
 def _holes(number: int) -> list[Reading]:
-    """Publish one secondary cell of a pattern: does the audit see it?"""
+    """Publish one secondary cell of a pattern: do the witnesses that are left say so?"""
     rng = np.random.default_rng(1)
-    made = seen = 0
+    made = seen = attacked = naive = 0
     for seed in range(number):
         table = small_table(seed)
         pattern = _protect(table, 1)
@@ -136,14 +236,24 @@ def _holes(number: int) -> list[Reading]:
         leaky = pattern.withheld.copy()
         leaky[rng.choice(secondary)] = False
         made += 1
-        seen += not audit_withheld(
-            table.additive, table.values, withheld=leaky, primary=pattern.primary
-        ).clean
+        seen += not check_witnesses(
+            table.additive, table.values, withheld=leaky, primary=pattern.primary,
+            witnesses=pattern.witnesses,
+        ).clean  # fmt: skip
+        by_rules, by_naive = (
+            audit_withheld(
+                table.additive, table.values, withheld=leaky, primary=pattern.primary, attacker=who
+            ).clean
+            for who in get_args(Attacker)
+        )
+        attacked, naive = attacked + (not by_rules), naive + (not by_naive)
     return [
         Reading(
             what="holes made on purpose that the audit finds",
             value=100 * seen / made,
             unit="%",
-            note=f"{seen} of {made} patterns with one secondary cell published",
+            note=f"{seen} of {made} patterns with one secondary cell published; linear programs "
+            f"find {attacked}, those of a naive attacker, for whom a withheld cell may be 0, "
+            f"{naive}",
         )
     ]

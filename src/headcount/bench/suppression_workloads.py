@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from headcount.draws import multinomial
 from headcount.errors import InputError
-from headcount.tabulate.additive import Additive, flat, levels_tree, product_of_trees, tree
+from headcount.tabulate.additive import (
+    Additive,
+    Product,
+    flat,
+    levels_tree,
+    product_of_trees,
+    tree,
+)
 
 Ints = NDArray[np.int64]
 SEED = 20261115
@@ -133,16 +140,36 @@ def small_table(seed: int) -> Table:
     """
     rng = np.random.default_rng([SEED, seed])
     rows, columns = (int(one) for one in rng.integers(4, 11, size=2))
-    groups = int(rng.integers(2, 4))
+    product, leaves = _grouped(rng, rows, columns, groups=int(rng.integers(2, 4)))
+    counts = rng.poisson(rng.gamma(0.8, 12, size=(rows, columns)))
+    values = product.fill(leaves, counts.ravel())
+    return Table(name=f"small {seed}", additive=product.additive, values=values)
+
+
+def random_table(seed: int) -> tuple[Table, Ints]:
+    """A random table, and which inner counts (columns) each of its cells (rows) is the sum of.
+
+    3 to 8 rows in 2 groups, 3 to 8 columns, all sums; counts are negative binomial with one
+    success and mean 4 (geometric from 0 with chance 1/5): a fifth are 0, three tenths 1 or 2.
+    """
+    rng = np.random.default_rng([SEED, 4, seed])
+    rows, columns = (int(one) for one in rng.integers(3, 9, size=2))
+    product, leaves = _grouped(rng, rows, columns, groups=2)
+    counts = rng.negative_binomial(1, 0.2, size=rows * columns)
+    table = Table(
+        name=f"random {seed}", additive=product.additive, values=product.fill(leaves, counts)
+    )
+    inner = np.eye(rows * columns, dtype=np.int64)
+    return table, np.stack([product.fill(leaves, one) for one in inner], axis=1)
+
+
+def _grouped(
+    rng: np.random.Generator, rows: int, columns: int, *, groups: int
+) -> tuple[Product, list[Ints]]:
+    """Rows in groups x columns with all sums, and the leaf nodes of the inner cells."""
     cuts = np.sort(rng.choice(np.arange(1, rows), size=groups - 1, replace=False))
     group = np.searchsorted(cuts, np.arange(rows), side="right")
     nested = tree(np.concatenate([[-1], np.zeros(groups, dtype=np.int64), 1 + group]))
-    counts = rng.poisson(rng.gamma(0.8, 12, size=(rows, columns)))
-    product = product_of_trees(nested, flat(columns))
     leaf = nested.node[1 + groups + np.arange(rows)]
     places = [np.repeat(leaf, columns), np.tile(1 + np.arange(columns), rows)]
-    return Table(
-        name=f"small {seed}",
-        additive=product.additive,
-        values=product.fill(places, counts.ravel()),
-    )
+    return product_of_trees(nested, flat(columns)), places

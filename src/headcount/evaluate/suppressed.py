@@ -1,7 +1,8 @@
 """The curator's account of a suppressed release: how much is withheld, and what still leaks.
 
 The audit attacks the release as it is published, with linear programs over the relations of its
-tables, and is no part of what chose the cells to withhold.
+tables. Under the complementary rule it checks besides, by arithmetic, the witnesses of every small
+count. Neither is a part of what chose the cells to withhold.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.attacks.intervals import Intervals, intervals
-from headcount.evaluate.withheld import WithheldAudit
+from headcount.attacks.intervals import intervals
+from headcount.evaluate.withheld import WithheldAudit, draw, judge, least_known
+from headcount.evaluate.witnessed import WitnessAudit, check_witnesses
 from headcount.files import write_text_atomic
 from headcount.mechanisms.suppression.mechanism import Suppression, all_values, table_values
 from headcount.mechanisms.suppression.rules import find_tables, too_small
 from headcount.mechanisms.suppression.summary import suppression_summary
+from headcount.mechanisms.suppression.witnesses import Witnesses, read_witnesses
 from headcount.release import Release
 from headcount.release.published import by_name, is_total
 from headcount.tabulate import Counts
@@ -30,6 +33,7 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 ACCOUNT, SUMMARY = "suppression-audit.json", "suppression.csv"
+WITNESSES = "witnesses.parquet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +41,9 @@ class TablesAudit:
     """The audit of tables that hang together.
 
     ``hidden`` counts cells that an attacker cannot read off: withheld ones, and under the cell
-    rule every 0 but a total; ``primary`` those that hide a small count. Nothing audited is neither
-    clean nor not.
+    rule every 0 but a total; ``primary`` those that hide a small count. ``found`` is what linear
+    programs tell of a sample, ``witnessed`` what witnesses show of all, under the complementary
+    rule only. Nothing audited is neither clean nor not.
     """
 
     tables: tuple[str, ...]
@@ -46,6 +51,14 @@ class TablesAudit:
     hidden: int
     primary: int
     found: WithheldAudit
+    witnessed: WitnessAudit | None = None
+
+    @property
+    def clean(self) -> bool | None:
+        """Whether nothing was found; None if nothing was looked at."""
+        if self.witnessed is not None:
+            return self.witnessed.clean and self.found.clean
+        return self.found.clean if len(self.found.intervals.cell) else None
 
     def to_json(self) -> dict[str, Any]:
         """Figures for the curator."""
@@ -60,15 +73,31 @@ class TablesAudit:
             "narrow_primary": len(self.found.narrow_primary),
             "exact_secondary": len(self.found.exact_secondary),
             "width": self.found.width,
-            "clean": self.found.clean if len(self.found.intervals.cell) else None,
-            "words": str(self.found),
+            "witnessed": None if self.witnessed is None else self.witnessed.to_json(),
+            "clean": self.clean,
+            "words": str(self),
         }
+
+    def __str__(self) -> str:
+        attacked = f"attacked by linear programs, {self.found}"
+        return attacked if self.witnessed is None else f"{self.witnessed}; {attacked}"
 
 
 def audit_release(
-    counts: Counts, release: Release, mechanism: Suppression, *, seed: int = 0
+    counts: Counts,
+    release: Release,
+    mechanism: Suppression,
+    *,
+    witnesses: Path | None = None,
+    seed: int = 0,
 ) -> tuple[TablesAudit, ...]:
-    """What an attacker can work out of a sample of hidden cells, half of them primary."""
+    """What an attacker can work out, and under the complementary rule what he cannot.
+
+    where
+        witnesses   the file of them that the run wrote; without it no small count is shown to be
+                    protected
+        seed        of the sample of hidden cells that are attacked, half of them primary
+    """
     # In a table that counts people twice nothing adds up, and nothing can be subtracted.
     made = tuple(
         cells
@@ -76,18 +105,34 @@ def audit_release(
         if not any(coding.overlapping for coding in cells.axes)
     )
     values = all_values(counts, made, lowest=mechanism.lowest)
+    groups = link_tables(made, counts.geography, lowest=mechanism.lowest)
+    stored = None if witnesses is None else read_witnesses(witnesses, groups=len(groups))
     audits = []
-    for linked in link_tables(made, counts.geography, lowest=mechanism.lowest):
+    for number, linked in enumerate(groups):
         truth = linked.gather(values)
         hidden, high = _hidden(linked, release)
+        told, low = hidden, None
+        if by_rules := mechanism.rule == "complementary":
+            # Taking it as known which cells that no table has are 0 makes the attacker stronger.
+            told, low = hidden & (truth > 0), least_known(truth)
         withheld = hidden & linked.published  # what no table has is nobody's secret
-        primary = withheld & too_small(truth, mechanism.thresholds.cell)
-        cells = _draw(withheld, primary, mechanism.audit, seed)
-        shown = np.where(hidden, 0, truth)
+        small = linked.published & too_small(truth, mechanism.thresholds.cell)
+        primary = withheld & small
+        cells = draw(withheld & told, primary, mechanism.audit, seed)
         found = judge(
-            intervals(linked.additive, shown, hidden, high=high, cells=cells),
+            intervals(
+                linked.additive, np.where(told, 0, truth), told, low=low, high=high, cells=cells
+            ),
             truth, primary=primary, width=mechanism.width,
         )  # fmt: skip
+        witnessed = None
+        if by_rules:
+            witnessed = check_witnesses(
+                linked.additive, truth, withheld=hidden, primary=small,
+                witnesses=Witnesses.of([]) if stored is None else stored[number],
+                threshold=mechanism.thresholds.cell, width=mechanism.width,
+                published=linked.published,
+            )  # fmt: skip
         audits.append(
             TablesAudit(
                 tables=tuple(dict.fromkeys(name for name, _ in linked.number)),
@@ -95,32 +140,10 @@ def audit_release(
                 hidden=int(withheld.sum()),
                 primary=int(primary.sum()),
                 found=found,
+                witnessed=witnessed,
             )
         )
     return tuple(audits)
-
-
-def judge(found: Intervals, truth: Ints, *, primary: Flags, width: int) -> WithheldAudit:
-    """Compare intervals with the truth."""
-    cells = found.cell
-    first, exact = primary[cells], found.width == 0
-    return WithheldAudit(
-        intervals=found,
-        width=width,
-        primaries=int(first.sum()),
-        exact_primary=cells[exact & first],
-        narrow_primary=cells[(found.width < width) & first],
-        exact_secondary=cells[exact & ~first],
-        missed=cells[(truth[cells] < found.low) | (truth[cells] > found.high)],
-    )
-
-
-def _draw(withheld: Flags, primary: Flags, sample: int, seed: int) -> Ints:
-    """Some withheld cells, half of them primary."""
-    rng = np.random.default_rng(seed)
-    kinds = np.flatnonzero(primary), np.flatnonzero(withheld & ~primary)
-    drawn = [rng.choice(one, size=min(len(one), sample // 2), replace=False) for one in kinds]
-    return np.sort(np.concatenate(drawn))
 
 
 def _hidden(linked: LinkedTables, release: Release) -> tuple[Flags, NDArray[np.float64]]:
@@ -139,7 +162,9 @@ def _hidden(linked: LinkedTables, release: Release) -> tuple[Flags, NDArray[np.f
 
 def write_account(counts: Counts, release: Release, mechanism: Suppression, folder: Path) -> None:
     """Write the audit and the summary of the rules where only the curator reads them."""
-    audits = [one.to_json() for one in audit_release(counts, release, mechanism)]
+    stored = folder / WITNESSES if mechanism.rule == "complementary" else None
+    found = audit_release(counts, release, mechanism, witnesses=stored)
+    audits = [one.to_json() for one in found]
     text = json.dumps({"mechanism": repr(mechanism), "audits": audits}, indent=2) + "\n"
     write_text_atomic(folder / ACCOUNT, text)
     summary = suppression_summary(counts, thresholds=mechanism.thresholds)

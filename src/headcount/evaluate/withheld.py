@@ -1,8 +1,13 @@
-"""Audit of a suppression pattern: which withheld cells an attacker can tell, or nearly."""
+"""Attack on a suppression pattern by linear programs: which withheld cells are told, or nearly.
+
+What it finds leaks for certain. What it does not find may still leak, since whole tables allow
+less than the programs do: that a pattern is sound is shown by witnesses (see ``witnessed``).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +17,10 @@ from headcount.errors import InputError
 from headcount.tabulate.additive import Additive
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Attacker = Literal["rules", "naive"]
+"""Who attacks: "rules" knows that zeros are never withheld, so that a withheld cell holds 1 at
+least; "naive" thinks that it may be 0."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -56,8 +65,7 @@ def audit_withheld(
     withheld: ArrayLike,
     primary: ArrayLike,
     width: int = 3,
-    low: ArrayLike | None = None,
-    high: ArrayLike | None = None,
+    attacker: Attacker = "rules",
     sample: int | None = None,
     seed: int = 0,
 ) -> WithheldAudit:
@@ -65,7 +73,7 @@ def audit_withheld(
 
     where
         values      true counts; the attack sees those that are published
-        low, high   what the attacker knows of withheld cells besides (see ``intervals``)
+        attacker    what the attacker takes for the least that a withheld cell holds
         sample      audit this many withheld cells, half of them primary, drawn with ``seed``
     """
     hidden, first = np.asarray(withheld, dtype=bool), np.asarray(primary, dtype=bool)
@@ -77,23 +85,35 @@ def audit_withheld(
             expected="every primary cell withheld",
         )
     truth = np.asarray(values, dtype=np.int64)
-    cells = np.flatnonzero(hidden) if sample is None else _draw(hidden, first, sample, seed)
+    cells = np.flatnonzero(hidden) if sample is None else draw(hidden, first, sample, seed)
     shown = np.where(hidden, -1, truth)
-    found = intervals(additive, shown, hidden, low=low, high=high, cells=cells)
-    is_primary, exact = first[cells], found.width == 0
-    outside = (truth[cells] < found.low) | (truth[cells] > found.high)
+    low = least_known(truth) if attacker == "rules" else None
+    found = intervals(additive, shown, hidden, low=low, cells=cells)
+    return judge(found, truth, primary=first, width=width)
+
+
+def least_known(truth: Ints) -> Ints:
+    """What is known to be in a withheld cell at least, if zeros are never withheld."""
+    return np.minimum(truth, 1)
+
+
+def judge(found: Intervals, truth: Ints, *, primary: Flags, width: int) -> WithheldAudit:
+    """Compare intervals with the truth."""
+    cells = found.cell
+    first, exact = primary[cells], found.width == 0
     return WithheldAudit(
         intervals=found,
         width=width,
-        primaries=int(is_primary.sum()),
-        exact_primary=cells[exact & is_primary],
-        narrow_primary=cells[(found.width < width) & is_primary],
-        exact_secondary=cells[exact & ~is_primary],
-        missed=cells[outside],
+        primaries=int(first.sum()),
+        exact_primary=cells[exact & first],
+        narrow_primary=cells[(found.width < width) & first],
+        exact_secondary=cells[exact & ~first],
+        missed=cells[(truth[cells] < found.low) | (truth[cells] > found.high)],
     )
 
 
-def _draw(hidden: NDArray[np.bool_], primary: NDArray[np.bool_], sample: int, seed: int) -> Ints:
+def draw(hidden: Flags, primary: Flags, sample: int, seed: int) -> Ints:
+    """Some withheld cells, half of them primary."""
     rng = np.random.default_rng(seed)
     drawn = [
         rng.choice(kind, size=min(len(kind), sample // 2), replace=False)

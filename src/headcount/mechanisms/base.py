@@ -52,6 +52,8 @@ class Context:
     """Where to write the noisy measurements, if they are to be published."""
     provenance: Path | None = None
     """Where to write who was swapped with whom: for scoring only, never part of a release."""
+    witnesses: Path | None = None
+    """Where to write the tables that show withheld cells protected: they tell the truth."""
     seconds: dict[str, float] = field(default_factory=dict)
     """Filled in by the run: how long each of its parts took."""
 

@@ -32,6 +32,8 @@ class PublishedCells:
         withheld     (units x cells), said openly
         zero_hides   a published 0 may stand for as much as this; 0 if a 0 is a 0. The table's
                      total is never so changed
+        holds        what every withheld cell holds at least by the rules: 1 where zeros are never
+                     withheld, else 0
     """
 
     cells: TableCells
@@ -39,6 +41,7 @@ class PublishedCells:
     value: Ints
     withheld: Flags
     zero_hides: int = 0
+    holds: int = 0
 
     def __post_init__(self) -> None:
         if self.value.shape != self.withheld.shape or self.value.shape[1] != self.cells.size:
@@ -108,13 +111,16 @@ def read_published(
         value=frame["value"].fill_null(0).to_numpy().astype(np.int64).reshape(shape),
         withheld=~frame["published"].to_numpy().reshape(shape),
         zero_hides=int(definition["zero_hides"]),
+        holds=int(definition.get("holds", 0)),  # older releases do not say
     )
 
 
 def definition_of(one: PublishedCells) -> dict[str, Any]:
     """What is needed to read the table again."""
     table: dict[str, Any] = json.loads(json.dumps(asdict(one.cells.table)))
-    return {"table": table, "level": one.level, "zero_hides": one.zero_hides}
+    return {
+        "table": table, "level": one.level, "zero_hides": one.zero_hides, "holds": one.holds
+    }  # fmt: skip
 
 
 def table_from_json(data: Mapping[str, Any]) -> PublishedTable:

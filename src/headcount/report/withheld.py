@@ -61,9 +61,10 @@ def withheld_report(
                         value=f"{gone:,.3g}", unit="%",
                         label=f"of the cells of a {lowest} are withheld or published as 0",
                     ),
+                    *_witnessed(audits),
                     KeyNumber(
                         value=f"{told:,} of {audited:,}", unit="cells",
-                        label="small counts that an attacker works out exactly, of those audited",
+                        label="small counts that an attacker works out exactly, of those attacked",
                     ),
                 )
             ),
@@ -95,7 +96,7 @@ def withheld_report(
                 title="What still leaks",
                 blocks=(
                     Prose(
-                        "\n".join(f"- {', '.join(one.tables)}: {one.found}." for one in audits)
+                        "\n".join(f"- {', '.join(one.tables)}: {one}." for one in audits)
                         or "Nothing was audited: no table's cells add up to totals."
                     ),
                 ),
@@ -103,11 +104,30 @@ def withheld_report(
         ),
         limits=(
             Prose(
-                "The audit attacks a sample of cells with linear programs over the published "
-                "tables alone: whole numbers, and what an attacker knows besides, may tell more."
+                "The attack takes a sample of cells, with linear programs over the published "
+                "tables alone: whole numbers, and what an attacker knows besides, may tell more. "
+                "Witnesses, under the complementary rule, are whole tables that nobody can tell "
+                "from the true ones by the tables and the rules. They do not cover what the choice "
+                "of the withheld cells tells, nor people who know their own cell; and that "
+                "somebody is in a withheld cell is disclosed by design."
             ),
             Prose("\n".join(f"- Not covered: {what}." for what in release.guarantee.not_covered)),
         ),
         provenance=gather_provenance(recipe=recipe, seeds=(), config=release.mechanism),
         confidential=not public,
+    )  # fmt: skip
+
+
+def _witnessed(audits: Sequence[TablesAudit]) -> tuple[KeyNumber, ...]:
+    """How many small counts are shown to be protected, where that is promised."""
+    known = [one.witnessed for one in audits if one.witnessed is not None]
+    if not known:
+        return ()
+    every = sum(one.primaries for one in known)
+    shown = every - sum(len(one.unprotected) for one in known)
+    return (
+        KeyNumber(
+            value=f"{shown:,} of {every:,}", unit="cells",
+            label="small counts that witnesses show to be protected",
+        ),
     )  # fmt: skip

@@ -13,6 +13,7 @@ from headcount.attacks.released import hold, knowledge_of_release
 from headcount.errors import ConfigError, InputError
 from headcount.evaluate.suppressed import audit_release
 from headcount.mechanisms import protect
+from headcount.mechanisms.base import Context
 from headcount.mechanisms.suppression.mechanism import Suppression, all_values
 from headcount.mechanisms.suppression.rules import find_tables, race_tables
 from headcount.population.from_households import to_population
@@ -39,8 +40,14 @@ def released(counts):
 
 
 @pytest.fixture(scope="module")
-def complemented(counts):
-    return protect(counts, Suppression(rule="complementary", lowest="tract"))
+def witnesses(tmp_path_factory):
+    return tmp_path_factory.mktemp("internal") / "witnesses.parquet"
+
+
+@pytest.fixture(scope="module")
+def complemented(counts, witnesses):
+    mechanism = Suppression(rule="complementary", lowest="tract")
+    return protect(counts, mechanism, context=Context(witnesses=witnesses))
 
 
 def test_every_table_is_published_at_every_level(counts, released):
@@ -97,6 +104,7 @@ def test_single_withheld_cells_are_unknown_and_the_others_exact(counts, compleme
     for where, one in by_name(complemented.published).items():
         low, high = hold(one).bounds(np.arange(len(one.value)))
         assert (high[one.withheld] >= UNKNOWN).all()
+        assert (low[one.withheld] == 1).all()  # the attacker has read that zeros are published
         assert np.array_equal(low[~one.withheld], values[where][~one.withheld])
         assert np.array_equal(high[~one.withheld], values[where][~one.withheld])
         some += int(one.withheld.sum())
@@ -113,13 +121,15 @@ def test_a_reconstruction_from_suppressed_tables_keeps_their_totals(counts, rele
 
 
 def test_complementary_patterns_pass_the_audit_and_the_rules_of_1980_do_not(
-    counts, released, complemented
+    counts, released, complemented, witnesses
 ):
-    for one in audit_release(
-        counts, complemented, Suppression(rule="complementary", lowest="tract", audit=400)
-    ):
+    mechanism = Suppression(rule="complementary", lowest="tract", audit=400)
+    for one in audit_release(counts, complemented, mechanism, witnesses=witnesses):
+        assert one.clean
         assert one.found.clean
-        assert one.primary
+        assert one.witnessed is not None
+        assert one.witnessed.primaries == one.primary > 0
+        assert "have witnesses" in str(one)
     mechanism = Suppression(tables=("P1", "P2"), lowest="tract", audit=60)
     leaky = replace(released, published=tuple(
         one for one in released.published
@@ -131,15 +141,22 @@ def test_complementary_patterns_pass_the_audit_and_the_rules_of_1980_do_not(
     assert "primary exact" in audit.to_json()["words"]
 
 
-def test_an_audit_of_nothing_says_neither_clean_nor_not(counts, complemented):
+def test_an_audit_of_nothing_says_neither_clean_nor_not(counts, released):
+    mechanism = Suppression(tables=("P1", "P2"), audit=0)
+    found = [one.to_json() for one in audit_release(counts, released, mechanism)]
+    assert [(one["audited"], one["clean"], one["witnessed"]) for one in found] == [(0, None, None)]
+
+
+def test_without_witnesses_nothing_is_shown_to_be_protected(counts, complemented, witnesses):
     mechanism = Suppression(rule="complementary", lowest="tract", audit=0)
-    found = [one.to_json() for one in audit_release(counts, complemented, mechanism)]
-    assert [(one["audited"], one["clean"]) for one in found] == [(0, None)]
-    some = audit_release(counts, complemented, replace(mechanism, audit=4))
-    assert all(one.to_json()["clean"] is True for one in some)
+    (bare,) = (one.to_json() for one in audit_release(counts, complemented, mechanism))
+    assert bare["clean"] is False
+    assert bare["witnessed"]["primary_unprotected"] == bare["primary"] > 0
+    (full,) = audit_release(counts, complemented, mechanism, witnesses=witnesses)
+    assert full.to_json()["clean"] is True
 
 
-def test_publishing_one_more_cell_is_found_by_the_audit(counts, complemented):
+def test_publishing_one_more_cell_is_found_by_the_audit(counts, complemented, witnesses):
     """Negative control: a hole made on purpose."""
     mechanism = Suppression(rule="complementary", lowest="tract", audit=400)
     values = all_values(counts, find_tables(("P2",), SCHEMA), lowest="tract")
@@ -150,8 +167,14 @@ def test_publishing_one_more_cell_is_found_by_the_audit(counts, complemented):
             secondary = withheld & (values["P2", one.level] > 2)
             withheld[secondary], value[secondary] = False, values["P2", one.level][secondary]
         holed.append(replace(one, withheld=withheld, value=value))
-    audits = audit_release(counts, replace(complemented, published=tuple(holed)), mechanism)
+    audits = audit_release(
+        counts, replace(complemented, published=tuple(holed)), mechanism, witnesses=witnesses
+    )
     assert not all(one.found.clean for one in audits)
+    for one in audits:
+        assert one.witnessed is not None
+        assert len(one.witnessed.unprotected)
+        assert len(one.witnessed.wrong)
 
 
 def test_a_release_comes_back_from_disk(released, complemented, tmp_path):
@@ -174,8 +197,8 @@ def test_a_release_comes_back_from_disk(released, complemented, tmp_path):
             for a, b in zip(back.geography.units, release.geography.units, strict=True)
         )
         for one, other in zip(back.published, release.published, strict=True):
-            assert (one.name, one.level, one.zero_hides) == (
-                other.name, other.level, other.zero_hides,
+            assert (one.name, one.level, one.zero_hides, one.holds) == (
+                other.name, other.level, other.zero_hides, other.holds,
             )  # fmt: skip
             assert np.array_equal(one.value, other.value)
             assert np.array_equal(one.withheld, other.withheld)
@@ -255,6 +278,13 @@ def test_a_run_writes_tables_and_keeps_the_account_inside(tmp_path, rule):
     account = json.loads((run / "internal" / "suppression-audit.json").read_text())
     assert "cell=3" in account["mechanism"]
     assert [one["tables"] for one in account["audits"]] == [["P1", "P2", "P3", "P4"]]
+    kept = run / "internal" / "witnesses.parquet"
+    assert kept.exists() == (rule == "complementary")
+    if rule == "complementary":
+        (audit,) = account["audits"]
+        assert audit["witnessed"]["primary"] > 0 == audit["witnessed"]["primary_unprotected"]
+        assert audit["clean"] is True
+        assert not list((run / "release").glob("witness*"))
     assert (run / "internal" / "suppression.csv").read_text().startswith("table,rule,level,total")
     receipt = json.loads((run / "release" / "receipt.json").read_text())
     assert receipt["guarantee"]["sentences"][0].startswith("No differential-privacy guarantee")

@@ -1,23 +1,33 @@
 """Complementary suppression: what else to withhold so that margins do not give cells away.
 
-The attacker knows every published cell exactly, which cells are withheld, the relations, and that
-counts are whole and not negative; not which withheld cells were the sensitive ones.
+The attacker knows every published cell exactly, which cells are withheld, the relations and the
+rules: zeros are never withheld, so that every withheld cell holds 1 at least. He does not know
+which withheld cells were the sensitive ones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from headcount.errors import InputError
-from headcount.mechanisms.suppression.moves import Floats, Ints
+from headcount.mechanisms.suppression.moves import (
+    Flags,
+    Floats,
+    Ints,
+    Move,
+    Need,
+    Proof,
+    proof,
+)
 from headcount.mechanisms.suppression.region import protect_region
-from headcount.mechanisms.suppression.regions import around, regions
+from headcount.mechanisms.suppression.regions import Around, regions
+from headcount.mechanisms.suppression.witnesses import Witnesses
 from headcount.tabulate.additive import Additive, depths
 
-Flags = NDArray[np.bool_]
 REGION = (600, 1200, 2400, 4800)
 """Cells of a region for each effort."""
 WHOLE = 30_000
@@ -30,17 +40,19 @@ class Pattern:
     """Which cells are withheld.
 
     where
-        primary    withheld for what they are
-        withheld   these and the secondary ones
-        proven     for each cell a width that its interval is known to have, 0 if none
-        failed     primary cells left narrower than asked: nothing tried protects them
-        cost       price of the secondary cells
-        programs   how many moves were looked for and found
+        primary     withheld for what they are
+        withheld    these and the secondary ones
+        witnesses   tables that show each primary cell to be protected; every secondary cell
+                    differs from the truth in some of them
+        failed      primary cells that are not protected, which happens only where cells that must
+                    be published give them away
+        cost        price of the secondary cells
+        programs    how many proofs were looked for and found
     """
 
     primary: Flags
     withheld: Flags
-    proven: Ints
+    witnesses: Witnesses
     failed: Ints
     cost: float
     programs: int
@@ -56,48 +68,61 @@ def default_price(values: Ints) -> Floats:
     return np.asarray(1 + np.log1p(values), dtype=np.float64)
 
 
+def needs(values: Ints, primary: Flags, *, threshold: int, width: int) -> Need:
+    """What protects a primary cell: max x_c > threshold, and max x_c - min x_c >= width."""
+    return Need(
+        rise=np.maximum(threshold + 1 - values, 0), width=np.where(primary, max(width, 1), 0)
+    )
+
+
 def complement(
     additive: Additive,
     values: ArrayLike,
     primary: ArrayLike,
     *,
     width: int = 3,
+    threshold: int = 2,
     price: ArrayLike | None = None,
     publish: ArrayLike | None = None,
     effort: int = 1,
 ) -> Pattern:
-    """Withhold further cells at a low price until no primary one can be told to within ``width``.
+    """Withhold further cells at a low price until every primary one is protected.
+
+    A primary cell c is protected if, over all whole tables that agree with what is published and
+    hold 1 at least in every withheld cell, max x_c > threshold and max x_c - min x_c >= width.
+    Tables that show it, the witnesses, come with the pattern.
 
     where
-        values    true counts, which keep every relation
-        primary   flags of cells to withhold for what they are
-        width     the difference of the ends of a primary cell's tightest interval, at least;
-                  a secondary cell's is at least 1: it is never exact
-        price     of withholding each cell; by default 1 + log(1 + count)
-        publish   flags of cells never to withhold; zeros never are
-        effort    0 to 3: larger regions and more second thoughts cost time and save cells;
-                  0, for millions of cells, has small regions and no second thoughts at all
+        values      true counts, which keep every relation
+        primary     flags of cells to withhold for what they are
+        threshold   the largest count that is too small to publish
+        width       the difference of the ends of a primary cell's interval, at least; a secondary
+                    cell's is at least 1, or it is published
+        price       of withholding each cell; by default 1 + log(1 + count)
+        publish     flags of cells never to withhold; zeros never are
+        effort      0 to 3: larger regions and more second thoughts cost time and save cells;
+                    0, for millions of cells, has small regions and no second thoughts at all
 
     The same values give the same pattern. Method: for each primary cell the cheapest move by a
     linear program (Robertson 1993, Kelly et al. 1992) in a region of sibling units, those of 1
-    first, with cells withheld before for nothing; then moves are taken up and routed anew.
+    first, with cells withheld before for nothing; then moves are taken up and routed anew. What
+    nothing near protects is protected upwards: three more people like one of those in the cell
+    raise counts above 0 only, all the way to the grand total, so that unless some of these must
+    be published there is always a pattern.
     """
     x, first, may, w = checked(additive, values, primary, price, publish, effort)
-    state = _Progress(additive, x, first, may, w, effort=effort)
-    state.protect(np.where(first & ~derivable(additive, may), width, 0))
-    failed = np.flatnonzero(first & (state.proven < width))
-    for _ in range(3):  # a secondary cell that moves by a fraction only is still exact
-        loose = state.withheld & ~first & (state.proven < 1)
-        if not loose.any():
-            break
-        state.protect(np.where(loose, 1, 0))
-    secondary = state.withheld & ~first
+    need = needs(x, first, threshold=threshold, width=width)
+    state = _Progress(additive, x, may, w, need, effort=effort)
+    state.protect(first & ~derivable(additive, may))
+    witnesses = Witnesses.of(state.witnesses())
+    withheld = first.copy()
+    withheld[witnesses.cell] = True
     return Pattern(
         primary=first,
-        withheld=state.withheld,
-        proven=state.proven,
-        failed=failed,
-        cost=float(w[secondary].sum()),
+        withheld=withheld,
+        witnesses=witnesses,
+        failed=np.flatnonzero(first & ~state.protected),
+        cost=float(w[withheld & ~first].sum()),
         programs=state.programs,
     )
 
@@ -119,72 +144,94 @@ class _Progress:
     """The pattern so far."""
 
     def __init__(
-        self, additive: Additive, x: Ints, primary: Flags, may: Flags, price: Floats, *, effort: int
+        self, additive: Additive, x: Ints, may: Flags, price: Floats, need: Need, *, effort: int
     ) -> None:
         self.additive, self.x, self.may, self.price = additive, x, may, price
-        self.effort = effort
-        self.withheld = primary.copy()
-        self.proven = np.zeros(len(x), dtype=np.int64)
+        self.need, self.effort = need, effort
+        self.withheld = need.width > 0
+        self.protected = np.zeros(len(x), dtype=bool)
         self.depth = depths(additive.parent)[additive.unit]
         self.programs = 0
+        self._proofs: list[tuple[Ints, Proof]] = []
+        self._around = Around(additive, x)
         order = np.argsort(additive.unit, kind="stable")
         self._cells = order
         self._first = np.searchsorted(
             additive.unit[order], np.arange(len(additive.parent) + 1)
         )  # fmt: skip
 
-    def protect(self, need: Ints) -> None:
-        """Give every cell the width it needs, region by region; what is left, one by one."""
+    def protect(self, wanted: Flags) -> None:
+        """Protect every cell that is wanted, region by region; what is left, one by one."""
         parts = list(regions(self.additive, self.may, cells=REGION[self.effort]))
         inside = np.zeros(len(self.additive.parent), dtype=bool)
         for units in parts:
             inside[units] = True
-        high = np.flatnonzero((need > self.proven) & ~inside[self.additive.unit])
-        for target in sorted(high, key=lambda c: (self.depth[c], self.x[c], c)):
-            self._alone(int(target), need)
+        self._each(wanted & ~inside[self.additive.unit])
         for units in parts:
-            self._region(units, need)
-        left = np.flatnonzero(need > self.proven)
-        for target in sorted(left, key=lambda c: (self.depth[c], self.x[c], c)):
-            self._alone(int(target), need)
+            self._region(units, wanted)
+        self._each(wanted)
 
-    def _region(self, units: Ints, need: Ints, only: int | None = None) -> None:
+    def witnesses(self) -> Iterator[tuple[Ints, Ints]]:
+        """Cells and changes of all tables found."""
+        for cells, one in self._proofs:
+            for cell, change in one.witnesses:
+                yield cells[cell], change
+
+    def _each(self, wanted: Flags) -> None:
+        """Protect cells one by one, those high up and the smallest first."""
+        left = np.flatnonzero(wanted & ~self.protected)
+        for target in left[np.lexsort((left, self.x[left], self.depth[left]))]:
+            self._alone(int(target))
+
+    def _region(self, units: Ints, wanted: Flags) -> None:
         cells = np.concatenate(
             [self._cells[self._first[u] : self._first[u + 1]] for u in np.sort(units)]
         )
         cells = cells[self.may[cells]]
-        wanted = need[cells] > self.proven[cells]
-        if only is not None:
-            wanted &= cells == only
-        targets = np.flatnonzero(wanted)
+        targets = np.flatnonzero(wanted[cells] & ~self.protected[cells])
         if not len(targets):
             return
         # Where units nest, a cell higher up goes first: what it takes below is shared by more.
         order = np.lexsort((targets, self.x[cells[targets]], self.depth[cells[targets]]))
-        targets = targets[order]
         matrix = self.additive.columns[:, cells].tocsr()
         matrix = matrix[np.diff(matrix.indptr) > 0]
+        need = self.need.at(cells)
         made = protect_region(
             matrix, self.x[cells], self.price[cells], withheld=self.withheld[cells],
-            targets=targets, width=need[cells[targets]], effort=self.effort,
+            targets=targets[order], need=need, effort=self.effort,
         )  # fmt: skip
         self.programs += made.programs
         self.withheld[cells] = made.withheld
-        self.proven[cells] = np.maximum(self.proven[cells], made.proven)
+        for one in made.proofs:
+            self.protected[cells[one.cell[need.met(one)]]] = True
+            self._proofs.append((cells, one))
 
-    def _alone(self, target: int, need: Ints) -> None:
-        """Wider and wider regions for one cell, at last the whole table."""
+    def _alone(self, target: int) -> None:
+        """Wider and wider regions for one cell, then the whole table, at last upwards."""
+        only = np.zeros(len(self.x), dtype=bool)
+        only[target] = True
         top = int(self.depth[target]) + 1
-        tries = [(up, kin) for kin in (4, 16) for up in range(1, top + 1)]
-        for up, kin in tries:
-            if self.proven[target] >= need[target]:
-                return
-            units = around(
-                self.additive, self.x, self.may, target, kin=kin, up=up
-            )  # fmt: skip
-            self._region(units, need, only=target)
-        if self.proven[target] < need[target] and self.may.sum() <= WHOLE:
-            self._region(np.arange(len(self.additive.parent)), need, only=target)
+        for kin in (4, 16):
+            for up in range(1, top + 1):
+                if self.protected[target]:
+                    return
+                self._region(self._around.units(target, kin=kin, up=up), only)
+        if not self.protected[target] and self.may.sum() <= WHOLE:
+            self._region(np.arange(len(self.additive.parent)), only)
+        if not self.protected[target]:
+            self._region(self._around.units(target, kin=0, up=top), only)
+        if not self.protected[target]:
+            self._everything()
+
+    def _everything(self) -> None:
+        """Withhold all that is not 0, if that is allowed: then all counts may be any multiple."""
+        cells = np.flatnonzero(self.x > 0)
+        if not self.may[cells].all():
+            return
+        times = int(max(self.need.rise.max(), self.need.width.max()))
+        one = proof([Move(cell=np.arange(len(cells)), d=self.x[cells], up=times, down=0)])
+        self.withheld[cells] = self.protected[cells] = True
+        self._proofs.append((cells, one))
 
 
 def checked(

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.errors import ConfigError, RunError
+from headcount.errors import ConfigError
 from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.measured import Measured
@@ -24,6 +24,7 @@ from headcount.mechanisms.suppression.rules import (
     too_small,
     withhold_units,
 )
+from headcount.mechanisms.suppression.witnesses import Witnesses, write_witnesses
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.release.published import PublishedCells
@@ -54,9 +55,11 @@ class Suppression:
                      have the table rule
         thresholds   the largest counts that are too small
         lowest       the lowest level at which anything is published; the leaf by default
-        width        under "complementary", how wide the interval of a small count must stay
+        width        under "complementary", how wide the interval of a small count must stay for an
+                     attacker who knows the rules (see ``complementary.complement``)
         effort       0 to 3: more time saves cells
-        audit        how many withheld cells the curator's audit attacks
+        audit        how many withheld cells the curator's audit attacks by linear programs; under
+                     "complementary" all have witnesses besides
     """
 
     rule: Rule = "1980"
@@ -102,9 +105,11 @@ class Suppression:
                 "out from margins and from the levels above"
             )
         return Guarantee.none(
-            f"counts of 1 to {self.thresholds.cell} are withheld with others that would give them "
-            f"away; {published}. This stops subtraction within the tables, not what an attacker "
-            "knows besides"
+            f"counts of 1 to {self.thresholds.cell} are withheld with others, so that by the "
+            f"tables and the rules each may be {self.thresholds.cell + 1} or more and is uncertain "
+            f"by {self.width}; {published}. That somebody is in a withheld cell is disclosed: a 0 "
+            "is published as 0. Not covered are people who know cells of their own or more "
+            "besides, and what the choice of the cells to withhold tells"
         )
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
@@ -134,7 +139,10 @@ class Suppression:
         made = find_tables(self.tables, counts.schema)
         if self.rule == "1980":
             return Outcome({}, published=self._by_rules(counts, made))
-        return Outcome({}, published=self._complemented(counts, made))
+        published, witnesses = self._complemented(counts, made)
+        if context is not None and context.witnesses is not None:
+            write_witnesses(context.witnesses, witnesses)
+        return Outcome({}, published=published)
 
     def _by_rules(self, counts: Counts, made: tuple[TableCells, ...]) -> tuple[PublishedCells, ...]:
         published = []
@@ -162,11 +170,12 @@ class Suppression:
 
     def _complemented(
         self, counts: Counts, made: tuple[TableCells, ...]
-    ) -> tuple[PublishedCells, ...]:
+    ) -> tuple[tuple[PublishedCells, ...], tuple[Witnesses, ...]]:
         from headcount.mechanisms.suppression.complementary import complement, default_price
 
         values = all_values(counts, made, lowest=self.lowest)
         withheld: dict[tuple[str, str], NDArray[np.bool_]] = {}
+        witnesses = []
         for linked in link_tables(made, counts.geography, lowest=self.lowest):
             truth = linked.gather(values)
             primary = too_small(truth, self.thresholds.cell) & linked.published
@@ -174,17 +183,11 @@ class Suppression:
             # makes the attacker stronger than he is.
             price = np.where(linked.published, default_price(truth), UNPUBLISHED)
             pattern = complement(
-                linked.additive, truth, primary, width=self.width, price=price, effort=self.effort
-            )
-            # A pattern always exists: more people like one who is there change counts above 0
-            # only, and each of those may be withheld. The search may still miss it.
-            if len(pattern.failed):
-                names = sorted({name for name, _ in linked.number})
-                raise RunError(
-                    f"suppression of {', '.join(names)}: found no pattern that keeps every small "
-                    f"count {self.width} wide, expected one; try a higher effort, fewer tables or "
-                    "a higher lowest level"
-                )
+                linked.additive, truth, primary, width=self.width,
+                threshold=self.thresholds.cell, price=price, effort=self.effort,
+            )  # fmt: skip
+            assert not len(pattern.failed)  # nothing must be published but zeros
+            witnesses.append(pattern.witnesses)
             for where, number in linked.number.items():
                 withheld[where] = pattern.withheld[number]
         published = []
@@ -193,9 +196,11 @@ class Suppression:
                 where = (cells.table.name, level)
                 value = np.where(withheld[where], 0, values[where])
                 published.append(
-                    PublishedCells(cells=cells, level=level, value=value, withheld=withheld[where])
+                    PublishedCells(
+                        cells=cells, level=level, value=value, withheld=withheld[where], holds=1
+                    )
                 )
-        return tuple(published)
+        return tuple(published), tuple(witnesses)
 
 
 def table_values(at_level: Counts, cells: TableCells) -> Ints:

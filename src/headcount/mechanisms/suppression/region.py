@@ -6,133 +6,144 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headcount.mechanisms.suppression.moves import Floats, Ints, Move, Mover
+from headcount.mechanisms.suppression.moves import Flags, Floats, Ints, Mover, Need, Proof
 from headcount.mechanisms.suppression.release import release
 
-Flags = NDArray[np.bool_]
 SMALL_REGION = 400
 """Regions of up to this many cells are tried several times."""
 
 
 @dataclass(eq=False)
 class _State:
-    """Which moves stand, what they use and whom they protect."""
+    """Which proofs stand, what they use and whom they protect."""
 
-    need: Ints
+    need: Need
     kept: Flags  # withheld whatever we do
-    used: Ints  # standing moves through each cell
-    covers: Ints  # standing moves that protect each cell
-    moves: dict[int, Move] = field(default_factory=dict)
+    used: Ints  # standing proofs through each cell
+    covers: Ints  # standing proofs that protect each cell
+    proofs: dict[int, Proof] = field(default_factory=dict)
     serial: int = 0
 
-    def add(self, one: Move, mover: Mover) -> int:
+    def add(self, one: Proof, mover: Mover) -> int:
         self.used[one.cell] += 1
-        self.covers[one.cell] += one.width >= self.need[one.cell]
+        self.covers[one.cell] += self.need.met(one)
         mover.set_free(one.cell, True)
         self.serial += 1
-        self.moves[self.serial] = one
+        self.proofs[self.serial] = one
         return self.serial
 
-    def drop(self, number: int, mover: Mover) -> Move:
-        one = self.moves.pop(number)
+    def drop(self, number: int, mover: Mover) -> Proof:
+        one = self.proofs.pop(number)
         self.used[one.cell] -= 1
-        self.covers[one.cell] -= one.width >= self.need[one.cell]
+        self.covers[one.cell] -= self.need.met(one)
         mover.set_free(one.cell[(self.used[one.cell] == 0) & ~self.kept[one.cell]], False)
         return one
 
     def own(self, number: int) -> Ints:
-        """Cells that are withheld for one move only."""
-        cell = self.moves[number].cell
+        """Cells that are withheld for one proof only."""
+        cell = self.proofs[number].cell
         return np.asarray(cell[(self.used[cell] == 1) & ~self.kept[cell]])
+
+    def bare_without(self, number: int) -> Ints:
+        """Cells that one proof alone protects."""
+        one = self.proofs[number]
+        return np.asarray(one.cell[self.need.met(one) & (self.covers[one.cell] == 1)])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Protected:
-    """What a region needs: cells to withhold, widths proven, and targets that nothing protects."""
+    """What a region needs: cells to withhold, and the proofs that they are enough."""
 
     withheld: Flags
-    proven: Ints
+    proofs: tuple[Proof, ...]
     failed: Ints
     programs: int
 
 
 def protect_region(
-    matrix: Any, x: Ints, price: Floats, *, withheld: Flags, targets: Ints, width: Ints, effort: int
+    matrix: Any, x: Ints, price: Floats, *, withheld: Flags, targets: Ints, need: Need, effort: int
 ) -> Protected:
-    """Cheap moves that make each target uncertain by its width; ``withheld`` cells cost nothing.
+    """Cheap moves that give each target what it needs; ``withheld`` cells cost nothing.
 
     Small regions are tried several times with other orders and prices a little off, always the
-    same ones; the cheapest try is kept.
+    same ones; the try that protects most is kept, among such the cheapest.
     """
     best: Protected | None = None
-    least = np.inf
+    least = (len(targets) + 1, np.inf)
     tries = 1 + (min(12, 2000 // len(x)) * effort if len(x) <= SMALL_REGION else 0)
     for number in range(tries):
         rng = np.random.default_rng(number)
         order = rng.permutation(len(targets)) if number else np.arange(len(targets))
         off = np.exp(0.3 * rng.standard_normal(len(x))) if number else 1.0
         made = _try(
-            matrix, x, price * off, withheld=withheld, targets=targets[order], width=width[order],
+            matrix, x, price * off, withheld=withheld, targets=targets[order], need=need,
             effort=effort,
         )  # fmt: skip
-        cost = float(price[made.withheld & ~withheld].sum())
-        if cost < least - 1e-9:
+        cost = (len(made.failed), float(price[made.withheld & ~withheld].sum()))
+        if cost < (least[0], least[1] - 1e-9):
             best, least = made, cost
-        if not cost:
+        if not any(cost):
             break
     assert best is not None
     return best
 
 
 def _try(
-    matrix: Any, x: Ints, price: Floats, *, withheld: Flags, targets: Ints, width: Ints, effort: int
+    matrix: Any, x: Ints, price: Floats, *, withheld: Flags, targets: Ints, need: Need, effort: int
 ) -> Protected:
     """Route, route again, release.
 
     First each target gets its cheapest move, given those before. Then, ``effort`` times over, each
-    move is taken up and its targets are routed anew, now that others are withheld; the new moves
+    proof is taken up and its targets are routed anew, now that others are withheld; the new ones
     stay if they cost less. Last, unless ``effort`` is 0, cells are published again, the dearest
-    first, while the attacker's own programs still leave every target its width.
+    first, while moves on the others still give every target what it needs.
     """
-    need = np.zeros(len(x), dtype=np.int64)
-    need[targets] = width
     mover = Mover(matrix, x, price)
     mover.set_free(np.flatnonzero(withheld), True)
+    wanted = np.zeros(len(x), dtype=bool)
+    wanted[targets] = True
     state = _State(
-        need=np.where(need > 0, need, np.iinfo(np.int64).max), kept=withheld,
+        need=Need(rise=need.rise, width=np.where(wanted, need.width, 0)), kept=withheld,
         used=np.zeros(len(x), dtype=np.int64), covers=np.zeros(len(x), dtype=np.int64),
     )  # fmt: skip
     failed = [t for t in targets if not state.covers[t] and not _route(int(t), state, mover)]
+    failed = [t for t in failed if not state.covers[t]]
     for _ in range(effort):
         if not _improve(state, mover):
             break
-    need[failed] = 0
-    pattern = withheld | (state.used > 0)
+    _thin(state, mover)
+    pattern, proofs = withheld | (state.used > 0), tuple(state.proofs.values())
     if effort:
-        pattern, proven = release(matrix, x, price, withheld=pattern, kept=withheld, need=need)
-    else:
-        proven = np.zeros(len(x), dtype=np.int64)
-        for one in state.moves.values():
-            proven[one.cell] = np.maximum(proven[one.cell], one.width)
+        state.need.width[failed] = 0
+        pattern, proofs = release(
+            matrix, x, price, withheld=pattern, kept=withheld, need=state.need, known=proofs
+        )
     return Protected(
         withheld=pattern,
-        proven=proven,
+        proofs=proofs,
         failed=np.array(failed, dtype=np.int64),
         programs=state.serial,
     )
 
 
 def _route(target: int, state: _State, mover: Mover) -> int:
-    found = mover.cheapest(target, int(state.need[target]))
+    found = mover.cheapest(target, state.need)
     return 0 if found is None else state.add(found, mover)
 
 
+def _thin(state: _State, mover: Mover) -> None:
+    """Drop proofs whose targets have others by now, those first that cost most."""
+    price = {number: mover.price[state.own(number)].sum() for number in state.proofs}
+    for number in sorted(price, key=lambda one: (-price[one], one)):
+        if not len(state.bare_without(number)):
+            state.drop(number, mover)
+
+
 def _improve(state: _State, mover: Mover) -> bool:
-    """Take up each move and route anew; whether anything was gained."""
+    """Take up each proof and route anew; whether anything was gained."""
     gained = False
-    price = {number: mover.price[state.own(number)].sum() for number in state.moves}
+    price = {number: mover.price[state.own(number)].sum() for number in state.proofs}
     for number in sorted(price, key=lambda one: (-price[one], one)):
         if mover.price[state.own(number)].sum() > 0:
             gained |= _again(number, state, mover)
@@ -140,15 +151,14 @@ def _improve(state: _State, mover: Mover) -> bool:
 
 
 def _again(number: int, state: _State, mover: Mover) -> bool:
-    before = mover.price[state.own(number)].sum()
+    before, bare = mover.price[state.own(number)].sum(), state.bare_without(number)
     old = state.drop(number, mover)
-    bare = old.cell[(state.covers[old.cell] == 0) & (old.width >= state.need[old.cell])]
     fresh: list[int] = []
     after = 0.0
     for target in bare:
         if state.covers[target]:
             continue
-        found = mover.cheapest(int(target), int(state.need[target]))
+        found = mover.cheapest(int(target), state.need)
         if found is None:
             after = np.inf
             break

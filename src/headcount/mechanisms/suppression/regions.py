@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headcount.mechanisms.suppression.moves import Ints
+from headcount.mechanisms.suppression.moves import Flags, Ints
 from headcount.tabulate.additive import Additive, depths
 
-Flags = NDArray[np.bool_]
 FEWEST = 4  # siblings in a region, if there are as many: fewer leave no choice
+BELOW = 2  # units taken below each unit that is taken for what it has of the target
 
 
 def regions(additive: Additive, open_cells: Flags, *, cells: int) -> Iterator[Ints]:
     """Units of each region, of about ``cells`` cells that may be withheld.
 
-    Units near the top whose regions would be far larger are in none: see ``around``.
+    Units near the top whose regions would be far larger are in none: see ``Around``.
     """
     parent = additive.parent
     own = np.bincount(additive.unit[open_cells], minlength=len(parent))
@@ -43,59 +42,58 @@ def regions(additive: Additive, open_cells: Flags, *, cells: int) -> Iterator[In
                 yield _subtrees(group, first, child)
 
 
-def around(
-    additive: Additive, values: Ints, open_cells: Flags, target: int, *, kin: int, up: int
-) -> Ints:
-    """Units around one cell: ancestors, some of their other children, and some of those below.
+class Around:
+    """Units around one cell: those above it, and those elsewhere that have much of the same.
 
-    At each unit ``kin`` children are taken: those with the largest counts of the cell in question
-    and those with the smallest, since moves need room in some and belong to few in others. The
-    ancestor ``up`` levels above is held still; if there is none, nothing is.
+    "The same" in another unit is found by the relations between a unit and those below it: from a
+    cell to the sum of which it is a part, in the unit above, and down to the other parts.
     """
-    parent = additive.parent
-    chain = [int(additive.unit[target])]
-    while parent[chain[-1]] >= 0 and len(chain) <= up:
-        chain.append(int(parent[chain[-1]]))
-    held = chain.pop() if len(chain) > up else -1
-    weight: NDArray[np.float64] = np.bincount(
-        additive.unit, weights=np.where(open_cells, np.log1p(values), 0), minlength=len(parent)
-    ).astype(np.float64)
-    first, child = _children(parent)
-    found = set(chain)
-    if held < 0:
-        found |= set(np.flatnonzero(parent < 0).tolist())
-        pending = sorted(found)
-    else:
-        found |= set(_pick(child[first[held] : first[held + 1]], weight, kin))
-        pending = sorted(found)
-    while pending:
-        unit = pending.pop()
-        kids = child[first[unit] : first[unit + 1]]
-        named = _kids_of_cell(additive, values, target, kids) if unit == chain[0] else []
-        for one in [*named, *_pick(kids, weight, kin)]:
-            if one not in found:
-                found.add(one)
-                pending.append(one)
-    return np.array(sorted(found))
 
+    def __init__(self, additive: Additive, values: Ints) -> None:
+        self.additive, self.values = additive, values
+        unit, parent = additive.unit, additive.parent
+        total = np.repeat(additive.total, np.diff(additive.start))
+        upward = parent[unit[additive.part]] == unit[total]
+        part, total = additive.part[upward], total[upward]
+        self._above = np.full(additive.size, -1)
+        self._above[part] = total
+        # Parts of each cell, the fullest first.
+        order = np.lexsort((part, -values[part], total))
+        self._part = part[order]
+        self._first = np.searchsorted(total[order], np.arange(additive.size + 1))
 
-def _pick(units: Ints, weight: NDArray[np.float64], kin: int) -> list[int]:
-    """The units with the most in their cells."""
-    order = units[np.argsort(-weight[units], kind="stable")]
-    return [int(one) for one in order[:kin]]
+    def units(self, target: int, *, kin: int, up: int) -> Ints:
+        """The units on the way ``up``, ``kin`` of their other children and some below these.
 
+        The unit that many levels above is held still; if there is none, nothing is.
+        """
+        parent, unit = self.additive.parent, self.additive.unit
+        found = set(self._down(target))
+        cell, here = target, int(unit[target])
+        for _ in range(up):
+            above = int(parent[here])
+            if above < 0:
+                found |= {int(one) for one in np.flatnonzero(parent < 0)}
+                break
+            cell = int(self._above[cell]) if cell >= 0 else -1
+            for other in self._parts(cell, kin) if cell >= 0 else []:
+                found |= {int(unit[other]), *self._down(int(other))}
+            found.add(here)
+            here = above
+        return np.array(sorted(found))
 
-def _kids_of_cell(additive: Additive, values: Ints, target: int, kids: Ints) -> list[int]:
-    """Child units in which the target is not empty, the fullest first."""
-    parts = np.concatenate(
-        [np.empty(0, dtype=np.int64)]
-        + [
-            additive.part[additive.start[k] : additive.start[k + 1]]
-            for k in np.flatnonzero(additive.total == target)
-        ]
-    )
-    parts = parts[(values[parts] > 0) & np.isin(additive.unit[parts], kids)]
-    return [int(additive.unit[one]) for one in parts[np.argsort(-values[parts])][:8]]
+    def _parts(self, cell: int, most: int) -> Ints:
+        first, end = self._first[cell : cell + 2]
+        parts = self._part[first : min(end, first + most)]
+        return np.asarray(parts[self.values[parts] > 0])
+
+    def _down(self, cell: int) -> list[int]:
+        """Units below that hold most of a cell, and its own."""
+        found, level = [], [cell]
+        while level:
+            found += [int(self.additive.unit[one]) for one in level]
+            level = [int(part) for one in level for part in self._parts(one, BELOW)]
+        return found
 
 
 def _sums_below(parent: Ints, own: Ints) -> Ints:

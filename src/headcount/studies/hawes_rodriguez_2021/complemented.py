@@ -1,8 +1,9 @@
 """Suppression with the complementary step, which the slides leave out: what it would have bought.
 
-P1 to P4 are protected at all levels: counts of 1 or 2 are withheld openly, with others, so that no
-subtraction gives them back. Summary File 1 counts the same people again, so a table of it is
-withheld for a block, besides where 1 to 14 people live, wherever it would restate a withheld cell.
+P1 to P4 are protected at all levels: counts of 1 or 2 are withheld openly, with others, so that by
+these tables and the rules each may be 3 or more and is uncertain by 3. Summary File 1 counts the
+same people again, so a table of it is withheld for a block, besides where 1 to 14 people live,
+wherever it would restate a withheld cell.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.attacks.knowledge import Held, Knowledge, between, exact
+from headcount.attacks.knowledge import UNKNOWN, Held, Knowledge, between, exact
 from headcount.attacks.reconstruction import reconstruct
+from headcount.evaluate.witnessed import check_witnesses
 from headcount.mechanisms.suppression.complementary import complement, default_price
 from headcount.mechanisms.suppression.mechanism import UNPUBLISHED, Rule, all_values
 from headcount.mechanisms.suppression.rules import Thresholds, race_tables, too_small
@@ -39,8 +41,10 @@ COLUMNS = {
     "percent": pl.Float64,
     "bare": pl.Int64,
 }
-"""Of the summary of what is withheld, with their types; ``bare`` cells are withheld in vain."""
+"""Of the summary of what is withheld, with their types; ``bare`` cells no witness protects."""
 EVERYBODY = ("P1", "P2")
+TOTALS = 100.0
+"""Price of a total of people above the block: it is published where anything else will do."""
 REPEATED = ("P1", "P8", "P9", "P10", "P11")
 """Tables of Summary File 1 that are P1 to P4 of the redistricting data again: as these."""
 AGES, YOUNG = "P12", "P14"
@@ -52,7 +56,7 @@ class Complemented:
     """P1 to P4 as published at every level.
 
     where
-        bare     by (table, level): small cells that nothing protects to the width asked for
+        bare     by (table, level): small cells that no witness shows to be protected
     """
 
     counts: Counts
@@ -67,8 +71,9 @@ class Complemented:
 def complemented(counts: Counts, limits: Thresholds) -> Complemented:
     """Withhold small counts of P1 to P4 and what would give them away, from state to block.
 
-    Totals of people are published at every level above the block. A block's cannot always be: a 0
-    is published as 0, so that the total of a block of one group is the count of that group.
+    Totals of people above the block are the last to be withheld. A block's cannot always be
+    published: a 0 is published as 0, so that the total of a block of one group is the count of
+    that group.
     """
     made = tuple(table.on(counts.schema) for table in race_tables().values())
     values = all_values(counts, made)
@@ -78,22 +83,26 @@ def complemented(counts: Counts, limits: Thresholds) -> Complemented:
     bare: dict[tuple[str, str], Flags] = {}
     for linked in link_tables(made, counts.geography):
         truth, shown = linked.gather(values), linked.published
-        kept = (linked.gather(totals) == 1) & shown
         # What no table has, such as minors of a group, is withheld for nothing.
         price = np.where(shown, default_price(truth), UNPUBLISHED)
-        small = too_small(truth, limits.cell) & shown & ~kept
+        price[(linked.gather(totals) == 1) & shown] = TOTALS
+        small, asked = too_small(truth, limits.cell) & shown, limits.cell
         pattern = complement(
-            linked.additive, truth, small, publish=kept, price=price, effort=EFFORT
+            linked.additive, truth, small, threshold=asked, price=price, effort=EFFORT
         )
+        audit = check_witnesses(
+            linked.additive, truth, withheld=pattern.withheld | ~shown, primary=small,
+            witnesses=pattern.witnesses, threshold=asked, published=shown,
+        )  # fmt: skip
         failed = np.zeros(len(truth), dtype=bool)
-        failed[pattern.failed] = True
+        failed[audit.unprotected] = True
         for where, number in linked.number.items():
             withheld[where], bare[where] = pattern.withheld[number], failed[number]
     known = {one.table.name: one for one in made}
     published = tuple(
         PublishedCells(
             cells=known[name], level=level, withheld=withheld[name, level],
-            value=np.where(withheld[name, level], 0, value),
+            value=np.where(withheld[name, level], 0, value), holds=1,
         )
         for (name, level), value in values.items()
     )  # fmt: skip
@@ -124,14 +133,14 @@ def complement_rows(found: Complemented) -> pl.DataFrame:
 def complemented_tables(
     field: Battlefield, found: Complemented, limits: Thresholds
 ) -> tuple[Held, ...]:
-    """Block tables as an attacker holds them: P1 to P4, and what is left of the others."""
+    """Block tables as an attacker who knows the rules holds them: P1 to P4, and what is left."""
     counts = field.counts
     shown = found.at(counts.level)
     most = _people_above(found)
     held = [
         between(
-            one.cells, one.value, np.where(one.withheld, most[:, None], one.value),
-            level=counts.level,
+            one.cells, np.where(one.withheld, one.holds, one.value),
+            np.where(one.withheld, most[:, None], one.value), level=counts.level,
         )
         for one in shown
     ]  # fmt: skip
@@ -176,7 +185,7 @@ def _restates(cells: TableCells, shown: Sequence[PublishedCells]) -> Flags:
 def _people_above(found: Complemented) -> NDArray[np.int64]:
     """For each leaf unit the total of the nearest unit above whose total is published."""
     geography = found.counts.geography
-    most = np.zeros(geography.size(geography.leaf), dtype=np.int64)
+    most = np.full(geography.size(geography.leaf), UNKNOWN)
     for level in geography.levels[:-1]:
         (one,) = (table for table in found.at(level) if table.name == "P1")
         total = is_total(one.cells)

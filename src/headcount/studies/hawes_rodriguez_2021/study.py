@@ -122,7 +122,7 @@ def households_digest(households: Households) -> str:
 
 
 def _bare(complement: pl.DataFrame) -> int:
-    """Small cells that the complementary step cannot protect; P1 and P3 lie in P2 and P4."""
+    """Small cells that no witness shows to be protected; P1 and P3 lie in P2 and P4."""
     return int(complement.filter(pl.col("table").is_in(["P2", "P4"]))["bare"].sum())
 
 
