@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import chisquare
+from scipy.stats import chisquare, friedmanchisquare
 
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms.swapping.marking import mark, unique_rows
@@ -197,6 +197,40 @@ def test_no_area_has_worse_partners_for_its_place_in_the_file(monkeypatch):
     monkeypatch.setattr(one_by_one, lambda area, rng: np.arange(len(area)))
     unfair = age_gaps(40, 200, seed=5)
     assert unfair[-8:].mean() > 2 * unfair[:8].mean()
+
+
+def gaps_of_alike(sizes, runs, seed=3):
+    """For each run and area the mean difference in age of its pairs; areas are copies, cut off."""
+    rng = np.random.default_rng(seed)
+    one = people(max(sizes), seed, {"age": 91, "sex": 2, "race": 8, "hispanic": 2})
+    codes = {name: np.concatenate([column[:n] for n in sizes]) for name, column in one.items()}
+    area = np.repeat(np.arange(len(sizes)), sizes)
+    gaps = np.empty((runs, len(sizes)))
+    for run in range(runs):
+        swap = swap_everywhere(codes, area, Likeness(), rate="0.2", rng=rng)
+        apart = np.abs(codes["age"][swap.rows] - codes["age"][swap.partners])
+        both = area[np.concatenate([swap.rows, swap.partners])]
+        gaps[run] = np.bincount(both, weights=np.tile(apart, 2)) / np.bincount(both)
+    return gaps
+
+
+def test_equal_areas_have_partners_as_good_whatever_their_code(monkeypatch):
+    """Four copies of an area: ranked within each swap, none is above the others (Friedman)."""
+    assert friedmanchisquare(*gaps_of_alike([600] * 4, 80).T).pvalue > 1e-3
+    by_code = "headcount.mechanisms.swapping.persons._ahead"
+    monkeypatch.setattr(by_code, lambda people, rng: list(enumerate(people.tolist())))
+    assert friedmanchisquare(*gaps_of_alike([600] * 4, 80).T).pvalue < 1e-12
+
+
+@pytest.mark.parametrize("largest", [440, 600, 900])
+def test_a_large_area_is_not_left_alone_in_the_end(largest, monkeypatch):
+    """24, 30 and 39 % of all: partners about as good as those of the others."""
+    sizes = [largest] + [140] * 10
+    gaps = gaps_of_alike(sizes, 20).mean(axis=0)
+    assert gaps[0] < 1.5 * gaps[1:].mean()
+    monkeypatch.setattr("headcount.mechanisms.swapping.persons._ahead", lambda people, rng: [])
+    alone = gaps_of_alike(sizes, 20).mean(axis=0)
+    assert alone[0] > 2 * gaps[0]
 
 
 def test_one_area_and_pool_together_keep_all_records_and_tenure():

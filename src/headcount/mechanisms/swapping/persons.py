@@ -39,6 +39,9 @@ KEEP = ("tenure",)
 ROUNDS = 8
 """How often each area is visited when every area is swapped."""
 
+LARGE = 1 / 8
+"""Share of the rows left above which an area is visited before the others."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class PersonSwapReport:
@@ -287,16 +290,44 @@ def _visits(area: Ints, rng: np.random.Generator) -> Ints:
     """The order in which rows look for a partner: rounds of areas at random, a few rows of each.
 
     Whoever comes late finds few left, and partners less alike. With every area in every round no
-    area has worse partners than another because of its code or size. An area with a quarter of all
-    rows or more comes first, largest first: later it would find too few others.
+    area has worse partners than another because of its code. But an area with many of the rows
+    would be left alone in the end, because the others are paired with each other too: some of its
+    rows come before the rounds.
     """
     people = np.bincount(area)
-    large = 4 * people >= len(area)
     turn = rng.random((ROUNDS, len(people)))
     when = rng.integers(0, ROUNDS, len(area))
-    sooner = np.where(large, -people, 0)[area]
-    late = np.where(large[area], 0, when)
-    return np.lexsort((area, np.where(large[area], 0.0, turn[when, area]), late, sooner))
+    sooner = np.zeros(len(area), dtype=np.int64)
+    if ahead := _ahead(people, rng):
+        shuffled = np.lexsort((rng.random(len(area)), area))
+        start = np.cumsum(people) - people
+        for number, (one, rows) in enumerate(ahead):
+            sooner[shuffled[start[one] : start[one] + rows]] = number - len(ahead)
+            start[one] += rows
+    ordinary = sooner == 0
+    late = np.where(ordinary, when, 0)
+    return np.lexsort((area, np.where(ordinary, turn[when, area], 0.0), late, sooner))
+
+
+def _ahead(people: Ints, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """Areas whose rows come before the rounds, in turn, with the number of rows each time.
+
+    It is the turn of the area with most rows left, as long as these are more than LARGE of all
+    left; of equal ones one at random. Its partners are reckoned to come from all other areas alike.
+    """
+    left = people.astype(np.float64)
+    step = max(left.sum() / (4 * ROUNDS), 1.0)
+    turns: list[tuple[int, int]] = []
+    while (most := left.max(initial=0)) > LARGE * left.sum():
+        one = int(rng.choice(np.flatnonzero(left == most)))
+        others = left.sum() - most
+        rows = int(min(step, most, others))
+        if not rows:
+            break
+        turns.append((one, rows))
+        left *= 1 - rows / others
+        left[one] = most - rows
+    return turns
 
 
 def _pair_left_over(partner: Ints, first: Ints, rng: np.random.Generator) -> None:
