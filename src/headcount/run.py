@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.publish import refuse_same_columns
 from headcount.noise import SAMPLER_VERSION, KeyedNoise, Noise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
+from headcount.population.reading import Reading
 from headcount.privacy import (
     DEFAULT_UNIT,
     Guarantee,
@@ -66,6 +67,7 @@ class Plan:
     counts: Counts
     public: bool
     remarks: tuple[str, ...] = ()
+    reading: Reading = field(default_factory=Reading)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -109,7 +111,7 @@ def plan(config: Config) -> Plan:
     except TruthError as error:
         # Without the cause: even a traceback would show what is for the curator's eyes.
         raise _refused(RunDirectory(config.run.out), error) from None
-    return Plan(config, mechanism, counts, population.public, remarks)
+    return Plan(config, mechanism, counts, population.public, remarks, population.reading)
 
 
 def _refused(directory: RunDirectory, error: TruthError) -> RunError:

@@ -10,19 +10,27 @@ import typer
 
 def check(
     config: Annotated[Path, typer.Argument(help="A TOML file; see docs/config.md.")],
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Do not show what was read.")
+    ] = False,
 ) -> None:
-    """Check a config and the data it names, and say what a release would promise.
+    """Check a config and the data it names: what was read, and what a release would promise.
 
-    Nothing is drawn, written or spent. A bad config is refused before any data is read. Why data
-    are refused is written to internal/ of the run directory, not here: it depends on the truth.
+    What was read are true numbers: confidential unless the population is public, and on standard
+    output only. Nothing is drawn, written or spent. A bad config is refused before any data is
+    read. Why a mechanism refuses data is written to internal/ of the run directory, not here.
 
     Example: headcount check config.toml
     """
+    from headcount.cli.reading import show_reading
     from headcount.config.load import load_config
     from headcount.privacy import UnitOfPrivacy
     from headcount.run import prepare
+    from headcount.tabulate.summary import summarize
 
     planned = prepare(load_config(config))
+    if not quiet:
+        show_reading(summarize(planned.counts, planned.reading), public=planned.public)
     typer.echo(f"population: {planned.counts.schema.size:,} cells, {planned.counts.geography!r}")
     typer.echo(f"mechanism:  {planned.mechanism!r}")
     for one in planned.mechanism.plan(planned.counts.schema, planned.counts.geography):

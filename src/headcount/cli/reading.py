@@ -1,0 +1,98 @@
+"""What was read, on standard output: true numbers, which go nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from headcount.tabulate.summary import Summary
+
+CONFIDENTIAL = "CONFIDENTIAL: what was read, in true numbers"
+NARROW, WIDE = 40, 60
+"""Columns of a terminal: the fewest that hold a table, and enough for levels beside numbers."""
+
+
+def show_reading(summary: Summary, *, public: bool) -> None:
+    """Print rows, people, units and levels as tables that fit a narrow terminal and a pipe."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, emoji=False, markup=False)
+    console.width = max(console.width, NARROW)
+    wide = console.width >= WIDE
+    console.print("what was read" if public else Text(CONFIDENTIAL, style="bold red"))
+    for table in (_rows(summary), _units(summary), _attributes(summary, wide=wide)):
+        console.print()
+        console.print(table)
+    for one in () if wide else summary.attributes:
+        console.print(f" {one.name}: {_some(one.levels)}")
+    for remark in summary.reading.remarks:
+        console.print(f" {remark}")
+    console.print()
+
+
+def _rows(summary: Summary) -> Table:
+    rows = [(f"{rows:,}", Path(name).name) for name, rows in summary.reading.rows]
+    if not rows:
+        rows = [("-", "generated, no file was read")]
+    left_out = summary.reading.left_out or (("rows", 0),)
+    rows += [(f"{rows:,}", f"{reason} left out") for reason, rows in left_out]
+    return _table(("rows", "of"), [*rows, (f"{summary.people:,}", "people")], numbers={0})
+
+
+def _units(summary: Summary) -> Table:
+    rows = [
+        (
+            one.name,
+            f"{one.units:,}",
+            f"{one.inhabited:,}",
+            f"{one.mean:,.0f}" if one.mean >= 100 else f"{one.mean:,.3g}",
+        )
+        for one in summary.levels
+    ]
+    return _table(("level", "units", "with people", "people per unit"), rows, numbers={1, 2, 3})
+
+
+def _attributes(summary: Summary, *, wide: bool) -> Table:
+    rows: list[tuple[str, ...]] = [
+        (
+            one.name,
+            *(f"{number:,}" for number in (len(one.levels), one.new, one.empty)),
+            *([_some(one.levels)] if wide else []),
+        )
+        for one in summary.attributes
+    ]
+    rows = rows or [("none", "-", "-", "-", *([""] if wide else []))]
+    columns = ("attribute", "levels", "new", "without people", *(["which"] if wide else []))
+    return _table(columns, rows, numbers={1, 2, 3})
+
+
+def _table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Collection[int]
+) -> Table:
+    """Columns of numbers stay whole, their headings wrap; the rest of the width is for text."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for at, name in enumerate(columns):
+        longest = max(len(text) for text in (*(row[at] for row in rows), *name.split()))
+        least = longest if at in numbers else min(longest, 12)
+        side: Literal["left", "right"] = "right" if at in numbers else "left"
+        table.add_column(name, justify=side, overflow="fold", min_width=least)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _some(levels: tuple[str, ...], *, most: int = 8) -> str:
+    """The levels, or the first few and the last two."""
+    told = [level if len(level) <= 30 else level[:29] + "…" for level in levels]
+    told = [level if level.strip() == level != "" else repr(level) for level in told]
+    if len(told) > most:
+        told = [*told[: most - 3], "…", *told[-2:]]
+    return ", ".join(told)
