@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from headcount.evaluate.suppressed import (
 )
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context, Mechanism, complete_guarantee, protect
+from headcount.mechanisms.base import cut_for
 from headcount.mechanisms.measured import Measured, losses_of, total_loss
 from headcount.mechanisms.sampling import Sampling
 from headcount.mechanisms.suppression.mechanism import Suppression
@@ -68,6 +70,8 @@ class Plan:
     public: bool
     remarks: tuple[str, ...] = ()
     reading: Reading = field(default_factory=Reading)
+    people_cut: int = field(default=0, repr=False)
+    """People left out because their household is too large: a count of the truth."""
 
     @property
     def guarantee(self) -> Guarantee:
@@ -98,6 +102,8 @@ def plan(config: Config) -> Plan:
             statement,
         )
     check_publishable(population.schema, population.geography)
+    whole = len(population.unit)
+    population = cut_for(mechanism, population)
     counts = tabulate(population)
     if isinstance(mechanism, Sampling):
         if config.run.publish:
@@ -111,7 +117,15 @@ def plan(config: Config) -> Plan:
     except TruthError as error:
         # Without the cause: even a traceback would show what is for the curator's eyes.
         raise _refused(RunDirectory(config.run.out), error) from None
-    return Plan(config, mechanism, counts, population.public, remarks, population.reading)
+    return Plan(
+        config,
+        mechanism,
+        counts,
+        population.public,
+        remarks,
+        population.reading,
+        people_cut=whole - len(population.unit),
+    )
 
 
 def _refused(directory: RunDirectory, error: TruthError) -> RunError:
@@ -201,6 +215,9 @@ def _make(
         config_digest=digest, data_digest=data_digest.hex(), key=_new_key(config)
     )
     write_text_atomic(directory.internal / "config.json", _dump(config))
+    if getattr(planned.mechanism, "largest_household", None) is not None:
+        cut = {"people left out of households that were cut": planned.people_cut}
+        write_text_atomic(directory.internal / "cut.json", json.dumps(cut, indent=2) + "\n")
     if ledger is not None:
         _spend(ledger, planned, facts)
     noise = _noise(config, planned, key, data_digest, directory)
@@ -338,7 +355,7 @@ def _measurements(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[dict[st
     whole, parts = total_loss(plan, unit), losses_of(plan, unit)
     told = []
     for one, part in zip(plan, parts, strict=True):
-        costs = {which: one.loss(which) for which in UnitOfPrivacy}
+        costs = {which: one.loss(which) for which in one.units}
         currency = "epsilon" if one.rate is not None else "rho"
         parameter = {"rate": str(one.rate)} if one.rate is not None else {"sigma2": str(one.sigma2)}
         told.append(

@@ -13,6 +13,8 @@ from headcount.errors import ConfigError
 from headcount.population import Population
 from headcount.population.household_writer import write_households
 from headcount.population.towns import towns
+from headcount.run import Plan, plan
+from headcount.schema import Follows
 from headcount.tabulate import tabulate
 
 REST = '[mechanism]\nname = "identity"\n[run]\nout = "out"\n'
@@ -166,3 +168,122 @@ def test_refused_before_data_is_read(tmp_path: Path, case: str) -> None:
         load_config(written(tmp_path, text))
     assert found in str(caught.value)
     assert expected in str(caught.value)
+
+
+def protected(folder: Path, text: str, mechanism: str) -> Plan:
+    path = folder / "config.toml"
+    path.write_text(f'{text}[mechanism]\n{mechanism}\n[run]\nout = "out"\n', encoding="utf-8")
+    return plan(load_config(path))
+
+
+SIZED = 'attributes = ["sex", "household_size"]\n'
+GEOMETRIC = 'name = "geometric"\nepsilon = 1\n'
+TOPDOWN = 'name = "topdown"\nepsilon = 1\nqueries.cells.share = 1\n'
+WAYS_OUT = (
+    "mechanism.count_housemates = true",
+    'mechanism.unit = "household-change-one" with mechanism.largest_household',
+)
+
+
+@pytest.mark.parametrize("mechanism", [GEOMETRIC, TOPDOWN])
+def test_check_refuses_household_sizes_and_its_ways_out_work(mechanism: str, tmp_path: Path):
+    with pytest.raises(ConfigError, match="attribute 'household_size': found an attribute") as no:
+        protected(tmp_path, TOWNS + SIZED, mechanism)
+    assert all(way in str(no.value) for way in WAYS_OUT)
+    counted = protected(tmp_path, TOWNS + SIZED, mechanism + "count_housemates = true\n")
+    assert "housemates are counted" in " ".join(counted.guarantee.sentences())
+    assert counted.people_cut == 0
+    household = 'unit = "household-change-one"\nlargest_household = 2\n'
+    cut = protected(tmp_path, TOWNS + SIZED, mechanism + household)
+    assert "the first 2 in the file where there are more" in " ".join(cut.guarantee.sentences())
+    assert cut.people_cut == counted.counts.totals().sum() - cut.counts.totals().sum() > 0
+
+
+@pytest.mark.parametrize("mechanism", ['name = "identity"', 'name = "sampling"\nfraction = 0.5'])
+def test_methods_without_a_loss_keep_household_sizes(mechanism: str, tmp_path: Path):
+    assert not protected(tmp_path, TOWNS + SIZED, mechanism).guarantee.exists
+
+
+def test_an_attribute_of_dwellings_must_say_what_it_follows(tmp_path: Path):
+    write_households(towns(seed=3, people=2_000, counties=2), tmp_path / "saved")
+    with pytest.raises(ConfigError, match="attribute 'tenure': found no word on whether"):
+        protected(tmp_path, FILES, GEOMETRIC)
+    said = protected(tmp_path, FILES + 'follows = "dwelling"\n', GEOMETRIC)
+    assert said.guarantee.exists
+    with pytest.raises(ConfigError, match="'tenure': found an attribute that follows from who"):
+        protected(tmp_path, FILES + 'follows = "members"\n', GEOMETRIC)
+    people = build_population(load_config(written(tmp_path, FILES + 'follows = "dwelling"\n')))
+    assert config_digest(said.config) != config_digest(load_config(written(tmp_path, FILES)))
+    assert people.schema.attribute("tenure").follows is Follows.DWELLING
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (FILES + 'follows = "person"\n', "attribute 'tenure' with follows = 'person'"),
+        (FILES + 'column = "size"\nfollows = "dwelling"\n', "'tenure', by its name the number of"),
+        (
+            FILES.replace('name = "tenure"', 'name = "hhsize"').replace(', "tenure"]', "]")
+            + 'follows = "dwelling"\n',
+            "attribute 'hhsize', by its name the number of people in the household",
+        ),
+        (
+            FILES.replace('name = "hispanic"', 'name = "hhsize"\nfollows = "person"'),
+            "attribute 'hhsize', by its name the number of people in the household",
+        ),
+        (
+            FILES.replace('name = "hispanic"', 'name = "hispanic"\nfollows = "size"'),
+            "attribute 'hispanic' with follows = 'size'",
+        ),
+    ],
+)
+def test_a_size_under_another_flag_is_refused(text: str, found: str, tmp_path: Path):
+    with pytest.raises(ConfigError, match=found):
+        load_config(written(tmp_path, text))
+
+
+ROWS = """
+[population]
+kind = "microdata"
+file = "people.csv"
+[population.geography]
+columns = ["tract"]
+[[population.attribute]]
+name = "{name}"
+column = "hh"
+levels = ["1", "2+"]
+"""
+
+
+def test_one_row_is_the_unit_of_microdata_and_columns_like_sizes_are_flagged(tmp_path: Path):
+    (tmp_path / "people.csv").write_text("tract,hh\na,1\na,2+\nb,2+\n")
+    plain = protected(tmp_path, ROWS.format(name="home"), GEOMETRIC)
+    assert "one person is one row of the file" in " ".join(plain.guarantee.sentences())
+    size = ROWS.format(name="household_size")
+    with pytest.raises(ConfigError, match="'household_size': found no word on whether it") as no:
+        protected(tmp_path, size, GEOMETRIC)
+    assert 'follows = "person" (the unit of privacy is one row)' in str(no.value)
+    said = protected(tmp_path, size + 'follows = "person"\n', GEOMETRIC)
+    assert said.guarantee.losses == plain.guarantee.losses
+    with pytest.raises(ConfigError, match="with follows = 'size', expected 'person' for an attri"):
+        protected(tmp_path, size + 'follows = "size"\n', GEOMETRIC)
+    assert not protected(tmp_path, size, 'name = "identity"').guarantee.exists
+
+
+def test_columns_like_sizes_are_flagged_in_tables_of_counts(tmp_path: Path):
+    (tmp_path / "own.toml").write_text('[[attribute]]\nname = "hhsize"\nlevels = ["1", "2+"]\n')
+    (tmp_path / "counts.csv").write_text("tract,1,2+\na,3,4\nb,0,2\n")
+    text = """
+[population]
+kind = "counts"
+file = "counts.csv"
+schema = "own.toml"
+[population.geography]
+columns = ["tract"]
+"""
+    with pytest.raises(ConfigError, match="'hhsize': found no word on whether it changes"):
+        protected(tmp_path, text, GEOMETRIC)
+    with (tmp_path / "own.toml").open("a") as schema:
+        schema.write('follows = "person"\n')
+    said = protected(tmp_path, text, GEOMETRIC)
+    assert "one person is one count in one cell" in " ".join(said.guarantee.sentences())

@@ -65,7 +65,7 @@ BAD = {
         sub("epsilon", "epsilon = 1\nparts = 2"),
         "mechanism.parts",
         "unknown key",
-        "one of 'epsilon', 'unit', 'name'",
+        "one of 'epsilon', 'unit', 'count_housemates', 'largest_household', 'name'",
     ),
     "unknown key in a list": (
         changed("levels =", "level ="),

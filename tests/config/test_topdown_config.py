@@ -45,7 +45,8 @@ BEFORE_DATA = {
     "an unknown key": (
         f"failsafe = []\n{WHOLE}",
         "mechanism.failsafe: found an unknown key, expected one of 'name', 'preset', 'epsilon', "
-        "'rho', 'unit', 'levels', 'queries', 'recodes', 'level_queries', 'invariant', 'bounds', "
+        "'rho', 'unit', 'count_housemates', 'largest_household', 'levels', 'queries', 'recodes', "
+        "'level_queries', 'invariant', 'bounds', "
         "'failsafe_over', 'report_epsilon', 'nurse_nva_0'",
     ),
 }

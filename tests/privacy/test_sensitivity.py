@@ -5,9 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from headcount.errors import PrivacyError
 from headcount.privacy import (
@@ -18,6 +22,7 @@ from headcount.privacy import (
     geometric_rate,
     marginal_sensitivity,
 )
+from headcount.schema.follows import merged
 
 ADD_REMOVE, CHANGE_ONE = UnitOfPrivacy.ADD_REMOVE, UnitOfPrivacy.CHANGE_ONE
 
@@ -43,7 +48,7 @@ def brute_force(*, unit: UnitOfPrivacy, units: int, cells: int, covers_everyone:
     return worst
 
 
-@pytest.mark.parametrize("unit", UnitOfPrivacy)
+@pytest.mark.parametrize("unit", [ADD_REMOVE, CHANGE_ONE])
 @pytest.mark.parametrize("units", [1, 2, 3])
 @pytest.mark.parametrize("cells", [1, 2, 3])
 @pytest.mark.parametrize("covers_everyone", [True, False])
@@ -51,6 +56,85 @@ def test_sensitivity_is_what_brute_force_finds(unit, units, cells, covers_everyo
     shape = {"unit": unit, "units": units, "cells": cells, "covers_everyone": covers_everyone}
     found = marginal_sensitivity(**shape)
     assert (found.l1, found.l2_squared) == brute_force(**shape)
+
+
+def tabulated(homes: list[list[int]], level_of: Sequence[int]) -> Counter[tuple[int, int]]:
+    """People by their own cell and the level of their household's size."""
+    return Counter(
+        (own, level_of[min(len(home), len(level_of)) - 1]) for home in homes for own in home
+    )
+
+
+def distances(one: list[list[int]], other: list[list[int]], level_of: Sequence[int]):
+    before, after = tabulated(one, level_of), tabulated(other, level_of)
+    moved = [before[entry] - after[entry] for entry in before | after]
+    return sum(map(abs, moved)), sum(step**2 for step in moved)
+
+
+def homes_of(largest: int) -> list[list[int]]:
+    """Every home of up to that many people, each of whom is a 0 or a 1."""
+    return [[0] * a + [1] * (n - a) for n in range(largest + 1) for a in range(n + 1)]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=5))
+def test_housemates_are_counted_as_brute_force_counts_them(level_of):
+    """Two homes and everyone who may come, go or move between them, for any levels by size."""
+    steps = merged(list(enumerate(level_of, start=1)))
+    shape: Any = {"units": 2, "cells": 4, "steps": steps}
+    homes = homes_of(len(level_of))
+    added, changed = [], []
+    for home in homes:
+        for newcomer in (0, 1):
+            added.append(distances([home], [[*home, newcomer]], level_of))
+    for left in homes:
+        for joined_by in homes:
+            for before in {*left}:
+                rest = list(left)
+                rest.remove(before)
+                for after in (0, 1):
+                    moved = [rest, [*joined_by, after]]
+                    changed.append(distances([left, joined_by], moved, level_of))
+    for unit, found in ((ADD_REMOVE, added), (CHANGE_ONE, changed)):
+        stated = marginal_sensitivity(unit=unit, **shape)
+        assert stated.l1 == max(l1 for l1, _ in found)
+        assert stated.l2_squared == max(l2 for _, l2 in found)
+
+
+@pytest.mark.parametrize(
+    ("largest", "added", "changed"),
+    [(1, (1, 1), (2, 2)), (4, (7, 25), (14, 56)), (5, (9, 41), (18, 98))],
+)
+def test_the_sensitivity_of_household_sizes_up_to(largest, added, changed):
+    steps = tuple((size, size - 1) for size in range(1, largest + 1))
+    for unit, expected in ((ADD_REMOVE, added), (CHANGE_ONE, changed)):
+        moved = marginal_sensitivity(unit=unit, units=9, cells=9, steps=steps)
+        assert (moved.l1, moved.l2_squared) == expected
+
+
+@pytest.mark.parametrize("entries", [1, 2, 3])
+@pytest.mark.parametrize("largest", [1, 2, 3])
+@pytest.mark.parametrize("unit", [u for u in UnitOfPrivacy if u.of_household])
+def test_the_sensitivity_of_households_is_what_brute_force_finds(entries, largest, unit):
+    """A household is a number of people for each entry, one in all at least, m at most."""
+    homes = [
+        home
+        for home in itertools.product(range(largest + 1), repeat=entries)
+        if 1 <= sum(home) <= largest
+    ]
+    others = [(0,) * entries] if unit.adds else homes
+    moved = [
+        [a - b for a, b in zip(*pair, strict=True)] for pair in itertools.product(homes, others)
+    ]
+    found = marginal_sensitivity(unit=unit, units=entries, cells=1, largest_household=largest)
+    assert found.l1 == max(sum(map(abs, one)) for one in moved)
+    assert found.l2_squared == max(sum(step**2 for step in one) for one in moved)
+
+
+def test_households_without_a_largest_size_have_no_sensitivity():
+    message = "found no largest household with unit 'household-change-one', expected one"
+    with pytest.raises(PrivacyError, match=message):
+        marginal_sensitivity(unit=UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE, units=2, cells=2)
 
 
 def test_a_level_without_units_is_refused():

@@ -29,7 +29,7 @@ def test_our_mechanisms_keep_the_contract(check):
     check()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Base(Geometric):
     """The geometric mechanism, to be broken in one place."""
 

@@ -24,7 +24,6 @@ def check(
     """
     from headcount.cli.reading import show_reading
     from headcount.config.load import load_config
-    from headcount.privacy import UnitOfPrivacy
     from headcount.run import prepare
     from headcount.tabulate.summary import summarize
 
@@ -34,7 +33,7 @@ def check(
     typer.echo(f"population: {planned.counts.schema.size:,} cells, {planned.counts.geography!r}")
     typer.echo(f"mechanism:  {planned.mechanism!r}")
     for one in planned.mechanism.plan(planned.counts.schema, planned.counts.geography):
-        losses = [str(loss) for unit in UnitOfPrivacy if (loss := one.loss(unit)) is not None]
+        losses = [str(loss) for unit in one.units if (loss := one.loss(unit)) is not None]
         typer.echo(f"  measures {one.query} at {one.level}, {one.draws}x: {'; '.join(losses)}")
     for remark in planned.remarks:
         typer.echo(f"  {remark}")

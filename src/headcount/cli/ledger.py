@@ -13,6 +13,7 @@ app = typer.Typer(
     help="Keep account of what was spent on which data.",
 )
 
+UNITS = "change-one, add-remove, household-change-one or household-add-remove"
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger, a SQLite file.")]
 Dataset = Annotated[str, typer.Option(help="The dataset's name.")]
 
@@ -24,7 +25,7 @@ def init(
     epsilon: Annotated[str, typer.Option(help='Total epsilon, exact: "2", "1/8".')] = "",
     rho: Annotated[str, typer.Option(help="Total rho (zCDP), exact.")] = "",
     delta: Annotated[str, typer.Option(help="With --epsilon: the total is epsilon at delta.")] = "",
-    unit: Annotated[str, typer.Option(help="change-one or add-remove.")] = "change-one",
+    unit: Annotated[str, typer.Option(help=f"Who one unit of privacy is: {UNITS}.")] = "change-one",
 ) -> None:
     """Declare a dataset and its total; makes the ledger file if it is not there.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from headcount.config.models import (
     AttributeModel,
@@ -17,6 +18,7 @@ from headcount.config.models import (
     IdentityModel,
     Ipums1940Model,
     MicrodataModel,
+    NoisyModel,
     RakedModel,
     SamplingModel,
     TownsModel,
@@ -48,7 +50,7 @@ from headcount.population.towns import towns
 from headcount.population.us1940 import us1940
 from headcount.population.workload_s import workload_s
 from headcount.progress import Progress, silent
-from headcount.schema import impossible, load_schema
+from headcount.schema import Follows, impossible, load_schema
 
 
 def build_mechanism(config: Config) -> Mechanism:
@@ -57,19 +59,23 @@ def build_mechanism(config: Config) -> Mechanism:
         case IdentityModel():
             return Identity()
         case GeometricModel() as model:
-            return Geometric(epsilon=model.epsilon, unit=model.unit)
+            return Geometric(**_noisy(model))
         case RakedModel() as model:
-            return Raked(epsilon=model.epsilon, unit=model.unit)
+            return Raked(**_noisy(model))
         case AveragedModel() as model:
-            return Averaged(epsilon=model.epsilon, parts=model.parts, unit=model.unit)
+            return Averaged(parts=model.parts, **_noisy(model))
         case HistogramModel() as model:
-            return Histogram(epsilon=model.epsilon, clip=model.clip, unit=model.unit)
+            return Histogram(clip=model.clip, **_noisy(model))
         case SamplingModel(fraction=fraction):
             return Sampling(fraction=fraction)
         case TopDownModel() | SwappingModel() as model:
             return model.build()
         case TargetedSwappingModel() | PersonSwappingModel() | SuppressionModel() as model:
             return model.build()
+
+
+def _noisy(model: NoisyModel) -> dict[str, Any]:
+    return {"epsilon": model.epsilon, **vars(model.neighbours())}
 
 
 def build_population(config: Config, *, progress: Progress = silent) -> Population:
@@ -185,6 +191,7 @@ def _columns(attributes: Sequence[AttributeModel]) -> list[AttributeColumn]:
             column=a.column or a.name,
             levels=a.levels,
             real_levels=a.real_levels,
+            follows=None if a.follows is None else Follows(a.follows),
         )
         for a in attributes
     ]

@@ -16,14 +16,24 @@ from headcount.config.swapping import (
     TargetedSwappingModel,
 )
 from headcount.config.topdown import TopDownModel
-from headcount.config.values import Flag, PositiveFraction, Share, Strict, Whole, Wrong
-from headcount.errors import InputError
+from headcount.config.values import (
+    Flag,
+    PositiveFraction,
+    Share,
+    Strict,
+    Whole,
+    Wrong,
+    wrong_from,
+)
+from headcount.errors import InputError, PrivacyError
+from headcount.mechanisms.units import Neighbours
 from headcount.population.from_households import KIND
 from headcount.population.suspicious import Totals
 from headcount.population.towns.generate import FEWEST_PEOPLE, most_counties
 from headcount.privacy import DEFAULT_UNIT, UnitOfPrivacy
 from headcount.schema import Attribute, Schema, impossible
 from headcount.schema.attribute import first_repeated, one_of
+from headcount.schema.follows import looks_like_size
 
 
 class GeographyModel(Strict):
@@ -67,6 +77,7 @@ class AttributeModel(Strict):
     column: str = ""
     levels: tuple[str, ...] | None = None
     real_levels: tuple[str, ...] = ()
+    follows: Literal["person", "dwelling", "size", "members"] | None = None
 
     @model_validator(mode="after")
     def _one_list(self) -> AttributeModel:
@@ -76,6 +87,27 @@ class AttributeModel(Strict):
                 expected="real_levels only where levels are read off the data",
             )
         return self
+
+    def refuse_follows(self, *known: str) -> None:
+        """Refuse what an attribute of this table cannot follow."""
+        if self.follows is not None and self.follows not in known:
+            expected = " or ".join(repr(one) for one in known)
+            raise Wrong(
+                found=f"attribute {self.name!r} with follows = {self.follows!r}",
+                expected=f"{expected} for an attribute of this table",
+            )
+
+    def refuse_size(self, *, size_column: str) -> None:
+        """Refuse the number of people in the household under another flag."""
+        if self.follows not in ("person", "dwelling"):
+            return
+        column = self.column or self.name
+        if column == size_column or looks_like_size(self.name, column):
+            raise Wrong(
+                found=f"attribute {self.name!r}, by its name the number of people in the "
+                f"household, with follows = {self.follows!r}",
+                expected="a [[population.dwelling_attribute]] with follows = 'size' or 'members'",
+            )
 
 
 class QuartersModel(Strict):
@@ -107,6 +139,8 @@ class MicrodataModel(Strict):
         names = [attribute.name for attribute in self.attribute]
         if (repeated := first_repeated(names)) is not None:
             raise Wrong(found=f"attribute {repeated!r} twice", expected="distinct attributes")
+        for attribute in self.attribute:
+            attribute.refuse_follows("person")
         try:
             chosen = [Attribute(a.name, a.levels) for a in self.attribute if a.levels is not None]
             if len(chosen) == len(names):
@@ -246,6 +280,12 @@ class HouseholdsModel(_ChosenModel):
         ):
             if (repeated := first_repeated(names)) is not None:
                 raise Wrong(found=f"{what} {repeated!r} twice", expected=f"distinct {what}s")
+        for attribute in self.attribute:
+            attribute.refuse_follows("person", "members")
+        for attribute in self.dwelling_attribute:
+            attribute.refuse_follows("dwelling", "size", "members")
+        for attribute in (*self.attribute, *self.dwelling_attribute):
+            attribute.refuse_size(size_column=self.size_column)
         return self
 
 
@@ -260,6 +300,24 @@ class NoisyModel(Strict):
 
     epsilon: PositiveFraction
     unit: UnitOfPrivacy = DEFAULT_UNIT
+    count_housemates: Flag = False
+    largest_household: Whole | None = None
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        try:
+            self.neighbours().checked(name="unit")
+        except PrivacyError as error:
+            raise wrong_from(error, source="unit") from None
+        return self
+
+    def neighbours(self) -> Neighbours:
+        """Which databases the loss compares."""
+        return Neighbours(
+            unit=self.unit,
+            count_housemates=self.count_housemates,
+            largest_household=self.largest_household,
+        )
 
 
 class GeometricModel(NoisyModel):

@@ -150,6 +150,8 @@ class TopDownModel(Strict):
     epsilon: Epsilon = None
     rho: PositiveFraction | None = None
     unit: UnitOfPrivacy = DEFAULT_UNIT
+    count_housemates: Flag = False
+    largest_household: Whole | None = None
     levels: dict[str, Share] | Literal["equal"] = "equal"
     queries: dict[str, QueryModel] = Field(default_factory=dict)
     recodes: dict[str, RecodeModel] = Field(default_factory=dict)
@@ -213,6 +215,8 @@ class TopDownModel(Strict):
             failsafe_over=self.failsafe_over,
             report_epsilon=self.report_epsilon or Fraction(0),
             structural_zeros=(NURSE_NVA_0,) if self.nurse_nva_0 else (),
+            count_housemates=self.count_housemates,
+            largest_household=self.largest_household,
         )
 
     def _query(self, name: str, by: tuple[str, ...]) -> Query:

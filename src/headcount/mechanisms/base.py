@@ -16,7 +16,7 @@ from headcount.errors import PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms.measured import Measured
 from headcount.noise import KeyedNoise, Noise, RunKey, Stream
-from headcount.population import Population
+from headcount.population import Population, cut_households
 from headcount.privacy import Guarantee
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -101,7 +101,7 @@ def protect(
     that a seeded release is not private. Secret noise that was made for other data is refused:
     the difference of two releases under the same noise is the difference of their truths.
     """
-    counts = tabulate(data) if isinstance(data, Population) else data
+    counts = tabulate(cut_for(mechanism, data)) if isinstance(data, Population) else data
     if isinstance(noise, KeyedNoise) and noise.key_kind == "os":
         _refuse_reuse(noise, counts)
     if noise is None:
@@ -123,6 +123,14 @@ def protect(
     )
 
 
+def cut_for(mechanism: Mechanism, population: Population) -> Population:
+    """The population as a mechanism needs it: households cut, where they are its units."""
+    largest = getattr(mechanism, "largest_household", None)
+    if largest is None or population.households is None:
+        return population  # without households the mechanism refuses
+    return cut_households(population, largest=largest)
+
+
 def _refuse_reuse(noise: KeyedNoise, counts: Counts) -> None:
     if noise.data_digest != content_digest(counts):
         raise PrivacyError(
@@ -136,6 +144,8 @@ def complete_guarantee(
 ) -> Guarantee:
     """The mechanism's guarantee with what a run adds to it: its key and its sampler."""
     guarantee = mechanism.guarantee(counts.schema, counts.geography).also_exact(*counts.read_off)
+    if counts.one_person:
+        guarantee = guarantee.meaning(counts.one_person)
     if key_kind == "seed":
         return guarantee.seeded()
     return guarantee.from_cipher() if backend == "table" else guarantee

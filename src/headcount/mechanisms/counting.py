@@ -15,7 +15,6 @@ figures are for ``unit="add-remove"``, where one count of each level moves by 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +22,11 @@ from numpy.typing import NDArray
 from headcount.errors import PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome, cell_stream, noisy
-from headcount.mechanisms.measured import Measured, guarantee_of, measure_cells, rate_for
+from headcount.mechanisms.measured import Measured, measure_cells
+from headcount.mechanisms.noisy import Noisy
+from headcount.mechanisms.units import refuse_uncut
 from headcount.noise import Noise
-from headcount.privacy import DEFAULT_UNIT, Guarantee, UnitOfPrivacy, unit_of_privacy
-from headcount.privacy.loss import positive
+from headcount.privacy import Guarantee
 from headcount.schema import Schema
 from headcount.tabulate import Counts
 
@@ -57,76 +57,51 @@ class Identity:
         return Outcome({counts.level: np.repeat(counts.dense()[None], len(runs), axis=0)})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Geometric:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Geometric(Noisy):
     """GDPC: two-sided geometric noise on each leaf count (Flaxman 2019, 2.2)."""
 
-    epsilon: Fraction
-    unit: UnitOfPrivacy = DEFAULT_UNIT
     name = "geometric"
-    draws_noise = True
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive(self.epsilon, name="geometric: epsilon"))
-        object.__setattr__(self, "unit", unit_of_privacy(self.unit, name="geometric: unit"))
-
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """Epsilon under the chosen unit, and what the same noise costs under the other."""
-        return guarantee_of(self.plan(schema, geography), first=self.unit)
-
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Every leaf cell once, at the whole epsilon."""
-        once = (measure_cells(schema, geography, geography.leaf),)
-        return rate_for(self.epsilon, unit=self.unit, plan=once, name=self.name)
-
-    def check(self, counts: Counts) -> tuple[str, ...]:
-        """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
-        self.plan(counts.schema, counts.geography)
-        return ()
+    def measures(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every leaf cell once."""
+        return (measure_cells(schema, geography, geography.leaf, neighbours=self),)
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> Outcome:
         """Leaf counts plus noise."""
+        refuse_uncut(counts, self, name=self.name)
         (leaf,) = self.plan(counts.schema, counts.geography)
         drawn = noise.geometric(cell_stream(counts), epsilon=leaf.known_rate, draws=runs)
         return Outcome({counts.level: noisy(counts, drawn)})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Averaged:
-    """ADPC: the mean of P independent noisy counts, each at epsilon / P (Flaxman 2019, 2.2)."""
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Averaged(Noisy):
+    """ADPC: the mean of P independent noisy counts, each at epsilon / P (Flaxman 2019, 2.2).
 
-    epsilon: Fraction
+    P releases at epsilon / P compose to epsilon; averaging them costs nothing.
+    """
+
     parts: int = 4
-    unit: UnitOfPrivacy = DEFAULT_UNIT
     name = "averaged"
-    draws_noise = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive(self.epsilon, name="averaged: epsilon"))
-        object.__setattr__(self, "unit", unit_of_privacy(self.unit, name="averaged: unit"))
+        super().__post_init__()
         if type(self.parts) is not int or self.parts < 1:
             raise PrivacyError(f"averaged: parts: found {self.parts!r}, expected 1 or more")
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """P releases at epsilon / P compose to epsilon; averaging them costs nothing."""
-        return guarantee_of(self.plan(schema, geography), first=self.unit)
-
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Every leaf cell P times, at epsilon / P each."""
-        often = (measure_cells(schema, geography, geography.leaf, draws=self.parts),)
-        return rate_for(self.epsilon, unit=self.unit, plan=often, name=self.name)
-
-    def check(self, counts: Counts) -> tuple[str, ...]:
-        """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
-        self.plan(counts.schema, counts.geography)
-        return ()
+    def measures(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every leaf cell P times."""
+        leaf = geography.leaf
+        return (measure_cells(schema, geography, leaf, neighbours=self, draws=self.parts),)
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> Outcome:
         """Sum the P integer answers of each run, then divide."""
+        refuse_uncut(counts, self, name=self.name)
         (leaf,) = self.plan(counts.schema, counts.geography)
         draws = range(runs.start * self.parts, runs.stop * self.parts)
         drawn = noise.geometric(cell_stream(counts), epsilon=leaf.known_rate, draws=draws)
@@ -135,8 +110,8 @@ class Averaged:
         return Outcome({counts.level: total / self.parts})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Raked:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Raked(Noisy):
     """RDPC: noisy counts at every level, raked from the top to add up (Flaxman 2019, 2.2).
 
     Each of the J + 1 levels is measured with noise of the same rate: under add-remove that is
@@ -150,33 +125,19 @@ class Raked:
     how often that happened.
     """
 
-    epsilon: Fraction
-    unit: UnitOfPrivacy = DEFAULT_UNIT
     name = "raked"
-    draws_noise = True
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive(self.epsilon, name="raked: epsilon"))
-        object.__setattr__(self, "unit", unit_of_privacy(self.unit, name="raked: unit"))
-
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """The levels' losses add up; a level that a changed record leaves alone adds nothing."""
-        return guarantee_of(self.plan(schema, geography), first=self.unit)
-
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Every cell of every level once, all with noise of one rate."""
-        levels = tuple(measure_cells(schema, geography, level) for level in geography.levels)
-        return rate_for(self.epsilon, unit=self.unit, plan=levels, name=self.name)
-
-    def check(self, counts: Counts) -> tuple[str, ...]:
-        """Any counts will do; the plan refuses an epsilon that no sampler can draw."""
-        self.plan(counts.schema, counts.geography)
-        return ()
+    def measures(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every cell of every level once; one that no neighbour changes costs nothing."""
+        return tuple(
+            measure_cells(schema, geography, level, neighbours=self) for level in geography.levels
+        )
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> Outcome:
         """Measure every level, then rake from the top."""
+        refuse_uncut(counts, self, name=self.name)
         geography = counts.geography
         rate = self.plan(counts.schema, geography)[0].known_rate
         tables: dict[str, NDArray[np.float64]] = {}

@@ -11,7 +11,6 @@ query that is scored. Negative answers become 0 in one of two ways, and the diff
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import pairwise, product, takewhile
 from math import exp
 from typing import Literal, get_args
@@ -21,13 +20,9 @@ from numpy.typing import NDArray
 
 from headcount.draws import binomial
 from headcount.errors import ConfigError, InputError
-from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.counting import Geometric
-from headcount.mechanisms.measured import Measured
 from headcount.noise import Noise
-from headcount.privacy import DEFAULT_UNIT, Guarantee, UnitOfPrivacy, unit_of_privacy
-from headcount.privacy.loss import positive
 from headcount.release import Release
 from headcount.schema import Attribute, Recode, Schema
 from headcount.schema.schema import Combination
@@ -45,49 +40,32 @@ BUCKETS = (2, 6, 45)
 LARGEST_HOUSEHOLD = 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Histogram:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Histogram(Geometric):
     """Geometric noise on every leaf cell, and how negative numbers are treated.
 
     The cells are those of the schema: ``coarsen`` counts to ``histogram_query`` first for the
     paper's. With ``clip="query"`` cells are published as they come, negative ones too, and
-    ``answers`` clips after summing.
+    ``answers`` clips after summing. Clipping is post-processing.
     """
 
-    epsilon: Fraction
     clip: Clip = "query"
-    unit: UnitOfPrivacy = DEFAULT_UNIT
     name = "histogram"
-    draws_noise = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive(self.epsilon, name="histogram: epsilon"))
-        object.__setattr__(self, "unit", unit_of_privacy(self.unit, name="histogram: unit"))
+        super().__post_init__()
         _check_clip(self.clip)
 
-    @property
-    def _noisy(self) -> Geometric:
-        return Geometric(epsilon=self.epsilon, unit=self.unit)
-
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """Epsilon under the chosen unit: clipping is post-processing."""
-        return self._noisy.guarantee(schema, geography)
-
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Every leaf cell once, at the whole epsilon."""
-        return self._noisy.plan(schema, geography)
-
     def check(self, counts: Counts) -> tuple[str, ...]:
-        """Any counts will do; says how negative numbers are treated."""
-        self._noisy.check(counts)
+        """As for geometric noise; says how negative numbers are treated."""
+        super().check(counts)
         return (f"negative counts: {CLIP_WORDS[self.clip]}",)
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> Outcome:
         """Leaf cells plus noise, clipped here if that is done cell by cell."""
-        made = self._noisy.run(counts, noise, runs=runs, context=context)
-        tables = made.tables
+        tables = super().run(counts, noise, runs=runs, context=context).tables
         if self.clip == "cell":
             tables = {level: np.maximum(cells, 0) for level, cells in tables.items()}
         return Outcome(tables, {CLIP_NOTE: CLIP_WORDS[self.clip]})

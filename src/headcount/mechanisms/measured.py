@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from headcount.errors import PrivacyError
 from headcount.geography import Geography
+from headcount.mechanisms.units import Neighbours, steps_of_all
 from headcount.noise import discrete_gaussian_variance, geometric_variance
 from headcount.noise.laws import Gaussian as GaussianLaw
 from headcount.noise.laws import Geometric as GeometricLaw
@@ -15,6 +16,7 @@ from headcount.privacy import (
     Guarantee,
     Loss,
     PureLoss,
+    Sensitivity,
     UnitOfPrivacy,
     ZCDPLoss,
     marginal_sensitivity,
@@ -22,6 +24,7 @@ from headcount.privacy import (
     sequential,
 )
 from headcount.schema import Schema
+from headcount.schema.follows import ALONE, Steps
 from headcount.tabulate import CELLS
 
 
@@ -30,10 +33,13 @@ class Measured:
     """One query measured at one level, ``draws`` times, with noise of one of two laws.
 
     where
-        entries   counts in the measured vector: units of the level x possible cells
-        rate      two-sided geometric, Pr[k] proportional to exp(-rate |k|)
-        sigma2    discrete Gaussian, Pr[k] proportional to exp(-k^2 / (2 sigma2))
-        moves     for an answer that is no marginal: how far one changed record can move it
+        entries             counts in the measured vector: units of the level x possible cells
+        rate                two-sided geometric, Pr[k] proportional to exp(-rate |k|)
+        sigma2              discrete Gaussian, Pr[k] proportional to exp(-k^2 / (2 sigma2))
+        steps               how the counts go by household size, where they do
+        largest_household   where households are the units of privacy: people in the largest
+        distance            True for the L1 distance of the vector to one that was published, one
+                            number, in place of the vector: it moves as far as the vector does
     """
 
     level: str
@@ -42,7 +48,9 @@ class Measured:
     rate: Fraction | None = None
     sigma2: Fraction | None = None
     draws: int = 1
-    moves: int | None = None
+    steps: Steps = ALONE
+    largest_household: int | None = None
+    distance: bool = False
 
     def __post_init__(self) -> None:
         if (self.rate is None) == (self.sigma2 is None):
@@ -53,18 +61,33 @@ class Measured:
         elif self.sigma2 is not None:
             GaussianLaw(self.sigma2)
 
+    @property
+    def units(self) -> tuple[UnitOfPrivacy, ...]:
+        """The units of privacy that its losses are stated for: of persons, or of households."""
+        of_household = self.largest_household is not None
+        return tuple(unit for unit in UnitOfPrivacy if unit.of_household == of_household)
+
+    def sensitivity(self, unit: UnitOfPrivacy) -> Sensitivity:
+        """The most that one step between neighbours moves what is measured."""
+        moved = marginal_sensitivity(
+            unit=unit,
+            units=self.entries,
+            cells=1,
+            steps=self.steps,
+            largest_household=self.largest_household,
+        )
+        return replace(moved, l2_squared=moved.l1**2) if self.distance else moved
+
     def loss(self, unit: UnitOfPrivacy) -> Loss | None:
         """The exact loss of all draws together; None if a neighbour leaves every answer alone."""
-        moved = marginal_sensitivity(unit=unit, units=self.entries, cells=1)
-        l1, l2_squared = moved.l1, moved.l2_squared
-        if self.moves is not None:
-            l1, l2_squared = self.moves, self.moves**2
-        if l1 == 0:
+        moved = self.sensitivity(unit)
+        if moved.l1 == 0:
             return None
         if self.rate is not None:
-            return PureLoss(epsilon=self.rate * l1 * self.draws, unit=unit)
+            return PureLoss(epsilon=self.rate * moved.l1 * self.draws, unit=unit)
         assert self.sigma2 is not None
-        return ZCDPLoss(rho=Fraction(l2_squared) / (2 * self.sigma2) * self.draws, unit=unit)
+        rho = Fraction(moved.l2_squared) / (2 * self.sigma2) * self.draws
+        return ZCDPLoss(rho=rho, unit=unit)
 
     @property
     def known_rate(self) -> Fraction:
@@ -91,12 +114,19 @@ def measure_cells(
     geography: Geography,
     level: str,
     *,
-    rate: Fraction = Fraction(1),
+    neighbours: Neighbours,
     draws: int = 1,
 ) -> Measured:
-    """Every possible cell of every unit of a level, measured with noise of this rate."""
-    entries = geography.size(level) * int(schema.possible.sum())
-    return Measured(level=level, query=CELLS, rate=rate, entries=entries, draws=draws)
+    """Every possible cell of every unit of a level, measured with noise of rate 1."""
+    return Measured(
+        level=level,
+        query=CELLS,
+        rate=Fraction(1),
+        entries=geography.size(level) * int(schema.possible.sum()),
+        draws=draws,
+        steps=steps_of_all(schema.attributes),
+        largest_household=neighbours.largest_household,
+    )
 
 
 def rate_for(
@@ -112,8 +142,9 @@ def rate_for(
     """
     at_rate_1 = total_loss(plan, unit)
     if at_rate_1 is None:
+        other = unit.pair[1]
         raise PrivacyError(
-            f"{name}: found one count alone with unit '{unit}', expected 'add-remove': when "
+            f"{name}: found one count alone with unit '{unit}', expected '{other}': when "
             f"{unit.phrase} the count stays as it is, so that no noise costs anything"
         )
     return tuple(replace(one, rate=epsilon / at_rate_1.amount) for one in plan)
@@ -137,11 +168,11 @@ def total_loss(plan: Sequence[Measured], unit: UnitOfPrivacy) -> Loss | None:
 
 
 def guarantee_of(plan: Sequence[Measured], *, first: UnitOfPrivacy) -> Guarantee:
-    """The guarantee of measurements without restrictions, for each unit of privacy.
+    """The guarantee of measurements without restrictions, for both units of privacy.
 
-    The unit that was asked for comes first. A unit under which nothing measured can change (one
-    count, one changed record) is left out.
+    The unit that was asked for comes first, then the other one about the same: persons, or
+    households. A unit under which nothing measured can change (one count, one changed record) is
+    left out.
     """
-    units = sorted(UnitOfPrivacy, key=lambda unit: unit is not first)
-    losses = [total_loss(plan, unit) for unit in units]
+    losses = [total_loss(plan, unit) for unit in first.pair]
     return Guarantee(losses=tuple(loss for loss in losses if loss is not None))

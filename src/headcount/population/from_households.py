@@ -12,7 +12,7 @@ from headcount.population.households import VACANT, Households
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.recodes import fit_schema
-from headcount.schema import Attribute, Recode, Schema
+from headcount.schema import Attribute, Follows, Recode, Schema
 
 KIND = "hhgq"
 """Name of the attribute that says in which kind of dwelling a person lives."""
@@ -60,6 +60,7 @@ def to_population(
         quarters=_quarters(households, kinds) if counted else None,
         households=households,
         reading=households.reading,
+        one_person="one person is one record, in whichever dwelling it is",
     )
 
 
@@ -80,7 +81,34 @@ def _axis(
     if axis == KIND and KIND not in (*households.persons, *households.dwellings):
         kind = households.kind[households.dwelling]
         return kinds, np.where(kind > VACANT, kind - 1, kind)
-    return households.attribute(axis), households.of_person(axis)
+    attribute = households.attribute(axis)
+    if axis in households.dwellings:
+        if attribute.follows is Follows.PERSON:  # nobody has said what it follows
+            attribute = Attribute(attribute.name, attribute.levels, Follows.UNSTATED)
+        _refuse_other_sizes(households, attribute)
+    return attribute, households.of_person(axis)
+
+
+def _refuse_other_sizes(households: Households, attribute: Attribute) -> None:
+    """An attribute that follows the size must do so: sensitivities rest on it.
+
+    In households it has the level of the number of people, elsewhere one without a number.
+    """
+    if attribute.follows is not Follows.SIZE:
+        return
+    begins, levels = np.array(attribute.steps).T
+    code = households.dwellings[attribute.name]
+    right = levels[np.maximum(np.searchsorted(begins, households.size, side="right") - 1, 0)]
+    home = households.is_household
+    wrong = (home & (code != right)) | (~home & np.isin(code, levels))
+    if wrong[households.size > 0].any():  # which dwelling, and which size, would tell of people
+        raise InputError(
+            households.name,
+            place=f"attribute {attribute.name!r}",
+            found="a level that is not that of the number of people in the dwelling",
+            expected="in a household the level that its number of people begins or continues; in "
+            'group quarters one without a number ("none")',
+        )
 
 
 def _quarters(households: Households, kinds: Attribute) -> Quarters:

@@ -241,7 +241,7 @@ def _attributes(
                 values, levels, wanted.real_levels, column=wanted.column, name=name
             )
             read_off.append(f"which levels of {wanted.name!r} exist")
-        attribute = Attribute(wanted.name, levels)
+        attribute = wanted.attribute(levels)
         known.append(attribute)
         codes[wanted.name] = encode(values, attribute, wanted.column, name).astype(np.int16)
     return tuple(known), codes, tuple(read_off)

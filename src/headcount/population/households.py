@@ -134,6 +134,15 @@ class Households:
         return schema, cell.astype(np.int32)
 
 
+def people_kept(households: Households, *, largest: int) -> NDArray[np.bool_]:
+    """For each person, whether they are among the first ``largest`` of their household.
+
+    The rule looks at one household and at nothing else. Everyone in group quarters is kept.
+    """
+    place = np.arange(int(households.first[-1])) - households.first[households.dwelling]
+    return np.asarray((place < largest) | ~households.is_household[households.dwelling])
+
+
 def _check_codes(
     source: str, place: str, codes: NDArray[np.integer], length: int, size: int
 ) -> None:

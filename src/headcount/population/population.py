@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.population.households import Households
+from headcount.population.households import Households, people_kept
 from headcount.population.quarters import Quarters
 from headcount.population.reading import Reading
 from headcount.schema import Schema
@@ -28,6 +28,7 @@ class Population:
     and every guarantee lists them. ``quarters`` are the living quarters, and ``households`` tells
     who lives with whom, where these are known; with households, row i is their person i.
     ``reading`` is what was read from files, for ``headcount check``.
+    ``one_person`` says for the guarantee what one person is in a file that was read.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Population:
     quarters: Quarters | None = None
     households: Households | None = None
     reading: Reading = field(default_factory=Reading)
+    one_person: str = ""
 
     def __post_init__(self) -> None:
         schema = self.schema
@@ -89,3 +91,28 @@ class Population:
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
         return f"<Population {self.name!r}: {self.schema.size:,} cells, {self.geography!r}>"
+
+
+def cut_households(population: Population, *, largest: int) -> Population:
+    """The same with no more than ``largest`` people in any household: the first in the file.
+
+    Where the unit of privacy is a household, this bounds what one of them can change. What is
+    known of the dwelling stays, its number of people included.
+    """
+    households = population.households
+    if households is None:
+        raise InputError(
+            population.name, place="households", found="none", expected="people in dwellings"
+        )
+    kept = people_kept(households, largest=largest)
+    if kept.all():
+        return population
+    living = np.bincount(households.dwelling[kept], minlength=len(households.block))
+    persons = {name: codes[kept] for name, codes in households.persons.items()}
+    first = np.concatenate([[0], np.cumsum(living)])
+    return replace(
+        population,
+        unit=population.unit[kept],
+        cell=population.cell[kept],
+        households=replace(households, first=first, persons=persons),
+    )

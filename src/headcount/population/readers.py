@@ -33,8 +33,9 @@ from headcount.population.suspicious import (
     sums_of_others,
     without_totals,
 )
-from headcount.schema import Attribute, Schema
+from headcount.schema import Attribute, Follows, Schema
 from headcount.schema.attribute import one_of
+from headcount.schema.follows import looks_like_size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +43,24 @@ class AttributeColumn:
     """Where an attribute stands in a file; without ``levels`` they are read off the data.
 
     ``real_levels`` are levels that look like missing values and are none.
+    ``follows`` says whose doing it is; left out, it is the person's, unless a name like that of
+    a household size or a table of dwellings leaves it open.
     """
 
     name: str
     column: str
     levels: tuple[str, ...] | None = None
     real_levels: tuple[str, ...] = ()
+    follows: Follows | None = None
+
+    def attribute(self, levels: tuple[str, ...]) -> Attribute:
+        """The attribute with these levels."""
+        unsaid = looks_like_size(self.name, self.column)
+        return Attribute(
+            self.name,
+            levels,
+            self.follows or (Follows.UNSTATED if unsaid else Follows.PERSON),
+        )
 
 
 def read_microdata(
@@ -89,7 +102,7 @@ def read_microdata(
             read_off += (f"which levels of {attribute.name!r} exist",)
         else:
             levels = attribute.levels
-        known = Attribute(attribute.name, levels)
+        known = attribute.attribute(levels)
         chosen.append(known)
         codes.append(encode(values, known, attribute.column, name))
     schema = Schema(tuple(chosen), structural_zeros)
@@ -98,7 +111,15 @@ def read_microdata(
         cell = cell * np.int32(known.size) + code
     _refuse_impossible(schema, cell, name)
     return Population(
-        str(path), schema, tree, unit, cell, public=public, read_off=read_off, reading=reading
+        str(path),
+        schema,
+        tree,
+        unit,
+        cell,
+        public=public,
+        read_off=read_off,
+        reading=reading,
+        one_person="one person is one row of the file, and nothing of any other row",
     )
 
 
@@ -150,6 +171,7 @@ def read_counts(
         public=public,
         read_off=read_off,
         reading=_reading(name, table.height, left_out, table, geography),
+        one_person="one person is one count in one cell of one row of the table",
     )
 
 

@@ -12,7 +12,7 @@ from headcount.geography.geography import Index
 from headcount.population.households import HOUSEHOLD, Households
 from headcount.population.recodes import SEVEN_RACES
 from headcount.population.towns.levels import AGE, HISPANIC, OLDEST, SEX
-from headcount.schema import Attribute
+from headcount.schema import Attribute, Follows
 
 LEVELS = ("county", "tract", "block_group", "block")
 CHILDREN = (20, 100, 3, 6)
@@ -26,8 +26,8 @@ CONCENTRATION, HISPANIC_RATE, BLOCK_SHAPE = 6.0, (0.5, 2.5), 1.2
 OTHER_RACE, OTHER_ORIGIN, OWNERS = 0.08, 0.06, 0.65
 
 RACE = Attribute("race", (*SEVEN_RACES, "multiple"))
-TENURE = Attribute("tenure", ("own", "rent"))
-HOUSEHOLD_SIZE = Attribute("household_size", ("1", "2", "3", "4+"))
+TENURE = Attribute("tenure", ("own", "rent"), Follows.DWELLING)
+HOUSEHOLD_SIZE = Attribute("household_size", ("1", "2", "3", "4+"), Follows.SIZE)
 
 Codes = NDArray[np.int16]
 

@@ -73,7 +73,12 @@ def _same_unit(loss: Loss, *, total: Loss) -> tuple[PureLoss, str]:
             f"'{total.unit}', expected the total's own unit: only a pure add-remove epsilon "
             f"converts. State the loss for '{total.unit}' from the query's sensitivity"
         )
-    if loss.unit is total.unit.CHANGE_ONE:
+    if loss.unit.of_household is not total.unit.of_household:
+        raise PrivacyError(
+            f"spend: found epsilon for '{loss.unit}' against a total for '{total.unit}', "
+            f"expected the total's own unit: losses of persons and of households do not convert"
+        )
+    if not loss.unit.adds:
         raise PrivacyError(
             f"spend: found epsilon for '{loss.unit}' against a total for '{total.unit}', "
             f"expected the total's own unit: a change-one guarantee does not bound what adding "

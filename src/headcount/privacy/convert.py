@@ -46,20 +46,20 @@ def pure_to_zcdp(loss: PureLoss) -> Conversion:
 
 
 def add_remove_to_change_one(loss: PureLoss) -> Conversion:
-    """Changing a record is removing it and adding another: epsilon becomes 2 epsilon.
+    """Changing one is removing it and adding another: epsilon becomes 2 epsilon.
 
     Group privacy for two steps; Dwork and Roth (2014), theorem 2.2. The other way is not true: a
     change-one guarantee may publish the number of people exactly.
     """
     _expect(loss, PureLoss, what="add-remove to change-one")
-    if loss.unit is not UnitOfPrivacy.ADD_REMOVE:
+    if not loss.unit.adds:
         raise PrivacyError(
             f"add-remove to change-one: found a loss for '{loss.unit}', "
             f"expected one for '{UnitOfPrivacy.ADD_REMOVE}'"
         )
     return Conversion(
         source=loss,
-        value=PureLoss(epsilon=2 * loss.epsilon, unit=UnitOfPrivacy.CHANGE_ONE),
+        value=PureLoss(epsilon=2 * loss.epsilon, unit=loss.unit.pair[1]),
         method="change-one epsilon = 2 x add-remove epsilon",
     )
 

@@ -34,6 +34,7 @@ class Guarantee:
         holds_against         the attackers it holds against, where these are not all
         not_private_because   why this run breaks the promise of its method (a seeded key);
                               the losses are then what the method would have promised
+        unit_means            what one person or one household is in these data
     """
 
     losses: tuple[Loss, ...] = ()
@@ -42,6 +43,7 @@ class Guarantee:
     why_none: str = ""
     holds_against: str = ""
     not_private_because: str = ""
+    unit_means: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.losses) == bool(self.why_none):
@@ -68,6 +70,10 @@ class Guarantee:
         """The same guarantee with more things listed as released without noise."""
         return replace(self, released_exactly=self.released_exactly + statements)
 
+    def meaning(self, *statements: str) -> Guarantee:
+        """The same guarantee with more said about what its unit of privacy is."""
+        return replace(self, unit_means=self.unit_means + statements) if self.losses else self
+
     def from_cipher(self) -> Guarantee:
         """The same guarantee, saying that its noise is a keyed cipher stream."""
         return replace(self, holds_against=CIPHER_NOISE) if self.losses else self
@@ -88,6 +94,7 @@ class Guarantee:
                 said.append(f"Holds against: {self.holds_against}.")
         else:
             said.append(f"No differential-privacy guarantee: {self.why_none}.")
+        said += [f"The unit of privacy: {what}." for what in self.unit_means]
         said += [f"Released without noise: {what}." for what in self.released_exactly]
         said += [f"Not covered: {what}." for what in self.not_covered]
         return tuple(said)

@@ -1,4 +1,4 @@
-"""How far one person can move the answers to a query, and the noise that a loss then asks for.
+"""How far one step between neighbours can move the answers to a query, and the noise it asks for.
 
 A query at a level is measured as **one vector**: its cells in every unit of the level. Each person
 lives in one unit of the level and falls into one cell of the query, so a person is one count in
@@ -6,16 +6,46 @@ one entry of that vector. That is the whole argument for measuring every unit of
 level's full loss (parallel composition over disjoint units and cells); it needs no further
 step, and unlike composing units one by one it is also right when a changed record moves a person
 from one unit to another.
+
+**Housemates.** Where the query asks for household size, a person who comes or goes changes the
+level of everyone in the household. Let the level of a household of n be l(n), and call n a *step*
+if n = 1 or l(n) differs from l(n - 1). The person who makes a household of n - 1 one of n adds
+
+    n at level l(n), -(n - 1) at level l(n - 1)     if n is a step,     1 at l(n) otherwise
+
+for the fullest entry: n - 1 housemates who are alike but for that level, and the newcomer. So with
+t the largest step (4 where sizes end in "4 and more")
+
+    one person added or removed:   l1 = 2t - 1,    l2^2 = t^2 + (t - 1)^2
+
+A changed record may take a person out of a household of a and into one that becomes one of b. The
+changes add up, so l1 = 2(2t - 1). Their squares add too unless entries meet. Out of a: -a at l(a),
+a - 1 at l(a - 1). Into b: b at l(b), -(b - 1) at l(b - 1). Entries with the same sign meet where
+l(a) = l(b - 1) and where l(a - 1) = l(b); if one of these holds, no entries of opposite sign meet,
+because l(a) differs from l(a - 1) and l(b) from l(b - 1). Hence
+
+    one record changed:   l2^2 = max over steps a, b of  a^2 + (a - 1)^2 + b^2 + (b - 1)^2
+                                 + 2 a (b - 1) [l(a) = l(b - 1)] + 2 (a - 1) b [l(a - 1) = l(b)]
+
+(98 for sizes 1 to 5: out of a household of 5 and into one that becomes one of 4). That every
+housemate is in one entry is the worst case, because the square of a sum is convex in who is where.
+A move that is no step adds 1 to one entry, at most 2 t^2 in all, which a = b = t exceeds.
+
+**Households.** With at most m people in each, one household more or less moves m counts, all in
+one entry at worst: l1 = m, l2^2 = m^2. One that becomes another takes m from an entry and gives m
+to another: l1 = 2m, l2^2 = 2 m^2. A person in group quarters is a unit alone, 1 in place of m.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise, product
 
 from headcount.errors import PrivacyError
 from headcount.privacy.loss import PureLoss, ZCDPLoss
 from headcount.privacy.unit import UnitOfPrivacy
+from headcount.schema.follows import ALONE, Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,33 +64,71 @@ class Sensitivity:
 
 
 def marginal_sensitivity(
-    *, unit: UnitOfPrivacy, units: int, cells: int, covers_everyone: bool = True
+    *,
+    unit: UnitOfPrivacy,
+    units: int,
+    cells: int,
+    covers_everyone: bool = True,
+    steps: Steps = ALONE,
+    largest_household: int | None = None,
 ) -> Sensitivity:
     """The sensitivity of a marginal measured in all units of a level, as one vector.
 
     where
-        units             number of units of the level (public, whoever lives there)
-        cells             number of cells of the query in each unit
-        covers_everyone   True if each person falls into exactly one cell; False if some fall
-                          into none (adults by sex, say). A query that counts a person twice
-                          is not a marginal and is not treated here.
+        units               number of units of the level (public, whoever lives there)
+        cells               number of cells of the query in each unit
+        covers_everyone     True if each person falls into exactly one cell; False if some fall
+                            into none (adults by sex, say). A query that counts a person twice
+                            is not a marginal and is not treated here.
+        steps               how the query's cells go by household size, where they do
+        largest_household   m, for units of privacy that are households
 
-    Adding or removing a person changes one entry by 1: l1 = l2_squared = 1. Changing a record
-    takes 1 from an entry and gives 1 to another: l1 = l2_squared = 2. With a single entry
-    (the total at the root) there is no other entry: a change of record leaves the total of
-    everyone as it is (0), and can only move a person into or out of a part count (1).
+    Without housemates, adding or removing a person changes one entry by 1: l1 = l2_squared = 1.
+    Changing a record takes 1 from an entry and gives 1 to another: l1 = l2_squared = 2. With a
+    single entry (the total at the root) there is no other entry: a change of record leaves the
+    total of everyone as it is (0), and can only move a person into or out of a part count (1); a
+    household that changes moves it by m - 1, from one person to m.
     """
     if units < 1 or cells < 1:
         raise PrivacyError(
             f"sensitivity: found {units} units and {cells} cells, expected at least one of each"
         )
-    if unit is UnitOfPrivacy.ADD_REMOVE:
-        most = 1
-    elif units * cells > 1:
-        most = 2
+    alone = units * cells == 1
+    if unit.of_household:
+        l1, l2_squared = _household(unit, largest_household, alone=alone and covers_everyone)
+    elif alone and not unit.adds:
+        l1 = l2_squared = 0 if covers_everyone else 1
     else:
-        most = 0 if covers_everyone else 1
-    return Sensitivity(l1=most, l2_squared=most, unit=unit)
+        l1, l2_squared = _person(unit, steps)
+    return Sensitivity(l1=l1, l2_squared=l2_squared, unit=unit)
+
+
+def _person(unit: UnitOfPrivacy, steps: Steps) -> tuple[int, int]:
+    largest = steps[-1][0]
+    if unit.adds:
+        return 2 * largest - 1, largest**2 + (largest - 1) ** 2
+    # For each step its size, its level and the level one person below; nobody has a level of -1.
+    moves = [(1, steps[0][1], -1), *((b[0], b[1], a[1]) for a, b in pairwise(steps))]
+    most = max(
+        (a**2 + (a - 1) ** 2 + b**2 + (b - 1) ** 2)
+        + 2 * a * (b - 1) * (here == before)
+        + 2 * (a - 1) * b * (below == there)
+        for (a, here, below), (b, there, before) in product(moves, moves)
+    )
+    return 2 * (2 * largest - 1), most
+
+
+def _household(unit: UnitOfPrivacy, largest: int | None, *, alone: bool) -> tuple[int, int]:
+    if largest is None:
+        raise PrivacyError(
+            f"sensitivity: found no largest household with unit '{unit}', expected one: "
+            f"what one household can change depends on how many people it may have"
+        )
+    if unit.adds:
+        return largest, largest**2
+    if alone:
+        return largest - 1, (largest - 1) ** 2
+    return 2 * largest, 2 * largest**2
 
 
 def geometric_rate(loss: PureLoss, *, sensitivity: Sensitivity) -> Fraction:
@@ -97,5 +165,5 @@ def _check(loss: PureLoss | ZCDPLoss, *, sensitivity: Sensitivity) -> None:
         raise PrivacyError(
             f"noise: found a query of sensitivity 0, expected one that a person can change: "
             f"when {loss.unit.phrase} its answer stays the same. Give it no share, or take the "
-            f"unit '{UnitOfPrivacy.ADD_REMOVE}'"
+            f"unit '{loss.unit.pair[1]}'"
         )

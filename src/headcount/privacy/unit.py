@@ -20,15 +20,45 @@ class UnitOfPrivacy(StrEnum):
     CHANGE_ONE = "change-one"
     """One person's record changes to any other; the number of people stays."""
 
+    HOUSEHOLD_ADD_REMOVE = "household-add-remove"
+    """One household, or one person in group quarters, is added or removed."""
+
+    HOUSEHOLD_CHANGE_ONE = "household-change-one"
+    """One household, or one person in group quarters, becomes any other; their number stays."""
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"  # so that the repr of a loss round-trips
 
     @property
+    def of_household(self) -> bool:
+        """Whether whole households come, go or change."""
+        return self in (self.HOUSEHOLD_ADD_REMOVE, self.HOUSEHOLD_CHANGE_ONE)
+
+    @property
+    def adds(self) -> bool:
+        """Whether neighbours differ in how many there are."""
+        return self in (self.ADD_REMOVE, self.HOUSEHOLD_ADD_REMOVE)
+
+    @property
+    def pair(self) -> tuple[UnitOfPrivacy, UnitOfPrivacy]:
+        """This unit, and the other one about the same: both persons, or both households."""
+        other = {
+            self.ADD_REMOVE: self.CHANGE_ONE,
+            self.CHANGE_ONE: self.ADD_REMOVE,
+            self.HOUSEHOLD_ADD_REMOVE: self.HOUSEHOLD_CHANGE_ONE,
+            self.HOUSEHOLD_CHANGE_ONE: self.HOUSEHOLD_ADD_REMOVE,
+        }
+        return self, other[self]
+
+    @property
     def phrase(self) -> str:
         """The unit in plain words, to be set beside every epsilon."""
-        if self is UnitOfPrivacy.ADD_REMOVE:
-            return "one person is added or removed"
-        return "one person's record changes"
+        return {
+            self.ADD_REMOVE: "one person is added or removed",
+            self.CHANGE_ONE: "one person's record changes",
+            self.HOUSEHOLD_ADD_REMOVE: "one household is added or removed",
+            self.HOUSEHOLD_CHANGE_ONE: "one household changes",
+        }[self]
 
 
 DEFAULT_UNIT = UnitOfPrivacy.CHANGE_ONE

@@ -30,6 +30,7 @@ def guarantee_from_json(data: dict[str, Any]) -> Guarantee:
     fields["losses"] = tuple(from_record(loss) for loss in data["losses"])
     for name in ("released_exactly", "not_covered"):
         fields[name] = tuple(data[name])
+    fields["unit_means"] = tuple(data.get("unit_means", ()))  # not in older receipts
     return Guarantee(**fields)
 
 

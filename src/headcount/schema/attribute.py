@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headcount.errors import InputError
+from headcount.schema.follows import ALONE, Follows, Steps, steps_of
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """One thing known of each person, with its possible values in a fixed order."""
+    """One thing known of each person, with its possible values in a fixed order.
+
+    ``follows`` says whose doing it is, and ``steps`` how it goes by household size, where it
+    does. Neither is part of what the attribute is: two with the same levels are equal.
+    """
 
     name: str
     levels: tuple[str, ...]
+    follows: Follows = field(default=Follows.PERSON, repr=False, compare=False)
+    steps: Steps = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", tuple(self.levels))
@@ -26,6 +33,11 @@ class Attribute:
             raise InputError(
                 "schema", place=place, found=f"level {repeated!r} twice", expected="distinct levels"
             )
+        object.__setattr__(self, "follows", Follows(self.follows))
+        if self.follows is not Follows.SIZE:
+            object.__setattr__(self, "steps", ALONE)
+        elif not self.steps:
+            object.__setattr__(self, "steps", steps_of(self.levels, name=self.name))
 
     @property
     def size(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from headcount.errors import ConfigError, InputError
 from headcount.schema.attribute import Attribute, one_of
+from headcount.schema.follows import Follows, looks_like_size
 from headcount.schema.schema import Combination, Schema, impossible
 
 
@@ -51,16 +52,35 @@ def schema_from(data: Mapping[str, Any], *, source: str) -> Schema:
 def _attributes(data: Mapping[str, Any], source: str) -> tuple[Attribute, ...]:
     attributes = []
     for place, entry in _tables(data, "attribute", source):
-        if set(entry) != {"name", "levels"}:
+        if set(entry) - {"follows"} != {"name", "levels"}:
             raise ConfigError(
-                source, place=place, found=f"keys {sorted(entry)}", expected="name and levels"
+                source,
+                place=place,
+                found=f"keys {sorted(entry)}",
+                expected="name and levels, and follows if need be",
             )
         if not isinstance(entry["name"], str):
             raise ConfigError(
                 source, place=f"{place}, name", found=repr(entry["name"]), expected="a string"
             )
-        attributes.append(Attribute(entry["name"], _strings(entry["levels"], source, place)))
+        levels = _strings(entry["levels"], source, place)
+        attributes.append(Attribute(entry["name"], levels, _follows(entry, source, place)))
     return tuple(attributes)
+
+
+def _follows(entry: Mapping[str, Any], source: str, place: str) -> Follows:
+    """In a schema an attribute is the person's; one named like a household size must say so."""
+    said = entry.get("follows")
+    if said is None:
+        return Follows.UNSTATED if looks_like_size(entry["name"]) else Follows.PERSON
+    if said != Follows.PERSON:
+        raise ConfigError(
+            source,
+            place=f"{place}, follows",
+            found=repr(said),
+            expected="'person': a table of counts does not tell who lives together",
+        )
+    return Follows.PERSON
 
 
 def _structural_zeros(data: Mapping[str, Any], source: str) -> tuple[Combination, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from headcount.errors import InputError
 from headcount.schema.attribute import Attribute, first_repeated
+from headcount.schema.follows import merged
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,14 @@ class Recode:
 
     @property
     def attribute(self) -> Attribute:
-        """The coarser attribute."""
-        return Attribute(self.name, tuple(label for label, _ in self.groups))
+        """The coarser attribute, which follows what its source follows."""
+        group = self.group_of_level
+        return Attribute(
+            self.name,
+            tuple(label for label, _ in self.groups),
+            self.source.follows,
+            merged([(size, group[level]) for size, level in self.source.steps]),
+        )
 
     @property
     def group_of_level(self) -> tuple[int, ...]:

@@ -37,6 +37,7 @@ class Counts:
     quarters: Quarters | None = None
     households: Households | None = None
     person_cell: NDArray[np.int32] | None = None
+    one_person: str = ""
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
@@ -86,6 +87,7 @@ def tabulate(population: Population) -> Counts:
         population.quarters,
         population.households,
         None if population.households is None else population.cell,
+        population.one_person,
     )
 
 

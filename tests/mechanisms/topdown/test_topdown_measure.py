@@ -319,7 +319,7 @@ def test_the_distance_to_the_truth_is_exact_but_for_its_noise():
     released = counts.matrix.copy()
     released.data[:3] += 2
     noise: Any = Recorded(-7)
-    got = distance_to_truth(counts, released, epsilon=Fraction(1, 100), noise=noise, run=0)
+    got = distance_to_truth(counts, released, rate=Fraction(1, 200), noise=noise, run=0)
     assert got == 6 - 7
     ((stream, rate, draw, index),) = noise.asked
     assert (stream.query, rate, draw) == ("distance to the truth", Fraction(1, 200), 0)
@@ -335,7 +335,7 @@ def test_no_float_between_the_truth_and_the_noisy_answers(loss, monkeypatch):
             measurements = Measurements(by_level(village()), settings(loss), keyed(), run=0)
             measurements.margin("leaf", "age")
             measurements.detail("leaf", np.arange(7), np.arange(7) % 6)
-            distance_to_truth(village(), village().matrix, epsilon=HALF, noise=keyed(), run=0)
+            distance_to_truth(village(), village().matrix, rate=HALF, noise=keyed(), run=0)
 
         found = floats_on_the_way(work, [measure])
         return [one for one in found if not one.startswith("noise_of:")]

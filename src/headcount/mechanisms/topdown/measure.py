@@ -20,6 +20,7 @@ from headcount.errors import PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown import kernels
 from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.mechanisms.units import refuse_housemates
 from headcount.noise import (
     Noise,
     Stream,
@@ -35,6 +36,7 @@ from headcount.privacy import (
     marginal_sensitivity,
 )
 from headcount.schema import Schema
+from headcount.schema.follows import ALONE, Steps
 from headcount.tabulate import CELLS, Counts
 
 if TYPE_CHECKING:
@@ -62,11 +64,15 @@ class NoiseOf:
     weight: float
 
 
-def noise_of(loss: Loss | None, *, entries: int) -> NoiseOf:
+def noise_of(
+    loss: Loss | None, *, entries: int, steps: Steps = ALONE, largest_household: int | None = None
+) -> NoiseOf:
     """The noise that a loss buys for a vector of so many answers; no loss at all, no noise."""
     if loss is None:
         return NoiseOf(gaussian=False, parameter=Fraction(0), weight=1.0)
-    moved = marginal_sensitivity(unit=loss.unit, units=entries, cells=1)
+    moved = marginal_sensitivity(
+        unit=loss.unit, units=entries, cells=1, steps=steps, largest_household=largest_household
+    )
     if isinstance(loss, ZCDPLoss):
         variance = gaussian_variance(loss, sensitivity=moved)
         weight = 1 / max(discrete_gaussian_variance(variance), HARDLY_ANY)
@@ -82,6 +88,8 @@ def planned_noise(
     settings: TopDownSettings, schema: Schema, geography: Geography
 ) -> dict[tuple[str, str], tuple[NoiseOf, int]]:
     """For each measured (level, query) its noise and the number of its answers."""
+    if settings.loss is not None:
+        refuse_housemates(schema, settings.neighbours, name="topdown")
     allocation = settings.allocation(geography)
     losses = allocation.losses(settings.loss) if settings.loss is not None else {}
     planned = {}
@@ -91,7 +99,12 @@ def planned_noise(
             cells = settings.query(query).size(schema)
         entries = geography.size(level) * cells
         try:
-            noise = noise_of(losses.get((level, query)), entries=entries)
+            noise = noise_of(
+                losses.get((level, query)),
+                entries=entries,
+                steps=settings.steps_of(query, schema),
+                largest_household=settings.largest_household,
+            )
         except PrivacyError as error:
             raise PrivacyError(f"topdown: {query!r} at {level!r}: {error}") from None
         if noise.weight * WIDEST**2 < 1:
@@ -162,18 +175,16 @@ def distance_to_truth(
     counts: Counts,
     released: csr_array[Any, tuple[int, int]],
     *,
-    epsilon: Fraction,
+    rate: Fraction,
     noise: Noise,
     run: int,
 ) -> int:
     """The protected L1 distance between release and truth over all leaf cells.
 
-    Changing one record moves the distance by at most 2, so noise of rate epsilon / 2 costs epsilon
-    (the report of the 2018 test).
+    A neighbour moves the distance by at most as much as the cells themselves, which is 2 for a
+    changed record: noise of rate epsilon / 2 then costs epsilon (the report of the 2018 test).
     """
     distance = int(abs(counts.matrix - released).sum())
     stream = Stream(level=counts.level, query="distance to the truth", size=1)
-    drawn = noise.geometric_at(
-        stream, epsilon=epsilon / 2, draw=run, index=np.zeros(1, dtype=np.int64)
-    )
+    drawn = noise.geometric_at(stream, epsilon=rate, draw=run, index=np.zeros(1, dtype=np.int64))
     return distance + int(drawn[0])

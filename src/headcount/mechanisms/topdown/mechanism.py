@@ -10,7 +10,7 @@ from math import exp, floor, log
 from headcount.errors import TruthError
 from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
-from headcount.mechanisms.measured import Measured, guarantee_of
+from headcount.mechanisms.measured import Measured, guarantee_of, measure_cells, rate_for
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
@@ -30,6 +30,7 @@ from headcount.mechanisms.topdown.restrict import (
 from headcount.mechanisms.topdown.room import refuse_too_wide
 from headcount.mechanisms.topdown.settings import TableBounds, TopDownSettings
 from headcount.mechanisms.topdown.tighten import tighten
+from headcount.mechanisms.units import refuse_uncut
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
@@ -55,15 +56,27 @@ class TopDown(TopDownSettings):
         if self.loss is None:
             return ()
         plan = [
-            Measured(level=level, query=query, entries=entries, sigma2=noise.parameter)
-            if noise.gaussian
-            else Measured(level=level, query=query, entries=entries, rate=noise.parameter)
+            Measured(
+                level=level,
+                query=query,
+                entries=entries,
+                sigma2=noise.parameter if noise.gaussian else None,
+                rate=None if noise.gaussian else noise.parameter,
+                steps=self.steps_of(query, schema),
+                largest_household=self.largest_household,
+            )
             for (level, query), (noise, entries) in planned_noise(self, schema, geography).items()
         ]
         if self.report_epsilon:
-            rate = self.report_epsilon / 2
-            plan.append(Measured(level=geography.leaf, query=REPORT, entries=1, rate=rate, moves=2))
+            plan.append(self._reported(schema, geography))
         return tuple(plan)
+
+    def _reported(self, schema: Schema, geography: Geography) -> Measured:
+        """The distance to the truth, with the noise that ``report_epsilon`` buys."""
+        cells = measure_cells(schema, geography, geography.leaf, neighbours=self.neighbours)
+        distance = (replace(cells, query=REPORT, distance=True),)
+        unit, name = self.neighbours.unit, f"topdown: {REPORT}"
+        return rate_for(self.report_epsilon, unit=unit, plan=distance, name=name)[0]
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """The loss under the chosen unit, given everything that is released exactly.
@@ -74,6 +87,7 @@ class TopDown(TopDownSettings):
         if self.loss is None:
             return Guarantee.none("no noise is added: epsilon is infinite")
         stated = guarantee_of(self.plan(schema, geography), first=self.loss.unit)
+        stated = stated.meaning(*self.neighbours.statements(schema))
         exact = exact_statements(self)
         if not exact:
             return stated
@@ -87,7 +101,9 @@ class TopDown(TopDownSettings):
         The remarks say how each level will be rounded.
         """
         self.refuse_strangers(counts.schema, counts.geography)
-        planned_noise(self, counts.schema, counts.geography)
+        self.plan(counts.schema, counts.geography)
+        if self.loss is not None:
+            refuse_uncut(counts, self.neighbours, name=self.name)
         levels = {level: counts.at(level) for level in counts.geography.levels}
         if int(levels[counts.geography.levels[0]].totals()[0]) > WIDEST:
             raise TruthError(
@@ -117,6 +133,8 @@ class TopDown(TopDownSettings):
         """Protect the counts once for each run number."""
         context = context or Context()
         self.refuse_strangers(counts.schema, counts.geography)
+        if self.loss is not None:
+            refuse_uncut(counts, self.neighbours, name=self.name)
         levels = {level: counts.at(level) for level in counts.geography.levels}
         restrictions = self._restrictions(levels)
         made: list[Descent] = []
@@ -157,10 +175,9 @@ class TopDown(TopDownSettings):
         """The protected share of people whose record differs, with an upper bound (E18)."""
         released = made.tables[counts.geography.leaf]
         people = max(int(released.sum()), 1)  # a distance to nobody is still a number
-        distance = distance_to_truth(
-            counts, released, epsilon=self.report_epsilon, noise=noise, run=run
-        )
-        reach = noise_quantile(self.report_epsilon / 2, confidence=_CONFIDENCE)
+        rate = self._reported(counts.schema, counts.geography).known_rate
+        distance = distance_to_truth(counts, released, rate=rate, noise=noise, run=run)
+        reach = noise_quantile(rate, confidence=_CONFIDENCE)
         return {
             f"{REPORT}, share of people": distance / (2 * people),
             f"{REPORT}, upper bound at {_CONFIDENCE:.0%} confidence": (distance + reach)

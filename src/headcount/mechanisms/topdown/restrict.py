@@ -18,7 +18,6 @@ from headcount.errors import ConfigError, RunError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.bounds_table import group_name, read_bounds
 from headcount.mechanisms.topdown.settings import QuartersBounds, TableBounds, TopDownSettings
-from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Recode, Schema
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Counts, Query
@@ -219,14 +218,16 @@ def _refuse_fixed_total(
 
     Under add-remove no neighbour would keep them.
     """
-    if settings.loss is None or settings.loss.unit is not UnitOfPrivacy.ADD_REMOVE:
+    if settings.loss is None or not settings.loss.unit.adds:
         return
+    unit = settings.loss.unit
     for one in next(iter(found.values())).values():  # of the whole
         if one.low.sum() == one.high.sum():
             raise ConfigError(
                 "topdown", place=f"bounds on {one.query.name!r}",
-                found="bounds that fix how many people there are, with unit 'add-remove'",
-                expected="'change-one', or bounds that leave room for a person more or less",
+                found=f"bounds that fix how many people there are, with unit {unit.value!r}",
+                expected=f"{unit.pair[1].value!r}, or bounds that leave room for a person more or "
+                "less",
             )  # fmt: skip
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
-from headcount.privacy import Allocation, PureLoss, UnitOfPrivacy, ZCDPLoss, allocate
+from headcount.mechanisms.units import Neighbours, steps_of_all
+from headcount.privacy import DEFAULT_UNIT, Allocation, PureLoss, ZCDPLoss, allocate
 from headcount.schema.attribute import first_repeated, one_of
+from headcount.schema.follows import Steps
 from headcount.schema.schema import Combination, Schema
 from headcount.tabulate import CELLS, Query
 
@@ -113,6 +115,8 @@ class TopDownSettings:
         failsafe_over    attributes to sum over when a parent cannot be met: the margin of all
                          others is kept
         report_epsilon   the loss spent on the protected distance to the truth; 0 for no report
+        count_housemates, largest_household
+                         what of a household is counted in the unit of privacy (units.py)
     """
 
     loss: PureLoss | ZCDPLoss | None
@@ -125,8 +129,11 @@ class TopDownSettings:
     failsafe_over: tuple[str, ...] = ()
     report_epsilon: Fraction = Fraction(0)
     structural_zeros: tuple[Combination, ...] = ()
+    count_housemates: bool = False
+    largest_household: int | None = None
 
     def __post_init__(self) -> None:
+        self.neighbours.checked(name="topdown")
         known = [CELLS, *(query.name for query in self.queries)]
         if repeated := first_repeated(known):
             raise ConfigError(
@@ -154,14 +161,43 @@ class TopDownSettings:
             levels = [level for level, _ in self.level_shares]
         self._allocate(levels)
 
+    @property
+    def neighbours(self) -> Neighbours:
+        """Which databases the loss compares; without a loss, those of the default unit."""
+        unit = self.loss.unit if self.loss is not None else DEFAULT_UNIT
+        if self.loss is None:
+            return Neighbours(unit=unit)
+        return Neighbours(
+            unit=unit,
+            count_housemates=self.count_housemates,
+            largest_household=self.largest_household,
+        )
+
+    def steps_of(self, query: str, schema: Schema) -> Steps:
+        """How a query's cells go by household size."""
+        attributes = schema.attributes
+        if query != CELLS:
+            attributes = self.query(query).attributes(schema)
+        return steps_of_all(attributes)
+
     def _refuse_vacuous(self) -> None:
-        """Every invariant gives the number of people: no two add-remove neighbours share it."""
-        unit = self.loss.unit if self.loss is not None else None
-        if self.invariants and unit is UnitOfPrivacy.ADD_REMOVE:
+        """Every invariant gives the number of people: no two add-remove neighbours share it.
+
+        Living quarters that are counted exactly give the number of households as well.
+        """
+        unit = self.neighbours.unit
+        if self.invariants:
+            beside, changes = "an invariant", "every invariant"
+        elif unit.of_household and any(isinstance(one, QuartersBounds) for one in self.bounds):
+            beside, changes = "bounds from living quarters", "the number of living quarters"
+        else:
+            return
+        if unit.adds:
+            one = "household" if unit.of_household else "person"
             raise ConfigError(
-                "topdown", place="unit", found=f"{unit.value!r} with an invariant",
-                expected="'change-one': one person more or less changes every invariant, and the "
-                "guarantee, which holds given the invariants, would promise nothing",
+                "topdown", place="unit", found=f"{unit.value!r} with {beside}",
+                expected=f"{unit.pair[1].value!r}: one {one} more or less changes {changes}, and "
+                "the guarantee, which holds given what is published exactly, would promise nothing",
             )  # fmt: skip
 
     def refuse_strangers(self, schema: Schema, geography: Geography) -> None:

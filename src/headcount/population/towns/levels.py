@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.schema import Attribute
+from headcount.schema import Attribute, Follows
 
 OLDEST = 90
 """Ages stop here: 90 stands for 90 and over."""
@@ -23,8 +23,8 @@ AGE = Attribute("age", tuple(str(age) for age in range(OLDEST + 1)))
 SEX = Attribute("sex", ("male", "female"))
 RACE = Attribute("race", tuple(str(code) for code in range(1, 64)))
 HISPANIC = Attribute("hispanic", ("not_hispanic", "hispanic"))
-TENURE = Attribute("tenure", ("own", "rent", "none"))
-HOUSEHOLD_SIZE = Attribute("household_size", ("1", "2", "3", "4+", "none"))
+TENURE = Attribute("tenure", ("own", "rent", "none"), Follows.DWELLING)
+HOUSEHOLD_SIZE = Attribute("household_size", ("1", "2", "3", "4+", "none"), Follows.SIZE)
 """Of vacant dwellings and group quarters, tenure and household size are "none"."""
 
 MALE, FEMALE = 0, 1

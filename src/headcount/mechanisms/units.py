@@ -1,0 +1,175 @@
+"""Whose doing the attributes of a schema are, held against the unit of privacy of a mechanism.
+
+A stated loss counts every record that one step between neighbours changes. Attributes that follow
+from the household make these many, so a person's loss is stated for them only where the config
+says how: count the housemates, or take the household as the unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headcount.errors import ConfigError, InputError, PrivacyError, TruthError
+from headcount.population.households import Households
+from headcount.privacy import DEFAULT_UNIT, UnitOfPrivacy, marginal_sensitivity, unit_of_privacy
+from headcount.schema import Attribute, Follows, Schema
+from headcount.schema.follows import Steps, joined
+from headcount.tabulate import Counts
+
+MOST_IN_A_HOUSEHOLD = 10**6
+"""More is no household, and would leave nothing of any answer."""
+
+TELLING = 5
+"""Households of one size that agree on a level before it is held to follow from the size."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """Which databases a mechanism's loss compares, and what of housemates is counted.
+
+    where
+        unit                the unit of privacy that the loss is for
+        count_housemates    a person's housemates, whose household size changes with the person,
+                            are counted in what one person can change
+        largest_household   m, for units that are households: larger ones are cut to m people
+    """
+
+    unit: UnitOfPrivacy = DEFAULT_UNIT
+    count_housemates: bool = False
+    largest_household: int | None = None
+
+    def checked(self, *, name: str) -> Neighbours:
+        """The same with its unit as such; settings that do not go together are refused."""
+        unit, most = unit_of_privacy(self.unit, name=f"{name}: unit"), self.largest_household
+        if most is None and unit.of_household:
+            raise PrivacyError(
+                f"{name}: largest_household: found nothing with unit '{unit}', expected the "
+                f"public number of people above which households are cut"
+            )
+        if most is not None and not unit.of_household:
+            raise PrivacyError(
+                f"{name}: largest_household: found {most} with unit '{unit}', expected it with "
+                f"'{UnitOfPrivacy.HOUSEHOLD_ADD_REMOVE}' or '{UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE}'"
+            )
+        if most is not None and (type(most) is not int or not 1 <= most <= MOST_IN_A_HOUSEHOLD):
+            raise PrivacyError(
+                f"{name}: largest_household: found {most!r}, expected 1 to {MOST_IN_A_HOUSEHOLD:,}"
+            )
+        if self.count_housemates and unit.of_household:
+            raise PrivacyError(
+                f"{name}: count_housemates: found true with unit '{unit}', expected it with a "
+                f"person as the unit: a household holds all its people"
+            )
+        return Neighbours(
+            unit=unit, count_housemates=bool(self.count_housemates), largest_household=most
+        )
+
+    def statements(self, schema: Schema) -> tuple[str, ...]:
+        """What the unit means, in plain words, for the guarantee."""
+        if self.unit.of_household:
+            return (
+                f"a household is everyone in one dwelling, the first {self.largest_household} in "
+                f"the file where there are more",
+                "a person in group quarters is a unit alone",
+            )
+        size = steps_of_all(schema.attributes)[-1][0]
+        if size == 1:
+            return ()
+        return (
+            f"housemates are counted: one person changes the household size of up to {size - 1} "
+            f"others in a household that the person leaves or joins",
+        )
+
+
+def steps_of_all(attributes: Sequence[Attribute]) -> Steps:
+    """How the combinations of levels of some attributes go by household size."""
+    return joined([attribute.steps for attribute in attributes])
+
+
+def refuse_housemates(schema: Schema, neighbours: Neighbours, *, name: str) -> None:
+    """Refuse a person's loss for attributes that change with who else lives there."""
+    if neighbours.unit.of_household:
+        return  # whatever follows from a household changes with it, and is counted
+    for attribute in schema.attributes:
+        if attribute.follows is Follows.UNSTATED:
+            raise ConfigError(
+                name, place=f"attribute {attribute.name!r}",
+                found="no word on whether it changes with who lives in the dwelling",
+                expected='follows = "dwelling" (it stays, like tenure), "size" (the number of '
+                'people) or "members" (who they are) in its [[population.dwelling_attribute]]; in '
+                'a file without households follows = "person" (the unit of privacy is one row) in '
+                "its [[population.attribute]], or in the schema's [[attribute]]",
+            )  # fmt: skip
+        if attribute.follows is Follows.MEMBERS:
+            raise ConfigError(
+                name, place=f"attribute {attribute.name!r}",
+                found="an attribute that follows from who lives in the dwelling: one person more "
+                "or less may change the record of every housemate, however many they are",
+                expected=f"mechanism.{_HOUSEHOLD_WAY}, or a schema without it",
+            )  # fmt: skip
+        if attribute.follows is Follows.SIZE and not neighbours.count_housemates:
+            raise ConfigError(
+                name, place=f"attribute {attribute.name!r}",
+                found="an attribute that follows from the number of people in the dwelling: one "
+                "person more or less changes the record of every housemate",
+                expected=f"one of two ways out: mechanism.count_housemates = true (a person is "
+                f"the unit, and {_price(attribute, neighbours.unit)}), or "
+                f"mechanism.{_HOUSEHOLD_WAY} (the household is the unit)",
+            )  # fmt: skip
+
+
+_HOUSEHOLD_WAY = (
+    'unit = "household-change-one" with mechanism.largest_household, the number of people above '
+    "which households are cut"
+)
+
+
+def _price(attribute: Attribute, unit: UnitOfPrivacy) -> str:
+    moved = marginal_sensitivity(unit=unit, units=2, cells=1, steps=attribute.steps)
+    plain = marginal_sensitivity(unit=unit, units=2, cells=1)
+    return f"moves up to {moved.l1} counts in place of {plain.l1}"
+
+
+def refuse_uncut(counts: Counts, neighbours: Neighbours, *, name: str) -> None:
+    """Refuse data that are not what the plan's sensitivities are for.
+
+    Households as units need to be known, and cut to their largest size. An attribute that is
+    said to be the dwelling's own and yet follows from the number of people is refused too.
+    """
+    households = counts.households
+    if households is None:
+        if neighbours.unit.of_household:
+            raise ConfigError(
+                name, place="unit", found=f"{neighbours.unit.value!r} for data without households",
+                expected="people in dwellings (kind = 'households', 'towns' or 'workload-s')",
+            )  # fmt: skip
+        return
+    if neighbours.largest_household is None:
+        _refuse_hidden_sizes(counts.schema, households, name=name)
+    elif (households.size[households.is_household] > neighbours.largest_household).any():
+        raise InputError(
+            name,
+            place="largest_household",
+            found="a larger household",
+            expected="households that are cut (headcount.population.cut_households)",
+        )
+
+
+def _refuse_hidden_sizes(schema: Schema, households: Households, *, name: str) -> None:
+    size, home = households.size, households.is_household
+    for attribute in schema.attributes:
+        codes = households.dwellings.get(attribute.name)
+        if codes is None or attribute.follows is not Follows.DWELLING:
+            continue
+        sizes, pairs = np.unique(size[home], return_counts=True)
+        together = np.unique(np.column_stack([size[home], codes[home]]), axis=0)
+        one_level_each = len(together) == len(sizes)
+        if one_level_each and len(np.unique(together[:, 1])) > 1 and (pairs >= TELLING).sum() > 1:
+            raise TruthError(
+                name, place=f"attribute {attribute.name!r}",
+                found="a level that follows from the number of people in every household",
+                expected='follows = "size" or "members" for it, in place of "dwelling"',
+            )  # fmt: skip

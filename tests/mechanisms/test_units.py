@@ -1,0 +1,276 @@
+"""Units of privacy: what a plan counts, what is refused, and households that are cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from headcount.config.topdown import TopDownModel
+from headcount.errors import ConfigError, InputError, PrivacyError, TruthError
+from headcount.geography import regular
+from headcount.mechanisms import Averaged, Geometric, Raked, protect
+from headcount.mechanisms.histogram import Histogram
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.population import Population, cut_households
+from headcount.population.from_households import to_population
+from headcount.population.households import Households
+from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
+from headcount.schema import Attribute, Follows
+from headcount.tabulate import tabulate
+
+HOUSEHOLD = UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE
+SEX = Attribute("sex", ("f", "m"))
+TENURE = Attribute("tenure", ("own", "rent", "none"), Follows.DWELLING)
+SIZE = Attribute("household_size", ("1", "2", "3", "4+", "none"), Follows.SIZE)
+CHILDREN = Attribute("children", ("yes", "no", "none"), Follows.MEMBERS)
+NOISY: list[Any] = [Geometric, Averaged, Raked, Histogram]
+
+
+def village(*, sizes=(1, 2, 5, 4, 3), more: dict[str, Any] | None = None) -> Households:
+    """Households of these sizes in four blocks, then a home with six people."""
+    people = np.array([*sizes, 6])
+    home = np.arange(len(people)) < len(sizes)
+    first = np.concatenate([[0], np.cumsum(people)])
+    codes = {
+        "tenure": np.where(home, np.arange(len(people)) % 2, 2),
+        "household_size": np.where(home, np.minimum(people, 4) - 1, 4),
+        "children": np.where(home, np.arange(len(people)) % 2, 2),
+    } | (more or {})
+    return Households(
+        "village",
+        regular(children=2, depth=2),
+        (SEX,),
+        (TENURE, SIZE, CHILDREN),
+        ("household", "vacant", "nursing"),
+        (np.arange(len(people)) % 4).astype(np.int32),
+        np.where(home, 0, 2).astype(np.int8),
+        first,
+        {"sex": (np.arange(first[-1]) % 2).astype(np.int16)},
+        {name: code.astype(np.int16) for name, code in codes.items()},
+    )
+
+
+def people(*attributes: str, **changed: Any) -> Population:
+    return to_population(village(**changed), attributes)
+
+
+def topdown(**settings: Any) -> TopDown:
+    return TopDownModel.model_validate(
+        {
+            "name": "topdown",
+            "queries": {
+                "cells": {"share": "1/2"},
+                "sex": {"by": ["sex"], "share": "1/4"},
+                "home": {"by": ["alone"], "share": "1/4"},
+            },
+            "recodes": {
+                "alone": {
+                    "of": "household_size",
+                    "groups": {"1": ["1"], "2+": ["2", "3", "4+"], "none": ["none"]},
+                }
+            },
+            **settings,
+        }
+    ).build()
+
+
+@pytest.mark.parametrize("mechanism", NOISY)
+def test_a_size_in_the_schema_is_refused_and_both_ways_out_are_named(mechanism):
+    counts = tabulate(people("sex", "household_size"))
+    with pytest.raises(ConfigError) as refused:
+        mechanism(epsilon=1).check(counts)
+    said = str(refused.value)
+    assert said.startswith(f"{mechanism.name}: attribute 'household_size': found an attribute that")
+    assert "one person more or less changes the record of every housemate" in said
+    assert "mechanism.count_housemates = true" in said
+    assert "moves up to 14 counts in place of 2" in said
+    assert 'mechanism.unit = "household-change-one" with mechanism.largest_household' in said
+    with pytest.raises(ConfigError, match="moves up to 7 counts in place of 1"):
+        mechanism(epsilon=1, unit="add-remove").plan(counts.schema, counts.geography)
+    with pytest.raises(ConfigError, match="changes the record of every housemate"):
+        protect(counts, mechanism(epsilon=1))
+
+
+def test_topdown_refuses_it_too_and_an_infinite_epsilon_promises_nothing():
+    counts = tabulate(people("sex", "household_size"))
+    with pytest.raises(ConfigError, match=r"topdown: attribute 'household_size': found an attr"):
+        topdown(epsilon=1).check(counts)
+    assert topdown(epsilon="inf").check(counts)
+
+
+@pytest.mark.parametrize("mechanism", NOISY)
+@pytest.mark.parametrize(
+    ("settings", "l1"),
+    [
+        ({"count_housemates": True}, 14),
+        ({"count_housemates": True, "unit": "add-remove"}, 7),
+        ({"unit": "household-change-one", "largest_household": 3}, 6),
+        ({"unit": "household-add-remove", "largest_household": 3}, 3),
+    ],
+)
+def test_epsilon_is_spent_exactly_under_every_unit(mechanism, settings, l1):
+    population = people("sex", "household_size")
+    made = mechanism(epsilon=Fraction(1, 3), **settings)
+    assert eval(repr(made), {"UnitOfPrivacy": UnitOfPrivacy, "Fraction": Fraction,
+                             mechanism.__name__: mechanism}) == made  # fmt: skip
+    plan = made.plan(population.schema, population.geography)
+    assert sum(one.rate * one.draws * l1 for one in plan) == Fraction(1, 3)
+    release = protect(population, made)
+    assert release.guarantee.losses[0] == PureLoss(epsilon=Fraction(1, 3), unit=made.unit)
+    assert [loss.unit for loss in release.guarantee.losses] == list(made.unit.pair)
+
+
+@pytest.mark.parametrize(
+    ("settings", "cells", "sex", "home"),
+    [
+        ({"count_housemates": True}, (14, 56), (2, 2), (6, 10)),
+        ({"count_housemates": True, "unit": "add-remove"}, (7, 25), (1, 1), (3, 5)),
+        ({"unit": "household-change-one", "largest_household": 3}, (6, 18), (6, 18), (6, 18)),
+        ({"unit": "household-add-remove", "largest_household": 3}, (3, 9), (3, 9), (3, 9)),
+    ],
+)
+@pytest.mark.parametrize("loss", [{"epsilon": 2}, {"rho": "1/2"}])
+def test_topdown_counts_what_each_of_its_queries_asks_for(settings, cells, sex, home, loss):
+    population = people("sex", "household_size")
+    made = topdown(**loss, **settings, report_epsilon="0.01")
+    plan = made.plan(population.schema, population.geography)
+    unit = made.neighbours.unit
+    for one in plan:
+        moved = one.sensitivity(unit)
+        stated = {"cells": cells, "sex": sex, "home": home}
+        expected = stated.get(one.query, (cells[0], cells[0] ** 2))  # the distance to the truth
+        assert (moved.l1, moved.l2_squared) == expected
+    amount = made.guarantee(population.schema, population.geography).losses[0]
+    report = Fraction(1, 100)
+    whole = 2 + report if "epsilon" in loss else Fraction(1, 2) + report**2 / 2
+    kind = PureLoss if "epsilon" in loss else ZCDPLoss
+    assert isinstance(amount, kind)
+    assert amount.amount == whole
+    released = protect(population, made)
+    assert "distance to the truth, share of people" in released.notes
+
+
+def test_what_follows_from_who_they_are_needs_the_household_as_the_unit():
+    counts = tabulate(people("sex", "children"))
+    for settings in ({}, {"count_housemates": True}, {"unit": "add-remove"}):
+        with pytest.raises(
+            ConfigError, match="'children': found an attribute that follows from"
+        ) as no:
+            Geometric(epsilon=Fraction(1), **settings).check(counts)
+        assert "count_housemates" not in str(no.value)
+        assert 'mechanism.unit = "household-change-one"' in str(no.value)
+    household = Geometric(epsilon=Fraction(1), unit=HOUSEHOLD, largest_household=5)
+    assert household.check(counts) == ()
+
+
+def test_a_dwelling_attribute_about_which_nothing_was_said_is_refused():
+    silent = replace(village(), dwelling_attributes=(Attribute("tenure", TENURE.levels), SIZE))
+    counts = tabulate(to_population(silent, ["sex", "tenure"]))
+    with pytest.raises(ConfigError, match="'tenure': found no word on whether it changes") as no:
+        Geometric(epsilon=Fraction(1)).check(counts)
+    for way in ('"dwelling"', '"size"', '"members"', 'follows = "person"'):
+        assert way in str(no.value)
+    household = Geometric(epsilon=Fraction(1), unit=HOUSEHOLD, largest_household=5)
+    assert household.check(counts) == ()
+    assert Geometric(epsilon=Fraction(1)).check(tabulate(people("sex", "tenure"))) == ()
+
+
+def test_a_dwelling_attribute_that_the_data_show_to_be_the_size_is_refused():
+    sizes = (1, 2) * 6
+    by_size = {"tenure": np.array([*(size - 1 for size in sizes), 2])}
+    hidden = tabulate(people("sex", "tenure", sizes=sizes, more=by_size))
+    message = "'tenure': found a level that follows from the number of people in every household"
+    with pytest.raises(TruthError, match=message):
+        Geometric(epsilon=Fraction(1)).check(hidden)
+    by_size["tenure"][0] = 1  # one household of another mind
+    mixed = tabulate(people("sex", "tenure", sizes=sizes, more=by_size))
+    assert Geometric(epsilon=Fraction(1)).check(mixed) == ()
+
+
+@pytest.mark.parametrize("wrong", [0, 5])
+def test_a_size_that_is_not_the_number_of_people_is_refused(wrong):
+    """A household with another's level, and a nursing home with a number."""
+    size = village().dwellings["household_size"].copy()
+    size[wrong] = 1
+    with pytest.raises(InputError, match="found a level that is not that of the number of people"):
+        people("sex", "household_size", more={"household_size": size})
+
+
+def test_households_are_cut_to_the_first_of_their_people():
+    population = people("sex", "household_size")
+    cut = cut_households(population, largest=3)
+    assert cut.households is not None
+    assert cut.households.size.tolist() == [1, 2, 3, 3, 3, 6]  # a nursing home is no household
+    assert len(cut.unit) == 18
+    kept = [0, 1, 2, 3, 4, 5, 8, 9, 10, 12, 13, 14, *range(15, 21)]
+    assert population.households is not None
+    sex = population.households.persons["sex"]
+    assert cut.households.persons["sex"].tolist() == sex[kept].tolist()
+    assert cut.cell.tolist() == population.cell[kept].tolist()
+    assert cut_households(population, largest=5) is population
+    with pytest.raises(InputError, match="households: found none, expected people in dwellings"):
+        cut_households(replace(population, households=None), largest=3)
+
+
+def test_the_cut_of_a_household_depends_on_that_household_alone():
+    both = people("sex", sizes=(5, 4, 2))
+    one = people("sex", sizes=(5, 4))
+    for population in (both, one):
+        cut = cut_households(population, largest=3)
+        assert cut.households is not None
+        assert cut.households.persons["sex"][:6].tolist() == [0, 1, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("mechanism", [*NOISY, topdown])
+def test_households_as_units_must_be_known_and_cut(mechanism):
+    settings = {"unit": "household-change-one", "largest_household": 3}
+    made = mechanism(epsilon=1, **settings)
+    population = people("sex", "household_size")
+    counts = tabulate(population)
+    for refuse in (made.check, lambda counts: protect(counts, made)):
+        with pytest.raises(InputError, match="largest_household: found a larger household"):
+            refuse(counts)
+        with pytest.raises(ConfigError, match="'household-change-one' for data without households"):
+            refuse(replace(counts, households=None))
+    assert "a person in group quarters is a unit alone" in " ".join(
+        protect(population, made).guarantee.sentences()
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"unit": "household-add-remove"}, "largest_household: found nothing with unit 'househ"),
+        ({"largest_household": 4}, "largest_household: found 4 with unit 'change-one', expect"),
+        ({"unit": "household-change-one", "largest_household": 0}, "found 0, expected 1 to 1,00"),
+        (
+            {"unit": "household-change-one", "largest_household": 4, "count_housemates": True},
+            "count_housemates: found true with unit 'household-change-one', expected it with a",
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("mechanism", NOISY)
+def test_settings_that_do_not_go_together(mechanism, settings, message):
+    with pytest.raises(PrivacyError, match=f"{mechanism.name}: .*{message}"):
+        mechanism(epsilon=1, **settings)
+
+
+def test_what_is_counted_exactly_leaves_only_changes_of_households():
+    """One household more or less changes totals and living quarters."""
+    household = {"unit": "household-add-remove", "largest_household": 3}
+    total = {"invariant": [{"query": "sex", "level": "whole"}]}
+    with pytest.raises(ValueError, match="one household more or less changes every invariant"):
+        topdown(epsilon=1, **household, **total)
+    quarters = {"bounds": [{"query": "kind", "caps": [9, 99]}]}
+    kinds = {"queries": {"cells": {"share": 1}, "kind": {"by": ["hhgq"]}}, "recodes": {}}
+    with pytest.raises(ValueError, match="changes the number of living quarters"):
+        topdown(epsilon=1, **household, **quarters, **kinds)
+    changed = household | {"unit": "household-change-one"}
+    stated = topdown(epsilon=1, **changed, **total).guarantee(
+        people("sex", "household_size").schema, regular(children=2, depth=2)
+    )
+    assert stated.losses == (PureLoss(epsilon=Fraction(1), unit=HOUSEHOLD),)
