@@ -101,6 +101,7 @@ class TopDown(TopDownSettings):
         The remarks say how each level will be rounded.
         """
         self.refuse_strangers(counts.schema, counts.geography)
+        planned_noise(self, counts.schema, counts.geography)  # without a loss too
         self.plan(counts.schema, counts.geography)
         if self.loss is not None:
             refuse_uncut(counts, self.neighbours, name=self.name)
