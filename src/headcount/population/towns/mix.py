@@ -39,6 +39,8 @@ def mixes(rng: np.random.Generator, geography: Geography) -> dict[str, Floats]:
 
     where
         c   the concentration of the level
+
+    Shares of the whole state are those of the nation only in the mean over seeds.
     """
     found: dict[str, Floats] = {"state": COMMUNITIES[None, :] / COMMUNITIES.sum()}
     above = "state"
