@@ -97,6 +97,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         module="swapping",
         takes=("households",),
     ),
+    "swap-need": Benchmark(
+        question="Small towns by brute force: is anybody at risk left who could be swapped?",
+        module="swap_need",
+        takes=("replicates",),
+    ),
     "linkage": Benchmark(
         question="Person swapping and the linkage attack on workload S: seconds, who is found?",
         module="linkage",

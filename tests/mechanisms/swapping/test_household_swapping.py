@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -12,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.errors import ConfigError, InputError
+from headcount.geography import Geography
 from headcount.mechanisms import Context, protect
 from headcount.mechanisms.swapping.households import HouseholdSwapping
 from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise, household_values, pairs_for
+from headcount.mechanisms.swapping.pairing import choose_pairs
 from headcount.mechanisms.swapping.report import changed_counts, partners_by_level
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
 from headcount.noise import KeyedNoise, RunKey
@@ -253,6 +256,61 @@ def test_all_households_have_the_same_chance():
     seen = np.sum([first.swap(town, rng).partner >= 0 for _ in range(swaps)], axis=0)
     assert seen[7] == swaps
     assert np.abs(np.delete(seen, 7) - swaps * 29 / 119).max() < 5 * spread
+
+
+def six_households():
+    """One at risk in its county; only the household of the other county can be its partner."""
+    tree = Geography(
+        ("state", "county", "block"),
+        (np.array(["s"]), np.array(["c", "d"]), np.array(["c0", "c1", "c2", "d0"])),
+        (np.empty(0, np.int32), np.zeros(2, np.int32), np.array([0, 0, 0, 1], np.int32)),
+    )
+    town = dwellings(6, seed=1, geography=tree)
+    return replace(
+        town,
+        kind=np.zeros(6, dtype=np.int8),
+        block=np.array([0, 2, 2, 2, 1, 3], dtype=np.int32),
+        first=np.arange(0, 13, 2),
+        persons={"age": np.zeros(12, int), "race": np.array([1] + [0] * 11)},
+    )
+
+
+@pytest.mark.parametrize("floor", [False, True])
+def test_a_higher_rate_protects_no_less(floor, monkeypatch):
+    town, rng = six_households(), np.random.default_rng(2)
+    rule = Risk(attributes=("race",), levels=("county",), k=2)
+
+    def left_at_risk(rate, runs):
+        swapper = HouseholdSwapping(rate=rate, key=(), risk=rule, rate_is_floor=floor)
+        made = [swapper.swap(town, rng) for _ in range(runs)]
+        assert {one.report.swapped for one in made} == {6 * rate if rate < 1 else 4}
+        return sum(int(one.partner[0] != 5) for one in made)
+
+    assert left_at_risk(Fraction(1, 3), 100) == 0
+    assert left_at_risk(Fraction(2, 3), 1000) == 0  # twice, with and without the floor
+    assert left_at_risk(Fraction(1), 100) == 0
+    by_chance = partial(choose_pairs, at_risk=0)
+    plain = "headcount.mechanisms.swapping.households.choose_pairs"
+    monkeypatch.setattr(plain, lambda *a, at_risk, **more: by_chance(*a, **more))
+    assert left_at_risk(Fraction(2, 3), 100) > 40  # a control: served in no order
+
+
+def test_pseudo_units_keep_no_pair_apart():
+    """Units permuted over the state, partners within the county: as many pairs as there can be."""
+    town = dwellings(60, seed=4, geography=spine(3, 2, 2))
+    swapper = HouseholdSwapping(
+        rate=Fraction(1),
+        key=(),
+        within="county",
+        pseudo=PseudoUnits(level="tract", permute=(("state", Fraction(1)),)),
+    )
+    swapped = swapper.swap(town, np.random.default_rng(1)).report.swapped
+    possible = 0
+    for county in range(3):
+        inside = town.is_household & (town.geography.ancestors("county")[town.block] == county)
+        members = np.bincount(town.block[inside])
+        possible += 2 * min(members.sum() // 2, members.sum() - members.max())
+    assert swapped == possible
 
 
 def test_with_the_rate_as_a_floor_all_at_risk_move():

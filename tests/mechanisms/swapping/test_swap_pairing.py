@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from headcount.mechanisms.swapping.fits import Fits
+from headcount.mechanisms.swapping.pair_kernels import pair_groups, take_partners
 from headcount.mechanisms.swapping.pairing import (
     Stage,
+    _pair_in_order,
     _pair_with_rest,
     choose_pairs,
-    pair_groups,
-    take_partners,
 )
 
 
@@ -84,58 +85,65 @@ def test_partners_from_the_rest_are_drawn_uniformly():
     assert chisquare(late).pvalue < 1e-3
 
 
-def near_and_far(count: int, seed: int) -> tuple[Stage, Stage, np.ndarray]:
+def near_and_far(count: int, seed: int) -> tuple[Stage, Stage, Fits, np.ndarray]:
     """Two levels: partners in the same tract first, anywhere after that."""
     rng = np.random.default_rng(seed)
     block = rng.integers(0, 6, count)
     key = rng.integers(0, 2, count)
     everyone = np.ones(count, dtype=bool)
-    near = Stage(key * 3 + block // 2, block, 6, everyone)
-    return near, Stage(key, block, 6, everyone), rng.permutation(count)
+    near, far = Stage(key * 3 + block // 2, block, 6, everyone), Stage(key, block, 6, everyone)
+    fits = Fits(key, (block,), (6,), np.zeros(count, dtype=np.int64))
+    return near, far, fits, rng.permutation(count)
 
 
 @given(st.integers(2, 30), st.integers(0, 10**6), st.integers(1, 15))
-def test_pairs_are_exact_or_nobody_is_left_to_pair(count, seed, wanted):
-    near, far, order = near_and_far(count, seed)
-    pairs = choose_pairs(order, (near, far), wanted=wanted, rng=np.random.default_rng(seed))
+def test_pairs_are_exact_or_as_many_as_there_can_be(count, seed, wanted):
+    near, far, fits, order = near_and_far(count, seed)
+    pairs = choose_pairs(order, fits, (near, far), wanted=wanted, rng=np.random.default_rng(seed))
     both = np.concatenate([pairs.first, pairs.second])
     assert len(np.unique(both)) == len(both)
     assert not set(both.tolist()) & set(pairs.unpaired.tolist())
     assert (far.group[pairs.first] == far.group[pairs.second]).all()
     assert (far.place[pairs.first] != far.place[pairs.second]).all()
-    assert len(pairs) <= wanted
-    if len(pairs) < wanted:
-        left = np.setdiff1d(np.arange(count), both)
-        for i, j in combinations(left, 2):
-            assert far.group[i] != far.group[j] or far.place[i] == far.place[j]
+    possible = 0
+    for key in (0, 1):  # one place against all others, or halves
+        members = np.bincount(far.place[far.group == key], minlength=1)
+        possible += min(members.sum() // 2, members.sum() - members.max())
+    assert len(pairs) == min(wanted, possible)
 
 
 @given(st.integers(2, 20), st.integers(0, 10**6))
 def test_as_many_near_pairs_as_there_can_be_come_first(count, seed):
-    near, far, order = near_and_far(count, seed)
-    pairs = choose_pairs(order, (near, far), wanted=count // 2, rng=np.random.default_rng(seed))
-    together = near.group[pairs.first] == near.group[pairs.second]
-    # with everyone selected the nearest stage is paired before any other
+    near, far, fits, order = near_and_far(count, seed)
     chosen = order[: 2 * (count // 2)]
     possible = sum(
         most_pairs(tuple(near.place[chosen[near.group[chosen] == g]].tolist()))
         for g in np.unique(near.group)
     )
-    assert np.count_nonzero(together) >= possible
+    wanted = count // 2
+    pairs = choose_pairs(order, fits, (near, far), wanted=wanted, rng=np.random.default_rng(seed))
+    together = np.count_nonzero(near.group[pairs.first] == near.group[pairs.second])
+    # with everyone selected the nearest stage is paired before any other; only those who would
+    # be left over break up a pair, one for each two
+    plain = _pair_in_order(order, (near, far), wanted=wanted, rng=np.random.default_rng(seed))
+    assert together >= possible - (len(pairs) - len(plain))
 
 
-def test_all_forced_are_paired_beyond_what_is_wanted():
-    near, far, _ = near_and_far(30, 5)
+def test_those_at_risk_are_all_paired_beyond_what_is_wanted():
+    near, far, fits, _ = near_and_far(30, 5)
     pairs = choose_pairs(
-        np.arange(30), (near, far), wanted=1, forced=20, rng=np.random.default_rng(5)
-    )
+        np.arange(30), fits, (near, far), wanted=1, at_risk=20, all_at_risk=True,
+        rng=np.random.default_rng(5),
+    )  # fmt: skip
     both = np.concatenate([pairs.first, pairs.second])
-    assert set(range(20)) <= set(both.tolist()) | set(pairs.unpaired.tolist())
+    assert set(range(20)) <= set(both.tolist())
     assert len(pairs) > 1
+    assert len(pairs.unpaired) == 0
 
 
 def test_without_households_there_are_no_pairs():
     nobody = np.empty(0, dtype=np.int64)
-    pairs = choose_pairs(nobody, (), wanted=0, rng=np.random.default_rng(0))
+    fits = Fits(nobody, (nobody,), (1,), nobody)
+    pairs = choose_pairs(nobody, fits, (), wanted=0, rng=np.random.default_rng(0))
     assert len(pairs) == 0
     assert len(pairs.unpaired) == 0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.compiled import njit
-from headcount.mechanisms.swapping.pairing import first_free
+from headcount.mechanisms.swapping.pair_kernels import first_free
 
 Ints = NDArray[np.int64]
 

@@ -12,6 +12,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.mechanisms.base import Context, Outcome
 from headcount.mechanisms.measured import Measured
+from headcount.mechanisms.swapping.fits import Fits
 from headcount.mechanisms.swapping.keys import (
     ADULTS,
     SIZE,
@@ -57,9 +58,17 @@ class HouseholdSwapping:
         risk           who must be swapped: those at risk come first, riskiest first, up to the
                        rate, and move out of the coarsest unit in which they are at risk (so far
                        as ``within`` allows). Without it all have the same chance
-        rate_is_floor  all at risk are swapped, even where that is more than the rate
+        rate_is_floor  all at risk who can be are swapped, even where that is more than the rate
         size_noise     noise in the size in the key, and nowhere else
-        pseudo         households paired as if they stood elsewhere
+        pseudo         households preferred as partners as if they stood elsewhere
+
+    Two households *fit* if key and unit of ``within`` are the same, and each lives outside the unit
+    that the other has to leave: that of ``between``, or for one at risk the coarsest in which it
+    is. Of those at risk, one after another (coarsest unit, then smallest group, ties at random) is
+    swapped if it can be together with all who were before it, by pairs that fit and, unless the
+    rate is a floor, no more of them than the rate asks for. So nobody at risk is left while a
+    partner exists, others move in its place never, and a higher rate leaves nobody out whom a lower
+    one swaps. Then come the others, until the rate is met or no more pairs can be.
 
     Whole households move, with all that is known of them. Group quarters and vacant dwellings
     never move; households for which no partner is found stay, and are counted.
@@ -145,16 +154,24 @@ class HouseholdSwapping:
         risks = standing(households, self.risk) if self.risk is not None else None
         wanted = pairs_for(self.rate, len(rows))
         order = rng.permutation(len(rows))
-        forced = 0
+        at_risk = 0
         depth = np.full(len(rows), reach.between, dtype=np.int64)
         if risks is not None:
             order = by_risk(_of(risks, rows), order)
             must = risks.depth[rows]
             depth = np.minimum(reach.between, np.maximum(must, reach.within + 1))
-            forced = int(np.count_nonzero(must != NEVER)) if self.rate_is_floor else 0
+            at_risk = int(np.count_nonzero(must != NEVER))
         key = self._key(households, rows, reach, rng)
-        stages = self._stages(households, rows, reach, key=key, depth=depth, rng=rng)
-        pairs = choose_pairs(order, stages, wanted=wanted, forced=forced, rng=rng)
+        fits, stages = self._stages(households, rows, reach, key=key, depth=depth, rng=rng)
+        pairs = choose_pairs(
+            order,
+            fits,
+            stages,
+            wanted=wanted,
+            at_risk=at_risk,
+            all_at_risk=self.rate_is_floor,
+            rng=rng,
+        )
         if wanted and not len(pairs):
             self._nobody()
         partner = np.full(len(households.block), -1, dtype=np.int64)
@@ -240,30 +257,35 @@ class HouseholdSwapping:
         key: NDArray[np.int64],
         depth: NDArray[np.int64],
         rng: np.random.Generator,
-    ) -> list[Stage]:
-        """Every level within which partners are looked for, and every level they must leave."""
+    ) -> tuple[Fits, list[Stage]]:
+        """Who fits whom, and every level within which partners are looked for, nearest first."""
         geography, block = households.geography, households.block[rows]
         near, of = block, geography.leaf
         if self.pseudo is not None:
             near, of = pseudo_units(block, geography, self.pseudo, rng), self.pseudo.level
-        left = {
-            int(d): rng.permutation(geography.size(geography.levels[d]))[
-                self._units(households, d)[block]
-            ]
-            for d in np.unique(depth)
-        }  # units in random order, so that who meets whom does not follow the map
+        depths = [int(d) for d in np.unique(depth)]
+        sizes = [geography.size(geography.levels[d]) for d in depths]
+        places = [
+            rng.permutation(size)[self._units(households, d)[block]]
+            for d, size in zip(depths, sizes, strict=True)
+        ]  # units in random order, so that who meets whom does not follow the map
+        fits = Fits(key, tuple(places), tuple(sizes), np.searchsorted(depths, depth))
         stages = []
         for within in reach.stages:
-            level = geography.levels[within]
-            unit = geography.ancestors(level, of=of)[near].astype(np.int64)
-            group = key * geography.size(level) + unit
+            # the key has the unit that nobody leaves: in the end all that fit may meet, whatever
+            # their pseudo-units
+            group = key
+            if within > reach.within:
+                level = geography.levels[within]
+                unit = geography.ancestors(level, of=of)[near].astype(np.int64)
+                group = key * geography.size(level) + unit
             most = int(group.max(initial=0)) + 1
             if most * geography.size(geography.leaf) > MOST:  # times places must stay in 64 bits
                 group = np.unique(group, return_inverse=True)[1].astype(np.int64)
-            for d in sorted((d for d in left if d > within), reverse=True):
-                places = geography.size(geography.levels[d])
-                stages.append(Stage(group, left[d], places, joins=depth >= d))
-        return stages
+            for d, size, place in zip(depths[::-1], sizes[::-1], places[::-1], strict=True):
+                if d > within:
+                    stages.append(Stage(group, place, size, joins=depth >= d))
+        return fits, stages
 
     def _refuse_nobody(self, key: NDArray[np.int64], place: NDArray[np.int32]) -> None:
         """An error if no two households share a key and stand in different places."""

@@ -1,4 +1,4 @@
-"""Pairs, nearest first: partners share a group and stand in different places."""
+"""Pairs by need, then nearest first: who is at risk comes before the others."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.compiled import njit
-
-Rows = NDArray[np.int64]
+from headcount.mechanisms.swapping.fits import Fits, Rows
+from headcount.mechanisms.swapping.need import couples_for, partners_for, serve
+from headcount.mechanisms.swapping.pair_kernels import pair_groups, take_partners
+from headcount.mechanisms.swapping.settling import settle
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,41 +42,104 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.first)
 
+    def __add__(self, more: Pairs) -> Pairs:
+        return Pairs(
+            np.concatenate([self.first, more.first]),
+            np.concatenate([self.second, more.second]),
+            np.concatenate([self.unpaired, more.unpaired]),
+        )
+
 
 def choose_pairs(
     order: Rows,
+    fits: Fits,
     stages: Sequence[Stage],
     *,
     wanted: int,
-    forced: int = 0,
+    at_risk: int = 0,
+    all_at_risk: bool = False,
     rng: np.random.Generator,
 ) -> Pairs:
-    """Make exactly ``wanted`` pairs out of the first of ``order``, if partners can be found.
+    """Exactly ``wanted`` pairs, or as many as there can be; the first ``at_risk`` come first.
+
+    1. Of those at risk, one after another is served if it can be together with all served before
+       it, by any pairs that fit and (unless ``all_at_risk``) by no more than are wanted. Those
+       served are paired with each other as far as they can be, the rest of them with others.
+    2. The others follow in their order until there are enough pairs.
+    3. If there are still too few, pairs are broken up to make two of one, nobody served being
+       left out, until there are enough or no more can be.
+
+    ``stages`` say who is preferred as a partner, nearest first; the last of them are all that fit.
+    """
+    risky, others = order[:at_risk], order[at_risk:]
+    served = _pair_by_need(
+        risky, others, fits, stages, pairs=-1 if all_at_risk else wanted, rng=rng
+    )
+    gone = np.zeros(len(fits.group), dtype=bool)
+    gone[served.first] = gone[served.second] = True
+    more = _pair_in_order(
+        others[~gone[others]], stages, wanted=max(wanted - len(served), 0), rng=rng
+    )
+    pairs = served + more
+    if len(pairs) < wanted:
+        pairs = _complete(pairs, others, fits, wanted=wanted)
+    return pairs
+
+
+def _pair_by_need(
+    risky: Rows,
+    others: Rows,
+    fits: Fits,
+    stages: Sequence[Stage],
+    *,
+    pairs: int,
+    rng: np.random.Generator,
+) -> Pairs:
+    """Serve those at risk: with each other, with others near by, and at last with any that help."""
+    if not len(risky):
+        return Pairs(risky, risky, risky)
+    served = serve(risky, fits, pairs=pairs)
+    first, second, left = settle(*_pair_among(served.rows, stages), fits)
+    one, other = _pair_with_rest(left, others, stages, rng)
+    left = left[~np.isin(left, one)]
+    first, second = np.concatenate([first, one]), np.concatenate([second, other])
+    if len(left):
+        paired = np.concatenate([first, second, left])
+        wanting = np.isin(fits.group, fits.group[left])
+        free = wanting.copy()
+        free[paired] = False
+        helping = partners_for(paired[wanting[paired]], others[free[others]], fits)
+        first, second, left = settle(first, second, np.concatenate([left, helping]), fits)
+        assert not len(left), "whoever is served has a partner"
+    return Pairs(first, second, served.hopeless)
+
+
+def _pair_in_order(
+    order: Rows, stages: Sequence[Stage], *, wanted: int, rng: np.random.Generator
+) -> Pairs:
+    """Make ``wanted`` pairs out of the first of ``order``, so far as partners are found.
 
     The first 2 x wanted are paired with each other, stage by stage. Those left over take partners
     from the rest, the first of the order before the others, until there are enough pairs. Where
-    even that fails, more of the order are tried. The first ``forced`` are all paired if they can
-    be, even where that makes more pairs than wanted.
+    even that fails, more of the order are tried.
     """
     rank = np.empty(int(order.max(initial=-1)) + 1, dtype=np.int64)
     rank[order] = np.arange(len(order))
     firsts: list[Rows] = []
     seconds: list[Rows] = []
     stuck: list[Rows] = []
-    made, taken = 0, 0
+    made = 0
     waiting = order
-    while len(waiting) and (made < wanted or taken < forced):
-        take = max(2 * (wanted - made), forced - taken)
+    while len(waiting) and made < wanted:
+        take = 2 * (wanted - made)
         tried, waiting = waiting[:take], waiting[take:]
-        taken += len(tried)
         a, b, left = _pair_among(tried, stages)
         c, d = _pair_with_rest(left, waiting, stages, rng)
         best = np.argsort(rank[c])
         c, d = c[best], d[best]
-        room = max(wanted - made - len(a), 0)
-        keep = (np.arange(len(c)) < room) | (rank[c] < forced)
         stuck.append(left[~np.isin(left, c)])
-        c, d = c[keep], d[keep]
+        room = wanted - made - len(a)
+        c, d = c[:room], d[:room]
         firsts += [a, c]
         seconds += [b, d]
         made += len(a) + len(c)
@@ -84,6 +148,24 @@ def choose_pairs(
         waiting = waiting[~gone[waiting]]
     none = np.empty(0, dtype=np.int64)
     return Pairs(*(np.concatenate([none, *parts]) for parts in (firsts, seconds, stuck)))
+
+
+def _complete(pairs: Pairs, others: Rows, fits: Fits, *, wanted: int) -> Pairs:
+    """Two more of a group where one of its pairs can be broken up for them."""
+    paired = np.concatenate([pairs.first, pairs.second])
+    single = np.ones(len(fits.group), dtype=bool)
+    single[paired] = False
+    alone = others[single[others]]
+    groups, many = np.unique(fits.group[alone], return_counts=True)
+    some = np.isin(fits.group, groups[many > 1])
+    rows = paired[some[paired]]
+    added = couples_for(rows, alone[some[alone]], fits, pairs=wanted - len(pairs))
+    if not len(added):
+        return pairs
+    first, second, left = settle(pairs.first, pairs.second, added, fits)
+    assert not len(left), "whoever is added has a partner"
+    unpaired = pairs.unpaired[~np.isin(pairs.unpaired, added)]
+    return Pairs(first, second, unpaired)
 
 
 def _pair_among(members: Rows, stages: Sequence[Stage]) -> tuple[Rows, Rows, Rows]:
@@ -114,9 +196,11 @@ def _pair_with_rest(
     firsts, seconds = [left[:0]], [left[:0]]
     for stage in stages:
         seeking = left[stage.joins[left]]
+        if not len(seeking):
+            continue
         offered = rest[stage.joins[rest]]
         offered = offered[np.isin(stage.group[offered], stage.group[seeking])]
-        if not len(seeking) or not len(offered):
+        if not len(offered):
             continue
         code = stage.group[offered] * stage.places + stage.place[offered]
         order = np.argsort(code, kind="stable")
@@ -138,69 +222,3 @@ def _pair_with_rest(
         out[firsts[-1]] = out[seconds[-1]] = True
         left, rest = left[~out[left]], rest[~out[rest]]
     return np.concatenate(firsts), np.concatenate(seconds)
-
-
-@njit(cache=True, nogil=True)
-def pair_groups(group: Rows, place: Rows, mate: Rows) -> None:
-    """As many pairs as each group allows; rows are sorted by group, then by place.
-
-    A place with at most half of a group's n members: the member at i and the one at i + ceil(n/2)
-    are never in the same place. A place with more: each of the others gets one of its members.
-    Either way no pairing of the group has more pairs.
-    """
-    low, rows = 0, len(group)
-    while low < rows:
-        high, run, widest, widest_at = low, low, 0, low
-        while high < rows and group[high] == group[low]:
-            if place[high] != place[run]:
-                run = high
-            if high - run + 1 > widest:
-                widest, widest_at = high - run + 1, run
-            high += 1
-        size = high - low
-        others = size - widest
-        if widest <= others:
-            apart = size - size // 2
-            for i in range(low, low + size // 2):
-                mate[i], mate[i + apart] = i + apart, i
-        else:
-            for i in range(others):
-                other = low + i if low + i < widest_at else low + i + widest
-                mate[widest_at + i], mate[other] = other, widest_at + i
-        low = high
-
-
-@njit(cache=True, nogil=True)
-def take_partners(
-    low: Rows, high: Rows, skip_from: Rows, skip_to: Rows, start: Rows, offered: int
-) -> Rows:
-    """One partner for each seeker, from ``start`` on and round again within its group.
-
-    Rows offered are low to high for a seeker's group; those from ``skip_from`` to ``skip_to``
-    are in its own place. ``free[i]`` leads to the first row at or after i that is not taken.
-    """
-    free = np.arange(offered + 1)
-    chosen = np.full(len(low), -1, dtype=np.int64)
-    for seeker in range(len(low)):
-        for turn in range(2):
-            at = start[seeker] if turn == 0 else low[seeker]
-            end = high[seeker] if turn == 0 else start[seeker]
-            at = first_free(free, at)
-            if skip_from[seeker] <= at < skip_to[seeker]:
-                at = first_free(free, skip_to[seeker])
-            if at < end:
-                chosen[seeker] = at
-                free[at] = at + 1
-                break
-    return chosen
-
-
-@njit(cache=True, nogil=True)
-def first_free(free: Rows, at: int) -> int:
-    """Follow the links from ``at`` to the end, and shorten them on the way."""
-    end = at
-    while free[end] != end:
-        end = free[end]
-    while free[at] != end:
-        free[at], at = end, free[at]
-    return end

@@ -42,7 +42,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class TargetedSwapping:
-    """Swap everyone at risk, and others by risk up to the rate (sdcMicro's ``recordSwap``).
+    """Swap those at risk, and others by risk up to the rate (sdcMicro's ``recordSwap``).
 
     1. risk(household, level) = max over members of 1 / (people like them in the unit).
     2. A household *must* be swapped at the coarsest level where its risk is above 1/k.
@@ -51,7 +51,8 @@ class TargetedSwapping:
     4. At the finest level more are drawn by risk until the unit's part of the rate is full.
 
     where
-        rate            share of households, 0 to 1: a floor, because all who must are swapped
+        rate            share of households, 0 to 1: a floor, because all who must are swapped who
+                        find a donor left
         risk_variables  attributes of persons or dwellings that make someone stand out
         hierarchy       levels from the coarsest to the finest; if empty, all below the whole
         similar         profiles: donors are alike in the first, or else the second, and so on

@@ -1,0 +1,264 @@
+"""Who is served when partners are short: those most at risk first, as many as can be.
+
+How many of some households can be paired with each other follows from counts alone. In the forest
+of ``fits`` let a unit v have sit(v) households standing at it and below(v) standing below it. The
+fewest of those below v who stay alone, and of those at or below v, are
+
+    alone(v) = max(below(v) mod 2, max over children c of alone_at(c) + all(c) - below(v), 0)
+    alone_at(v) = sit(v) + alone(v),    all(v) = sit(v) + below(v)
+
+where the term of c says that the others can serve at most below(v) - all(c) of those left over in
+c (pairs among the others may be broken for them). At a root, alone(root) of the group stay alone.
+
+If some need not be paired (they only serve as partners), those who must and cannot are
+
+    short(v) = max(owing_at(c) + all(c) - below(v) over children c, 0; and 1 if below(v) is odd and
+                   all who stand below v must be paired)
+    owing_at(v) = (those at v who must) + short(v)
+
+Both follow from the formula of Tutte and Berge for graphs that are joined from parts. The sets that
+can be paired are the independent sets of a matroid (Edmonds & Fulkerson 1965), so serving one after
+another whoever can still be served serves as many as can be. The fewest pairs that serve a set S
+are (|S| + its alone) / 2: as many as can be are paired within S, the others with somebody else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.compiled import njit
+from headcount.mechanisms.swapping.fits import Fits, Forest, Rows, forest
+from headcount.mechanisms.swapping.risk import group_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """Whom to pair.
+
+    where
+        rows       those to be paired
+        hopeless   those for whom nobody is left, whoever is paired with whom
+    """
+
+    rows: Rows
+    hopeless: Rows
+
+
+def serve(ordered: Rows, fits: Fits, *, pairs: int) -> Served:
+    """Serve one household after another, with at most so many pairs in all (-1: no limit).
+
+    Each is served if all before it who are served still can be, with any partners, within the
+    number of pairs.
+    """
+    trees = forest(fits, ordered)
+    everyone, under = _all_who_stand(fits, ordered, trees)
+    verdict = _serve(trees.node, trees.root, trees.parent, everyone, under, pairs)
+    return Served(ordered[verdict == 1], ordered[verdict == -1])
+
+
+def alone(rows: Rows, fits: Fits) -> tuple[Rows, Rows]:
+    """Groups, and the fewest of the rows in each that stay alone if paired among themselves."""
+    trees = forest(fits, rows)
+    return trees.groups, _alone(trees.node, trees.parent)[: len(trees.groups)]
+
+
+def partners_for(rows: Rows, candidates: Rows, fits: Fits) -> Rows:
+    """Candidates, first come first taken, with whom all of the rows can be paired."""
+    trees = forest(fits, np.concatenate([rows, candidates]))
+    taken = _add_partners(trees.node, trees.root, trees.parent, len(rows))
+    return candidates[taken]
+
+
+def couples_for(rows: Rows, candidates: Rows, fits: Fits, *, pairs: int) -> Rows:
+    """Candidates, two by two of a group, that can be paired as well as all of the rows."""
+    trees = forest(fits, np.concatenate([rows, candidates]))
+    taken = _add_couples(trees.node, trees.root, trees.parent, len(rows), pairs)
+    return candidates[taken]
+
+
+def _all_who_stand(fits: Fits, rows: Rows, trees: Forest) -> tuple[Rows, Rows]:
+    """For each unit of some rows' trees all households at or below it, and below it.
+
+    Whoever stands above the finest level must be among the rows.
+    """
+    units = len(trees.parent)
+    everyone, under = np.zeros(units, dtype=np.int64), np.zeros(units, dtype=np.int64)
+    under[trees.root] = group_sizes(fits.group, int(fits.group.max(initial=0)) + 1)[rows]
+    sit = np.bincount(trees.node, minlength=units)
+    for depth, (place, size) in enumerate(zip(fits.places, fits.sizes, strict=True)):
+        stands = np.flatnonzero(fits.depth >= depth)
+        code = fits.group[stands] * size + place[stands]
+        lives = np.zeros(len(fits.group), dtype=np.int64)
+        lives[stands] = group_sizes(code, int(code.max(initial=0)) + 1)
+        at = np.flatnonzero(trees.levels[depth] >= 0)
+        unit = trees.levels[depth][at]
+        everyone[unit] = lives[rows[at]]
+        if depth < len(fits.places) - 1:
+            under[unit] = everyone[unit] - sit[unit]
+    return everyone, under
+
+
+@njit(cache=True, nogil=True)
+def _serve(
+    node: Rows, root: Rows, parent: Rows, everyone: Rows, under: Rows, pairs: int
+) -> NDArray[np.int8]:
+    """For each in turn: 1 served, 0 beyond the number of pairs, -1 no partner can be left for it.
+
+    where
+        sit, below, top     of those served: at the unit, below it, and the largest
+                            alone_at(c) + all(c) of a child
+        must, free, most    of everyone: those served at the unit, those below it who are not
+                            served, and the largest owing_at(c) + all(c) of a child
+    """
+    units = len(parent)
+    sit, below = np.zeros(units, dtype=np.int64), np.zeros(units, dtype=np.int64)
+    top, most = np.zeros(units, dtype=np.int64), np.zeros(units, dtype=np.int64)
+    must, free = np.zeros(units, dtype=np.int64), under.copy()
+    verdict = np.zeros(len(node), dtype=np.int8)
+    used = 0
+    for i in range(len(node)):
+        if _owe(node[i], parent, everyone, under, must, free, most, False) > 0:
+            verdict[i] = -1
+            continue
+        before = _left(below[root[i]], top[root[i]])
+        after = _stand(node[i], parent, sit, below, top, False)
+        more = (1 + after - before) // 2
+        if 0 <= pairs < used + more:
+            continue
+        used += more
+        verdict[i] = 1
+        _owe(node[i], parent, everyone, under, must, free, most, True)
+        _stand(node[i], parent, sit, below, top, True)
+    return verdict
+
+
+@njit(cache=True, nogil=True)
+def _left(below: int, top: int) -> int:
+    """The fewest who stay alone below a unit."""
+    return max(below & 1, top - below)
+
+
+@njit(cache=True, nogil=True)
+def _stand(unit: int, parent: Rows, sit: Rows, below: Rows, top: Rows, stay: bool) -> int:
+    """How many of the group stay alone if one more stands at the unit; note it if it is to stay.
+
+    A child's alone_at + all never falls when somebody is added, so the largest is kept up to date
+    by looking at one child.
+    """
+    here, down, one = unit, below[unit], sit[unit] + 1
+    left = _left(down, top[unit])
+    while parent[here] != here:
+        if stay:
+            below[here], sit[here] = down, one
+        child = left + down + 2 * one
+        here = parent[here]
+        down, one = below[here] + 1, sit[here]
+        largest = max(top[here], child)
+        left = _left(down, largest)
+        if stay:
+            top[here] = largest
+    if stay:
+        below[here] = down
+    return left
+
+
+@njit(cache=True, nogil=True)
+def _owe(
+    unit: int,
+    parent: Rows,
+    everyone: Rows,
+    under: Rows,
+    must: Rows,
+    free: Rows,
+    most: Rows,
+    stay: bool,
+) -> int:
+    """How many of the group cannot be served if one more at the unit must be; note it likewise."""
+    here, owing = unit, must[unit] + 1
+    short = max(most[unit] - under[unit], 0)
+    if free[unit] == 0:
+        short = max(short, under[unit] & 1)
+    if stay:
+        must[unit] += 1
+    while parent[here] != here:
+        child = owing + short + everyone[here]
+        here = parent[here]
+        owing, others = must[here], free[here] - 1
+        largest = max(most[here], child)
+        short = max(largest - under[here], 0)
+        if others == 0:
+            short = max(short, under[here] & 1)
+        if stay:
+            free[here], most[here] = others, largest
+    return int(short)
+
+
+@njit(cache=True, nogil=True)
+def _alone(node: Rows, parent: Rows) -> Rows:
+    """For each unit the fewest who stay alone below it."""
+    units = len(parent)
+    sit, below = np.zeros(units, dtype=np.int64), np.zeros(units, dtype=np.int64)
+    top = np.zeros(units, dtype=np.int64)
+    for unit in node:
+        _stand(unit, parent, sit, below, top, True)
+    alone = np.empty(units, dtype=np.int64)
+    for unit in range(units):
+        alone[unit] = _left(below[unit], top[unit])
+    return alone
+
+
+@njit(cache=True, nogil=True)
+def _add_partners(node: Rows, root: Rows, parent: Rows, rows: int) -> Rows:
+    """Positions after the rows of those whom to add so that fewer stay alone, each in turn.
+
+    Once of no use, always of no use: who helps lives outside a unit that can only grow.
+    """
+    units = len(parent)
+    sit, below = np.zeros(units, dtype=np.int64), np.zeros(units, dtype=np.int64)
+    top = np.zeros(units, dtype=np.int64)
+    for i in range(rows):
+        _stand(node[i], parent, sit, below, top, True)
+    taken = np.empty(len(node) - rows, dtype=np.int64)
+    many = 0
+    for i in range(rows, len(node)):
+        left = _left(below[root[i]], top[root[i]])
+        if left > 0 and _stand(node[i], parent, sit, below, top, False) < left:
+            _stand(node[i], parent, sit, below, top, True)
+            taken[many] = i - rows
+            many += 1
+    return taken[:many]
+
+
+@njit(cache=True, nogil=True)
+def _add_couples(node: Rows, root: Rows, parent: Rows, rows: int, pairs: int) -> Rows:
+    """Positions after the rows of those whom to add two by two, so that nobody stays alone.
+
+    Those to add who are of one group stand at one unit (else they would have been paired), so a
+    group that cannot take two of them is full.
+    """
+    units = len(parent)
+    sit, below = np.zeros(units, dtype=np.int64), np.zeros(units, dtype=np.int64)
+    top = np.zeros(units, dtype=np.int64)
+    for i in range(rows):
+        _stand(node[i], parent, sit, below, top, True)
+    waiting = np.full(units, -1, dtype=np.int64)
+    full = np.zeros(units, dtype=np.bool_)
+    taken = np.empty(2 * pairs, dtype=np.int64)
+    many = 0
+    for i in range(rows, len(node)):
+        if many == len(taken) or full[root[i]]:
+            continue
+        if waiting[root[i]] < 0:
+            waiting[root[i]] = i
+            _stand(node[i], parent, sit, below, top, True)
+        elif _stand(node[i], parent, sit, below, top, False) > 0:
+            full[root[i]] = True
+        else:
+            _stand(node[i], parent, sit, below, top, True)
+            taken[many], taken[many + 1] = waiting[root[i]] - rows, i - rows
+            many += 2
+            waiting[root[i]] = -1
+    return taken[:many]
