@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+MOST_SHOWN = 300
+"""Characters of what was found, or of its place, that a message repeats."""
+
+
+def brief(text: str, *, most: int = MOST_SHOWN) -> str:
+    """Text of a user's on one line of a message: cut where long, control characters escaped."""
+    cut = text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
 
 class HeadcountError(Exception):
     """Base of every error headcount raises on purpose."""
@@ -16,8 +25,8 @@ class InputError(HeadcountError):
 
     def __init__(self, source: str, *, place: str = "", found: str, expected: str) -> None:
         self.source = source
-        self.place = place
-        self.found = found
+        self.place = place = brief(place)
+        self.found = found = brief(found)
         self.expected = expected
         where = f"{source}: {place}" if place else source
         super().__init__(f"{where}: found {found}, expected {expected}")

@@ -257,7 +257,10 @@ def test_linkage_finds_those_who_fit_once(people: pl.DataFrame, tmp_path: Path, 
         (("reconstruct", "{empty}", "--out", "{out}"), "found no release, expected a directory"),
         (("reconstruct", "{run}", "--out", "{empty}"), "found something there, expected a new"),
         (("reconstruct", "{run}", "--out", "{out}", "--on-conflict", "guess"), "found 'guess'"),
-        (("reconstruct", "{run}", "--out", "{out}", "--tables", "sf9"), "found no such tables"),
+        (
+            ("reconstruct", "{run}", "--out", "{out}", "--tables", "sf9"),
+            "found no such file, expected tables",
+        ),
         (("reidentify", "{run}", "--out", "{out}"), "found neither --known nor --attacker"),
         (
             ("reidentify", "{run}", "--attacker", "perfect", "--out", "{out}"),

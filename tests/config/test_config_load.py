@@ -306,9 +306,11 @@ def test_the_good_config_gets_as_far_as_the_data(tmp_path: Path):
     assert [p.name for p in tmp_path.iterdir()] == ["config.toml"]
 
 
-@pytest.mark.parametrize("name", [".", "missing.toml"])
-def test_a_config_that_is_no_file(name: str, tmp_path: Path):
-    with pytest.raises(ConfigError, match="found no such file, expected a TOML config"):
+@pytest.mark.parametrize(
+    ("name", "found"), [(".", "a directory"), ("missing.toml", "no such file")]
+)
+def test_a_config_that_is_no_file(name: str, found: str, tmp_path: Path):
+    with pytest.raises(ConfigError, match=f"found {found}, expected a TOML config"):
         load_config(tmp_path / name)
 
 

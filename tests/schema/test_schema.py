@@ -160,7 +160,7 @@ def test_a_schema_from_a_users_file(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = [", r"mine.toml: found not TOML \(.*\), expected TOML"),
+        ("a = [", r"mine.toml: found text that is not TOML \(.*\), expected TOML"),
         ("atribute = []", "mine.toml: atribute: found an unknown key, expected one of 'attribute'"),
         ("attribute = 3", r"attribute: found 3, expected \[\[attribute\]\] tables"),
         ("[attribute]\nname = 'a'\nlevels = ['b']", r"expected \[\[attribute\]\] tables"),
@@ -189,7 +189,9 @@ def test_a_bad_schema_file_is_named_in_the_error(tmp_path: Path, text, message):
 
 
 def test_a_schema_that_is_not_there(tmp_path: Path):
-    with pytest.raises(ConfigError, match=r"no-such: found no such schema, expected .* 'total'"):
+    with pytest.raises(
+        ConfigError, match=r"no-such: found no such file, expected a schema: .* 'total'"
+    ):
         load_schema("no-such")
     latin = tmp_path / "latin.toml"
     latin.write_bytes(b'description = "caf\xe9"')

@@ -176,7 +176,7 @@ def test_homes_come_from_living_quarters():
     [
         ("[[table]]\nname='A'\ntitle='a'", "table A, lowest: found no text, expected a text"),
         ("x = 1", r"found no \[\[table\]\], expected at least one"),
-        ("= 1", "found not TOML"),
+        ("= 1", "found text that is not TOML"),
         ("[[table]]\nname='A'\ntitle='a'\nlowest='block'\nsize=1", "table A: found key 'size'"),
         (
             "[[table]]\nname='A'\ntitle='a'\nlowest='block'\naxes={race=['nine']}",
@@ -208,5 +208,7 @@ def test_tables_of_ones_own_are_checked(text: str, message: str, tmp_path: Path)
 
 
 def test_a_file_that_is_not_there_is_named():
-    with pytest.raises(ConfigError, match="nowhere: found no such tables, expected a TOML file"):
+    with pytest.raises(
+        ConfigError, match="nowhere: found no such file, expected tables: a TOML file"
+    ):
         tables("nowhere")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from headcount.schema import Attribute, Schema, load_schema
 from headcount.schema.attribute import one_of
 from headcount.tabulate.published import PublishedTable, tables
 from headcount.tabulate.published.codings import find_attribute, level_atoms, years
+from headcount.toml_files import read_toml
 
 Ints = NDArray[np.int64]
 
@@ -76,12 +76,7 @@ def read_tables_file(path: Path) -> Knowledge:
 def _listed(path: Path) -> dict[str, Any]:
     """The TOML file with every key there, and of its kind."""
     source = str(path)
-    if not path.is_file():
-        raise ConfigError(source, found="no such file", expected="a TOML file that lists tables")
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(source, found=f"not TOML ({error})", expected="TOML") from None
+    data = read_toml(path, expected="a TOML file that lists tables")
     listed = data.get("table", [])
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         raise ConfigError(source, place="table", found="one table", expected="[[table]] for each")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
-from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -30,8 +28,10 @@ from headcount.config.topdown import (
 )
 from headcount.config.values import Wrong
 from headcount.errors import ConfigError
+from headcount.numbers import shown
 from headcount.schema import shipped
 from headcount.schema.attribute import one_of
+from headcount.toml_files import read_toml
 
 _PLAIN = {
     "model_type": "a table",
@@ -48,20 +48,11 @@ _PLAIN = {
 
 def load_config(path: Path) -> Config:
     """Read a TOML config; any fault is a ConfigError with file, key, found and expected."""
-    source = str(path)
-    if not path.is_file():
-        raise ConfigError(source, found="no such file", expected="a TOML config")
-    try:
-        # Decimals keep the digits that were typed: 0.1 is 1/10, not the nearest binary float.
-        data = tomllib.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(
-            source, found=f"text that is not TOML ({error})", expected="TOML"
-        ) from None
+    data = read_toml(path, expected="a TOML config")
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
-        raise located(source, error.errors()[0]) from None
+        raise located(str(path), error.errors()[0]) from None
     # Absolute, so that the copy kept with the run works from any folder.
     return _relative_to(config, path.absolute().parent)
 
@@ -69,7 +60,7 @@ def load_config(path: Path) -> Config:
 def located(source: str, fault: ErrorDetails) -> ConfigError:
     """The first fault as an error that names the key as it stands in the file."""
     place, value, kind = _place(fault["loc"]), fault["input"], fault["type"]
-    found = str(value) if isinstance(value, Decimal) else repr(value)
+    found = shown(value)
     expected = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if isinstance(value, dict):
         found = f"keys {sorted(value)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
@@ -18,6 +17,7 @@ from headcount.config.swapping import (
 from headcount.config.topdown import TopDownModel
 from headcount.config.values import (
     Flag,
+    Place,
     PositiveFraction,
     Share,
     Strict,
@@ -113,7 +113,7 @@ class AttributeModel(Strict):
 class QuartersModel(Strict):
     """A table of living quarters: one row a leaf unit, one column for each type."""
 
-    file: Path
+    file: Place
     attribute: str
     columns: dict[str, str] = Field(default_factory=dict)
     vacant: str = ""
@@ -123,11 +123,11 @@ class MicrodataModel(Strict):
     """One row a person."""
 
     kind: Literal["microdata"]
-    file: Path
+    file: Place
     geography: GeographyModel
     attribute: tuple[AttributeModel, ...] = ()
     structural_zero: tuple[dict[str, tuple[str, ...]], ...] = ()
-    units: Path | None = None
+    units: Place | None = None
     quarters: QuartersModel | None = None
     public: Flag = False
     totals: Totals = "refuse"
@@ -155,11 +155,11 @@ class CountsModel(Strict):
     """A wide table of counts: one row a unit, one column a cell."""
 
     kind: Literal["counts"]
-    file: Path
+    file: Place
     geography: GeographyModel
     schema_: str = Field(alias="schema")
     cells: dict[str, dict[str, str]] | None = None
-    units: Path | None = None
+    units: Place | None = None
     quarters: QuartersModel | None = None
     public: Flag = False
     totals: Totals = "refuse"
@@ -185,7 +185,7 @@ class Ipums1940Model(Strict):
     """The IPUMS extract of the census of 1940, fixed width."""
 
     kind: Literal["ipums1940"]
-    file: Path
+    file: Place
     orphans: Literal["refuse", "drop"] = "refuse"
     nurse_nva_0: Flag = False
     public: Flag = False
@@ -253,8 +253,8 @@ class HouseholdsModel(_ChosenModel):
     """A table of persons, and one of dwellings, with keys."""
 
     kind: Literal["households"]
-    persons: Path
-    dwellings: Path | None = None
+    persons: Place
+    dwellings: Place | None = None
     key: str
     geography: GeographyModel
     attribute: tuple[AttributeModel, ...] = ()
@@ -263,7 +263,7 @@ class HouseholdsModel(_ChosenModel):
     kinds: tuple[str, ...] = Field(("household", "vacant"), min_length=2)
     size_column: str = ""
     areas: tuple[str, ...] = ()
-    units: Path | None = None
+    units: Place | None = None
     public: Flag = False
     totals: Literal["refuse", "keep"] = "refuse"
 
@@ -356,10 +356,10 @@ class SamplingModel(Strict):
 class RunModel(Strict):
     """Where the run goes, and where its noise comes from."""
 
-    out: Path
+    out: Place
     noise: Literal["table", "opendp"] = "table"
     seed: Whole | None = Field(None, ge=0)
-    ledger: Path | None = None
+    ledger: Place | None = None
     dataset: str = ""
     new_content: Flag = False
     publish: tuple[Literal["microdata", "mdf", "measurements"], ...] = ()

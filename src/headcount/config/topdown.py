@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, m
 
 from headcount.config.values import (
     Flag,
+    Place,
     PositiveFraction,
     Share,
     Strict,
@@ -85,7 +86,7 @@ class BoundsModel(Strict):
     caps: tuple[Whole, ...] | None = None
     total_level: str = ""
     unions: Flag = False
-    file: Path | None = None
+    file: Place | None = None
     level: str = ""
     public: Flag | None = None
     sha256: str = ""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
 from headcount.errors import HeadcountError
+from headcount.numbers import TooLong, exact_number
 
 
 class Wrong(ValueError):
@@ -47,19 +49,41 @@ def fraction(value: object) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | str | Decimal | Fraction):
         raise ValueError('a number above 0 such as 1, 0.1 or "1/8"')
     try:
-        number = Fraction(value)
-    except (ValueError, ZeroDivisionError, OverflowError):
+        number = exact_number(value)
+    except TooLong:
+        raise
+    except ValueError:
         raise ValueError('a finite number above 0 such as 1, 0.1 or "1/8"') from None
     if number <= 0:
         raise ValueError("a number above 0")
     return number
 
 
-Whole = Annotated[int, Field(strict=True)]
-"""A whole number as TOML writes it: not true, not "3", not 3.0."""
+LARGEST = 2**63 - 1
+
+
+def _of_64_bits(value: int) -> int:
+    if not -LARGEST <= value <= LARGEST:
+        raise ValueError(f"a whole number from {-LARGEST:,} to {LARGEST:,}")
+    return value
+
+
+# Not by ge and le, which would take the place of a key's own.
+Whole = Annotated[int, Field(strict=True), AfterValidator(_of_64_bits)]
+"""A whole number as TOML writes it: not true, not "3", not 3.0; of at most 64 bits."""
 
 Flag = Annotated[bool, Field(strict=True)]
 """true or false: nothing else says whether data are public."""
+
+
+def _no_nul(path: Path) -> Path:
+    if "\0" in str(path):
+        raise ValueError("a path without the character NUL")
+    return path
+
+
+Place = Annotated[Path, AfterValidator(_no_nul)]
+"""A path that an operating system can take."""
 
 PositiveFraction = Annotated[Fraction, BeforeValidator(fraction), PlainSerializer(str)]
 """An exact number above 0; decimals in the file are read digit by digit, never as floats."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from headcount.errors import PrivacyError
-from headcount.privacy.loss import PureLoss, ZCDPLoss, decimal, exact, scaled
+from headcount.privacy.loss import PureLoss, ZCDPLoss, decimal, exact, scaled, written
 
 Number: TypeAlias = Fraction | int | str
 Shares: TypeAlias = Mapping[str, Number] | Sequence[tuple[str, Number]]
@@ -152,7 +152,7 @@ def _checked(named: Iterable[tuple[str, Number]], *, what: str) -> list[Fraction
         gap = abs(total - 1)
         direction = "too much" if total > 1 else "too little"
         raise PrivacyError(
-            f"{what}: found a sum of {total} ({decimal(total)}), expected exactly 1: "
-            f"{gap} {direction}"
+            f"{what}: found a sum of {written(total)} ({decimal(total)}), expected exactly 1: "
+            f"{written(gap)} {direction}"
         )
     return kept

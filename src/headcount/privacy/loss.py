@@ -10,15 +10,24 @@ from fractions import Fraction
 from numbers import Rational
 from typing import TypeAlias
 
-from headcount.errors import PrivacyError
+from headcount.errors import PrivacyError, brief
+from headcount.numbers import (
+    MOST_DIGITS,
+    RECORDED_DIGITS,
+    TooLong,
+    exact_number,
+    fits,
+    shown,
+)
 from headcount.privacy.unit import UnitOfPrivacy
 
 
-def exact(value: object, *, name: str) -> Fraction:
+def exact(value: object, *, name: str, digits: int = MOST_DIGITS) -> Fraction:
     """Return ``value`` as an exact fraction.
 
     Strings (``"1/8"``, ``"0.1"``), integers, decimals and fractions are taken at their word. A
-    binary float is refused, because the fraction it stands for is not the number that was typed.
+    binary float is refused, because the fraction it stands for is not the number that was typed,
+    and so is a number of more than ``digits`` digits, before it is built.
     """
     if isinstance(value, (bool, float)):
         raise PrivacyError(
@@ -27,11 +36,14 @@ def exact(value: object, *, name: str) -> Fraction:
         )
     try:
         if isinstance(value, (Rational, Decimal, str)):
-            return Fraction(value)
-    except (ValueError, ZeroDivisionError, OverflowError):
+            # A fraction is somebody's result already; digits are counted where text is read.
+            return value if isinstance(value, Fraction) else exact_number(value, digits=digits)
+    except TooLong as error:
+        raise PrivacyError(f"{name}: found {brief(shown(value))}, expected {error}") from None
+    except ValueError:
         pass  # falls through to the one message for all that is not a number
     raise PrivacyError(
-        f'{name}: found {value!r}, expected a finite number such as 1, "1/8" or "0.1"'
+        f'{name}: found {brief(shown(value))}, expected a finite number such as 1, "1/8" or "0.1"'
     )
 
 
@@ -171,19 +183,23 @@ def from_record(record: Mapping[str, str]) -> Loss:
     """Read back what :func:`to_record` wrote."""
     currency = Currency(record["currency"])
     unit = UnitOfPrivacy(record["unit"])
-    amount = exact(record["amount"], name="amount")
+    amount = exact(record["amount"], name="amount", digits=RECORDED_DIGITS)
     if currency is Currency.EPSILON:
         return PureLoss(epsilon=amount, unit=unit)
     if currency is Currency.RHO:
         return ZCDPLoss(rho=amount, unit=unit)
-    return ApproximateLoss(epsilon=amount, delta=exact(record["delta"], name="delta"), unit=unit)
+    delta = exact(record["delta"], name="delta", digits=RECORDED_DIGITS)
+    return ApproximateLoss(epsilon=amount, delta=delta, unit=unit)
 
 
 def decimal(value: Fraction, *, digits: int = 6) -> str:
     """Write a fraction for people: exactly where short, else rounded, marked with '~'."""
     try:
-        text = f"{float(value):.{digits}g}"
-    except OverflowError:  # larger than any float
+        near = float(value)
+    except OverflowError:
+        near = 0.0
+    text = f"{near:.{digits}g}"
+    if value and not near:  # larger or smaller than any float
         text = f"{Context(prec=digits).divide(value.numerator, value.denominator):.{digits}g}"
     return text if Fraction(text) == value else f"~{text}"
 
@@ -191,6 +207,11 @@ def decimal(value: Fraction, *, digits: int = 6) -> str:
 def figure(value: Fraction) -> str:
     """Write a fraction for a message in which the exact value matters: '1/3 (~0.333333)'."""
     text = decimal(value)
-    if text.startswith("~") and len(str(value)) <= 24:
+    if text.startswith("~") and fits(value, digits=24) and len(str(value)) <= 24:
         return f"{value} ({text})"
     return text
+
+
+def written(value: Fraction) -> str:
+    """Write a fraction as it is, or rounded where it has more digits than a message can hold."""
+    return str(value) if fits(value, digits=MOST_DIGITS) else decimal(value)

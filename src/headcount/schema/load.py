@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
@@ -12,6 +11,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.schema.attribute import Attribute, one_of
 from headcount.schema.follows import Follows, looks_like_size
 from headcount.schema.schema import Combination, Schema, impossible
+from headcount.toml_files import parse_toml, read_toml
 
 
 def shipped() -> tuple[str, ...]:
@@ -22,12 +22,14 @@ def shipped() -> tuple[str, ...]:
 
 def load_schema(name_or_file: str | Path) -> Schema:
     """The shipped schema of that name, or the one in a TOML file."""
-    text, source = _read(name_or_file)
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(source, found=f"not TOML ({error})", expected="TOML") from None
-    return schema_from(data, source=source)
+    if isinstance(name_or_file, str) and name_or_file in shipped():
+        entry = resources.files("headcount.schema") / "catalog" / f"{name_or_file}.toml"
+        source = f"schema {name_or_file!r}"
+        return schema_from(
+            parse_toml(entry.read_text(encoding="utf-8"), source=source), source=source
+        )
+    data = read_toml(Path(name_or_file), expected=f"a schema: a TOML file, or {one_of(shipped())}")
+    return schema_from(data, source=str(name_or_file))
 
 
 def schema_from(data: Mapping[str, Any], *, source: str) -> Schema:
@@ -105,20 +107,3 @@ def _strings(value: object, source: str, place: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ConfigError(source, place=place, found=repr(value), expected="a list of strings")
     return tuple(value)
-
-
-def _read(name_or_file: str | Path) -> tuple[str, str]:
-    if isinstance(name_or_file, str) and name_or_file in shipped():
-        entry = resources.files("headcount.schema") / "catalog" / f"{name_or_file}.toml"
-        return entry.read_text(encoding="utf-8"), f"schema {name_or_file!r}"
-    path = Path(name_or_file)
-    if not path.is_file():
-        raise ConfigError(
-            str(name_or_file),
-            found="no such schema",
-            expected=f"a TOML file, or {one_of(shipped())}",
-        )
-    try:
-        return path.read_text(encoding="utf-8"), str(path)
-    except UnicodeDecodeError:
-        raise ConfigError(str(path), found="bytes that are not UTF-8", expected="TOML") from None

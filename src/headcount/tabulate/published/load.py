@@ -14,6 +14,7 @@ from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated, one_of
 from headcount.tabulate.published.codings import codings
 from headcount.tabulate.published.table import HOUSING, PERSONS, PublishedTable, TableCells
+from headcount.toml_files import read_toml
 
 Alternatives = tuple[tuple[str, tuple[str, ...]], ...]
 KEYS = ("name", "title", "lowest", "axes", "universe", "counts", "iterations")
@@ -45,14 +46,7 @@ def _shipped(product: str | Path) -> Mapping[str, PublishedTable]:
 
 
 def _read(path: Path) -> Mapping[str, PublishedTable]:
-    if not path.is_file():
-        raise ConfigError(
-            str(path), found="no such tables", expected=f"a TOML file, or {one_of(PRODUCTS)}"
-        )
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(str(path), found=f"not TOML ({error})", expected="TOML") from None
+    data = read_toml(path, expected=f"tables: a TOML file, or {one_of(PRODUCTS)}")
     return tables_from(data, source=str(path))
 
 
