@@ -227,9 +227,9 @@ BAD = {
     ),
     "more in a leaf than there are": (
         changed('"uniform"', '"uniform"\npeople = 10\nmean = 11', text=UNIFORM),
-        "population",
-        "mean 11",
-        "at most people, 10",
+        "population: mean",
+        "11",
+        "from 1 to 10",
     ),
     "seed with opendp": (
         sub("out", 'out = "o"\nseed = 1\nnoise = "opendp"'),

@@ -100,7 +100,8 @@ def test_children_stand_together_from_their_start(geography):
             r"prefixes of 'c': found lengths \[3, 2\], expected lengths that grow",
         ),
         (lambda: Prefixes(column="c", lengths=()), r"found lengths \[\], expected lengths"),
-        (lambda: Prefixes(column="c", lengths=(("a", 0),)), "each at least 1"),
+        (lambda: Prefixes(column="c", lengths=(("a", 0),)), "from 1 to 255"),
+        (lambda: Prefixes(column="c", lengths=(("a", 10**18),)), "from 1 to 255"),
         (lambda: CodeColumns(columns=()), "columns: found none, expected a column for each level"),
     ],
 )

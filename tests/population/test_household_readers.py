@@ -254,7 +254,12 @@ def test_no_message_tells_a_count(tmp_path: Path) -> None:
             {"kind": "k"},
             r"column 'k', row 4, hh '3': found people in a vacant dwelling",
         ),
-        (ALONE, {"kinds": ("household",)}, r"kinds: found \['household'\], expected household, va"),
+        (ALONE, {"kinds": ("household",)}, r"kinds: found 1: \['household'\], expected household"),
+        (
+            ALONE,
+            {"kinds": tuple(map(str, range(128)))},
+            r"kinds: found 128: .* expected household, vacant, facilities; at most 127",
+        ),
         (ALONE, {"size": "n"}, r"column 'n': found no such column"),
     ],
 )

@@ -113,10 +113,13 @@ def test_leaf_counts_are_multinomial():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"people": 0}, "uniform: people: found 0, expected 1 or more"),
-        ({"depth": 0}, "uniform: depth: found 0, expected 1 or more"),
-        ({"mean": -1}, "uniform: mean: found -1, expected 1 or more"),
-        ({"people": 5, "mean": 6}, "uniform: mean: found 6, expected at most people, 5"),
+        ({"people": 0}, "uniform: people: found 0, expected from 1 to 1,000,000,000,000"),
+        ({"depth": 0}, "uniform: depth: found 0, expected from 1 to 40"),
+        ({"mean": -1}, "uniform: mean: found -1, expected from 1 to"),
+        ({"people": 5, "mean": 6}, "uniform: mean: found 6, expected from 1 to 5"),
+        ({"depth": 10**9}, "uniform: depth: found 1,000,000,000, expected from 1 to 40"),
+        ({"people": 10**18}, "uniform: people: found 1,000,000,000,000,000,000, expected from 1"),
+        ({"people": 10**12, "mean": 1}, "mean: found 1 of .* leaves, expected at most 10,000,000"),
     ],
 )
 def test_a_uniform_population_that_cannot_be(arguments, message):

@@ -198,7 +198,8 @@ def test_children_of_two_races_can_be_of_both() -> None:
 @pytest.mark.parametrize(
     ("people", "counties", "message"),
     [
-        (999, None, "towns: people: found 999, expected at least 1,000"),
+        (999, None, "towns: people: found 999, expected from 1,000 to 50,000,000"),
+        (10**18, None, "found 1,000,000,000,000,000,000, expected from 1,000"),
         (2_000, 21, "towns: counties: found 21, expected 1 to 20 for the people"),
         (2_000, 0, "towns: counties: found 0, expected 1 to 20"),
     ],

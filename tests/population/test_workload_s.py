@@ -62,5 +62,5 @@ def test_one_seed_one_state() -> None:
 
 
 def test_refused() -> None:
-    with pytest.raises(InputError, match="workload S: households: found 0, expected 1 or more"):
+    with pytest.raises(InputError, match="workload S: households: found 0, expected from 1 to"):
         workload_s(households=0)

@@ -302,12 +302,12 @@ def test_a_table_of_ones_own(tmp_path: Path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (PEOPLE.drop("race"), r"column 'race': found none, expected age, sex, race"),
+        (PEOPLE.drop("race"), r"column 'race': found no such column, expected one of"),
         (PEOPLE.with_columns(age=pl.lit("old")), r"'age': found 'old', expected whole numbers"),
         (PEOPLE.with_columns(hispanic=pl.lit("maybe")), r"found 'maybe', expected 0 or 1"),
         (PEOPLE.with_columns(sex=pl.lit(None, pl.String)), r"'sex': found an empty value"),
         (PEOPLE.with_columns(tract=pl.lit("a")), r"'tract': found one area, expected people"),
-        (PEOPLE.head(0), r"found no rows, expected one row a person"),
+        (PEOPLE.head(0), r"found no rows, expected at least one"),
     ],
 )
 def test_a_table_that_will_not_do(change: pl.DataFrame, message: str, tmp_path: Path):
@@ -321,10 +321,10 @@ def test_areas_that_are_not_there_or_too_many(tmp_path: Path):
     PEOPLE.write_csv(path)
     with pytest.raises(InputError, match=r"found no area 'z', expected one of a, b"):
         read_table(path, column="tract", names=("z",))
-    with pytest.raises(InputError, match=r"found no such file, expected a .csv or .parquet"):
+    with pytest.raises(InputError, match=r"found no such file, expected a .parquet or .csv"):
         read_table(tmp_path / "none.csv")
     (tmp_path / "people.txt").write_text("x")
-    with pytest.raises(InputError, match=r"found a file ending in '.txt', expected .csv"):
+    with pytest.raises(InputError, match=r"found a file ending in '.txt', expected"):
         read_table(tmp_path / "people.txt")
     PEOPLE.with_columns(tract=pl.Series(["a", "a", "a", "b"])).write_csv(path)
     with pytest.raises(InputError, match=r"area 'a': found more than half of all people"):

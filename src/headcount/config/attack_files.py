@@ -17,7 +17,7 @@ from headcount.attacks.reidentification import KnownPeople
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, build_geography
-from headcount.population.readers import read_table
+from headcount.population.tables import read_table
 from headcount.release.published import cell_names, is_total
 from headcount.schema import Attribute, Schema, load_schema
 from headcount.schema.attribute import one_of

@@ -26,10 +26,13 @@ from headcount.config.values import (
     wrong_from,
 )
 from headcount.errors import InputError, PrivacyError
+from headcount.geography.build import LONGEST_CODE
 from headcount.mechanisms.units import Neighbours
 from headcount.population.from_households import KIND
 from headcount.population.suspicious import Totals
-from headcount.population.towns.generate import FEWEST_PEOPLE, most_counties
+from headcount.population.towns.generate import FEWEST_PEOPLE, MOST_PEOPLE, most_counties
+from headcount.population.uniform import refuse_sizes
+from headcount.population.workload_s import MOST_HOUSEHOLDS
 from headcount.privacy import DEFAULT_UNIT, UnitOfPrivacy
 from headcount.schema import Attribute, Schema, impossible
 from headcount.schema.attribute import first_repeated, one_of
@@ -52,6 +55,8 @@ class GeographyModel(Strict):
         cuts = list(prefixes.values())
         if cuts != sorted(set(cuts)) or min(cuts, default=1) < 1:
             raise ValueError("lengths that grow from the top to the leaf, each at least 1")
+        if max(cuts, default=1) > LONGEST_CODE:
+            raise ValueError(f"lengths of at most {LONGEST_CODE} characters")
         return prefixes
 
     @model_validator(mode="after")
@@ -176,8 +181,10 @@ class UniformModel(Strict):
 
     @model_validator(mode="after")
     def _someone_in_each_leaf(self) -> UniformModel:
-        if self.mean > self.people:
-            raise Wrong(found=f"mean {self.mean}", expected=f"at most people, {self.people}")
+        try:
+            refuse_sizes(people=self.people, depth=self.depth, mean=self.mean)
+        except InputError as error:
+            raise Wrong(place=error.place, found=error.found, expected=error.expected) from None
         return self
 
 
@@ -196,7 +203,7 @@ class Us1940Model(Strict):
 
     kind: Literal["us1940"]
     seed: Whole = Field(1940, ge=0)
-    scale: PositiveFraction = Fraction(1)
+    scale: Share = Fraction(1)
     states: tuple[str, ...] = ()
     nurse_nva_0: Flag = False
 
@@ -229,7 +236,7 @@ class TownsModel(_ChosenModel):
 
     kind: Literal["towns"]
     seed: Whole = Field(2010, ge=0)
-    people: Whole = Field(40_000, ge=FEWEST_PEOPLE)
+    people: Whole = Field(40_000, ge=FEWEST_PEOPLE, le=MOST_PEOPLE)
     counties: Whole | None = Field(None, ge=1)
 
     @model_validator(mode="after")
@@ -246,7 +253,7 @@ class WorkloadSModel(_ChosenModel):
 
     kind: Literal["workload-s"]
     seed: Whole = Field(20261115, ge=0)
-    households: Whole = Field(1_000_000, ge=1)
+    households: Whole = Field(1_000_000, ge=1, le=MOST_HOUSEHOLDS)
 
 
 class HouseholdsModel(_ChosenModel):

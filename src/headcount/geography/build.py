@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from headcount.errors import InputError
 from headcount.geography.geography import Geography, Index
 
+LONGEST_CODE = 255
+"""Characters of a unit's code, where one code holds all levels."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CodeColumns:
@@ -64,12 +67,12 @@ class Prefixes:
 
     def __post_init__(self) -> None:
         cuts = [length for _, length in self.lengths]
-        if not cuts or cuts != sorted(set(cuts)) or cuts[0] < 1:
+        if not cuts or cuts != sorted(set(cuts)) or cuts[0] < 1 or cuts[-1] > LONGEST_CODE:
             raise InputError(
                 "geography",
                 place=f"prefixes of {self.column!r}",
                 found=f"lengths {cuts}",
-                expected="lengths that grow from the top to the leaf, each at least 1",
+                expected=f"lengths that grow from the top to the leaf, from 1 to {LONGEST_CODE}",
             )
 
     @property

@@ -19,16 +19,19 @@ from headcount.population.readers import (
     encode,
     levels_of,
     place_table,
-    read_table,
     refuse_null,
     whole_numbers,
 )
 from headcount.population.reading import Reading
 from headcount.population.suspicious import Totals, refuse_missing_levels, without_totals
+from headcount.population.tables import read_table
 from headcount.schema import Attribute
 
 KINDS = ("household", "vacant")
 """Kinds of dwelling in a file that has no facilities."""
+
+MOST_LEVELS, MOST_KINDS = np.iinfo(np.int16).max, np.iinfo(np.int8).max
+"""Levels of an attribute are numbered in 16 bits, kinds of dwelling in 8."""
 
 Rows = NDArray[np.int64]
 
@@ -187,9 +190,12 @@ def _kinds(
     key: str,
     name: str,
 ) -> NDArray[np.int8]:
-    if len(kinds) < len(KINDS):
+    if not len(KINDS) <= len(kinds) <= MOST_KINDS:
         raise InputError(
-            name, place="kinds", found=f"{list(kinds)}", expected="household, vacant, facilities"
+            name,
+            place="kinds",
+            found=f"{len(kinds)}: {list(kinds)}",
+            expected=f"household, vacant, facilities; at most {MOST_KINDS}",
         )
     if not column:
         return np.where(living > 0, HOUSEHOLD, VACANT).astype(np.int8)
@@ -241,6 +247,13 @@ def _attributes(
                 values, levels, wanted.real_levels, column=wanted.column, name=name
             )
             read_off.append(f"which levels of {wanted.name!r} exist")
+        if len(levels) > MOST_LEVELS:
+            raise InputError(
+                name,
+                place=f"column {wanted.column!r}",
+                found=f"{len(levels):,} levels",
+                expected=f"at most {MOST_LEVELS:,}",
+            )
         attribute = wanted.attribute(levels)
         known.append(attribute)
         codes[wanted.name] = encode(values, attribute, wanted.column, name).astype(np.int16)

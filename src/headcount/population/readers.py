@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -33,6 +33,7 @@ from headcount.population.suspicious import (
     sums_of_others,
     without_totals,
 )
+from headcount.population.tables import read_table
 from headcount.schema import Attribute, Follows, Schema
 from headcount.schema.attribute import one_of
 from headcount.schema.follows import looks_like_size
@@ -196,53 +197,6 @@ def cut_codes(table: pl.DataFrame, source: GeographySource) -> tuple[str, ...]:
     if length <= last:
         return ()
     return (f"codes in {source.column!r} are cut to the first {last} of {length} characters",)
-
-
-def read_table(
-    path: Path, columns: Sequence[str], *, optional: set[str] | None = None
-) -> pl.DataFrame:
-    """Read the named columns; a missing file, an unreadable one or a missing column is an error."""
-    name = str(path)
-    if not path.is_file():
-        raise InputError(name, found="no such file", expected="a .parquet or .csv file")
-    if path.stat().st_size == 0:
-        raise InputError(name, found="an empty file", expected="a header and at least one row")
-    kinds: dict[str, Callable[[Path], pl.LazyFrame]]
-    kinds = {".parquet": pl.scan_parquet, ".csv": _scan_csv}
-    if path.suffix not in kinds:
-        raise InputError(name, found=f"a file ending in {path.suffix!r}", expected=one_of(kinds))
-    try:
-        lazy = kinds[path.suffix](path)
-        header = lazy.collect_schema().names()
-    except pl.exceptions.PolarsError as error:
-        raise _unreadable(name, error) from None
-    wanted = list(dict.fromkeys(columns))
-    for column in wanted:
-        if column not in header and column not in (optional or ()):
-            raise InputError(
-                name, place=f"column {column!r}", found="no such column", expected=one_of(header)
-            )
-        if path.suffix == ".csv" and f"{column}_duplicated_0" in header:  # polars renames them
-            raise InputError(
-                name, place=f"column {column!r}", found="the column twice", expected="once"
-            )
-    try:
-        table = lazy.select([column for column in wanted if column in header]).collect()
-    except pl.exceptions.PolarsError as error:
-        raise _unreadable(name, error) from None
-    if table.is_empty():
-        raise InputError(name, found="no rows", expected="at least one")
-    return table
-
-
-def _unreadable(name: str, error: pl.exceptions.PolarsError) -> InputError:
-    first, *_ = str(error).splitlines() or [""]  # what follows is advice for programmers
-    return InputError(name, found=f"content that cannot be read ({first})", expected="a table")
-
-
-def _scan_csv(path: Path) -> pl.LazyFrame:
-    # Everything as text: codes keep their leading zeros, counts are checked digit by digit.
-    return pl.scan_csv(path, infer_schema=False)
 
 
 def place_table(

@@ -10,6 +10,9 @@ from headcount.geography import regular
 from headcount.population.population import Population
 from headcount.schema import Schema
 
+MOST_PEOPLE, MOST_DEPTH, MOST_LEAVES = 10**12, 40, 10**7
+"""Largest sizes: ten million leaves take a gigabyte, and a minute."""
+
 
 def children_per_unit(*, people: int, depth: int, mean: int) -> int:
     """C = floor((N / mu)^(1/J)), in integers.
@@ -27,6 +30,26 @@ def children_per_unit(*, people: int, depth: int, mean: int) -> int:
     return children
 
 
+def refuse_sizes(*, people: int, depth: int, mean: int) -> None:
+    """Refuse sizes that make no tree, or one that takes more than minutes and gigabytes."""
+    for name, value, most in (
+        ("people", people, MOST_PEOPLE),
+        ("depth", depth, MOST_DEPTH),
+        ("mean", mean, people),
+    ):
+        if not 1 <= value <= most:
+            raise InputError(
+                "uniform", place=name, found=f"{value:,}", expected=f"from 1 to {most:,}"
+            )
+    if people // mean > MOST_LEAVES:
+        raise InputError(
+            "uniform",
+            place="mean",
+            found=f"{mean:,} of {people:,} people in a leaf, or {people // mean:,} leaves",
+            expected=f"at most {MOST_LEAVES:,} leaves",
+        )
+
+
 def uniform(
     *, people: int = 1_000_000, depth: int = 3, mean: int = 100, seed: int = 0
 ) -> Population:
@@ -35,13 +58,7 @@ def uniform(
     A person who picks one of C children at each of J levels lands on each of the C^J leaves
     with equal probability, so the leaf counts are one multinomial draw.
     """
-    for name, value in (("people", people), ("depth", depth), ("mean", mean)):
-        if value < 1:
-            raise InputError("uniform", place=name, found=str(value), expected="1 or more")
-    if mean > people:
-        raise InputError(
-            "uniform", place="mean", found=str(mean), expected=f"at most people, {people}"
-        )
+    refuse_sizes(people=people, depth=depth, mean=mean)
     geography = regular(
         children=children_per_unit(people=people, depth=depth, mean=mean), depth=depth
     )

@@ -29,6 +29,8 @@ RACE = Attribute("race", (*SEVEN_RACES, "multiple"))
 TENURE = Attribute("tenure", ("own", "rent"), Follows.DWELLING)
 HOUSEHOLD_SIZE = Attribute("household_size", ("1", "2", "3", "4+"), Follows.SIZE)
 
+MOST_HOUSEHOLDS = 20_000_000
+
 Codes = NDArray[np.int16]
 
 
@@ -39,9 +41,12 @@ def workload_s(*, seed: int = 20261115, households: int = 1_000_000) -> Househol
     beta(0.5, 2.5). A member draws a race from the shares of the state with probability 0.08, and is
     of the other origin with probability 0.06. Householders are 18 to 89, others 0 to 84, uniformly.
     """
-    if households < 1:
+    if not 1 <= households <= MOST_HOUSEHOLDS:
         raise InputError(
-            "workload S", place="households", found=f"{households}", expected="1 or more"
+            "workload S",
+            place="households",
+            found=f"{households:,}",
+            expected=f"from 1 to {MOST_HOUSEHOLDS:,}",
         )
     rng = np.random.default_rng(seed)
     geography = _geography()

@@ -12,7 +12,9 @@ from pathlib import Path
 import polars as pl
 
 from headcount._version import __version__
+from headcount.errors import InputError
 from headcount.files import write_bytes_atomic
+from headcount.population.tables import read_parquet
 
 Frames = dict[str, pl.DataFrame]
 _log = logging.getLogger(__name__)
@@ -65,8 +67,8 @@ def _read(paths: dict[str, Path]) -> Frames | None:
     if not all(path.is_file() for path in paths.values()):
         return None
     try:
-        return {name: pl.read_parquet(path) for name, path in paths.items()}
-    except pl.exceptions.PolarsError as error:
+        return {name: read_parquet(path) for name, path in paths.items()}
+    except InputError as error:
         _log.warning(
             "%s: found a damaged file (%s), expected a piece that this study kept; it is made "
             "again",

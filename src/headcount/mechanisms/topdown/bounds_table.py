@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.settings import TableBounds
-from headcount.population.readers import encode, read_table
+from headcount.population.readers import encode
+from headcount.population.tables import read_table
 from headcount.schema import Attribute, Schema
 from headcount.schema.attribute import first_repeated
 from headcount.solve.batch import NO_BOUND

@@ -23,7 +23,7 @@ MEAN_SIZE = 2.578
 VACANCY = 0.114
 """Share of housing units that are vacant."""
 
-FEWEST_PEOPLE, MOST_COUNTIES = 1_000, 999
+FEWEST_PEOPLE, MOST_PEOPLE, MOST_COUNTIES = 1_000, 50_000_000, 999
 
 
 def towns(*, seed: int = 2010, people: int = 40_000, counties: int | None = None) -> Households:
@@ -41,9 +41,12 @@ def towns(*, seed: int = 2010, people: int = 40_000, counties: int | None = None
     vacant, some blocks empty, and group quarters of seven types stand in few blocks. Areas named
     "place" cut across the tracts. Nobody in it is real: the population is public.
     """
-    if people < FEWEST_PEOPLE:
+    if not FEWEST_PEOPLE <= people <= MOST_PEOPLE:
         raise InputError(
-            "towns", place="people", found=f"{people}", expected=f"at least {FEWEST_PEOPLE:,}"
+            "towns",
+            place="people",
+            found=f"{people:,}",
+            expected=f"from {FEWEST_PEOPLE:,} to {MOST_PEOPLE:,}",
         )
     counties = max(5, round(people / 50_000)) if counties is None else counties
     most = most_counties(people)

@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.errors import InputError
+from headcount.population import tables
 from headcount.population.towns.levels import RACE_SETS
 from headcount.studies.christ_2022 import places
 from headcount.studies.christ_2022.settings import AGES, STUDY
@@ -153,13 +154,7 @@ def read_table(path: Path, *, column: str = "area", names: Sequence[str] = ()) -
     Household size and tenure may be there too. Races are numbered in the order of their names,
     ages above 90 are 90, and households above 4 are 4.
     """
-    table = _read(path)
-    for name in (*NEEDED, column):
-        if name not in table.columns:
-            raise InputError(
-                str(path), place=f"column {name!r}", found="none", expected=f"{', '.join(NEEDED)} "
-                f"and {column!r}",
-            )  # fmt: skip
+    table = tables.read_table(path, [*NEEDED, column, *OPTIONAL], optional=set(OPTIONAL))
     kept = [*NEEDED, *(name for name in OPTIONAL if name in table.columns)]
     for name in (*kept, column):
         if table[name].null_count():
@@ -186,25 +181,6 @@ def read_table(path: Path, *, column: str = "area", names: Sequence[str] = ()) -
         codes={name: values.astype(np.int16) for name, values in codes.items()},
         races=int(codes["race"].max()) + 1,
     )
-
-
-def _read(path: Path) -> pl.DataFrame:
-    readers = {".csv": pl.read_csv, ".parquet": pl.read_parquet}
-    if not path.is_file():
-        raise InputError(str(path), found="no such file", expected="a .csv or .parquet file")
-    if path.suffix not in readers:
-        raise InputError(
-            str(path), found=f"a file ending in {path.suffix!r}", expected=".csv or .parquet"
-        )
-    try:
-        table = pl.read_csv(path, infer_schema=False) if path.suffix == ".csv" else (
-            pl.read_parquet(path)
-        )  # fmt: skip
-    except pl.exceptions.PolarsError as error:
-        raise InputError(str(path), found=f"a damaged file ({error})", expected="a table") from None
-    if table.is_empty():
-        raise InputError(str(path), found="no rows", expected="one row a person")
-    return table
 
 
 def _numbers(values: pl.Series, path: Path, *, low: int) -> NDArray[np.int16]:
