@@ -28,7 +28,7 @@ class TooLong(ValueError):
         super().__init__(f"a number of at most {digits:,} digits above and below the fraction bar")
 
 
-def exact_number(value: str | Rational | Decimal, *, digits: int = MOST_DIGITS) -> Fraction:
+def exact_number(value: int | str | Rational | Decimal, *, digits: int = MOST_DIGITS) -> Fraction:
     """``value`` as a fraction, or a ValueError: :class:`TooLong` if it has too many digits."""
     if isinstance(value, str):
         _refuse_long_text(value, digits)
@@ -47,7 +47,7 @@ def exact_number(value: str | Rational | Decimal, *, digits: int = MOST_DIGITS) 
 
 def fits(number: Fraction, *, digits: int) -> bool:
     """Whether a fraction has at most so many digits above and below its bar."""
-    limit = 10**digits
+    limit: int = 10**digits
     return -limit < number.numerator < limit and number.denominator < limit
 
 

@@ -28,7 +28,7 @@ from headcount.config.attack_files import read_known, read_tables_file, read_tru
 from headcount.config.build import build_population
 from headcount.config.load import load_config
 from headcount.engines.local import LocalEngine
-from headcount.errors import ConfigError, InputError, RunError
+from headcount.errors import ConfigError, InputError, RunError, brief
 from headcount.evaluate.agreement import agreement
 from headcount.evaluate.attackers import (
     COMMERCIAL,
@@ -40,6 +40,7 @@ from headcount.evaluate.attackers import (
 from headcount.evaluate.reidentified import GUESS_WORDS, beside_guesses, reidentified
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.geography import Geography
+from headcount.population.tables import read_parquet
 from headcount.release.store import (
     MANIFEST,
     UNITS,
@@ -296,22 +297,7 @@ def release_folder(source: Path) -> Path:
 def _records(source: Path) -> tuple[Records, Geography, NDArray[np.bool_] | None, bool]:
     """Records with their geography, blocks of zero variability, and whether ages are years."""
     if (source / RECORDS).is_file():
-        summary = json.loads((source / SUMMARY).read_text(encoding="utf-8"))
-        schema = schema_from_json(summary["domain"])
-        geography = geography_of_units(pl.read_parquet(source / UNITS), summary["domain"]["levels"])
-        groups = np.array(summary["groups"], dtype=np.int64)
-        features = replace(Features.of(schema), binned=groups, years=bool(summary["years"]))
-        frame = pl.read_parquet(source / RECORDS)
-        numbers = geography.unit_numbers
-        block = np.array([numbers[code] for code in frame[geography.leaf].to_list()], dtype=int)
-        count = frame["count"].to_numpy()
-        cell = _cells(frame, schema)
-        records = records_from_rows(np.repeat(block, count), np.repeat(cell, count), features)
-        blocks = pl.read_parquet(source / BLOCKS)
-        zero = None
-        if blocks["variability"].is_not_null().any():
-            zero = (blocks["proven"] & (blocks["variability"] == 0).fill_null(False)).to_numpy()
-        return records, geography, zero, bool(summary["years"])
+        return _kept_records(source)
     release = read_release(release_folder(source))
     if release.published:
         raise RunError(
@@ -321,6 +307,32 @@ def _records(source: Path) -> tuple[Records, Geography, NDArray[np.bool_] | None
     features = Features.of(release.schema)
     records = records_of(release.at(release.geography.leaf), features)
     return records, release.geography, None, features.years
+
+
+def _kept_records(source: Path) -> tuple[Records, Geography, NDArray[np.bool_] | None, bool]:
+    """What ``headcount attack reconstruct`` wrote; nothing says that it is still whole."""
+    try:
+        summary = json.loads((source / SUMMARY).read_text(encoding="utf-8"))
+        schema = schema_from_json(summary["domain"])
+        geography = geography_of_units(read_parquet(source / UNITS), summary["domain"]["levels"])
+        groups = np.array(summary["groups"], dtype=np.int64)
+        features = replace(Features.of(schema), binned=groups, years=bool(summary["years"]))
+        frame = read_parquet(source / RECORDS)
+        numbers = geography.unit_numbers
+        block = np.array([numbers[code] for code in frame[geography.leaf].to_list()], dtype=int)
+        count = frame["count"].to_numpy()
+        cell = _cells(frame, schema)
+        records = records_from_rows(np.repeat(block, count), np.repeat(cell, count), features)
+        blocks = read_parquet(source / BLOCKS)
+        zero = None
+        if blocks["variability"].is_not_null().any():
+            zero = (blocks["proven"] & (blocks["variability"] == 0).fill_null(False)).to_numpy()
+        return records, geography, zero, bool(summary["years"])
+    except (LookupError, TypeError, ValueError, InputError, pl.exceptions.PolarsError) as error:
+        raise RunError(
+            f"{source}: found damaged files ({brief(str(error))}), expected what headcount attack "
+            f"reconstruct wrote there"
+        ) from None
 
 
 def _cells(frame: pl.DataFrame, schema: Schema) -> Ints:

@@ -15,7 +15,7 @@ from headcount.attacks.linkage import Links, link
 from headcount.config.attack_files import refuse_repeated
 from headcount.errors import InputError
 from headcount.evaluate.linkage_risk import IdentityRule, LinkageRisk, confirmed
-from headcount.population.readers import read_table
+from headcount.population.tables import read_table
 from headcount.release.store import read_release
 from headcount.run_attacks import Found, finish, refuse_used, release_folder, write_frame
 from headcount.tabulate.published.codings import years

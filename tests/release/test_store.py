@@ -177,7 +177,15 @@ def test_a_damaged_manifest_is_found(text: str, tmp_path: Path):
     with pytest.raises(RunError, match=r"manifest\.json: found a damaged file, expected JSON"):
         read_release(folder)
     (folder / "manifest.json").write_text('{"files": {}}')
-    with pytest.raises(RunError, match=r"found keys \['files'\], expected domain and files"):
+    with pytest.raises(RunError, match=r"found keys \['files'\], expected domain, files and"):
+        read_release(folder)
+
+
+def test_a_manifest_with_another_word_in_it_is_found(tmp_path: Path):
+    folder = save(release_of(alone(), Schema()), tmp_path)
+    path = folder / "manifest.json"
+    path.write_text(path.read_text().replace('"total"', '"tutal"').replace("whole", "whale"))
+    with pytest.raises(RunError, match=r"manifest\.json: found a changed manifest, expected it as"):
         read_release(folder)
 
 

@@ -206,6 +206,7 @@ def test_the_publishable_half_holds_no_digest_of_the_truth_and_no_path(town: Pat
     receipt = read_receipt(directory.release)
     manifest = json.loads((directory.release / "manifest.json").read_text())
     explained = {
+        manifest["sha256"],
         receipt["config_digest"],
         receipt["data_digest"].removeprefix("hmac-sha256:"),
         *manifest["files"].values(),

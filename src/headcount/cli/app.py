@@ -58,3 +58,6 @@ def main() -> None:
         what = error.strerror or str(error)
         typer.secho(f"error: {error.filename or 'file system'}: {what}", fg="red", err=True)
         sys.exit(3)
+    except MemoryError:
+        typer.secho("error: memory: found too little for this, expected more", fg="red", err=True)
+        sys.exit(3)

@@ -87,6 +87,8 @@ def _place(where: tuple[int | str, ...]) -> str:
     parts = where[:1] + where[2:] if where and where[0] in UNIONS else where
     text = ""
     for part in parts:
+        if isinstance(part, str) and part.startswith("dict[str,function-"):
+            continue  # the kind of a table or word, such as levels: no key either
         text += f" {part + 1}" if isinstance(part, int) else f".{part}"
     return text.removeprefix(".")
 

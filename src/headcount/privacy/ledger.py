@@ -26,6 +26,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from headcount.errors import PrivacyError
+from headcount.numbers import TooLong, fits
 from headcount.privacy import ledger_rows as rows
 from headcount.privacy import ledger_store as store
 from headcount.privacy.account import charge, used
@@ -38,11 +39,14 @@ from headcount.privacy.ledger_records import (
     Spend,
     SpendState,
 )
-from headcount.privacy.loss import Loss
+from headcount.privacy.loss import ApproximateLoss, Loss
 
 log = logging.getLogger(__name__)
 
 _DIGEST_PURPOSE = b"headcount data digest, version 1\0"
+SPENT_DIGITS = 400
+"""Digits of an amount in the ledger: a config's fifty, times shares, or a float's own."""
+
 _ORDER = (SpendState.RECORDED, SpendState.DRAWN, SpendState.COMPLETE)
 
 
@@ -70,6 +74,7 @@ class Ledger:
         """Declare a dataset and the most that may ever be lost on it; a total never changes."""
         if not name or name != name.strip():
             raise PrivacyError(f"dataset name: found {name!r}, expected a name without outer space")
+        _refuse_long(total)
         declared = Dataset(name=name, total=total, declared_at=_now())
         with store.writing(self.path) as connection:
             known = rows.all_datasets(connection).get(name)
@@ -98,6 +103,7 @@ class Ledger:
 
         A run that is on the books already may go on, whatever is left.
         """
+        _refuse_long(loss)
         with store.reading(self.path) as connection:
             declared = rows.get_dataset(connection, dataset)
             amount = charge(loss, total=declared.total).amount
@@ -130,6 +136,8 @@ class Ledger:
         no amount of the total would pay for them. Balances name them first.
         """
         kind = _key_kind(key_kind)
+        if loss is not None:
+            _refuse_long(loss)
         declared = self.dataset(dataset)
         private = loss is not None and kind is KeyKind.OS
         cost = charge(loss, total=declared.total) if loss is not None and private else None
@@ -245,6 +253,13 @@ class Ledger:
             secret = connection.execute("SELECT key FROM secret").fetchone()["key"]
         tag = hmac.new(secret, _DIGEST_PURPOSE + digest.encode(), hashlib.sha256)
         return f"hmac-sha256:{tag.hexdigest()}"
+
+
+def _refuse_long(loss: Loss) -> None:
+    """Sums of long fractions grow with every spend; text of 4,300 digits cannot be read back."""
+    amounts = [loss.amount, *([loss.delta] if isinstance(loss, ApproximateLoss) else [])]
+    if not all(fits(amount, digits=SPENT_DIGITS) for amount in amounts):
+        raise PrivacyError(f"ledger: found {loss}, expected {TooLong(SPENT_DIGITS)}")
 
 
 def _refuse_overspend(connection: sqlite3.Connection, declared: Dataset, amount: Fraction) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Literal
 
-from headcount.errors import PrivacyError
+from headcount.errors import PrivacyError, brief
+from headcount.numbers import RECORDED_DIGITS
 from headcount.privacy.ledger_records import Dataset, Event, KeyKind, Spend, SpendState
-from headcount.privacy.loss import from_record, to_record
+from headcount.privacy.loss import exact, from_record, to_record
 
 
 def insert_spend(connection: sqlite3.Connection, spend: Spend) -> None:
@@ -56,13 +59,14 @@ def insert_dataset(connection: sqlite3.Connection, dataset: Dataset) -> None:
 
 def all_datasets(connection: sqlite3.Connection) -> dict[str, Dataset]:
     """Every declared dataset, in order of name."""
-    rows = connection.execute("SELECT * FROM dataset ORDER BY name").fetchall()
-    return {
-        row["name"]: Dataset(
-            name=row["name"], total=from_record(dict(row)), declared_at=row["declared_at"]
-        )
-        for row in rows
-    }
+    with _as_written("dataset"):
+        rows = connection.execute("SELECT * FROM dataset ORDER BY name").fetchall()
+        return {
+            row["name"]: Dataset(
+                name=row["name"], total=from_record(dict(row)), declared_at=row["declared_at"]
+            )
+            for row in rows
+        }
 
 
 def get_dataset(connection: sqlite3.Connection, name: str) -> Dataset:
@@ -99,15 +103,30 @@ def _select(
     connection: sqlite3.Connection, column: Literal["dataset", "run_id"], value: str
 ) -> tuple[Spend, ...]:
     events: dict[str, list[Event]] = {}
-    for row in connection.execute(
-        f"SELECT event.* FROM event JOIN spend USING (run_id) WHERE spend.{column} = ? "
-        f"ORDER BY event.number",
-        (value,),
-    ):
-        event = Event(state=SpendState(row["state"]), at=row["at"], why=row["why"])
-        events.setdefault(row["run_id"], []).append(event)
-    rows = connection.execute(f"SELECT * FROM spend WHERE {column} = ? ORDER BY number", (value,))
-    return tuple(_spend(row, events=tuple(events[row["run_id"]])) for row in rows)
+    with _as_written("spend"):
+        for row in connection.execute(
+            f"SELECT event.* FROM event JOIN spend USING (run_id) WHERE spend.{column} = ? "
+            f"ORDER BY event.number",
+            (value,),
+        ):
+            event = Event(state=SpendState(row["state"]), at=row["at"], why=row["why"])
+            events.setdefault(row["run_id"], []).append(event)
+        found = connection.execute(
+            f"SELECT * FROM spend WHERE {column} = ? ORDER BY number", (value,)
+        )
+        return tuple(_spend(row, events=tuple(events[row["run_id"]])) for row in found)
+
+
+@contextmanager
+def _as_written(table: str) -> Iterator[None]:
+    """Rows that headcount cannot have written: refused, never guessed at."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError, PrivacyError) as error:
+        raise PrivacyError(
+            f"ledger, table {table!r}: found a damaged row ({brief(str(error))}), expected rows as "
+            f"headcount writes them: put a sound copy of the ledger in its place"
+        ) from None
 
 
 def _spend(row: sqlite3.Row, *, events: tuple[Event, ...]) -> Spend:
@@ -115,11 +134,25 @@ def _spend(row: sqlite3.Row, *, events: tuple[Event, ...]) -> Spend:
         run_id=row["run_id"],
         dataset=row["dataset"],
         loss=None if row["currency"] is None else from_record(dict(row)),
-        charge=None if row["charge"] is None else Fraction(row["charge"]),
+        charge=None if row["charge"] is None else _charge(row["charge"]),
         charge_method=row["charge_method"],
         data_digest=row["digest"],
         config_digest=row["config_digest"],
         key_kind=KeyKind(row["key_kind"]),
-        invariants=tuple(json.loads(row["invariants"])),
+        invariants=_sentences(row["invariants"]),
         events=events,
     )
+
+
+def _charge(text: str) -> Fraction:
+    charge = exact(text, name="charge", digits=RECORDED_DIGITS)
+    if charge < 0:
+        raise ValueError(f"charge: {text}")
+    return charge
+
+
+def _sentences(text: str) -> tuple[str, ...]:
+    said = json.loads(text)
+    if not isinstance(said, list) or not all(isinstance(one, str) for one in said):
+        raise ValueError(f"invariants: {text}")
+    return tuple(said)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from headcount.errors import PrivacyError
+from headcount.errors import PrivacyError, brief
 
 APPLICATION_ID = 0x48436C67  # "HClg", so that `file` and we can tell a ledger from other databases
 VERSION = 1
@@ -67,6 +67,20 @@ def check(path: Path) -> None:
         raise PrivacyError(f"{path}: found some other database, expected a headcount ledger")
     if found != VERSION:
         raise PrivacyError(f"{path}: found ledger version {found}, expected {VERSION}")
+    _refuse_damaged(path)
+
+
+def _refuse_damaged(path: Path) -> None:
+    """Read every page: a ledger is small, and a balance from half of it would be wrong."""
+    with reading(path) as connection:
+        found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if connection.execute("SELECT count(*) FROM secret").fetchone()[0] != 1:
+            found = "its secret is gone"
+    if found != "ok":
+        raise PrivacyError(
+            f"{path}: found a damaged ledger ({brief(str(found))}), expected it as headcount wrote "
+            f"it: put a sound copy in its place, the latest there is"
+        )
 
 
 @contextmanager
@@ -96,19 +110,24 @@ def _session(path: Path, *, begin: str) -> Iterator[sqlite3.Connection]:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # sqlite3 decodes text as it comes
         raise PrivacyError(
-            f"{path}: the ledger could not be used, and the step was not recorded: {error}"
+            f"{path}: the ledger could not be used, and the step was not recorded: "
+            f"{brief(str(error))}"
         ) from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     uri = f"{path.resolve().as_uri()}?mode=rw"  # never create a ledger by opening one
     connection = sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    connection.execute("PRAGMA foreign_keys = ON")
-    # A rollback journal, not WAL: one file to protect and to copy. EXTRA also syncs the folder, so
-    # that a spend which was reported as recorded survives a power cut.
-    connection.execute("PRAGMA journal_mode = DELETE")
-    connection.execute("PRAGMA synchronous = EXTRA")
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA foreign_keys = ON")
+        # A rollback journal, not WAL: one file to protect and to copy. EXTRA also syncs the
+        # folder, so that a spend which was reported as recorded survives a power cut.
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("PRAGMA synchronous = EXTRA")
+    except BaseException:  # a damaged file: an open connection would keep its lock
+        connection.close()
+        raise
     return connection

@@ -34,6 +34,11 @@ class RunFacts:
     key_kind: str
     meaning: int = 1
 
+    def __post_init__(self) -> None:
+        texts = (self.run_id, self.config_digest, self.data_digest, self.key_kind)
+        if not all(isinstance(one, str) and one for one in texts) or type(self.meaning) is not int:
+            raise TypeError("facts of a run are texts")
+
 
 @dataclass(frozen=True)
 class RunDirectory:
@@ -86,7 +91,7 @@ class RunDirectory:
             return None
         try:
             return RunFacts(**json.loads(self._facts.read_text(encoding="utf-8")))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise RunError(f"{self._facts}: found a damaged file, expected a run's facts") from None
 
     def require_facts(self) -> RunFacts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from hashlib import file_digest
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,8 @@ def write_release(
     _write_json(folder / RECEIPT, dict(receipt))
     names += [RECEIPT, *(str(path.relative_to(folder)) for path in more)]
     files = {name: _digest(folder / name) for name in names}
-    _write_json(folder / MANIFEST, {"domain": _domain(release), "files": files})
+    manifest = {"domain": _domain(release), "files": files}
+    _write_json(folder / MANIFEST, {**manifest, "sha256": _content_digest(manifest)})
 
 
 def read_release(folder: Path) -> Release:
@@ -95,8 +96,10 @@ def check_files(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise RunError(f"{path}: found no manifest, expected a finished release")
     manifest = _read_json(path)
-    if set(manifest) != {"domain", "files"}:
-        raise RunError(f"{path}: found keys {sorted(manifest)}, expected domain and files")
+    if set(manifest) != {"domain", "files", "sha256"}:
+        raise RunError(f"{path}: found keys {sorted(manifest)}, expected domain, files and sha256")
+    if manifest.pop("sha256") != _content_digest(manifest):
+        raise RunError(f"{path}: found a changed manifest, expected it as it was written")
     for name, digest in manifest["files"].items():
         path = folder / name
         if not path.is_file() or _digest(path) != digest:
@@ -282,11 +285,15 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
         raise RunError(f"{path}: found a damaged file, expected JSON written by headcount")
     return content
+
+
+def _content_digest(content: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _digest(path: Path) -> str:
