@@ -145,6 +145,18 @@ def test_long_lists_of_levels_are_cut(tmp_path: Path, check: Check) -> None:
     )
 
 
+def test_a_level_cannot_steer_the_terminal(tmp_path: Path, check: Check) -> None:
+    rows = "tract,sex\n01,\x1b[31m\n01,[bold]f[/bold]\n"
+    (tmp_path / "people.csv").write_text(rows, encoding="utf-8")
+    said = check(
+        tmp_path,
+        'kind = "microdata"\nfile = "people.csv"\ngeography = { columns = ["tract"] }\n'
+        'attribute = [{ name = "sex" }]\n',
+    )
+    assert "\x1b" not in said
+    assert r"'\x1b[31m', [bold]f[/bold]" in said
+
+
 COUNTS = """
 kind = "counts"
 file = "counts.csv"

@@ -307,9 +307,10 @@ def test_sums_by_brute_force(rows: list[tuple[str, int, int]]) -> None:
 # --- numbers of people in a file of people ---------------------------------------------------
 
 
+@pytest.mark.parametrize("numbers", [[4, 1, 2, 9], ["4", "1.0", None, " 9"]])
 @pytest.mark.parametrize("column", ["n", "N", "count", "Freq", "people", "WEIGHT"])
-def test_a_column_that_counts_people(tmp_path: Path, column: str) -> None:
-    path = write(tmp_path, "long.csv", people(**{column: [4, 1, 2, 9]}))
+def test_a_column_that_counts_people(tmp_path: Path, column: str, numbers: list[Any]) -> None:
+    path = write(tmp_path, "long.csv", people(**{column: numbers}))
     with pytest.raises(
         InputError,
         match=rf"long.csv: column '{column}': found whole numbers, as if a row stood for several "
@@ -332,6 +333,12 @@ def test_a_column_that_counts_people(tmp_path: Path, column: str) -> None:
 )
 def test_columns_that_do_not(tmp_path: Path, more: Columns) -> None:
     path = write(tmp_path, "people.csv", people(**more))
+    assert len(read_microdata(path, attributes=[], geography=PLACE).unit) == 4
+
+
+def test_a_column_of_lists_is_none_of_our_business(tmp_path: Path) -> None:
+    path = tmp_path / "people.parquet"
+    pl.DataFrame(people(n=[[1], [2], [], [3]])).write_parquet(path)
     assert len(read_microdata(path, attributes=[], geography=PLACE).unit) == 4
 
 

@@ -29,7 +29,7 @@ def show_reading(summary: Summary, *, public: bool) -> None:
         console.print()
         console.print(table)
     for one in () if wide else summary.attributes:
-        console.print(f" {one.name}: {_some(one.levels)}")
+        console.print(f" {_plain(one.name)}: {_some(one.levels)}")
     for remark in summary.reading.remarks:
         console.print(f" {remark}")
     console.print()
@@ -85,14 +85,19 @@ def _table(
         side: Literal["left", "right"] = "right" if at in numbers else "left"
         table.add_column(name, justify=side, overflow="fold", min_width=least)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(_plain, row))
     return table
+
+
+def _plain(text: str) -> str:
+    """Text from a file, which must not steer the terminal."""
+    return text if text.isprintable() else repr(text)
 
 
 def _some(levels: tuple[str, ...], *, most: int = 8) -> str:
     """The levels, or the first few and the last two."""
     told = [level if len(level) <= 30 else level[:29] + "…" for level in levels]
-    told = [level if level.strip() == level != "" else repr(level) for level in told]
+    told = [_plain(level) if level.strip() == level != "" else repr(level) for level in told]
     if len(told) > most:
         told = [*told[: most - 3], "…", *told[-2:]]
     return ", ".join(told)

@@ -182,9 +182,12 @@ def refuse_counts_of_people(
     for column in table.columns:
         if column in used or column in not_counts or column not in COUNT_COLUMNS:
             continue
-        values = table[column].cast(pl.String)
-        whole = values.str.contains(r"^\s*\d+(\.0*)?\s*$").fill_null(False).all()
-        if whole and not (values.str.strip_chars().str.replace(r"\.0*$", "") == "1").all():
+        if not (table[column].dtype.is_numeric() or table[column].dtype == pl.String):
+            continue
+        text = (
+            table[column].cast(pl.String).drop_nulls().str.strip_chars().str.replace(r"\.0*$", "")
+        )
+        if text.str.contains(r"^\d+$").all() and not (text == "1").all():
             raise InputError(
                 name,
                 place=f"column {column!r}",
