@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from headcount.errors import ConfigError
 from headcount.noise import KeyedNoise, Noise, RunKey, Stream, keyed, save_run_key
+from headcount.noise.keys import encode
 
 SEED = RunKey.from_seed(1940)
 STREAM = Stream("county", "cells", 1000)
@@ -274,3 +275,20 @@ def test_no_draws_and_no_positions_are_fine():
 def test_key_kind_and_backend():
     assert (make().key_kind, make().backend) == ("seed", "table")
     assert make(run_key=RunKey.from_os()).key_kind == "os"
+
+
+def test_a_purpose_has_noise_of_its_own_whatever_the_names():
+    plain = Stream("county", "cells", 1000)
+    report = Stream("county", "cells", 1000, purpose="report")
+    noise = make()
+    drawn = [noise.geometric(s, epsilon=EPSILON, draws=range(1)) for s in (plain, report)]
+    assert (drawn[0] == drawn[1]).mean() < 0.5
+    # No name of a user's reaches the address of another purpose: parts are counted and typed.
+    names = ["report", "cellsreport", "cells\0report", "", "county"]
+    users = {Stream(a, b, size).address for a in names for b in names for size in (1, 1000)}
+    assert report.address not in users
+    assert encode(*report.address) not in {encode(*address) for address in users}
+
+
+def test_ordinary_measurements_have_the_address_they_always_had():
+    assert Stream("county", "cells", 7).address == ("county", "cells", 7)

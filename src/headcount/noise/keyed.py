@@ -76,7 +76,7 @@ class KeyedNoise:
             run_key.material,
             encode("stream key", mechanism, data_digest, config_digest, SAMPLER_VERSION, word_bits),
         )
-        self._sources: dict[tuple[str, str, int, str, int, int], _Source] = {}
+        self._sources: dict[tuple[str | int, ...], _Source] = {}
 
     @property
     def data_digest(self) -> bytes:
@@ -129,7 +129,9 @@ class KeyedNoise:
         law_name = "gaussian" if form == "variance" else "geometric"
         parameter = exact(parameter)
         top, bottom = getattr(parameter, "numerator", 0), getattr(parameter, "denominator", 0)
-        address = (stream.level, stream.query, stream.size, form, top, bottom)
+        # The purpose comes last: parts are counted, so that a longer address is another one.
+        named, purpose = stream.address[:3], stream.address[3:]
+        address = (*named, form, top, bottom, *purpose)
         source = self._sources.get(address)
         if source is not None:
             return source

@@ -18,6 +18,9 @@ from headcount.errors import PrivacyError
 from headcount.noise.laws import Gaussian, Geometric, Law, exact
 from headcount.noise.source import KeyKind, Stream, check_draws
 
+AT_ONCE = 1 << 18
+"""Values drawn with one call."""
+
 
 class OpenDPNoise:
     """Noise from OpenDP (CKS 2020), on integers; a second request for the same draw is refused.
@@ -30,7 +33,7 @@ class OpenDPNoise:
     backend = "opendp"
 
     def __init__(self) -> None:
-        self._drawn: set[tuple[str, str, int]] = set()
+        self._drawn: set[tuple[str, str, str, int]] = set()
 
     def geometric(self, stream: Stream, *, epsilon: Fraction, draws: range) -> NDArray[np.int64]:
         """Two-sided geometric, Pr[k] proportional to exp(-epsilon |k|); (len(draws), size)."""
@@ -70,15 +73,18 @@ class OpenDPNoise:
     def _draw(self, stream: Stream, law: Law, draws: range) -> NDArray[np.int64]:
         check_draws(stream, draws)
         for draw in draws:
-            if (stream.level, stream.query, draw) in self._drawn:
+            if (stream.purpose, stream.level, stream.query, draw) in self._drawn:
                 raise PrivacyError(
                     f"noise {stream.level}/{stream.query}: found a second request for draw {draw}, "
                     "expected the measurement written the first time to be read: OpenDP draws "
                     "cannot be repeated, and new noise on the same count spends again"
                 )
-        self._drawn.update((stream.level, stream.query, draw) for draw in draws)
-        count = len(draws) * stream.size
-        values = np.asarray(opendp_sampler(law)(count), dtype=np.int64)
+        self._drawn.update((stream.purpose, stream.level, stream.query, draw) for draw in draws)
+        values = np.empty(len(draws) * stream.size, dtype=np.int64)
+        sample = opendp_sampler(law)
+        for start in range(0, values.size, AT_ONCE):  # OpenDP hands out Python's large integers
+            into = values[start : start + AT_ONCE]
+            into[:] = sample(into.size)
         return values.reshape(len(draws), stream.size)
 
 

@@ -100,9 +100,8 @@ class RecordedNoise:
         mapped: bool = False,
     ) -> NDArray[np.int64]:
         kind, parameter, stream, draws = address
-        name = encode(
-            kind, str(parameter), stream.level, stream.query, stream.size, draws.start, draws.stop
-        )
+        named, purpose = stream.address[:3], stream.address[3:]
+        name = encode(kind, str(parameter), *named, draws.start, draws.stop, *purpose)
         path = self._folder / f"{sha256(name).hexdigest()[:32]}.npy"
         with self._drawing:  # two threads at once would each use a draw of their own
             if not path.exists():

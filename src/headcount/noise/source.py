@@ -13,6 +13,9 @@ from headcount.errors import ConfigError
 
 KeyKind = Literal["os", "seed"]
 
+MEASUREMENT = "measurement"
+"""The purpose of a stream unless it says otherwise: noise on answers to the user's queries."""
+
 WORDS = 1 << 63
 """Words in one stream: addresses fit a signed 64-bit integer."""
 
@@ -27,11 +30,25 @@ class Stream:
         query name (``"cells"`` for the full histogram).
     ``size``
         scalars in one draw: units x cells of the level's public domain, unit-major.
+    ``purpose``
+        what the noise is for. Levels and queries are named by users; purposes are not, and two
+        purposes never share noise, whatever the names.
     """
 
     level: str
     query: str
     size: int
+    purpose: str = MEASUREMENT
+
+    @property
+    def address(self) -> tuple[str | int, ...]:
+        """What tells this stream from all others of a run.
+
+        That of another purpose is longer. Encoded with the number, kind and length of its parts
+        (``keys.encode``), no choice of names makes it that of a measurement.
+        """
+        named = (self.level, self.query, self.size)
+        return named if self.purpose == MEASUREMENT else (*named, self.purpose)
 
     def __post_init__(self) -> None:
         if self.size < 1:

@@ -9,10 +9,11 @@ from math import exp, fsum, isqrt, sinh
 def geometric_variance(epsilon: Fraction) -> float:
     """Variance of the two-sided geometric: 2 a / (1 - a)^2 = 1 / (2 sinh(epsilon / 2)^2).
 
-    where a = exp(-epsilon). The second form loses no digits when epsilon is small.
+    where a = exp(-epsilon). The second form loses no digits when epsilon is small; where it would
+    overflow, 1 - a is 1 to every digit of a float.
     """
-    if epsilon > 1000:
-        return 0.0  # below 1e-430; sinh would overflow
+    if epsilon > 700:
+        return 2 * exp(-min(epsilon, 1000))  # from 745 on it is 0 as a float
     return 1 / (2 * sinh(epsilon / 2) ** 2)
 
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 Integers = NDArray[np.int64]
 
+REPORT = "report"
+"""The purpose of the noise on the distance to the truth."""
 HARDLY_ANY = 1e-9
 """Smaller variances say no more about counts, and are too much for a least-squares solver."""
 WIDEST = 2.0**40
@@ -183,8 +185,9 @@ def distance_to_truth(
 
     A neighbour moves the distance by at most as much as the cells themselves, which is 2 for a
     changed record: noise of rate epsilon / 2 then costs epsilon (the report of the 2018 test).
+    Its noise has a purpose of its own, because a query of the user's may have any name.
     """
     distance = int(abs(counts.matrix - released).sum())
-    stream = Stream(level=counts.level, query="distance to the truth", size=1)
+    stream = Stream(level=counts.level, query="distance to the truth", size=1, purpose=REPORT)
     drawn = noise.geometric_at(stream, epsilon=rate, draw=run, index=np.zeros(1, dtype=np.int64))
     return distance + int(drawn[0])
