@@ -13,7 +13,7 @@ def geometric_variance(epsilon: Fraction) -> float:
     overflow, 1 - a is 1 to every digit of a float.
     """
     if epsilon > 700:
-        return 2 * exp(-min(epsilon, 1000))  # from 745 on it is 0 as a float
+        return 2 * exp(-float(min(epsilon, Fraction(1000))))  # from 745 on it is 0 as a float
     return 1 / (2 * sinh(epsilon / 2) ** 2)
 
 
