@@ -28,33 +28,32 @@ from headcount.evaluate.suppressed import (
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context, Mechanism, complete_guarantee, protect
 from headcount.mechanisms.base import cut_for
-from headcount.mechanisms.measured import Measured, losses_of, total_loss
 from headcount.mechanisms.sampling import Sampling
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.publish import refuse_same_columns
-from headcount.noise import SAMPLER_VERSION, KeyedNoise, Noise, OpenDPNoise, RunKey
+from headcount.noise import KeyedNoise, Noise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
 from headcount.population.reading import Reading
-from headcount.privacy import (
-    DEFAULT_UNIT,
-    Guarantee,
-    Ledger,
-    Loss,
-    SpendState,
-    UnitOfPrivacy,
-)
+from headcount.privacy import Guarantee, Ledger, Loss, SpendState
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.mdf import refuse_other_layout, write_mdf
-from headcount.release.receipt import guarantee_to_json, versions
 from headcount.release.sampled import refuse_weight, write_sample
-from headcount.release.store import check_files, check_publishable, read_release, write_release
+from headcount.release.store import (
+    check_files,
+    check_publishable,
+    read_release,
+    rehearse,
+    write_release,
+)
 from headcount.release.tidy import refuse_same_names, write_tidy
 from headcount.report.evaluation import evaluation_report
 from headcount.report.html import write_report
 from headcount.report.withheld import withheld_report
+from headcount.run_limits import refuse_too_large
+from headcount.run_receipt import check_receipt, draft_receipt, finished_receipt
 from headcount.tabulate import Counts, content_digest, tabulate
 
 log = logging.getLogger(__name__)
@@ -88,6 +87,19 @@ class Plan:
             return None
         unit = Ledger.open(run.ledger).dataset(run.dataset).total.unit
         return self.guarantee.loss_for(unit) or losses[0]
+
+    def receipt(self) -> dict[str, Any]:
+        """The receipt as far as it is known before anything is drawn."""
+        run = self.config.run
+        return draft_receipt(
+            self.mechanism,
+            self.guarantee,
+            self.counts,
+            backend=run.noise,
+            key_kind="os" if run.seed is None else "seed",
+            dataset=run.dataset,
+            config_digest=config_digest(self.config).hex(),
+        )
 
 
 def plan(config: Config) -> Plan:
@@ -181,11 +193,19 @@ def protect_run(config_file: Path, *, progress: Progress = silent) -> Path:
 
 
 def prepare(config: Config) -> Plan:
-    """Check all that ``protect`` would refuse before it writes: directory, ledger, data, loss."""
+    """Check all that ``protect`` needs, before it writes: directory, ledger, data, loss, machine.
+
+    What passes here completes: after the loss is recorded only the machine can fail.
+    """
     directory = RunDirectory(config.run.out)
     directory.refuse_other(config_digest=config_digest(config).hex())
     ledger = _ledger(config)
     planned = plan(config)
+    refuse_too_large(
+        planned.mechanism, planned.counts, backend=config.run.noise, out=config.run.out
+    )
+    check_receipt(planned.receipt())
+    rehearse(planned.counts.schema, planned.counts.geography)
     if ledger is not None and planned.loss is not None and planned.guarantee.exists:
         begun = directory.facts()
         ledger.afford(config.run.dataset, planned.loss, run_id=begun.run_id if begun else "")
@@ -210,6 +230,7 @@ def _make(
 ) -> None:
     """Bind, spend, draw, write: in this order."""
     config = planned.config
+    draft = planned.receipt()
     data_digest = content_digest(planned.counts)
     facts, key = directory.begin(
         config_digest=digest, data_digest=data_digest.hex(), key=_new_key(config)
@@ -234,10 +255,10 @@ def _make(
     more = [*sorted(measured.glob("*.parquet")), *_microdata(directory, planned, release, progress)]
     if isinstance(planned.mechanism, Suppression):
         write_account(planned.counts, release, planned.mechanism, directory.internal)
-    receipt = _receipt(planned, release, facts, ledger, noise)
-    receipt["negative_counts"] = release.negative_counts()
-    if context.seconds:
-        receipt["seconds"] = context.seconds
+    if context.seconds:  # of steps that read the truth, so not for the receipt
+        text = json.dumps(context.seconds, indent=2, ensure_ascii=False) + "\n"
+        write_text_atomic(directory.internal / "seconds.json", text)
+    receipt = finished_receipt(draft, facts, release, ledger)
     write_release(release, directory.release, receipt=receipt, more=more)
 
 
@@ -318,62 +339,6 @@ def _close(directory: RunDirectory, ledger: Ledger | None) -> None:
     facts = directory.facts()
     if ledger is not None and facts is not None:
         ledger.mark(facts.run_id, SpendState.COMPLETE)
-
-
-def _receipt(
-    planned: Plan, release: Release, facts: RunFacts, ledger: Ledger | None, noise: Noise
-) -> dict[str, Any]:
-    """Everything about the making that may be published."""
-    schema, geography = release.schema, release.geography
-    losses = release.guarantee.losses
-    unit = losses[0].unit if losses else DEFAULT_UNIT
-    recorded = "no ledger was named: nobody adds up the losses of this dataset's releases"
-    if ledger is not None:
-        recorded = f"dataset {planned.config.run.dataset!r}"
-    return {
-        "made_by": "headcount",
-        "run_id": facts.run_id,
-        "mechanism": release.mechanism,
-        "guarantee": guarantee_to_json(release.guarantee),
-        "measurements": _measurements(planned.mechanism.plan(schema, geography), unit),
-        "key_kind": release.key_kind,
-        "noise_backend": release.backend,
-        "sampler_version": SAMPLER_VERSION,
-        "noise_served_by": {
-            "/".join(stream): str(by) for stream, by in getattr(noise, "served", {}).items()
-        },
-        "ledger": recorded,
-        "data_digest": ledger.public_digest(facts.data_digest) if ledger is not None else None,
-        "config_digest": facts.config_digest,
-        "notes": dict(release.notes),
-        "versions": versions(),
-    }
-
-
-def _measurements(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[dict[str, Any]]:
-    """The allocation and what it costs, in exact fractions as text; shares under ``unit``."""
-    whole, parts = total_loss(plan, unit), losses_of(plan, unit)
-    told = []
-    for one, part in zip(plan, parts, strict=True):
-        costs = {which: one.loss(which) for which in one.units}
-        currency = "epsilon" if one.rate is not None else "rho"
-        parameter = {"rate": str(one.rate)} if one.rate is not None else {"sigma2": str(one.sigma2)}
-        told.append(
-            {
-                "level": one.level,
-                "query": one.query,
-                "share": str(part.amount / whole.amount) if part and whole else "0",
-                "draws": one.draws,
-                "noise": one.law,
-                **parameter,
-                "variance": one.variance,
-                **{
-                    f"{currency} {which}": str(loss.amount) if loss else "0"
-                    for which, loss in costs.items()
-                },
-            }
-        )
-    return told
 
 
 def open_run(path: Path) -> tuple[Release, Plan]:

@@ -26,6 +26,9 @@ def consistent_guesses(known: list[int], published: str, attempts) -> list[int]:
     ]
 
 
+RUN = "0123456789abcdef"
+
+
 def attacks(own: Ledger):
     """What can be computed without the secret: the hash, usual keys, and a ledger of one's own."""
     purpose = b"headcount data digest, version 1\0"
@@ -43,7 +46,7 @@ def attacks(own: Ledger):
         lambda digest: f"hmac-sha256:{hashlib.sha256(purpose + digest.encode()).hexdigest()}",
         under(b""),
         under(bytes(32)),
-        own.public_digest,
+        lambda digest: own.public_digest(digest, run_id=RUN),
     ]
 
 
@@ -58,19 +61,24 @@ def test_guesses_of_the_last_record_can_be_tested_against_a_hash_but_not_the_pub
     # Negative control: against a plain hash the same attack names the person's age.
     assert consistent_guesses(known, plain_digest(ages), attempts) == [target]
 
-    assert consistent_guesses(known, owner.public_digest(plain_digest(ages)), attempts) == []
+    published = owner.public_digest(plain_digest(ages), run_id=RUN)
+    assert consistent_guesses(known, published, attempts) == []
 
     # And it is a true test of content for whoever holds the ledger.
     assert consistent_guesses(
-        known, owner.public_digest(plain_digest(ages)), [owner.public_digest]
+        known, published, [lambda digest: owner.public_digest(digest, run_id=RUN)]
     ) == [target]
 
 
-def test_the_digest_is_stable_within_a_ledger_and_unrelated_between_two(tmp_path: Path):
+def test_the_digest_is_stable_for_a_run_and_unrelated_between_runs_and_ledgers(tmp_path: Path):
     one, two = Ledger.create(tmp_path / "one.db"), Ledger.create(tmp_path / "two.db")
-    assert one.public_digest("data") == Ledger.open(one.path).public_digest("data")
-    assert one.public_digest("data") != one.public_digest("other data")
-    assert one.public_digest("data") != two.public_digest("data")
+    published = one.public_digest("data", run_id=RUN)
+    assert published == Ledger.open(one.path).public_digest("data", run_id=RUN)
+    assert published != one.public_digest("other data", run_id=RUN)
+    assert published != one.public_digest("data", run_id="another run")
+    assert published != two.public_digest("data", run_id=RUN)
+    # Where the run ends and the digest begins is part of it.
+    assert one.public_digest("bc", run_id="a") != one.public_digest("c", run_id="ab")
 
 
 def test_the_secret_shows_nowhere(tmp_path: Path, caplog):
@@ -78,7 +86,7 @@ def test_the_secret_shows_nowhere(tmp_path: Path, caplog):
 
     caplog.set_level("DEBUG")
     ledger = Ledger.create(tmp_path / "ledger.db")
-    ledger.public_digest("data")
+    ledger.public_digest("data", run_id=RUN)
     with sqlite3.connect(ledger.path) as connection:
         secret = connection.execute("SELECT key FROM secret").fetchone()[0]
     assert len(secret) == 32

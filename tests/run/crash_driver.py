@@ -43,6 +43,8 @@ WATCHED = {
         "files.py",
         "mechanisms/topdown/checkpoint.py",
         "run.py",
+        "run_limits.py",
+        "run_receipt.py",
         "noise/keyed.py",
         "noise/keys.py",
         "noise/recorded.py",

@@ -173,7 +173,7 @@ def test_the_receipt_is_complete_and_exact(town: Path):
     }
     facts = RunDirectory(out).require_facts()
     assert receipt["config_digest"] == facts.config_digest
-    assert receipt["data_digest"] == ledger.public_digest(facts.data_digest)
+    assert receipt["data_digest"] == ledger.public_digest(facts.data_digest, run_id=facts.run_id)
     assert receipt["run_id"] == facts.run_id
     assert {"headcount", "python", "numpy", "opendp"} <= set(receipt["versions"])
     assert receipt["notes"].keys() == {"raked_from_a_zero_sum"}

@@ -53,7 +53,11 @@ def test_someone_who_knows_all_records_but_one_cannot_confirm_a_guess(town: Path
             continue
         write_town(home, rows=[*rows[:-1], guess])
         digest = content_digest(plan(load_config(write_config(home))).counts).hex()
-        tried = {digest, f"hmac-sha256:{digest}", own.public_digest(digest)}
+        tried = {
+            digest,
+            f"hmac-sha256:{digest}",
+            own.public_digest(digest, run_id=receipt["run_id"]),
+        }
         if receipt["data_digest"] in tried:
             matched_published.append(guess)
         if RunDirectory(out).require_facts().data_digest == digest:
@@ -151,7 +155,7 @@ def test_two_private_runs_differ_and_are_two_spends(town: Path):
 def test_a_resumed_run_is_one_spend(town: Path, monkeypatch: pytest.MonkeyPatch):
     ledger = make_ledger(town, total="1/2")  # all of it: a second spend could not be paid
     config = write_config(town, run=LEDGER)
-    for step in ("_spend", "_noise", "protect", "_receipt", "write_release", "_close"):
+    for step in ("_spend", "_noise", "protect", "finished_receipt", "write_release", "_close"):
         interrupted(config, monkeypatch, at=step)
     protect_run(config)
     (spend,) = ledger.history("town")

@@ -70,6 +70,8 @@ class GeographyModel(Strict):
         if self.longer != "refuse" and self.columns:
             raise ValueError("longer only with prefixes = {...}")
         levels = [self.root, *self.columns, *self.prefixes]
+        if "" in levels:
+            raise Wrong(found="a level without a name", expected="names of a character or more")
         if (repeated := first_repeated(levels)) is not None:
             raise Wrong(found=f"level {repeated!r} twice", expected="distinct names, root included")
         return self

@@ -31,9 +31,11 @@ class Geography:
     parents: tuple[Index, ...]
 
     def __post_init__(self) -> None:
-        if len(set(self.levels)) != len(self.levels) or not self.levels:
+        if len(set(self.levels)) != len(self.levels) or not self.levels or "" in self.levels:
             raise InputError(
-                "geography", found=f"levels {list(self.levels)}", expected="distinct level names"
+                "geography",
+                found=f"levels {list(self.levels)}",
+                expected="distinct level names, none of them empty",
             )
         if not len(self.levels) == len(self.units) == len(self.parents):
             raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -23,6 +24,9 @@ from headcount.release import Release
 from headcount.release.published import PublishedCells
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts, content_digest, tabulate
+
+DRAWN_AT_ONCE = 1 << 20
+"""Scalars of noise held at once where many draws are added up."""
 
 Runs: TypeAlias = Any
 """Protected counts of several runs: an array runs x units x cells, or one sparse table a run."""
@@ -157,13 +161,26 @@ def cell_stream(counts: Counts) -> Stream:
     return Stream(level=counts.level, query=CELLS, size=size)
 
 
-def noisy(counts: Counts, drawn: NDArray[np.int64]) -> NDArray[np.int64]:
+def noisy(counts: Counts, drawn: NDArray[np.int64], *, times: int = 1) -> NDArray[np.int64]:
     """Truth plus noise for each run: on every possible cell, zeros included.
 
-    Structural zeros stay 0 because everyone knows them.
+    Structural zeros stay 0 because everyone knows them. ``times`` is for the sum of so many noisy
+    answers, whose noise is already summed.
     """
     truth = counts.dense()
     answers = drawn.reshape(len(drawn), *truth.shape)
     answers *= counts.schema.possible
-    answers += truth
+    answers += times * truth
     return answers
+
+
+def summed_draws(
+    noise: Noise, stream: Stream, *, epsilon: Fraction, draws: range
+) -> NDArray[np.int64]:
+    """The sum of several draws of geometric noise, in pieces: memory does not grow with them."""
+    total = np.zeros(stream.size, dtype=np.int64)
+    at_once = max(1, DRAWN_AT_ONCE // stream.size)
+    for start in range(draws.start, draws.stop, at_once):
+        some = range(start, min(start + at_once, draws.stop))
+        total += noise.geometric(stream, epsilon=epsilon, draws=some).sum(axis=0)
+    return total

@@ -15,13 +15,14 @@ figures are for ``unit="add-remove"``, where one count of each level moves by 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.errors import PrivacyError
+from headcount.errors import ConfigError, PrivacyError, TruthError
 from headcount.geography import Geography
-from headcount.mechanisms.base import Context, Outcome, cell_stream, noisy
+from headcount.mechanisms.base import Context, Outcome, cell_stream, noisy, summed_draws
 from headcount.mechanisms.measured import Measured, measure_cells
 from headcount.mechanisms.noisy import Noisy
 from headcount.mechanisms.units import refuse_uncut
@@ -29,6 +30,9 @@ from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
 from headcount.tabulate import Counts
+
+MOST_SUM = 1 << 63
+"""Sums of 64-bit integers stay below."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,17 +101,39 @@ class Averaged(Noisy):
         leaf = geography.leaf
         return (measure_cells(schema, geography, leaf, neighbours=self, draws=self.parts),)
 
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Refuse sums over the parts that 64 bits would not hold, beside what others refuse.
+
+        The sum of P draws of scale s is beyond 100 s sqrt(P) with a chance below e^-98 (Chernoff
+        with exp(x / (s sqrt(P)))).
+        """
+        super().check(counts)
+        (one,) = self.plan(counts.schema, counts.geography)
+        reach = int(100 * (isqrt(self.parts) + 1) / one.known_rate) + 1
+        if reach >= MOST_SUM // 2:
+            raise ConfigError(
+                "averaged", place="parts", found=f"{self.parts:,} with epsilon {self.epsilon}",
+                expected="noise whose sum over the parts fits 62 bits",
+            )  # fmt: skip
+        if self.parts * int(counts.matrix.max()) + reach >= MOST_SUM:
+            raise TruthError(
+                "averaged", place="parts", found="counts whose sum over the parts passes 63 bits",
+                expected="fewer parts, or smaller counts",
+            )  # fmt: skip
+        return ()
+
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> Outcome:
         """Sum the P integer answers of each run, then divide."""
-        refuse_uncut(counts, self, name=self.name)
+        self.check(counts)
         (leaf,) = self.plan(counts.schema, counts.geography)
-        draws = range(runs.start * self.parts, runs.stop * self.parts)
-        drawn = noise.geometric(cell_stream(counts), epsilon=leaf.known_rate, draws=draws)
-        answers = noisy(counts, drawn)
-        total = answers.reshape(len(runs), self.parts, *answers.shape[1:]).sum(axis=1)
-        return Outcome({counts.level: total / self.parts})
+        stream, parts = cell_stream(counts), self.parts
+        drawn = [
+            summed_draws(noise, stream, epsilon=leaf.known_rate, draws=range(first, first + parts))
+            for first in (run * parts for run in runs)
+        ]
+        return Outcome({counts.level: noisy(counts, np.stack(drawn), times=parts) / parts})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -12,6 +12,7 @@ from headcount.mechanisms.units import Neighbours, steps_of_all
 from headcount.noise import discrete_gaussian_variance, geometric_variance
 from headcount.noise.laws import Gaussian as GaussianLaw
 from headcount.noise.laws import Geometric as GeometricLaw
+from headcount.noise.laws import Law
 from headcount.privacy import (
     Guarantee,
     Loss,
@@ -55,11 +56,7 @@ class Measured:
     def __post_init__(self) -> None:
         if (self.rate is None) == (self.sigma2 is None):
             raise ValueError("a measurement has either a rate or a sigma2")
-        # Refused here, before data is read or a loss is spent, if no sampler can draw it.
-        if self.rate is not None:
-            GeometricLaw("epsilon", self.rate)
-        elif self.sigma2 is not None:
-            GaussianLaw(self.sigma2)
+        _ = self.noise_law  # refused here, before data is read, if no sampler can draw it
 
     @property
     def units(self) -> tuple[UnitOfPrivacy, ...]:
@@ -94,6 +91,14 @@ class Measured:
         """The rate of geometric noise."""
         assert self.rate is not None
         return self.rate
+
+    @property
+    def noise_law(self) -> Law:
+        """The law of the noise; an error if its scale is beyond what samplers can draw."""
+        if self.rate is not None:
+            return GeometricLaw("epsilon", self.rate)
+        assert self.sigma2 is not None
+        return GaussianLaw(self.sigma2)
 
     @property
     def law(self) -> str:

@@ -198,6 +198,11 @@ class KeyedNoise:
         return out
 
 
+def served_by(law: Law) -> ServedBy:
+    """Whether a table or the slow sampler makes the noise of a law; makes the table."""
+    return "table" if build_table(law) is not None else "slow"
+
+
 def _rebuild(
     run_key: RunKey, mechanism: str, data: bytes, config: bytes, word_bits: int, limit: int
 ) -> KeyedNoise:

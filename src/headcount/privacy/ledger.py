@@ -43,7 +43,8 @@ from headcount.privacy.loss import ApproximateLoss, Loss
 
 log = logging.getLogger(__name__)
 
-_DIGEST_PURPOSE = b"headcount data digest, version 1\0"
+_CONTENT = b"headcount data digest, version 1\0"
+_OF_RUN = b"headcount data digest of one run, version 1\0"
 SPENT_DIGITS = 400
 """Digits of an amount in the ledger: a config's fifty, times shares, or a float's own."""
 
@@ -147,7 +148,7 @@ class Ledger:
             loss=loss,
             charge=cost.amount if cost else None,
             charge_method=cost.method if cost else "",
-            data_digest=self.public_digest(data_digest),
+            data_digest=self._tag(_CONTENT, _present(data_digest, name="data digest")),
             config_digest=_present(config_digest, name="config digest"),
             key_kind=kind,
             invariants=tuple(invariants),
@@ -246,12 +247,21 @@ class Ledger:
             invariants=tuple(dict.fromkeys(what for one in live for what in one.invariants)),
         )
 
-    def public_digest(self, data_digest: str) -> str:
-        """A digest that may be published: HMAC-SHA256 of ``data_digest`` under the secret."""
+    def public_digest(self, data_digest: str, *, run_id: str) -> str:
+        """A digest that may be published: HMAC-SHA256 of run and ``data_digest`` under the secret.
+
+        Bound to the run, because equal digests in two receipts would say that nobody's record
+        changed in between, and no loss accounts for that.
+        """
         digest = _present(data_digest, name="data digest")
+        run = _present(run_id, name="run id").encode()
+        return self._tag(_OF_RUN + len(run).to_bytes(8, "big") + run, digest)
+
+    def _tag(self, purpose: bytes, text: str) -> str:
+        """HMAC-SHA256 of a text under the secret; a purpose is no prefix of another."""
         with store.reading(self.path) as connection:
             secret = connection.execute("SELECT key FROM secret").fetchone()["key"]
-        tag = hmac.new(secret, _DIGEST_PURPOSE + digest.encode(), hashlib.sha256)
+        tag = hmac.new(secret, purpose + text.encode(), hashlib.sha256)
         return f"hmac-sha256:{tag.hexdigest()}"
 
 

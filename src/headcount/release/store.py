@@ -139,6 +139,24 @@ def check_publishable(schema: Schema, geography: Geography) -> None:
             )
 
 
+def rehearse(schema: Schema, geography: Geography) -> None:
+    """Make the first row of every table, to see that all of them can be made."""
+    for level in geography.levels:
+        if (rows := units_frame(geography, level).height) != geography.size(level):
+            raise InputError(
+                "release", place=f"level {level!r}", found=f"{rows} rows",
+                expected=f"one for each of {geography.size(level)} units",
+            )  # fmt: skip
+        frames = [level_frame(geography, schema, level, np.zeros((1, schema.size)), units=1)]
+        if schema.size > WIDEST:
+            from scipy.sparse import csr_array
+
+            nobody = csr_array((geography.size(level), schema.size), dtype=np.int64)
+            frames.append(long_frame(geography, schema, level, nobody))
+        for frame in frames:
+            frame.write_parquet(io.BytesIO(), compression="zstd")
+
+
 def _refuse_clash(geography: Geography, names: Sequence[str], what: str) -> None:
     if clash := sorted(set(geography.levels) & set(names)):
         raise InputError(
@@ -149,10 +167,15 @@ def _refuse_clash(geography: Geography, names: Sequence[str], what: str) -> None
         )
 
 
-def level_frame(geography: Geography, schema: Schema, level: str, table: Dense) -> pl.DataFrame:
-    """One level as a wide table: the codes from the top to the unit, then one column a cell."""
+def level_frame(
+    geography: Geography, schema: Schema, level: str, table: Dense, *, units: int | None = None
+) -> pl.DataFrame:
+    """One level as a wide table: the codes from the top to the unit, then one column a cell.
+
+    ``units`` takes the first so many only.
+    """
     cells = {name: table[:, i] for i, name in enumerate(schema.cell_names) if schema.possible[i]}
-    return units_frame(geography, level).with_columns(
+    return units_frame(geography, level)[:units].with_columns(
         pl.Series(name, column) for name, column in cells.items()
     )
 

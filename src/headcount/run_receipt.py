@@ -1,0 +1,101 @@
+"""The receipt of a run: all of it but the outcome is known, and checked, before any loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from headcount.mechanisms import Mechanism
+from headcount.mechanisms.measured import Measured, losses_of, total_loss
+from headcount.noise import SAMPLER_VERSION
+from headcount.noise.keyed import served_by
+from headcount.privacy import DEFAULT_UNIT, Guarantee, Ledger, UnitOfPrivacy
+from headcount.release import Release
+from headcount.release.directory import RunFacts
+from headcount.release.receipt import guarantee_to_json, versions
+from headcount.tabulate import Counts
+
+
+def draft_receipt(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    counts: Counts,
+    *,
+    backend: str,
+    key_kind: str,
+    dataset: str,
+    config_digest: str,
+) -> dict[str, Any]:
+    """Everything about the making that may be published and does not depend on a draw."""
+    plan = mechanism.plan(counts.schema, counts.geography)
+    losses, drawn = guarantee.losses, mechanism.draws_noise
+    unit = losses[0].unit if losses else DEFAULT_UNIT
+    recorded = "no ledger was named: nobody adds up the losses of this dataset's releases"
+    return {
+        "made_by": "headcount",
+        "mechanism": repr(mechanism),
+        "guarantee": guarantee_to_json(guarantee),
+        "measurements": _measurements(plan, unit),
+        "key_kind": key_kind if drawn else "none",
+        "noise_backend": backend if drawn else "none",
+        "sampler_version": SAMPLER_VERSION,
+        "noise_served_by": _served(plan) if backend == "table" else {},
+        "ledger": f"dataset {dataset!r}" if dataset else recorded,
+        "config_digest": config_digest,
+        "versions": versions(),
+    }
+
+
+def check_receipt(draft: dict[str, Any]) -> None:
+    """Make sure that the receipt can be written; what cannot raises here, before any loss."""
+    json.dumps(draft, ensure_ascii=False, allow_nan=False).encode()
+
+
+def finished_receipt(
+    draft: dict[str, Any], facts: RunFacts, release: Release, ledger: Ledger | None
+) -> dict[str, Any]:
+    """The receipt with what the run itself adds.
+
+    The digest of the data is bound to the run: two receipts do not tell whether data changed.
+    """
+    digest = None
+    if ledger is not None:
+        digest = ledger.public_digest(facts.data_digest, run_id=facts.run_id)
+    return {
+        **draft,
+        "run_id": facts.run_id,
+        "data_digest": digest,
+        "notes": dict(release.notes),
+        "negative_counts": release.negative_counts(),
+    }
+
+
+def _served(plan: Sequence[Measured]) -> dict[str, str]:
+    return {f"{one.level}/{one.query}": served_by(one.noise_law) for one in plan}
+
+
+def _measurements(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[dict[str, Any]]:
+    """The allocation and what it costs, in exact fractions as text; shares under ``unit``."""
+    whole, parts = total_loss(plan, unit), losses_of(plan, unit)
+    told = []
+    for one, part in zip(plan, parts, strict=True):
+        costs = {which: one.loss(which) for which in one.units}
+        currency = "epsilon" if one.rate is not None else "rho"
+        parameter = {"rate": str(one.rate)} if one.rate is not None else {"sigma2": str(one.sigma2)}
+        told.append(
+            {
+                "level": one.level,
+                "query": one.query,
+                "share": str(part.amount / whole.amount) if part and whole else "0",
+                "draws": one.draws,
+                "noise": one.law,
+                **parameter,
+                "variance": one.variance,
+                **{
+                    f"{currency} {which}": str(loss.amount) if loss else "0"
+                    for which, loss in costs.items()
+                },
+            }
+        )
+    return told
