@@ -1,11 +1,43 @@
-"""Write a file so that a reader sees the whole of it or nothing."""
+"""Write a file so that a reader sees the whole of it or nothing, and open only what is ours."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import stat
 from pathlib import Path
+
+from headcount.errors import RunError
+
+
+def open_own(path: Path, flags: int = os.O_RDONLY) -> int:
+    """Open a plain file of this user's, and nothing that somebody else put in its place.
+
+    Neither a link is followed nor a pipe waited for.
+    """
+    try:
+        handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise RunError(f"{path}: found a link, expected a file of this run") from None
+    if why := stranger(os.fstat(handle)):
+        os.close(handle)
+        raise RunError(f"{path}: found {why}, expected a file of this run")
+    return handle
+
+
+def stranger(info: os.stat_result) -> str:
+    """What is wrong with something that should be this user's own file or folder; "" if nothing."""
+    if stat.S_ISLNK(info.st_mode):
+        return "a link"
+    if info.st_uid != os.geteuid():
+        return "something that belongs to another user"
+    if stat.S_ISDIR(info.st_mode):
+        return ""
+    return "" if stat.S_ISREG(info.st_mode) else "no plain file"
 
 
 def write_bytes_atomic(path: Path, data: bytes) -> None:

@@ -341,18 +341,44 @@ def _close(directory: RunDirectory, ledger: Ledger | None) -> None:
         ledger.mark(facts.run_id, SpendState.COMPLETE)
 
 
+def close_run(path: Path, *, why: str, ledger: Path | None = None) -> RunFacts:
+    """Give a run up that can never complete: on the ledger, in its directory, and without its key.
+
+    Each step may be done twice, so that a closing that broke off is finished by the same command.
+    From the first step on the run cannot be resumed.
+    """
+    directory = RunDirectory(path)
+    facts = directory.require_facts()
+    if not why.strip():
+        raise RunError(f"{path}: found no reason, expected why the run is closed")
+    with directory.held():
+        if directory.is_complete:
+            raise RunError(f"{path}: found a finished release, expected a run to give up")
+        book = Ledger.open(ledger) if ledger is not None else _ledger_of(directory)
+        reason = directory.close(why)
+        if book is not None:
+            book.close(facts.run_id, why=reason)
+        directory.finish()
+    return facts
+
+
+def _ledger_of(directory: RunDirectory) -> Ledger | None:
+    """The ledger of a run that has begun; without a kept config nothing was spent yet."""
+    if not (directory.internal / "config.json").exists():
+        return None
+    named = _kept_config(directory).run.ledger
+    return None if named is None else Ledger.open(named)
+
+
 def open_run(path: Path) -> tuple[Release, Plan]:
     """A finished release with the truth it was made from, for the curator's own evaluation."""
     directory = RunDirectory(path)
     facts = directory.facts()
     if facts is None or not directory.is_complete:
         raise RunError(f"{path}: found no finished run, expected one made by headcount protect")
-    kept = directory.internal / "config.json"
-    try:
-        config = Config.model_validate_json(kept.read_text(encoding="utf-8"))
-    except ValueError:
-        raise RunError(f"{kept}: found a damaged file, expected the run's config") from None
+    config = _kept_config(directory)
     if config_digest(config).hex() != facts.config_digest:
+        kept = directory.internal / "config.json"
         raise RunError(f"{kept}: found another config than the run's, expected it unchanged")
     planned = plan(config)
     if content_digest(planned.counts).hex() != facts.data_digest:
@@ -400,6 +426,14 @@ def evaluate_run(path: Path, *, cells: CellSet = "all") -> tuple[pl.DataFrame, P
 def _witnesses(internal: Path) -> Path | None:
     """The tables that show what a suppressed release protects, where there are any."""
     return internal / WITNESSES if (internal / WITNESSES).exists() else None
+
+
+def _kept_config(directory: RunDirectory) -> Config:
+    kept = directory.internal / "config.json"
+    try:
+        return Config.model_validate_json(kept.read_text(encoding="utf-8"))
+    except ValueError:
+        raise RunError(f"{kept}: found a damaged file, expected the run's config") from None
 
 
 def _dump(config: Config) -> str:

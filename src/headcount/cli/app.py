@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from headcount.cli import attack, bench, check, demo, evaluate, ledger, protect, study
+from headcount.cli import attack, bench, check, close, demo, evaluate, ledger, protect, study
 from headcount.errors import HeadcountError
 
 EXAMPLES = """Protect census-like counts, and measure what the protection costs.
@@ -17,6 +17,7 @@ Examples:
   headcount demo                                  a small study, ending in a report
   headcount check config.toml                     are config and data all right?
   headcount protect config.toml                   make a release
+  headcount close runs/first --why "no disk"      give up a run that cannot finish
   headcount evaluate runs/first                   how far is it from the truth?
   headcount attack reconstruct runs/first --out found     rebuild records from it
   headcount study petti-flaxman-2020 --out pf     reproduce a paper
@@ -37,6 +38,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("protect")(protect.protect)
 app.command("check")(check.check)
+app.command("close")(close.close)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(attack.app, name="attack")
 app.add_typer(study.app, name="study")

@@ -16,6 +16,7 @@ from hmac import compare_digest
 from pathlib import Path
 
 from headcount.errors import ConfigError, PrivacyError, RunError
+from headcount.files import open_own, sync_directory
 from headcount.noise.source import KeyKind
 
 KEY_BYTES = 32
@@ -113,12 +114,12 @@ def save_run_key(key: RunKey, path: Path) -> None:
         file.write(_HEADER + b"\n" + body + b"\n")
         file.flush()
         os.fsync(file.fileno())
-    _sync_folder(path)
+    sync_directory(path.parent)
 
 
 def load_run_key(path: Path) -> RunKey:
     """Read a key that ``save_run_key`` wrote; refuse one that others can read."""
-    with path.open("rb") as file:
+    with os.fdopen(open_own(path), "rb") as file:
         mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
         if mode & 0o077:
             raise PrivacyError(f"{path}: found mode {mode:04o}, expected 0600: the key is secret")
@@ -142,19 +143,10 @@ def load_run_key(path: Path) -> RunKey:
 
 def destroy_run_key(path: Path) -> None:
     """Overwrite the key file, push that to the disk, and remove it (best effort on flash)."""
-    with path.open("r+b") as file:
+    with os.fdopen(open_own(path, os.O_RDWR), "r+b") as file:
         length = os.fstat(file.fileno()).st_size
         file.write(secrets.token_bytes(length))
         file.flush()
         os.fsync(file.fileno())
     path.unlink()
-    _sync_folder(path)
-
-
-def _sync_folder(path: Path) -> None:
-    """Make the new or removed name itself durable."""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    sync_directory(path.parent)

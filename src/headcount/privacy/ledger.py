@@ -4,6 +4,7 @@ A dataset is a *name* declared by its owner, with a total in one currency and on
 A release is a *spend* on that name, recorded **before** its noise is drawn and never refunded:
 
     spend  ->  recorded  ->  mark drawn  ->  mark complete
+                   |              `->  closed, with the reason: spent, and no release
                    `----->   void, with the reason
 
 so that a process killed at any point has either spent nothing and drawn nothing, or has its spend
@@ -215,6 +216,23 @@ class Ledger:
             )
             return rows.get_spend(connection, run_id)
 
+    def close(self, run_id: str, *, why: str) -> Spend | None:
+        """State that a run will never complete; its spend stands. None if it never spent.
+
+        Closing a closed run changes nothing, and a voided one stays void.
+        """
+        reason = _present(why, name="reason for closing")
+        with store.writing(self.path) as connection:
+            found = rows.find_spend(connection, run_id)
+            if found is None or found.state in (SpendState.CLOSED, SpendState.VOID):
+                return found
+            if found.state is SpendState.COMPLETE:
+                raise PrivacyError(
+                    f"run {run_id!r}: found it complete, expected a run that cannot be finished"
+                )
+            rows.insert_closing(connection, run_id, at=_now(), why=reason)
+            return rows.get_spend(connection, run_id)
+
     def run(self, run_id: str) -> Spend:
         """The spend of one run."""
         with store.reading(self.path) as connection:
@@ -244,6 +262,7 @@ class Ledger:
             runs=len(counted),
             not_private=len(live) - len(counted),
             voided=len(spends) - len(live),
+            closed=sum(one.state is SpendState.CLOSED for one in spends),
             invariants=tuple(dict.fromkeys(what for one in live for what in one.invariants)),
         )
 
@@ -322,10 +341,10 @@ def _resumed(known: Spend, wanted: Spend) -> Spend:
             f"run {known.run_id!r}: found another {', '.join(changed)} than recorded, expected the "
             f"same: a resumed run may change nothing; start a new run"
         )
-    if known.state is SpendState.VOID:
+    if known.state in (SpendState.VOID, SpendState.CLOSED):
         raise PrivacyError(
-            f"run {known.run_id!r}: found it void ({known.events[-1].why}), expected a run that "
-            f"may go on; start a new run"
+            f"run {known.run_id!r}: found it {known.state} ({known.events[-1].why}), expected a "
+            f"run that may go on; start a new run"
         )
     return known
 

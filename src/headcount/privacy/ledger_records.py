@@ -43,6 +43,9 @@ class SpendState(StrEnum):
     VOID = "void"
     """Withdrawn before any noise was drawn; not counted, and kept with the reason."""
 
+    CLOSED = "closed"
+    """Given up for good before it was complete, and its key destroyed; counted all the same."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Dataset:
@@ -124,6 +127,7 @@ class Balance:
     runs: int
     not_private: int
     voided: int
+    closed: int
     invariants: tuple[str, ...]
 
     def sentences(self) -> tuple[str, ...]:
@@ -145,6 +149,8 @@ class Balance:
         ]
         if self.voided:
             said.append(f"Voided before any noise was drawn (runs: {self.voided}).")
+        if self.closed:
+            said.append(f"Closed without a release; their spends stand (runs: {self.closed}).")
         said += [f"Released without noise: {one}." for one in self.invariants]
         said += [f"The ledger cannot see {one}." for one in CANNOT_SEE]
         return tuple(said)

@@ -12,6 +12,7 @@ from typing import Literal
 from headcount.errors import PrivacyError, brief
 from headcount.numbers import RECORDED_DIGITS
 from headcount.privacy.ledger_records import Dataset, Event, KeyKind, Spend, SpendState
+from headcount.privacy.ledger_store import add_closings, has_closings
 from headcount.privacy.loss import exact, from_record, to_record
 
 
@@ -42,6 +43,13 @@ def insert_event(connection: sqlite3.Connection, run_id: str, event: Event) -> N
         "INSERT INTO event (run_id, state, at, why) VALUES (?, ?, ?, ?)",
         (run_id, str(event.state), event.at, event.why),
     )
+
+
+def insert_closing(connection: sqlite3.Connection, run_id: str, *, at: str, why: str) -> None:
+    """Say that a run will never complete."""
+    if not has_closings(connection):
+        add_closings(connection)
+    connection.execute("INSERT INTO closing VALUES (?, ?, ?)", (run_id, at, why))
 
 
 def insert_dataset(connection: sqlite3.Connection, dataset: Dataset) -> None:
@@ -111,10 +119,21 @@ def _select(
         ):
             event = Event(state=SpendState(row["state"]), at=row["at"], why=row["why"])
             events.setdefault(row["run_id"], []).append(event)
+        for row in _closings(connection, column, value):  # a run is closed last of all
+            event = Event(state=SpendState.CLOSED, at=row["at"], why=row["why"])
+            events[row["run_id"]].append(event)
         found = connection.execute(
             f"SELECT * FROM spend WHERE {column} = ? ORDER BY number", (value,)
         )
         return tuple(_spend(row, events=tuple(events[row["run_id"]])) for row in found)
+
+
+def _closings(connection: sqlite3.Connection, column: str, value: str) -> list[sqlite3.Row]:
+    """Which of some runs were closed."""
+    if not has_closings(connection):
+        return []
+    query = f"SELECT closing.* FROM closing JOIN spend USING (run_id) WHERE spend.{column} = ?"
+    return connection.execute(query, (value,)).fetchall()
 
 
 @contextmanager

@@ -38,6 +38,13 @@ CREATE TABLE spend (
     invariants     TEXT NOT NULL       -- a JSON list of sentences
 ) STRICT;
 
+-- Runs that will never complete; their spends stand. Older ledgers get this table when they need it.
+CREATE TABLE closing (
+    run_id  TEXT PRIMARY KEY REFERENCES spend (run_id),
+    at      TEXT NOT NULL,
+    why     TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE event (
     number  INTEGER PRIMARY KEY,
     run_id  TEXT NOT NULL REFERENCES spend (run_id),

@@ -15,7 +15,7 @@ from headcount.errors import PrivacyError, brief
 APPLICATION_ID = 0x48436C67  # "HClg", so that `file` and we can tell a ledger from other databases
 VERSION = 1
 WAIT_SECONDS = 60.0
-_TABLES = ("secret", "dataset", "content", "spend", "event")
+_TABLES = ("secret", "dataset", "content", "spend", "event", "closing")
 
 
 def create(path: Path) -> None:
@@ -29,18 +29,36 @@ def create(path: Path) -> None:
     except OSError as error:
         raise PrivacyError(f"{path}: cannot create a ledger here: {error.strerror}") from None
     schema = Path(__file__).with_name("ledger_schema.sql").read_text("utf-8")
-    guards = "".join(
-        f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
-        f"BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;\n"
-        for table in _TABLES
-        for verb in ("UPDATE", "DELETE")
-    )
+    guards = "".join(one for table in _TABLES for one in _guards(table))
     with closing(_connect(path)) as connection:
         connection.executescript(f"BEGIN IMMEDIATE;\n{schema}\n{guards}")
         connection.execute("INSERT INTO secret VALUES (1, ?)", (secrets.token_bytes(32),))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
         connection.execute("COMMIT")
+
+
+def _guards(table: str) -> list[str]:
+    return [
+        f"CREATE TRIGGER {table}_no_{verb.lower()} BEFORE {verb} ON {table} "
+        f"BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;\n"
+        for verb in ("UPDATE", "DELETE")
+    ]
+
+
+def has_closings(connection: sqlite3.Connection) -> bool:
+    """Whether the ledger has the table of closed runs, which the first version did not have."""
+    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'closing'"
+    return connection.execute(query).fetchone() is not None
+
+
+def add_closings(connection: sqlite3.Connection) -> None:
+    """Give a ledger of the first version the table of closed runs."""
+    schema = Path(__file__).with_name("ledger_schema.sql").read_text("utf-8")
+    start = schema.index("CREATE TABLE closing")
+    connection.execute(schema[start : schema.index(";", start)])
+    for guard in _guards("closing"):
+        connection.execute(guard)
 
 
 def check(path: Path) -> None:

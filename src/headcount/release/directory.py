@@ -5,14 +5,18 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import logging
+import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
 from headcount.errors import RunError
-from headcount.files import write_text_atomic
+from headcount.files import open_own, stranger, write_text_atomic
 from headcount.noise import RunKey, destroy_run_key, load_run_key, save_run_key
 from headcount.release.store import MANIFEST
 
@@ -22,6 +26,8 @@ MEANING = 2
 1   epsilon of geometric, raked, averaged and histogram was for one person added or removed
 2   ... is for the unit of privacy in the config, by default one changed record
 """
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,18 +87,29 @@ class RunDirectory:
         return self.internal / "run.json"
 
     @property
+    def _closed(self) -> Path:
+        return self.internal / "closed.json"
+
+    @property
     def is_complete(self) -> bool:
         """Whether the release is wholly written."""
         return (self.release / MANIFEST).is_file()
 
     def facts(self) -> RunFacts | None:
         """What the run here is bound to; None where no run has begun."""
-        if not self._facts.is_file():
+        if (text := self._read(self._facts)) is None:
             return None
         try:
-            return RunFacts(**json.loads(self._facts.read_text(encoding="utf-8")))
+            return RunFacts(**json.loads(text))
         except (ValueError, TypeError, RecursionError):
             raise RunError(f"{self._facts}: found a damaged file, expected a run's facts") from None
+
+    def _read(self, path: Path) -> str | None:
+        """A file of the run's own, or None where there is none."""
+        if not os.path.lexists(path):
+            return None
+        with os.fdopen(open_own(path), encoding="utf-8", errors="replace") as file:
+            return file.read()
 
     def require_facts(self) -> RunFacts:
         """What the run here is bound to; an error where no run has begun."""
@@ -107,8 +124,14 @@ class RunDirectory:
 
     def refuse_other(self, *, config_digest: str) -> None:
         """Refuse a folder that holds anything but this very run, before any data is read."""
-        if self.path.exists() and not self.path.is_dir():
+        if self.path.is_file() and not self.path.is_symlink():
             raise RunError(f"{self.path}: found a file, expected a new or empty directory")
+        refuse_unsafe(self.path)
+        if (why := self.closed()) is not None:
+            raise RunError(
+                f"{self.path}: found a run that was closed ({why}), expected a new directory: its "
+                f"spend stands and its key is destroyed"
+            )
         facts = self.facts()
         if facts is None and (strange := self._strange()):
             raise RunError(
@@ -140,15 +163,23 @@ class RunDirectory:
         return self.refusal
 
     def _open_internal(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        self.internal.mkdir(mode=0o700, exist_ok=True)
-        self.internal.chmod(0o700)  # whoever made it, and under whatever umask
+        for folder in (*reversed(self.path.parents), self.path):
+            if not folder.exists():
+                folder.mkdir(mode=0o755, exist_ok=True)  # not open to all, whatever the umask
+        if not os.path.lexists(self.internal):
+            self.internal.mkdir(mode=0o700)
+        refuse_unsafe(self.path)
+        handle = os.open(self.internal, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            os.fchmod(handle, 0o700)  # under whatever umask it was made
+        finally:
+            os.close(handle)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Keep other processes out of this run while it is being made."""
         self._open_internal()
-        with (self.internal / "lock").open("w") as lock:
+        with os.fdopen(open_own(self.internal / "lock", os.O_RDWR | os.O_CREAT), "r+b") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -168,6 +199,11 @@ class RunDirectory:
         self.refusal.unlink(missing_ok=True)  # of an earlier try
         if facts is None:
             if self.key.exists():  # a crash between the key and the facts: nothing was drawn
+                if self.key.stat().st_nlink != 1:
+                    raise RunError(
+                        f"{self.key}: found a file with a second name elsewhere, expected a key of "
+                        f"this run: it would be overwritten under both"
+                    )
                 destroy_run_key(self.key)
             save_run_key(key, self.key)
             facts = RunFacts(
@@ -192,6 +228,24 @@ class RunDirectory:
             )
         return facts, load_run_key(self.key)
 
+    def closed(self) -> str | None:
+        """Why the run here was closed; None unless it was."""
+        if (text := self._read(self._closed)) is None:
+            return None
+        try:
+            return str(json.loads(text)["why"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise RunError(
+                f"{self._closed}: found a damaged file, expected why a run was closed"
+            ) from None
+
+    def close(self, why: str) -> str:
+        """Say for good that the run here will not complete; returns the reason first given."""
+        if (before := self.closed()) is not None:
+            return before
+        write_text_atomic(self._closed, json.dumps({"why": why}, ensure_ascii=False) + "\n")
+        return why
+
     def finish(self) -> None:
         """Destroy key and recorded noise: with the measurements they are the truth."""
         if self.key.exists():
@@ -205,6 +259,49 @@ class RunDirectory:
         for folder in (self.internal, self.release):
             for leftover in folder.rglob(".*.tmp"):  # of a process that was killed while writing
                 leftover.unlink()
+
+
+def refuse_unsafe(path: Path) -> None:
+    """Refuse a run directory in which, or beside which, others could put things of theirs.
+
+    Its parent must not be open to all (a sticky bit, as on /tmp, keeps names safe). All that is
+    there must be plain files and folders of this user's: a link would be followed, and a key or a
+    file of somebody else's would be used.
+    """
+    parent = next(one for one in path.absolute().parents if one.exists())
+    for folder, info in ((parent, parent.stat()), *((p, p.lstat()) for p in (path,) if _there(p))):
+        mode = info.st_mode
+        if mode & stat.S_ISVTX or stat.S_ISLNK(mode):
+            continue
+        if mode & stat.S_IWOTH:
+            raise RunError(
+                f"{folder}: found a folder that all can write (mode {stat.S_IMODE(mode):04o}), "
+                f"expected one of your own: others could put links in the place of the run's files"
+            )
+        if mode & stat.S_IWGRP:
+            log.warning(
+                "%s: its group can write there (mode %04o), and so could take the place of the "
+                "run's files; `chmod g-w` prevents it",
+                folder,
+                stat.S_IMODE(mode),
+            )
+    if not _there(path):
+        return
+    inside = (Path(folder, name) for folder, *names in os.walk(path) for name in chain(*names))
+    for one in chain([path], inside):
+        try:
+            why = stranger(one.lstat())
+        except FileNotFoundError:  # a temporary file of a process at work here
+            continue
+        if why:
+            raise RunError(
+                f"{one}: found {why}, expected plain files and folders of your own in a run "
+                f"directory"
+            )
+
+
+def _there(path: Path) -> bool:
+    return os.path.lexists(path)
 
 
 def _names(folder: Path) -> list[str]:

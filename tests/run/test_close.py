@@ -1,0 +1,162 @@
+"""A run that can never complete is closed: ledger and directory say so, and the key is gone."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headcount.errors import PrivacyError, RunError
+from headcount.privacy import Ledger, SpendState
+from headcount.release.directory import RunDirectory
+from headcount.run import close_run, protect_run
+from tests.run.town import (
+    LEDGER,
+    Stop,
+    contents,
+    interrupted,
+    make_ledger,
+    write_config,
+    write_town,
+)
+
+WHY = "the solver fails on these data"
+
+
+@pytest.fixture
+def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a run that has spent and drawn, and was not finished."""
+    write_town(tmp_path)
+    make_ledger(tmp_path, total="10")
+    interrupted(write_config(tmp_path, run=LEDGER), monkeypatch, at="write_release")
+    assert (tmp_path / "out/internal/run.key").exists()
+    return tmp_path
+
+
+def spend_of(town: Path):
+    (spend,) = Ledger.open(town / "ledger.db").history("town")
+    return spend
+
+
+def test_a_closed_run_keeps_its_spend_and_loses_its_key(stuck: Path):
+    before = Ledger.open(stuck / "ledger.db").balance("town")
+    facts = close_run(stuck / "out", why=WHY)
+    spend, balance = spend_of(stuck), Ledger.open(stuck / "ledger.db").balance("town")
+    assert (spend.run_id, spend.state) == (facts.run_id, SpendState.CLOSED)
+    assert spend.events[-1].why == WHY
+    assert balance.spent == before.spent > 0
+    assert balance.closed == 1
+    assert "Closed without a release; their spends stand (runs: 1)." in balance.sentences()
+    assert sorted(contents(stuck / "out/internal")) == [
+        "closed.json", "config.json", "lock", "run.json",
+    ]  # fmt: skip
+
+
+def test_a_closed_run_cannot_go_on(stuck: Path):
+    close_run(stuck / "out", why=WHY)
+    with pytest.raises(RunError, match=rf"found a run that was closed \({WHY}\), expected a new"):
+        protect_run(write_config(stuck, run=LEDGER))
+    (stuck / "out/internal/closed.json").unlink()  # the ledger knows it too
+    with pytest.raises(RunError, match="found no key for the unfinished run"):
+        protect_run(write_config(stuck, run=LEDGER))
+    ledger = Ledger.open(stuck / "ledger.db")
+    with pytest.raises(PrivacyError, match="found it closed, expected a state from which"):
+        ledger.mark(spend_of(stuck).run_id, SpendState.COMPLETE)
+    protect_run(write_config(stuck, run=LEDGER, out="another"))
+
+
+def test_closing_that_breaks_off_anywhere_is_finished_by_the_same_command(
+    stuck: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def stop(*_arguments: object, **_named: object) -> None:
+        raise Stop
+
+    for owner, name in (
+        (RunDirectory, "close"),
+        (Ledger, "close"),
+        (RunDirectory, "finish"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, name, stop)
+            with pytest.raises(Stop):
+                close_run(stuck / "out", why=WHY)
+        if (owner, name) != (RunDirectory, "close"):
+            with pytest.raises(RunError, match="found a run that was closed"):
+                protect_run(write_config(stuck, run=LEDGER))
+    close_run(stuck / "out", why="another reason")
+    assert spend_of(stuck).events[-1].why == WHY  # the first one stands
+    assert not (stuck / "out/internal/run.key").exists()
+    close_run(stuck / "out", why=WHY)  # harmless when done twice
+    assert [event.state for event in spend_of(stuck).events].count(SpendState.CLOSED) == 1
+
+
+def test_what_is_finished_or_never_began_is_not_closed(tmp_path: Path):
+    write_town(tmp_path)
+    make_ledger(tmp_path)
+    out = protect_run(write_config(tmp_path, run=LEDGER))
+    with pytest.raises(RunError, match="found a finished release, expected a run to give up"):
+        close_run(out, why=WHY)
+    with pytest.raises(RunError, match="found no run, expected a directory made by headcount"):
+        close_run(tmp_path / "nowhere", why=WHY)
+    assert not (tmp_path / "nowhere").exists()
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    with pytest.raises(PrivacyError, match="found it complete, expected a run that cannot be"):
+        ledger.close(spend_of(tmp_path).run_id, why=WHY)
+    with pytest.raises(PrivacyError, match="reason for closing: found none"):
+        ledger.close(spend_of(tmp_path).run_id, why=" ")
+
+
+def test_a_reason_is_needed(stuck: Path):
+    with pytest.raises(RunError, match="found no reason, expected why the run is closed"):
+        close_run(stuck / "out", why=" ")
+    assert spend_of(stuck).state is SpendState.DRAWN
+
+
+def test_a_run_that_never_spent_or_has_no_ledger_is_closed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write_town(tmp_path)
+    interrupted(write_config(tmp_path), monkeypatch, at="write_release")
+    close_run(tmp_path / "out", why=WHY)
+    assert not (tmp_path / "out/internal/run.key").exists()
+    ledger = make_ledger(tmp_path)
+    interrupted(write_config(tmp_path, run=LEDGER, out="two"), monkeypatch, at="_spend")
+    close_run(tmp_path / "two", why=WHY)
+    assert ledger.history("town") == ()
+    assert RunDirectory(tmp_path / "two").closed() == WHY
+
+
+def test_a_ledger_of_the_first_version_can_close(stuck: Path):
+    with sqlite3.connect(stuck / "ledger.db") as connection:
+        connection.execute("DROP TABLE closing")
+    assert spend_of(stuck).state is SpendState.DRAWN
+    close_run(stuck / "out", why=WHY)
+    assert spend_of(stuck).state is SpendState.CLOSED
+    with (
+        sqlite3.connect(stuck / "ledger.db") as connection,
+        pytest.raises(sqlite3.IntegrityError, match="the ledger is append-only"),
+    ):
+        connection.execute("DELETE FROM closing")
+
+
+def test_the_command(stuck: Path):
+    def command(*more: str) -> subprocess.CompletedProcess[str]:
+        arguments = ["close", str(stuck / "out"), "--why", WHY, *more]
+        return subprocess.run(
+            [sys.executable, "-m", "headcount", *arguments],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+        )
+
+    (stuck / "ledger.db").rename(stuck / "moved.db")
+    failed = command()
+    assert (failed.returncode, "found no file, expected a ledger" in failed.stderr) == (2, True)
+    assert (stuck / "out/internal/run.key").exists()
+    closed = command("--ledger", str(stuck / "moved.db"))
+    assert closed.returncode == 0, closed.stderr
+    assert "closed; its spend stands and its key is destroyed" in closed.stdout
