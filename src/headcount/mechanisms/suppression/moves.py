@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.solve.mip import Program, SolverError, load
+from headcount.solve.worker import solve_apart
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -246,21 +247,12 @@ class Mover:
 
     def _solve_whole(self, target: int, way: tuple[int, int]) -> Floats | None:
         """The same by an integer program; None also if it is given up."""
-        import highspy
-
         program = self._program(way, integer=True)
         n = len(self.room)
         program.high[:] = np.minimum(program.high, FARTHEST * max(way))
         program.low[[target, target + n]] = program.high[[target, target + n]] = _fixed(way)
-        solver = load(program, mip_rel_gap=0.1)
-        solver.setOptionValue("presolve", "off")
-        solver.setOptionValue("mip_max_nodes", NODES)
-        solver.run()
-        found = solver.getInfo().primal_solution_status
-        if found != highspy.SolutionStatus.kSolutionStatusFeasible:
-            return None
-        value = np.array(solver.getSolution().col_value)
-        return np.asarray(value[:n] - value[n:])
+        value = solve_apart(program, mip_rel_gap=0.1, mip_max_nodes=NODES).x
+        return None if value is None else np.asarray(value[:n] - value[n:])
 
 
 def _fixed(way: tuple[int, int]) -> Floats:
