@@ -33,18 +33,33 @@ def counts():
 )
 def test_true_tables_keep_every_relation(counts, names, groups):
     made = find_tables(names, SCHEMA)
-    values = all_values(counts, made)
+    values = all_values(counts, tuple(one.crossed for one in made))
+    published = all_values(counts, made)
     linked = link_tables(made, counts.geography)
     assert [{name for name, _ in one.number} for one in linked] == groups
     for one in linked:
         truth = one.gather(values)
         one.additive.check(truth)  # raises if a total is not the sum of its parts
         for where, number in one.number.items():
-            assert np.array_equal(truth[number], values[where])
+            assert np.array_equal(truth[number], published[where])
+        assert one.published.sum() == len(np.unique(np.concatenate(
+            [number.ravel() for number in one.number.values()]
+        )))  # fmt: skip
         moved = truth.copy()
         moved[next(iter(one.number.values()))[0, 0]] += 1
         with pytest.raises(Exception, match="totals that are not the sum"):
             one.additive.check(moved)
+
+
+def test_cells_that_are_not_published_have_sums_all_the_same(counts):
+    made = find_tables(("P12",), SCHEMA)
+    (one,) = link_tables(made, counts.geography)
+    (cells,) = made
+    assert one.number["P12", "block"].shape[1] == 49
+    assert one.crossed["P12", "block"].shape[1] == 72
+    ages = [i for i, (sex, age) in enumerate(cells.crossed.labels) if sex == "total" != age]
+    assert len(ages) == 23
+    assert not one.published[one.crossed["P12", "block"][:, ages]].any()
 
 
 def test_a_margin_is_the_same_cell(counts):

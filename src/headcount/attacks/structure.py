@@ -141,8 +141,10 @@ def _layout(tables: tuple[Held, ...], cell_of: Ints, prune: bool) -> Layout:
         matrix, cells = held.cells.matrix[cell_of].tocsc(), held.cells
         for family in np.unique(cells.family):
             columns = np.flatnonzero(cells.family == family)
-            if prune and held.exact and not cells.inner[columns[0]]:
+            if prune and held.exact and not cells.inner[columns].any():
                 continue  # a subtotal of exact numbers: the relations check it
+            if matrix[:, columns].max() > 1:
+                continue  # races tallied: no number of people, and the sum of the others
             drafts.append(_Draft(columns + start, _place(matrix[:, columns]), held.exact))
         start += cells.size
     implied: list[Implied] = []

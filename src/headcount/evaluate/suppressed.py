@@ -104,7 +104,8 @@ def audit_release(
         for cells in find_tables(mechanism.tables, counts.schema)
         if not any(coding.overlapping for coding in cells.axes)
     )
-    values = all_values(counts, made, lowest=mechanism.lowest)
+    full = tuple(cells.crossed for cells in made)
+    values = all_values(counts, full, lowest=mechanism.lowest)
     groups = link_tables(made, counts.geography, lowest=mechanism.lowest)
     stored = None if witnesses is None else read_witnesses(witnesses, groups=len(groups))
     audits = []

@@ -126,8 +126,8 @@ def definition_of(one: PublishedCells) -> dict[str, Any]:
 def table_from_json(data: Mapping[str, Any]) -> PublishedTable:
     """The table that ``definition_of`` wrote."""
     pairs = {
-        key: tuple((role, tuple(names)) for role, names in data[key])
-        for key in ("axes", "universe")
+        key: tuple((role, tuple(names)) for role, names in data.get(key, ()))
+        for key in ("axes", "universe", "within")
     }
     return PublishedTable(**{**data, **pairs})
 

@@ -32,14 +32,22 @@ class LinkedTables:
 
     where
         additive   the cells and their relations
-        number     for each (table, level) the cell numbers (units x cells of the table)
+        crossed    for each (table, level) the cell numbers (units x cells of the table with its
+                   axes crossed in full)
+        place      for each table which of these cells it publishes
         rests      cells that no table has, as (cell, total, other parts of the total); each row
                    of the arrays is a unit
     """
 
     additive: Additive
-    number: Mapping[tuple[str, str], Ints]
+    crossed: Mapping[tuple[str, str], Ints]
+    place: Mapping[str, Ints]
     rests: tuple[tuple[Ints, Ints, Ints], ...] = ()
+
+    @cached_property
+    def number(self) -> Mapping[tuple[str, str], Ints]:
+        """For each (table, level) the numbers of the published cells (units x cells)."""
+        return {where: one[:, self.place[where[0]]] for where, one in self.crossed.items()}
 
     @cached_property
     def published(self) -> NDArray[np.bool_]:
@@ -50,9 +58,12 @@ class LinkedTables:
         return shown
 
     def gather(self, tables: Mapping[tuple[str, str], NDArray[np.generic]]) -> Ints:
-        """Values of all cells from those of the tables; a rest is what its total has besides."""
+        """Values of all cells from those of the tables, crossed in full.
+
+        A rest is what its total has besides.
+        """
         values = np.zeros(self.additive.size, dtype=np.int64)
-        for where, number in self.number.items():
+        for where, number in self.crossed.items():
             values[number] = tables[where]
         for cell, total, others in self.rests:
             values[cell] = values[total] - values[others].sum(axis=1)
@@ -66,6 +77,8 @@ def link_tables(
 
     ``lowest`` cuts the geography below a level; a table is never taken below its own lowest.
     """
+    published = {cells.table.name: cells.place for cells in tables}
+    tables = [cells.crossed for cells in tables]  # sums go by cells that are not published too
     for cells in tables:
         if any(coding.overlapping for coding in cells.axes):
             raise InputError(
@@ -77,7 +90,8 @@ def link_tables(
     made = []
     for group in _components(columns, sums_between(tables, columns)):
         chosen, own = [tables[i] for i in group], [columns[i] for i in group]
-        made.append(_linked(chosen, own, sums_between(chosen, own), geography, lowest))
+        joined = _linked(chosen, own, sums_between(chosen, own), geography, lowest)
+        made.append(replace(joined, place=published))
     return tuple(made)
 
 
@@ -141,7 +155,7 @@ def _linked(
             units = places.at(level, geography)
             number[cells.table.name, level] = renumber(units[:, None] * width + column)
     rests = tuple(_rests(across, width, renumber))
-    return LinkedTables(additive=additive, number=number, rests=rests)
+    return LinkedTables(additive=additive, crossed=number, place={}, rests=rests)
 
 
 def _main(columns: Sequence[Ints], own: Sequence[Sequence[str]]) -> list[int]:
@@ -272,16 +286,4 @@ def _cells_of(product: Product, nodes: Ints, cells: TableCells) -> Ints:
 
 def _axis(coding: Coding) -> Tree:
     """The groups of a coding as a tree; they are listed from the total down."""
-    parent = []
-    layer_of = [len(coding.layers) - 1 - k for k in range(len(coding.layers))]
-    for depth, layer in zip(layer_of, reversed(coding.layers), strict=True):
-        for _, atoms in layer:
-            above = [
-                position
-                for position, (_, larger) in enumerate(coding.groups)
-                if depth + 1 < len(coding.layers)
-                and (coding.groups[position] in coding.layers[depth + 1])
-                and atoms <= larger
-            ]
-            parent.append(above[0] if above else -1)
-    return tree(parent)
+    return tree(coding.parents)

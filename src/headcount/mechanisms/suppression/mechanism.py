@@ -173,7 +173,8 @@ class Suppression:
     ) -> tuple[tuple[PublishedCells, ...], tuple[Witnesses, ...]]:
         from headcount.mechanisms.suppression.complementary import complement, default_price
 
-        values = all_values(counts, made, lowest=self.lowest)
+        full = tuple(cells.crossed for cells in made)
+        values = all_values(counts, full, lowest=self.lowest)
         withheld: dict[tuple[str, str], NDArray[np.bool_]] = {}
         witnesses = []
         for linked in link_tables(made, counts.geography, lowest=self.lowest):
@@ -194,7 +195,7 @@ class Suppression:
         for cells in made:
             for level in levels_of(cells, counts.geography, self.lowest):
                 where = (cells.table.name, level)
-                value = np.where(withheld[where], 0, values[where])
+                value = np.where(withheld[where], 0, values[where][:, cells.place])
                 published.append(
                     PublishedCells(
                         cells=cells, level=level, value=value, withheld=withheld[where], holds=1

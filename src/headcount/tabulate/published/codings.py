@@ -38,8 +38,8 @@ YEARS = {"under_18": "0-17", "18_and_over": "18+", "minor": "0-17", "adult": "18
 class Coding:
     """Groups of one attribute in layers: the published detail first, then its subtotals.
 
-    Within a layer no two groups overlap, except in an ``overlapping`` coding, which has one layer
-    and no subtotals (a person of two races counts twice).
+    Within a layer no two groups overlap, except in an ``overlapping`` coding (a person of two
+    races counts twice): its one layer has a total of what is counted, not of people.
     """
 
     role: str
@@ -51,6 +51,26 @@ class Coding:
     def groups(self) -> tuple[Group, ...]:
         """All groups as a table lists them: totals first."""
         return tuple(group for layer in reversed(self.layers) for group in layer)
+
+    @property
+    def parents(self) -> tuple[int, ...]:
+        """For each group the subtotal that it is a part of, by its number; -1 for the total.
+
+        That is the first above it that holds it: a layer need not have all groups.
+        """
+        if self.overlapping:
+            return (-1, *(0 for _ in self.groups[1:]))
+        found = []
+        depth = [len(self.layers) - 1 - k for k, layer in enumerate(reversed(self.layers))
+                 for _ in layer]  # fmt: skip
+        for number, (_, atoms) in enumerate(self.groups):
+            above = [
+                other
+                for other in range(number)
+                if depth[other] > depth[number] and atoms <= self.groups[other][1]
+            ]
+            found.append(max(above, key=lambda other: (-depth[other], other), default=-1))
+        return tuple(found)
 
     def group(self, label: str) -> Atoms:
         """The atoms of a group."""
@@ -112,15 +132,13 @@ def _coding(role: str, name: str, entry: Mapping[str, Any]) -> Coding:
             tuple((label, years(label) or frozenset()) for label in labels)
         ]
     elif entry.get("every"):
-        layers = [_each_combination(), _by_number_of_races()]
+        layers = [_each_combination(), _by_number_of_races(), (_several_races(),)]
     else:
         read = _race_groups if role == "race" else _named_groups
         layers = [read(layer) for layer in entry["layers"]]
-    overlapping = bool(entry.get("overlapping"))
-    if not overlapping:
-        every: Any = frozenset().union(*(atoms for _, atoms in layers[-1]))
-        layers.append(((TOTAL, every),))
-    return Coding(role, name, tuple(layers), overlapping)
+    every: Any = frozenset().union(*(atoms for layer in layers for _, atoms in layer))
+    layers.append(((TOTAL, every),))
+    return Coding(role, name, tuple(layers), bool(entry.get("overlapping")))
 
 
 def _single_years(span: str | None) -> list[str]:
@@ -137,6 +155,13 @@ def _by_number_of_races() -> tuple[Group, ...]:
     return tuple(
         (word, frozenset(code for code, size in enumerate(sizes, start=1) if size == number))
         for number, word in enumerate(words, start=1)
+    )
+
+
+def _several_races() -> Group:
+    codes = range(1, 64)
+    return "two or more races", frozenset(
+        c for c in codes if len(combinations_of_races()[c - 1]) > 1
     )
 
 

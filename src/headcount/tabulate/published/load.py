@@ -17,7 +17,7 @@ from headcount.tabulate.published.table import HOUSING, PERSONS, PublishedTable,
 from headcount.toml_files import read_toml
 
 Alternatives = tuple[tuple[str, tuple[str, ...]], ...]
-KEYS = ("name", "title", "lowest", "axes", "universe", "counts", "iterations")
+KEYS = ("name", "title", "lowest", "axes", "within", "universe", "counts", "iterations")
 PRODUCTS = ("pl94-171", "sf1")
 
 
@@ -82,6 +82,7 @@ def _tables(
             expected=one_of((PERSONS, HOUSING)),
         )  # fmt: skip
     axes = _alternatives(entry.get("axes", {}), source, name)
+    within = _within(entry, axes, source)
     universe = entry.get("universe", {})
     for letter in ("", *entry.get("iterations", "")):
         if letter and letter not in iterations:
@@ -98,7 +99,27 @@ def _tables(
             axes=axes,
             universe=_alternatives(who, source, name),
             counts=counts,
+            within=within,
         )
+
+
+def _within(entry: Mapping[str, Any], axes: Alternatives, source: str) -> Alternatives:
+    """Checked: a later axis, or one coding of it, and groups of the axis before."""
+    found = []
+    for name, labels in entry.get("within", {}).items():
+        role = name.partition("/")[0]
+        place = f"table {entry['name']}, within"
+        roles = [one for one, _ in axes]
+        if role not in roles[1:]:
+            raise ConfigError(source, place=place, found=repr(name), expected=one_of(roles[1:]))
+        before, alternatives = axes[roles.index(role) - 1]
+        known = {label for one in alternatives for label, _ in codings()[before, one].groups}
+        if strange := sorted(set(labels) - known):
+            raise ConfigError(
+                source, place=place, found=repr(strange[0]), expected=one_of(sorted(known))
+            )
+        found.append((name, tuple(labels)))
+    return tuple(found)
 
 
 def _alternatives(entry: Mapping[str, list[str]], source: str, table: str) -> Alternatives:

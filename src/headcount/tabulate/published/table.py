@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from headcount.geography import Geography
 from headcount.population.quarters import Quarters
 from headcount.schema import Recode, Schema
 from headcount.tabulate.published.codings import (
+    TOTAL,
     Atoms,
     Coding,
     codings,
@@ -56,6 +57,9 @@ class PublishedTable:
         axes        (role, alternatives) by what; the first coding that the schema can make is used
         lowest      the lowest level of the geography at which the table is published
         counts      "persons", or "housing" for homes by occupancy
+        within      (axis, or axis/coding, and labels) groups of that axis are published only
+                    within these groups of the axis before, its total everywhere; by default axes
+                    are crossed in full
     """
 
     product: str
@@ -65,6 +69,7 @@ class PublishedTable:
     axes: tuple[tuple[str, tuple[str, ...]], ...] = ()
     universe: tuple[tuple[str, tuple[str, ...]], ...] = ()
     counts: str = PERSONS
+    within: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def supports(self, schema: Schema) -> Support:
         """Can this schema make the table? If not, the reason."""
@@ -89,14 +94,15 @@ class PublishedTable:
 
 @dataclass(frozen=True, eq=False)
 class TableCells:
-    """The cells of a table on one schema: the published detail and all its subtotals.
+    """The cells of a table on one schema: the published detail and the published subtotals.
 
     where
         axes        the codings used, one for each axis
-        shape       groups along each axis, subtotals included; cells are numbered row by row
-        matrix      0/1 (cells of the schema x cells of the table); cells out of the universe are
-                    in no cell of the table
-        inner       whether a cell is detail (True) or a subtotal
+        shape       groups along each axis, subtotals included, as if all were crossed
+        place       the number of each cell among those of ``shape``, row by row
+        matrix      (cells of the schema x cells of the table) 1 where a cell counts, more where
+                    races are tallied; cells out of the universe are in no cell of the table
+        inner       whether a cell is detail (True) or follows from others as their sum
         family      number of the set of cells a cell belongs to: within a family no person is
                     counted twice
         relations   (relations x cells): +1 at the parts and -1 at their subtotal, so that for
@@ -109,6 +115,13 @@ class TableCells:
     inner: Flags
     family: Ints
     relations: csr_array[Any, tuple[int, int]]
+    place: Ints
+    full: TableCells | None = None
+
+    @property
+    def crossed(self) -> TableCells:
+        """The table with its axes crossed in full, cells that are not published included."""
+        return self.full or self
 
     @property
     def size(self) -> int:
@@ -123,13 +136,14 @@ class TableCells:
     @cached_property
     def labels(self) -> tuple[tuple[str, ...], ...]:
         """The groups of each cell, one for each axis."""
-        return tuple(product(*([label for label, _ in coding.groups] for coding in self.axes)))
+        every = list(product(*([label for label, _ in coding.groups] for coding in self.axes)))
+        return tuple(every[number] for number in self.place)
 
     def query(self, schema: Schema) -> Query:
         """The detail as a query on the whole population: recodes of the axes' attributes.
 
         Levels that no group holds gather in a group "outside". The universe is not applied, and
-        a table that counts people more than once has no query.
+        a table that counts people more than once, or whose detail is not crossed, has no query.
         """
         recodes = []
         for coding in self.axes:
@@ -138,6 +152,12 @@ class TableCells:
                     f"table {self.table.name}", found="overlapping groups", expected="none"
                 )
             recodes.append(_recode(schema, coding))
+        if self.inner.sum() < np.prod([len(coding.layers[0]) for coding in self.axes]):
+            raise InputError(
+                f"table {self.table.name}",
+                found="groups that are not crossed with others",
+                expected="all crossed",
+            )
         return Query(self.table.name, tuple(recodes))
 
 
@@ -229,21 +249,50 @@ def _cells(table: PublishedTable, schema: Schema) -> TableCells:
             found=support.reason,
             expected="a schema that can make the table",
         )
-    matrix = _matrix(schema, support)
-    inner, family = np.ones(1, dtype=bool), np.zeros(1, dtype=np.int64)
+    family = np.zeros(1, dtype=np.int64)
     for coding in support.axes:
         kind = _family_of_group(coding)
-        detail = np.isin(kind, np.arange(len(kind) if coding.overlapping else 1))
-        inner = np.logical_and.outer(inner, detail).reshape(-1)
         family = np.add.outer(family * (kind.max() + 1), kind).reshape(-1)
+    shown = _published(table, support.axes)
     relations = _relations(support.axes)
-    return TableCells(table, support.axes, matrix, inner, family, relations)
+    # A sum with a cell that is not published is none of this table's.
+    relations = relations[(abs(relations) @ ~shown) == 0][:, shown]
+    sums = np.unique(relations.tocoo().coords[1][relations.tocoo().data < 0])
+    inner = np.ones(relations.shape[1], dtype=bool)
+    inner[sums] = False
+    return TableCells(
+        table=table,
+        axes=support.axes,
+        matrix=_matrix(schema, support)[:, shown],
+        inner=inner,
+        family=family[shown],
+        relations=relations,
+        place=np.flatnonzero(shown),
+        full=None if shown.all() else _cells(replace(table, within=()), schema),
+    )
+
+
+def _published(table: PublishedTable, axes: Sequence[Coding]) -> Flags:
+    """Which cells of the crossed axes the table has."""
+    labels = [[label for label, _ in coding.groups] for coding in axes]
+    shown = np.ones([len(one) for one in labels], dtype=bool)
+    for name, groups in table.within:
+        role, _, only = name.partition("/")
+        number = [coding.role for coding in axes].index(role)
+        if only not in ("", axes[number].name):
+            continue
+        inside, total = np.isin(labels[number - 1], groups), np.array(labels[number]) == TOTAL
+        both = inside[:, None] | total[None, :]
+        sizes = [1] * len(axes)
+        sizes[number - 1 : number + 1] = both.shape
+        shown &= both.reshape(sizes)
+    return shown.reshape(-1)
 
 
 def _family_of_group(coding: Coding) -> Ints:
     """For each group its layer (0 is the detail), or its own number if groups overlap."""
     if coding.overlapping:
-        return np.arange(len(coding.groups))
+        return np.arange(len(coding.groups))[::-1].copy()
     sizes = [len(layer) for layer in coding.layers]
     return np.repeat(np.arange(len(sizes)), sizes)[::-1].copy()
 
@@ -261,6 +310,8 @@ def _matrix(schema: Schema, support: Support) -> Any:
         for number, coding in enumerate(support.axes):
             if coding.role == role:
                 part = _member(schema, role, [atoms for _, atoms in coding.groups])
+                if coding.overlapping:  # the total is of what is counted, not of people
+                    part[:, 0] = part[:, 1:].sum(axis=1)
                 order.append(number)
                 sizes.append(part.shape[1])
         for wanted, coding, label in support.universe:
@@ -280,8 +331,6 @@ def _relations(axes: Sequence[Coding]) -> Any:
     found = []
     sizes = [len(coding.groups) for coding in axes]
     for number, coding in enumerate(axes):
-        if coding.overlapping:
-            continue
         one = _axis_relations(coding)
         before, after = int(np.prod(sizes[:number])), int(np.prod(sizes[number + 1 :]))
         found.append(kron(kron(eye_array(before, dtype=np.int64), one), eye_array(after)))
@@ -291,13 +340,6 @@ def _relations(axes: Sequence[Coding]) -> Any:
 
 
 def _axis_relations(coding: Coding) -> Ints:
-    position = {label: i for i, (label, _) in enumerate(coding.groups)}
-    rows = []
-    for below, layer in zip(coding.layers, coding.layers[1:], strict=False):
-        for label, atoms in layer:
-            row = np.zeros(len(position), dtype=np.int64)
-            row[position[label]] = -1
-            for part, part_atoms in below:
-                row[position[part]] += part_atoms <= atoms
-            rows.append(row)
-    return np.array(rows)
+    parents = np.array(coding.parents)
+    own = np.eye(len(parents), dtype=np.int64)
+    return np.array([(parents == one) - own[one] for one in np.unique(parents[parents >= 0])])
