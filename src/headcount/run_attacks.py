@@ -326,7 +326,8 @@ def _kept_records(source: Path) -> tuple[Records, Geography, NDArray[np.bool_] |
         blocks = read_parquet(source / BLOCKS)
         zero = None
         if blocks["variability"].is_not_null().any():
-            zero = (blocks["proven"] & (blocks["variability"] == 0).fill_null(False)).to_numpy()
+            same = (blocks["variability"] == 0).fill_null(False)
+            zero = (blocks["proven"] & same & ~blocks["conflict"]).to_numpy()
         return records, geography, zero, bool(summary["years"])
     except (LookupError, TypeError, ValueError, InputError, pl.exceptions.PolarsError) as error:
         raise RunError(
@@ -380,7 +381,7 @@ def _reconstruction_facts(
     found: Reconstruction, knowledge: Knowledge, features: Features, *, measured: bool
 ) -> dict[str, Any]:
     with_people = found.people > 0
-    zero = with_people & found.proven & (found.variability == 0)
+    zero = with_people & found.certain
     methods, times = np.unique(found.method, return_counts=True)
     unused = [h for h in knowledge.tables if f"{h.name} at {h.level!r}" in found.unused]
     return {

@@ -76,7 +76,8 @@ def test_variability_is_never_below_that_of_all_joint_files(seed: int):
     for block, x in ((0, first[good.any(axis=1)]), (1, second[good.any(axis=0)])):
         n = records[block].sum()
         farthest = np.abs(x @ fold - records[block]).sum(axis=1).max()
-        assert found.variability[block] >= (100 * farthest / (2 * n) if n else 0) - 1e-9
+        nobody = np.inf if farthest else 0.0
+        assert found.variability[block] >= (100 * farthest / (2 * n) if n else nobody) - 1e-9
 
 
 def test_tracts_are_independent():
@@ -98,3 +99,55 @@ def test_levels_between_are_used_too():
     for one in held.tables:
         # each tract holds one block
         assert (one.cells.table.of(found.matrix, TINY) != one.low).nnz == 0
+
+
+def test_the_least_change_of_blocks_and_tract_is_the_least():
+    """Two blocks whose tables and whose tract's tables are off: every pair of files is tried."""
+    rng = np.random.default_rng(3)
+    files = np.vstack([every_file(8, n) for n in range(5)])
+    leaf, above = (table("SA", sex="sex", age="voting-age"), table("H", hispanic="hispanic")), PAIRS
+    moved = {"block": 0, "tract": 0}
+    for _ in range(12):
+        counts = np.array([rng.multinomial(n, [1 / 8] * 8) for n in rng.integers(0, 3, size=2)])
+        held = []
+        for level, tables, values in (
+            ("block", leaf, counts), ("tract", above, counts.sum(axis=0, keepdims=True)),
+        ):  # fmt: skip
+            for own in tables:
+                said = own.of(csr_array(values), TINY).toarray()
+                off = rng.choice([-1, 0, 0, 0, 0, 1], size=said.shape)
+                held.append(exact(own.on(TINY), np.maximum(said + off, 0), level=level))
+        knowledge = Knowledge(TINY, flat(2), tuple(held))
+        found = reconstruct(knowledge, together="tract", on_conflict="least-change")
+        price = [np.zeros(len(files)), np.zeros(len(files))]
+        for one in knowledge.at("block"):
+            for block in range(2):
+                off = files @ one.cells.matrix.toarray() - one.low.toarray()[block]
+                price[block] += np.abs(off).sum(axis=1)
+        every = price[0][:, None] + price[1][None, :]
+        for one in knowledge.at("tract"):
+            cells, said = one.cells.matrix.toarray(), one.low.toarray()[0]
+            for cell in range(cells.shape[1]):
+                part = files @ cells[:, cell]
+                every += np.abs(part[:, None] + part[None, :] - said[cell])
+        least = every.min()
+        assert found.proven.all()
+        assert sum(abs(move.by) for move in found.moves) == least
+        assert found.conflict.any() == (least > 0)
+        assert not found.certain[found.conflict].any()
+        for move in found.moves:
+            moved[move.level] += 1
+    assert min(moved.values()) > 5
+
+
+def test_a_solver_that_dies_leaves_the_change_unproven(monkeypatch):
+    """Neither the run nor its report ends with it."""
+    from headcount.solve import worker
+
+    def dies(*_, **__):
+        raise worker.WorkerDiedError("HiGHS: found its process ended, expected an answer")
+
+    monkeypatch.setattr(worker, "solve_apart", dies)
+    counts = np.array([[1, 0, 0, 1, 0, 1, 0, 0], [0, 1, 1, 0, 0, 0, 2, 0]])
+    unsure = reconstruct(tiny_tracts(counts, 1), together="tract", effort=Effort(nodes=0))
+    assert not unsure.proven.any()

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from headcount import run_attacks
 from headcount.cli.app import main
 from headcount.release.published import cell_names
 from headcount.report.model import CONFIDENTIAL_BANNER
@@ -482,3 +483,23 @@ def test_variability_that_was_not_measured_is_not_given_as_zero(
     assert code == 0, said
     named = pl.read_csv(tmp_path / "matches" / "reid.csv")["universe"].to_list()
     assert not any("zero variability" in universe for universe in named)
+
+
+def test_only_certain_blocks_count_as_of_zero_variability(
+    town: Path, tmp_path: Path, attack: Command
+):
+    """Not one that is empty though somebody could be there, and none whose tables clash."""
+    found = tmp_path / "found"
+    assert attack("reconstruct", town / "identity", "--out", found)[0] == 0
+    blocks = pl.read_parquet(found / "blocks.parquet")
+    _, _, zero, _ = run_attacks._records(found)
+    assert zero is not None
+    sure = np.flatnonzero(zero)[:2]
+    changed = blocks.with_row_index("row").with_columns(
+        variability=pl.when(pl.col("row") == sure[0]).then(np.inf).otherwise("variability"),
+        conflict=(pl.col("row") == sure[1]) | pl.col("conflict"),
+    )
+    changed.drop("row").write_parquet(found / "blocks.parquet")
+    _, _, again, _ = run_attacks._records(found)
+    assert again is not None
+    assert np.flatnonzero(zero & ~again).tolist() == sure.tolist()

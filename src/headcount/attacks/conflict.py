@@ -5,22 +5,30 @@
 
 where A adds the unknown counts up to the published cells, [low, high] is what a cell says, and w
 is the weight of its table. A cell with under or over must move down or up by that much.
+
+There are far more unknowns than can matter. The linear relaxation starts with those that no
+published zero rules out, and takes in others as long as their reduced cost d is negative (column
+generation). With B its optimum and P the price of the best whole numbers found, a cheaper solution
+has no unknown with B + d > P - step, where prices are multiples of step: an integer program on the
+remaining unknowns is a proof for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.attacks.knowledge import UNKNOWN, Held
-from headcount.attacks.solvers import Answer, solve_program
-from headcount.solve.mip import Program, SolverError, minimise
+from headcount.attacks.solvers import solve_program
+from headcount.solve.mip import DONE, Program, SolverError
+from headcount.solve.worker import run_here
 
 Ints = NDArray[np.int64]
+Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,74 +59,125 @@ class Fix:
     proven: bool
 
 
-def least_change(
-    adds: Any,
-    low: Ints,
-    high: Ints,
-    *,
-    weight: NDArray[np.float64],
-    hard: Any = None,
-    hard_low: Ints | None = None,
-    hard_high: Ints | None = None,
-    seconds: float = 10.0,
-) -> Fix | None:
-    """The least change of cells [low, high] = ``adds`` @ x; None if none was found in time.
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Cells as sums of unknowns: those of each leaf, one leaf after the other, then of units above.
 
-    ``hard`` rows (sparse, on the same x) with their ends must be kept as they are.
+    where
+        own      sparse 0/1 (cells of a leaf x classes), the same for each leaf
+        leaves   how many
+        above    for each level: sparse 0/1 (cells of a unit x classes), the position of each
+                 leaf's unit, and how many units there are
     """
-    from scipy.sparse import csc_array, eye_array, hstack, vstack
 
-    cells, size = adds.shape
+    own: Any
+    leaves: int
+    above: tuple[tuple[Any, Ints, int], ...] = ()
+
+    def by_class(self, values: Vector) -> Vector:
+        """A value for each cell summed over the cells of each unknown (leaves x classes)."""
+        size = self.leaves * self.own.shape[0]
+        made = (self.own.T @ values[:size].reshape(self.leaves, -1).T).T
+        for matrix, position, units in self.above:
+            part = values[size : size + units * matrix.shape[0]].reshape(units, -1)
+            made = made + (matrix.T @ part.T).T[position]
+            size += part.size
+        return np.asarray(made, dtype=np.float64)
+
+    def columns(self, leaf: Ints, kind: Ints) -> Any:
+        """Sparse (cells x some unknowns), each by its leaf and its class."""
+        from scipy.sparse import csc_array, vstack
+
+        parts = [_placed(csc_array(self.own)[:, kind], leaf, self.leaves)]
+        for matrix, position, units in self.above:
+            parts.append(_placed(csc_array(matrix)[:, kind], position[leaf], units))
+        return vstack(parts, format="csc")
+
+
+def _placed(columns: Any, unit: Ints, units: int) -> Any:
+    """Columns moved down to the rows of their unit."""
+    from scipy.sparse import coo_array
+
+    entries = columns.tocoo()
+    row, column = entries.coords
+    shape = (units * columns.shape[0], columns.shape[1])
+    where = (row.astype(np.int64) + unit[column] * columns.shape[0], column)
+    return coo_array((entries.data, where), shape=shape)
+
+
+def least_change(
+    sums: Sums, low: Ints, high: Ints, *, weight: Vector, seconds: float = 10.0
+) -> Fix:
+    """The least change of cells [low, high]; not proven if the integer program takes too long.
+
+    Any whole numbers are a solution, so that there always is one to report.
+    """
+    whole = bool((weight == np.rint(weight)).all())
+    step = 1.0 if whole else 1e-6
+    columns = sums.by_class((high == 0).astype(float)) == 0
+    bound, relaxed, reduced = _relaxation(sums, low, high, weight, columns)
+    least = float(np.ceil(bound - 1e-6)) if whole else bound
+    matrix, x = sums.columns(*np.nonzero(columns)), np.rint(relaxed).astype(np.int64)
+    by = _shift(matrix, x, low, high)
+    proven = _price(by, weight) <= least + 1e-6
+    for widen in (False, True):
+        if proven:
+            break
+        if widen:
+            columns |= reduced <= _price(by, weight) - step - bound + 1e-6
+            matrix = sums.columns(*np.nonzero(columns))
+        program = _program(matrix, low, high, weight, integer=True)
+        answer = solve_program(program, matrix.shape[1], seconds)
+        if answer.x is not None:
+            other = _shift(matrix, answer.x, low, high)
+            by = min(by, other, key=lambda shift: _price(shift, weight))
+        proven = _price(by, weight) <= least + 1e-6 or (widen and answer.proven)
+        if not answer.proven:
+            break
+    return Fix(low + by, np.where(high >= UNKNOWN, high, high + by), by, proven)
+
+
+def _price(by: Ints, weight: Vector) -> float:
+    return float(weight @ np.abs(by))
+
+
+def _relaxation(
+    sums: Sums, low: Ints, high: Ints, weight: Vector, chosen: NDArray[np.bool_]
+) -> tuple[float, Vector, Vector]:
+    """Optimum of the relaxation, its unknowns, and the reduced costs of all (leaves x classes).
+
+    Adds to ``chosen`` the unknowns that it needs.
+    """
+    while True:
+        program = _program(sums.columns(*np.nonzero(chosen)), low, high, weight, integer=False)
+        found = run_here(program)
+        if found.status not in DONE or found.x is None or found.dual is None:
+            raise SolverError(
+                f"HiGHS: found status {found.status!r} for a problem with slacks, expected an "
+                f"optimum"
+            )
+        reduced = -sums.by_class(found.dual)
+        new = (reduced < -1e-7) & ~chosen
+        if not new.any():
+            size = int(chosen.sum())
+            return float(program.cost @ found.x), found.x[:size], np.maximum(reduced, 0.0)
+        chosen |= new
+
+
+def _program(matrix: Any, low: Ints, high: Ints, weight: Vector, *, integer: bool) -> Program:
+    from scipy.sparse import eye_array, hstack
+
+    cells, size = matrix.shape
     eye = eye_array(cells)
-    matrix = hstack([adds, eye, -eye], format="csc")
-    row_low, row_high = low.astype(float), _open_ended(high)
-    if hard is not None and hard_low is not None and hard_high is not None:
-        wide = csc_array((hard.shape[0], 2 * cells))
-        matrix = vstack([matrix, hstack([hard, wide])], format="csc")
-        row_low = np.concatenate([row_low, hard_low.astype(float)])
-        row_high = np.concatenate([row_high, _open_ended(hard_high)])
-    program = Program(
+    return Program(
         cost=np.concatenate([np.zeros(size), weight, weight]),
         low=np.zeros(size + 2 * cells),
         high=np.full(size + 2 * cells, np.inf),
-        matrix=matrix,
-        row_low=row_low,
-        row_high=row_high,
-        integer=hard is not None,
+        matrix=hstack([matrix, eye, -eye], format="csc"),
+        row_low=low.astype(float),
+        row_high=_open_ended(high),
+        integer=integer,
     )
-    if hard is not None:
-        answer = solve_program(program, size, seconds)
-    else:
-        answer = _without_hard_rows(program, adds, low, high, weight, seconds)
-    if answer.x is None:
-        return None
-    by = _shift(adds, answer.x, low, high)
-    return Fix(low + by, np.where(high >= UNKNOWN, high, high + by), by, answer.proven)
-
-
-def _without_hard_rows(
-    program: Program, adds: Any, low: Ints, high: Ints, weight: NDArray[np.float64], seconds: float
-) -> Answer:
-    """The linear relaxation rounded, if that is optimal; else the integer program from there.
-
-    Any whole numbers are a solution, so that there always is one to report; the relaxation is
-    fast, and often whole by itself.
-    """
-    relaxed = minimise(program)
-    if relaxed is None:
-        raise SolverError("HiGHS: found no answer to a problem with slacks, expected one")
-    x = np.rint(relaxed[: adds.shape[1]]).astype(np.int64)
-    price = float(weight @ np.abs(_shift(adds, x, low, high)))
-    bound = float(program.cost @ relaxed)
-    if (weight == np.rint(weight)).all():
-        bound = float(np.ceil(bound - 1e-6))
-    if price <= bound + 1e-6:
-        return Answer(x, True)
-    better = solve_program(replace(program, integer=True), adds.shape[1], seconds)
-    if better.x is None:
-        return Answer(x, False)
-    dearer = weight @ np.abs(_shift(adds, better.x, low, high)) > price
-    return Answer(x, False) if dearer else better
 
 
 def _shift(adds: Any, x: Ints, low: Ints, high: Ints) -> Ints:
@@ -129,6 +188,13 @@ def _shift(adds: Any, x: Ints, low: Ints, high: Ints) -> Ints:
 
 def _open_ended(high: Ints) -> NDArray[np.float64]:
     return np.where(high >= UNKNOWN, np.inf, high.astype(float))
+
+
+def side_by_side(tables: Sequence[Held], cell_of: Ints) -> Any:
+    """Sparse 0/1 (cells of the tables, one table after the other x classes)."""
+    from scipy.sparse import hstack
+
+    return hstack([held.cells.matrix[cell_of] for held in tables]).T.tocsc()
 
 
 def table_weights(

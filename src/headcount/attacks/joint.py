@@ -2,7 +2,8 @@
 
 The unknowns are finer than the blocks' own (single years of age), because the tract's tables tell
 more apart. Variability stays a matter of each block: over what its own tables tell apart, with the
-tract's tables as upper limits.
+tract's tables as upper limits. That is looser than all tables at once: variability may come out
+larger than the true maximum, never smaller, and where it is 0 no other solution exists.
 """
 
 from __future__ import annotations
@@ -14,15 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.attacks.conflict import Fix, least_change, moves, table_weights
+from headcount.attacks.conflict import (
+    Fix,
+    Sums,
+    least_change,
+    moves,
+    side_by_side,
+    table_weights,
+)
 from headcount.attacks.problem import Settled, settle
 from headcount.attacks.reconstruction import (
     LEAST_CHANGE,
     NO_METHOD,
     Piece,
     Plan,
-    fix_leaf,
-    leaf_problem,
     record_variability,
 )
 from headcount.attacks.structure import Layout, Structure, build_structure
@@ -127,8 +133,6 @@ def _unknowns(
     joint: Joint,
     ends: Sequence[tuple[Ints, Ints, NDArray[np.bool_]]],
     places: Sequence[tuple[Ints, Ints]],
-    *,
-    upper: bool = True,
 ) -> tuple[list[Ints], Rows]:
     """Classes of each leaf that may hold someone, and the rows of all of them in one numbering."""
     from headcount.attacks import kernels
@@ -138,9 +142,7 @@ def _unknowns(
     for leaf in range(len(ends[0][0])):
         where = [leaf, *(int(position[leaf]) for _, position in places)]
         keep = np.ones(len(layouts[0].row_of), dtype=bool)
-        for layout, (_, high, _), place in list(zip(layouts, ends, where, strict=True))[
-            : None if upper else 1
-        ]:
+        for layout, (_, high, _), place in zip(layouts, ends, where, strict=True):
             kernels.alive(layout.row_of, high[place], keep)
         alive = np.flatnonzero(keep)
         parts, start = [], 0
@@ -254,111 +256,62 @@ def _after_fix(
     upper: Sequence[Bounds],
     places: Sequence[tuple[Ints, Ints]],
 ) -> tuple[Solved, list[Ints]]:
-    """Find the least change: first of each leaf's own tables, then of those above, given these.
+    """Find the least change of all tables at once, those of the leaves and those above.
 
     Changes ``published`` and ``upper`` in place, and solves again if asked to.
     """
-    plan = joint.plan
-    proven = True
-    for i, leaf in enumerate(leaves):
-        low, high, agree = plan.structure.layouts[0].rows_of(*(end[i : i + 1] for end in published))
-        settled = leaf_problem(plan.structure.layouts[0], low[0], high[0])[1] if agree[0] else None
-        if settled is not None and solve([settled], plan.effort)[0].x is not None:
-            continue
-        fixed, found, least = fix_leaf(plan, int(leaf))
-        piece.moves += found
-        piece.conflict[i] = True
-        if fixed is None:
-            return Solved(None, NO_METHOD, False), []
-        proven &= least
-        published[0][i], published[1][i] = fixed[0][0], fixed[1][0]
-    again = _solve(joint, published, upper, places)
-    if again[0].x is None and again[0].proven:
-        piece.conflict = [True] * len(leaves)
-        above = _fix_above(joint, piece, published, upper, places)
-        if above is None:
-            return Solved(None, NO_METHOD, False), []
-        proven &= above
-        again = _solve(joint, published, upper, places)
-    if plan.on_conflict != LEAST_CHANGE:
-        return Solved(None, NO_METHOD, proven), []
-    solved, classes = again
-    return Solved(solved.x, solved.method, solved.proven and proven), classes
-
-
-def _fix_above(
-    joint: Joint,
-    piece: Piece,
-    published: Bounds,
-    upper: Sequence[Bounds],
-    places: Sequence[tuple[Ints, Ints]],
-) -> bool | None:
-    """The least change of the tables above the leaves, the leaves' own being kept.
-
-    Changes ``upper`` in place; returns whether the change is proven the least, None without one.
-    """
-    from scipy.sparse import csr_array
-
-    from headcount.attacks import kernels
-
-    layouts = joint.fine.layouts
-    ends = [layouts[0].rows_of(*published)]
-    ends += [layout.rows_of(*one) for layout, one in zip(layouts[1:], upper, strict=True)]
-    classes, rows = _unknowns(joint, ends, places, upper=False)
-    own = np.ascontiguousarray(rows[:, : layouts[0].row_of.shape[1]])
-    ptr, idx, low, high, _, _ = kernels.assemble(own, *(end.reshape(-1) for end in ends[0][:2]))
+    plan, layouts = joint.plan, joint.fine.layouts
+    every = [published, *upper]
+    cells = [side_by_side(layout.held, joint.fine.cell_of) for layout in layouts]
+    above = [
+        (matrix, position, len(units))
+        for matrix, (units, position) in zip(cells[1:], places, strict=True)
+    ]
     weights = [
-        table_weights(layout.held, joint.plan.weights)
-        for layout, (units, _) in zip(layouts[1:], places, strict=True)
-        for _ in units
+        np.tile(table_weights(layout.held, plan.weights), len(low))
+        for layout, (low, _) in zip(layouts, every, strict=True)
     ]
     fix = least_change(
-        _adds_above(joint, classes, places),
-        np.concatenate([one.reshape(-1) for one, _ in upper]),
-        np.concatenate([one.reshape(-1) for _, one in upper]),
+        Sums(cells[0], len(leaves), tuple(above)),
+        np.concatenate([low.reshape(-1) for low, _ in every]),
+        np.concatenate([high.reshape(-1) for _, high in every]),
         weight=np.concatenate(weights),
-        hard=csr_array((np.ones(len(idx)), idx, ptr), shape=(len(low), len(rows))),
-        hard_low=low,
-        hard_high=high,
-        seconds=joint.plan.seconds_to_fix,
+        seconds=plan.seconds_to_fix,
     )
-    if fix is None:
-        return None
-    _move_above(joint, piece, upper, places, fix)
-    return fix.proven
+    _move(joint, piece, leaves, published, upper, places, fix)
+    if plan.on_conflict != LEAST_CHANGE:
+        return Solved(None, NO_METHOD, fix.proven), []
+    solved, classes = _solve(joint, published, upper, places)
+    return Solved(solved.x, solved.method, solved.proven and fix.proven), classes
 
 
-def _adds_above(joint: Joint, classes: Sequence[Ints], places: Sequence[tuple[Ints, Ints]]) -> Any:
-    """Sparse (cells of the tables above, unit by unit x unknowns of all leaves)."""
-    from scipy.sparse import vstack
-
-    leaf = np.repeat(np.arange(len(classes)), [len(one) for one in classes])
-    cell = joint.fine.cell_of[np.concatenate(classes)]
-    adds = []
-    for layout, (units, position) in zip(joint.fine.layouts[1:], places, strict=True):
-        for number in range(len(units)):
-            here = (position[leaf] == number).astype(np.int64)[:, None]
-            adds += [held.cells.matrix[cell].multiply(here).T for held in layout.held]
-    return vstack(adds, format="csc")
-
-
-def _move_above(
+def _move(
     joint: Joint,
     piece: Piece,
+    leaves: Ints,
+    published: Bounds,
     upper: Sequence[Bounds],
     places: Sequence[tuple[Ints, Ints]],
     fix: Fix,
 ) -> None:
-    """Name the moves of the tables above, and make them."""
+    """Name the moves, and make them. A change above the leaves is in conflict with all of them."""
     geography = joint.plan.knowledge.geography
+    levels = [geography.leaf, *joint.levels]
+    units_of = [leaves, *(units for units, _ in places)]
     start = 0
-    for layout, (first, last), level, (units, _) in zip(
-        joint.fine.layouts[1:], upper, joint.levels, places, strict=True
+    for layout, (first, last), level, units in zip(
+        joint.fine.layouts, [published, *upper], levels, units_of, strict=True
     ):
         names = geography.units[geography.depth(level)]
         for number, unit in enumerate(units):
             part = slice(start, start + first.shape[1])
             start += first.shape[1]
+            if not fix.by[part].any():
+                continue
             name = str(names[unit])
             piece.moves += moves(layout.held, name, first[number], last[number], fix.by[part])
             first[number], last[number] = fix.low[part], fix.high[part]
+            if level == geography.leaf:
+                piece.conflict[number] = True
+            else:
+                piece.conflict = [True] * len(leaves)

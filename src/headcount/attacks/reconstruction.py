@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.attacks.conflict import Move, least_change, moves, table_weights
+from headcount.attacks.conflict import (
+    Move,
+    Sums,
+    least_change,
+    moves,
+    side_by_side,
+    table_weights,
+)
 from headcount.attacks.knowledge import Knowledge
 from headcount.attacks.problem import Settled, settle
 from headcount.attacks.structure import Layout, Structure, build_structure
@@ -41,10 +48,13 @@ class Reconstruction:
         unit, cell, count   the records, sparse; a cell of the schema stands for its class
         class_of            class of each cell of the schema: records are known up to it
         method              for each leaf "algebra", "search", "solver" or "none" (no records)
-        proven              whether the outcome is certain: the variability is the true maximum,
-                            or the tables surely contradict each other
-        variability         per cent of records that could be others; not a number if not asked
-                            for, or if there are no records
+        proven              whether the outcome is sure: no solution is farther off than the
+                            variability says, or the tables surely contradict each other. Leaf by
+                            leaf the variability is then the true maximum; jointly it may be larger
+                            than that (see ``joint``), and 0 is still 0
+        variability         per cent of records that could be others; infinite if none were found
+                            where some could be; not a number if not asked for, or without a
+                            solution
         conflict            whether the tables contradict each other
         moves               the cells that must move in the least-change fix
         unused              tables held that the attack did not use
@@ -65,6 +75,15 @@ class Reconstruction:
 
     def __repr__(self) -> str:
         return f"<Reconstruction: {len(self.unit):,} records' cells, {self.geography!r}>"
+
+    @property
+    def certain(self) -> NDArray[np.bool_]:
+        """Leaves with one solution only, which is proven: their records, or that nobody is there.
+
+        Not where tables contradict each other: another change may be as small.
+        """
+        sure: NDArray[np.bool_] = self.proven & (self.variability == 0) & ~self.conflict
+        return sure
 
     @property
     def people(self) -> Ints:
@@ -191,7 +210,7 @@ def solve_leaves(plan: Plan, units: Ints) -> Piece:
             fixed, found, least = fix_leaf(plan, int(unit))
             piece.moves += found
             solved[i] = Solved(None, NO_METHOD, least)
-            if fixed is not None and plan.on_conflict == LEAST_CHANGE:
+            if plan.on_conflict == LEAST_CHANGE:
                 first, last, _ = layout.rows_of(*fixed)
                 cells[i], problems[i] = leaf_problem(layout, first[0], last[0])
                 again = _solve_some([problems[i]], plan.effort)[0]
@@ -248,24 +267,21 @@ def record_variability(
             continue
         distance, proven, _ = next(answers)
         people = int(one.x.sum())
-        percent = 100 * distance / (2 * people) if people else 0.0
+        nobody = float("inf") if distance else 0.0  # certain only if nobody can be there
+        percent = 100 * distance / (2 * people) if people else nobody
         piece.method.append(one.method)
         piece.proven.append(proven and one.proven)
         piece.variability.append(percent if plan.variability else float("nan"))
 
 
-def fix_leaf(plan: Plan, unit: int) -> tuple[tuple[Ints, Ints] | None, list[Move], bool]:
+def fix_leaf(plan: Plan, unit: int) -> tuple[tuple[Ints, Ints], list[Move], bool]:
     """The least change of a leaf's tables: new ends of cells, the moves, and if it is proven."""
-    from scipy.sparse import hstack
-
     layout, cell_of = plan.structure.layouts[0], plan.structure.cell_of
     tables = layout.held
     first, last = layout.published(np.array([unit]))
-    adds = hstack([held.cells.matrix[cell_of] for held in tables]).T.tocsc()
+    sums = Sums(side_by_side(tables, cell_of), leaves=1)
     weight = table_weights(tables, plan.weights)
-    fix = least_change(adds, first[0], last[0], weight=weight, seconds=plan.seconds_to_fix)
-    if fix is None:
-        return None, [], False
+    fix = least_change(sums, first[0], last[0], weight=weight, seconds=plan.seconds_to_fix)
     geography = plan.knowledge.geography
     name = str(geography.units[geography.depth(geography.leaf)][unit])
     found = moves(tables, name, first[0], last[0], fix.by)

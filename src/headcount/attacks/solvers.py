@@ -1,4 +1,4 @@
-"""What search leaves open goes to a solver: HiGHS here, CP-SAT in a process of its own.
+"""What search leaves open goes to a solver, HiGHS or CP-SAT, each in a process of its own.
 
 HiGHS (highspy) and CP-SAT (ortools) cannot be loaded into one process.
 """
@@ -6,6 +6,7 @@ HiGHS (highspy) and CP-SAT (ortools) cannot be loaded into one process.
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,7 +19,9 @@ from numpy.typing import NDArray
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.attacks.problem import Problem
 from headcount.errors import ConfigError, HeadcountError
-from headcount.solve.mip import Program, load
+from headcount.solve.mip import Program
+
+_log = logging.getLogger(__name__)
 
 Ints = NDArray[np.int64]
 HIGHS, CP_SAT = "highs", "cp-sat"
@@ -124,31 +127,32 @@ def _by_highs(question: Question, seconds: float) -> Answer:
 
 
 def solve_program(program: Program, size: int, seconds: float) -> Answer:
-    """The first ``size`` unknowns of a program by HiGHS; at the time limit, the best so far."""
-    import highspy
+    """The first ``size`` unknowns of an integer program by HiGHS.
+
+    At the time limit it is the best so far. HiGHS runs in a process of its own; where that dies,
+    even without presolve, nothing is proven.
+    """
+    from headcount.solve.mip import DONE, LATE, NOTHING
+    from headcount.solve.worker import WorkerDiedError, solve_apart
 
     # With whole prices two prices differ by one at least: a smaller gap is none.
     whole = bool((program.cost == np.rint(program.cost)).all())
-    solver = load(program, time_limit=seconds, mip_abs_gap=0.999 if whole else 1e-9)
-    solver.run()
-    status = solver.getModelStatus()
-    kinds = highspy.HighsModelStatus
-    if status in (kinds.kOptimal, kinds.kModelEmpty):
-        return Answer(_whole(solver, size), True)
-    if status in (kinds.kInfeasible, kinds.kUnboundedOrInfeasible):
+    try:
+        found = solve_apart(program, time_limit=seconds, mip_abs_gap=0.999 if whole else 1e-9)
+    except WorkerDiedError as error:
+        _log.warning("reconstruction: %s: not proven", error)
+        return Answer(None, False)
+    x = None if found.x is None else np.rint(found.x[:size]).astype(np.int64)
+    if found.status in DONE:
+        return Answer(x, True)
+    if found.status in NOTHING:
         return Answer(None, True)
-    if status == kinds.kTimeLimit:
-        found = solver.getInfo().primal_solution_status == 2  # a feasible point
-        return Answer(_whole(solver, size) if found else None, False)
+    if found.status == LATE:
+        return Answer(x, False)
     raise HeadcountError(
-        f"HiGHS: found status {solver.modelStatusToString(status)!r}, "
+        f"HiGHS: found status {found.status!r}, "
         "expected an optimum, a proof that there is none, or the time limit"
     )
-
-
-def _whole(solver: Any, size: int) -> Ints:
-    x: Ints = np.rint(solver.getSolution().col_value[:size]).astype(np.int64)
-    return x
 
 
 def _by_cp_sat(questions: Sequence[Question], seconds: float) -> list[Answer]:
@@ -161,6 +165,9 @@ def _by_cp_sat(questions: Sequence[Question], seconds: float) -> list[Answer]:
         text=True,
         check=False,
     )
+    if done.returncode < 0:
+        _log.warning("reconstruction: CP-SAT ended by signal %d: not proven", -done.returncode)
+        return [Answer(None, False) for _ in questions]
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
         raise HeadcountError(

@@ -112,6 +112,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         module="reconstruction",
         takes=("persons",),
     ),
+    "certainty": Benchmark(
+        question="Are blocks that reconstruction calls certain the only ones? By brute force.",
+        module="certainty",
+        takes=("cases",),
+    ),
     "reidentification": Benchmark(
         question="Named people matched to records on workload S: seconds, who is right?",
         module="reidentification",

@@ -119,7 +119,7 @@ def _joint(name: str, people: People) -> list[Reading]:
 
 def _sureness(people: People, found: Reconstruction) -> list[Reading]:
     exactly, binned, missed = agreement(people, found)
-    certain = (found.variability == 0) & found.proven
+    certain = found.certain
     here = people.sizes > 0
     held = people.sizes[certain].sum() / people.size
     return [

@@ -62,9 +62,12 @@ def reconstruct(
 ) -> None:
     """Rebuild person records from published tables, block by block.
 
-    Writes records.parquet, blocks.parquet (method, proof, variability: 0 means that the records
-    are certain), summary.json and summary.md; with --truth also agreement.csv. Tables that
-    contradict each other are named in moves.txt with the least change that would mend them.
+    Writes records.parquet, blocks.parquet, summary.json and summary.md; with --truth also
+    agreement.csv. In blocks.parquet, variability is the per cent of records that could be others:
+    proven and 0 means that no other records fit, and infinity that nobody was found where somebody
+    could be. Proven, it is the largest possible value; with --together it may be larger than
+    that, never smaller. Tables that contradict each other are named in moves.txt with the least
+    change of all of them that would mend them; if not proven, a smaller one may exist.
 
     \b
     Example:

@@ -20,6 +20,8 @@ Vector = NDArray[np.float64]
 DONE = ("Optimal", "Empty")
 """Names of HiGHS' statuses for an optimum."""
 
+LATE = "Time limit reached"
+
 NOTHING = ("Infeasible", "Primal infeasible or unbounded")
 """For no solution: every program here is bounded below, so that the second is the first."""
 
@@ -44,7 +46,7 @@ class Program:
 def minimise(program: Program, *, time_limit: float = 600.0) -> Vector | None:
     """The optimum by HiGHS with no gap; None if there is no solution."""
     found = _run(program, time_limit)
-    if found.status == "Time limit reached":
+    if found.status == LATE:
         raise _unfinished(found.status)
     return found.x
 
@@ -52,7 +54,7 @@ def minimise(program: Program, *, time_limit: float = 600.0) -> Vector | None:
 def best_within(program: Program, *, time_limit: float = 600.0) -> Vector | None:
     """The optimum, or at the time limit the best solution so far; None if there is none."""
     found = _run(program, time_limit)
-    if found.x is None and found.status == "Time limit reached":
+    if found.x is None and found.status == LATE:
         raise _unfinished(found.status)
     return found.x
 
@@ -70,9 +72,7 @@ def _run(program: Program, time_limit: float) -> Found:
     )
     if found.status in NOTHING:
         return replace(found, x=None)
-    if found.status not in (*DONE, "Time limit reached") or (
-        found.status in DONE and found.x is None
-    ):
+    if found.status not in (*DONE, LATE) or (found.status in DONE and found.x is None):
         raise _unfinished(found.status)
     return replace(found, x=np.rint(found.x)) if program.integer and found.x is not None else found
 

@@ -28,10 +28,14 @@ COMMAND = (sys.executable, "-m", "headcount.solve.worker")
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """How a run of HiGHS ended: the name of its status, and a feasible point if there is one."""
+    """How a run of HiGHS ended: the name of its status, and a feasible point if there is one.
+
+    ``dual`` has the prices of the rows, for a linear programme with an optimum.
+    """
 
     status: str
     x: Vector | None
+    dual: Vector | None = None
 
 
 class WorkerDiedError(SolverError):
@@ -116,7 +120,8 @@ def run_here(program: Program, **options: Any) -> Found:
     status = solver.modelStatusToString(solver.getModelStatus())
     feasible = solver.getInfo().primal_solution_status == 2
     x = np.array(solver.getSolution().col_value) if feasible or not len(program.cost) else None
-    return Found(status, x)
+    optimal = status == "Optimal" and not program.integer
+    return Found(status, x, np.array(solver.getSolution().row_dual) if optimal else None)
 
 
 def main() -> None:

@@ -63,7 +63,7 @@ class Battlefield:
     @property
     def certain(self) -> Flags:
         """Leaf units whose records follow from the exact tables: proven, zero variability."""
-        return np.asarray(self.solved.proven & (self.solved.variability == 0), dtype=bool)
+        return np.asarray(self.solved.certain, dtype=bool)
 
 
 def prepare(households: Households, *, seed: int) -> Battlefield:

@@ -1,0 +1,56 @@
+"""A solver that aborts takes no attack with it: what it should have shown is not proven."""
+
+from __future__ import annotations
+
+import sys
+from queue import SimpleQueue
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from headcount.attacks.reconstruction import reconstruct
+from headcount.attacks.variability import Effort
+from headcount.solve import worker
+from tests.attacks.small_blocks import PAIRS, TINY, knowledge
+from tests.solve.test_worker import ABORTS
+
+COUNTS = csr_array(np.array([[1, 1, 1, 1, 1, 1, 1, 1], [0, 2, 1, 0, 0, 1, 0, 0]]))
+NO_SEARCH = Effort(nodes=0)
+
+
+@pytest.fixture
+def aborting(monkeypatch, request):
+    """HiGHS really aborts, where ``request.param`` is true of its options."""
+    program = ABORTS.format(condition=request.param)
+    monkeypatch.setattr(worker, "COMMAND", (sys.executable, "-c", program))
+    monkeypatch.setattr(worker, "_idle", SimpleQueue())
+    yield
+    worker.end_workers()
+
+
+@pytest.mark.parametrize("aborting", ["True"], indirect=True)
+def test_a_highs_that_aborts_leaves_blocks_unproven(aborting, caplog):
+    found = reconstruct(knowledge(COUNTS, TINY, PAIRS), effort=NO_SEARCH)
+    assert not found.proven[0]
+    assert not found.certain[0]
+    assert "reconstruction: HiGHS: found its process ended" in caplog.text
+
+
+@pytest.mark.parametrize("aborting", ['options.get("presolve") != "off"'], indirect=True)
+def test_without_presolve_it_answers_as_ever(aborting, monkeypatch):
+    found = reconstruct(knowledge(COUNTS, TINY, PAIRS), effort=NO_SEARCH)
+    assert found.proven.all()
+    monkeypatch.undo()
+    sound = reconstruct(knowledge(COUNTS, TINY, PAIRS), effort=NO_SEARCH)
+    assert found.variability.tolist() == sound.variability.tolist()
+
+
+def test_a_cp_sat_that_aborts_leaves_blocks_unproven(monkeypatch, tmp_path, caplog):
+    script = tmp_path / "aborts"
+    script.write_text("#!/bin/sh\nkill -ABRT $$\n")
+    script.chmod(0o755)
+    monkeypatch.setattr("headcount.attacks.solvers.sys.executable", str(script))
+    found = reconstruct(knowledge(COUNTS, TINY, PAIRS), effort=Effort(nodes=0, solver="cp-sat"))
+    assert not found.proven[0]
+    assert "CP-SAT ended by signal 6: not proven" in caplog.text
