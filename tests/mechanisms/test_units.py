@@ -167,6 +167,21 @@ def test_what_follows_from_who_they_are_needs_the_household_as_the_unit():
     assert household.check(counts) == ()
 
 
+def test_what_follows_from_all_in_group_quarters_is_nobodys_there():
+    """A person in group quarters is a unit alone, and would change the records of all others."""
+    household = Geometric(epsilon=Fraction(1), unit=HOUSEHOLD, largest_household=5)
+    shared = village().dwellings["children"].copy()
+    shared[-1] = 0
+    counts = tabulate(people("sex", "children", more={"children": shared}))
+    message = "'children': found a level that may follow from everyone in the same group quarters"
+    with pytest.raises(InputError, match=message) as no:
+        household.check(counts)
+    assert "expected 'none' for people in group quarters" in str(no.value)
+    rent = village().dwellings["tenure"].copy()
+    rent[-1] = 1  # the dwelling's own, whoever lives there
+    assert household.check(tabulate(people("sex", "tenure", more={"tenure": rent}))) == ()
+
+
 def test_a_dwelling_attribute_about_which_nothing_was_said_is_refused():
     silent = replace(village(), dwelling_attributes=(Attribute("tenure", TENURE.levels), SIZE))
     counts = tabulate(to_population(silent, ["sex", "tenure"]))

@@ -87,6 +87,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         module="topdown_bounds",
         takes=("cases",),
     ),
+    "neighbours": Benchmark(
+        question="Neighbouring input files of every kind: does anything move beyond the plan?",
+        module="neighbours",
+        takes=("cases",),
+    ),
     "petti-flaxman-2020": Benchmark(
         question="The study at full size: seconds, published rows, wrong builds?",
         module="petti_flaxman_2020",

@@ -22,6 +22,9 @@ from headcount.tabulate import Counts
 MOST_IN_A_HOUSEHOLD = 10**6
 """More is no household, and would leave nothing of any answer."""
 
+NOBODYS = "none"
+"""The level, of what follows from a household, of people who live in none."""
+
 TELLING = 5
 """Households of one size that agree on a level before it is held to follow from the size."""
 
@@ -149,13 +152,37 @@ def refuse_uncut(counts: Counts, neighbours: Neighbours, *, name: str) -> None:
         return
     if neighbours.largest_household is None:
         _refuse_hidden_sizes(counts.schema, households, name=name)
-    elif (households.size[households.is_household] > neighbours.largest_household).any():
+        return
+    _refuse_shared_quarters(counts, households, name=name)
+    if (households.size[households.is_household] > neighbours.largest_household).any():
         raise InputError(
             name,
             place="largest_household",
             found="a larger household",
             expected="households that are cut (headcount.population.cut_households)",
         )
+
+
+def _refuse_shared_quarters(counts: Counts, households: Households, *, name: str) -> None:
+    """A person in group quarters is a unit alone: what follows from all there would not be counted.
+
+    Nobody there may have a level of it but "none".
+    """
+    if counts.person_cell is None:
+        return
+    outside = counts.person_cell[~households.is_household[households.dwelling]]
+    codes = np.unravel_index(outside, counts.schema.shape) if counts.schema.attributes else ()
+    for attribute, code in zip(counts.schema.attributes, codes, strict=True):
+        if attribute.follows not in (Follows.MEMBERS, Follows.UNSTATED):
+            continue
+        if any(attribute.levels[level] != NOBODYS for level in np.unique(code)):
+            raise InputError(
+                name,
+                place=f"attribute {attribute.name!r}",
+                found="a level that may follow from everyone in the same group quarters",
+                expected=f"{NOBODYS!r} for people in group quarters, each of whom is a unit alone; "
+                f'or follows = "dwelling" if it stays whoever lives there',
+            )
 
 
 def _refuse_hidden_sizes(schema: Schema, households: Households, *, name: str) -> None:

@@ -1,0 +1,462 @@
+"""Input files of every kind of population, and the same files with one step to a neighbour.
+
+A place is drawn or generated, held as plain rows, changed by one person or one household, and
+written out with whatever follows from the change: sizes of households, and levels made of them.
+Units and levels are public lists, the same on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import polars as pl
+
+from headcount.population.households import Households
+from headcount.population.towns import towns
+from headcount.population.uniform import uniform
+from headcount.population.us1940 import us1940
+from headcount.population.workload_s import workload_s
+from headcount.privacy import UnitOfPrivacy
+from headcount.schema import load_schema
+from headcount.tabulate import tabulate
+
+Rng = np.random.Generator
+
+
+class Place(Protocol):
+    """A population as it stands in files."""
+
+    attributes: tuple[str, ...]
+    """What the schema is made of."""
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Levels of the geography, from the whole to the leaf."""
+
+    def write(self, folder: Path) -> str:
+        """Write the files, and return the table ``[population]`` of a config that reads them."""
+
+    def step(self, unit: UnitOfPrivacy, rng: Rng) -> None:
+        """Become a neighbour."""
+
+
+@dataclass
+class Rows:
+    """One row a person."""
+
+    people: list[tuple[str, str, str]]
+    attributes: tuple[str, ...] = ("sex", "age")
+    tracts: tuple[str, ...] = ("a1", "a2", "b1", "b2")
+
+    levels: tuple[str, ...] = ("whole", "county", "tract")
+
+    def write(self, folder: Path) -> str:
+        """``people.csv`` and ``tracts.csv``."""
+        lines = ["county,tract,sex,age", *(f"{row[0][0]},{','.join(row)}" for row in self.people)]
+        (folder / "people.csv").write_text("\n".join(lines) + "\n")
+        _write_tracts(folder, self.tracts)
+        return (
+            'kind = "microdata"\nfile = "people.csv"\nunits = "tracts.csv"\n'
+            'geography = { columns = ["county", "tract"] }\n'
+            'attribute = [{ name = "sex", levels = ["f", "m"] }, '
+            '{ name = "age", levels = ["young", "old"] }]\n'
+        )
+
+    def step(self, unit: UnitOfPrivacy, rng: Rng) -> None:
+        """Add a row, take one away, or put another in the place of one."""
+        if not unit.adds or rng.random() < 0.5:
+            self.people.pop(int(rng.integers(len(self.people))))
+            if unit.adds:
+                return
+        self.people.insert(int(rng.integers(len(self.people) + 1)), _row(rng, self.tracts))
+
+
+def _row(rng: Rng, tracts: tuple[str, ...]) -> tuple[str, str, str]:
+    return str(rng.choice(tracts)), str(rng.choice(["f", "m"])), str(rng.choice(["young", "old"]))
+
+
+def _write_tracts(folder: Path, tracts: tuple[str, ...]) -> None:
+    lines = ["county,tract", *(f"{tract[0]},{tract}" for tract in tracts)]
+    (folder / "tracts.csv").write_text("\n".join(lines) + "\n")
+
+
+@dataclass
+class Cells:
+    """A wide table of counts, with living quarters where there are any."""
+
+    units: Mapping[str, list[str]]
+    counts: np.ndarray[Any, np.dtype[np.int64]]
+    schema: str
+    columns: tuple[str, ...]
+    root: str
+    attributes: tuple[str, ...]
+    quarters: Mapping[str, list[int]] = field(default_factory=dict)
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Levels of the geography, from the whole to the leaf."""
+        return (self.root, *self.units)
+
+    def write(self, folder: Path) -> str:
+        """``counts.csv``, ``units.csv`` and ``quarters.csv``."""
+        cells = {name: self.counts[:, i] for i, name in enumerate(self.columns)}
+        pl.DataFrame({**self.units, **cells}).write_csv(folder / "counts.csv")
+        pl.DataFrame(self.units).write_csv(folder / "units.csv")
+        text = (
+            f'kind = "counts"\nfile = "counts.csv"\nunits = "units.csv"\nschema = "{self.schema}"\n'
+            f'geography = {{ columns = {_list(self.units)}, root = "{self.root}" }}\n'
+        )
+        if self.quarters:
+            pl.DataFrame({**self.units, **self.quarters}).write_csv(folder / "quarters.csv")
+            text += 'quarters = { file = "quarters.csv", attribute = "hhgq", vacant = "vacant" }\n'
+        return text
+
+    def step(self, unit: UnitOfPrivacy, rng: Rng) -> None:
+        """Count one person more or less, or one in another cell or place."""
+        if not unit.adds or rng.random() < 0.5:
+            filled = np.flatnonzero(self.counts)
+            self.counts.flat[rng.choice(filled)] -= 1
+            if unit.adds:
+                return
+        self.counts.flat[rng.integers(self.counts.size)] += 1
+
+
+@dataclass
+class Lines:
+    """Records of fixed width: a unit, then its people."""
+
+    homes: list[tuple[str, int, list[tuple[int, int, int]]]]
+    attributes: tuple[str, ...] = ("hhgq", "voting_age", "hispanic", "race")
+
+    levels: tuple[str, ...] = ("nation", "state", "county", "enumeration_district")
+
+    def write(self, folder: Path) -> str:
+        """``extract.dat``."""
+        lines = []
+        for serial, (district, quarters, people) in enumerate(self.homes, start=1):
+            place = {7: f"{serial:08}", 53: "01", 55: "0010", 94: str(quarters)}
+            place[93] = "1" if people else "0"  # a housing unit without people is vacant
+            lines.append(_fixed("H", 159, {**place, 124: district}))
+            for age, race, hispanic in people:
+                person = {7: f"{serial:08}", 73: f"{age:03}", 84: str(race), 88: str(hispanic)}
+                lines.append(_fixed("P", 273, person))
+        (folder / "extract.dat").write_text("".join(f"{line}\n" for line in lines))
+        return 'kind = "ipums1940"\nfile = "extract.dat"\n'
+
+    def step(self, unit: UnitOfPrivacy, rng: Rng) -> None:
+        """Add a person record, take one away, or put another in the place of one."""
+        if not unit.adds or rng.random() < 0.5:
+            people = self.homes[int(rng.choice([i for i, h in enumerate(self.homes) if h[2]]))][2]
+            people.pop(int(rng.integers(len(people))))
+            if unit.adds:
+                return
+        self.homes[int(rng.integers(len(self.homes)))][2].append(_record(rng))
+
+
+def _record(rng: Rng) -> tuple[int, int, int]:
+    return int(rng.integers(0, 90)), int(rng.integers(1, 7)), int(rng.integers(0, 2))
+
+
+def _fixed(kind: str, length: int, places: Mapping[int, str]) -> str:
+    line = list(kind + "." * (length - 1))
+    for start, text in places.items():
+        line[start : start + len(text)] = text
+    return "".join(line)
+
+
+@dataclass
+class Home:
+    """A dwelling and the people in it, each by the levels of their own attributes."""
+
+    unit: int
+    kind: str
+    tenure: str
+    people: list[tuple[str, ...]]
+
+
+@dataclass
+class Dwellings:
+    """People in dwellings: two files with a key, and all that follows from who lives together."""
+
+    homes: list[Home]
+    units: Mapping[str, list[str]]
+    persons: Mapping[str, tuple[str, ...]]
+    kinds: tuple[str, ...]
+    sizes: tuple[str, ...]
+    attributes: tuple[str, ...]
+    root: str = "whole"
+    suffix: str = "csv"
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Levels of the geography, from the whole to the leaf."""
+        return (self.root, *self.units)
+
+    def write(self, folder: Path) -> str:
+        """``persons``, ``dwellings`` and ``units``."""
+        number = range(len(self.homes))
+        keys = [key for key in number for _ in self.homes[key].people]
+        everyone = [person for home in self.homes for person in home.people]
+        columns = zip(*everyone, strict=True) if everyone else ([] for _ in self.persons)
+        persons = {"key": keys, **dict(zip(self.persons, map(list, columns), strict=True))}
+        places = {
+            level: [codes[home.unit] for home in self.homes] for level, codes in self.units.items()
+        }
+        dwellings = {
+            "key": list(number),
+            **places,
+            "kind": [home.kind for home in self.homes],
+            "people": [len(home.people) for home in self.homes],
+            "tenure": [home.tenure for home in self.homes],
+            "household_size": [self._size(home) for home in self.homes],
+            "like_minded": [_alike(home) for home in self.homes],
+        }
+        for name, table in (("persons", persons), ("dwellings", dwellings), ("units", self.units)):
+            frame = pl.DataFrame(table)
+            if self.suffix == "csv":
+                frame.write_csv(folder / f"{name}.csv")
+            else:
+                frame.write_parquet(folder / f"{name}.parquet")
+        return self._config()
+
+    def _size(self, home: Home) -> str:
+        if home.kind != self.kinds[0]:
+            return "none"
+        return self.sizes[min(len(home.people), len(self.sizes)) - 1]
+
+    def _config(self) -> str:
+        end = self.suffix
+        own = "".join(
+            f'{{ name = "{name}", levels = {_list(levels)} }},'
+            for name, levels in self.persons.items()
+        )
+        return (
+            f'kind = "households"\npersons = "persons.{end}"\ndwellings = "dwellings.{end}"\n'
+            f'units = "units.{end}"\nkey = "key"\nkind_column = "kind"\nsize_column = "people"\n'
+            f"kinds = {_list(self.kinds)}\nattributes = {_list(self.attributes)}\n"
+            f'geography = {{ columns = {_list(self.units)}, root = "{self.root}" }}\n'
+            f"attribute = [{own}]\n"
+            'dwelling_attribute = [{ name = "tenure", levels = ["own", "rent", "none"], '
+            'follows = "dwelling" }, { name = "household_size", '
+            f'levels = {_list([*self.sizes, "none"])}, follows = "size" }}, '
+            '{ name = "like_minded", levels = ["yes", "no", "none"], follows = "members" }]\n'
+        )
+
+    def step(self, unit: UnitOfPrivacy, rng: Rng) -> None:
+        """One person or one household comes, goes, or becomes another, anywhere."""
+        leave, enter = self._person_leaves, self._person_enters
+        if unit.of_household:
+            leave, enter = self._household_leaves, self._household_enters
+        if unit.adds:
+            (leave if rng.random() < 0.5 else enter)(rng)
+        else:
+            leave(rng)
+            enter(rng)
+
+    def _person_leaves(self, rng: Rng) -> None:
+        home = self._occupied(rng)
+        home.people.pop(int(rng.integers(len(home.people))))
+        self._nobody_left(home)
+
+    def _person_enters(self, rng: Rng) -> None:
+        if rng.random() < 0.2:
+            self.homes.append(self._home(rng, people=1))
+            return
+        home = self.homes[int(rng.integers(len(self.homes)))]
+        if rng.random() < 0.5 and self._homes_with():
+            home = self._occupied(rng)
+        like = home.people[0] if home.people and rng.random() < 0.7 else self._person(rng)
+        home.people.append(like)
+        if home.kind == self.kinds[1]:
+            home.kind, home.tenure = self.kinds[0], str(rng.choice(["own", "rent"]))
+
+    def _household_leaves(self, rng: Rng) -> None:
+        home = self._occupied(rng)
+        if home.kind == self.kinds[0]:
+            home.people.clear()
+        else:
+            home.people.pop(int(rng.integers(len(home.people))))
+        self._nobody_left(home)
+
+    def _household_enters(self, rng: Rng) -> None:
+        facilities = [home for home in self.homes if home.kind not in self.kinds[:2]]
+        if facilities and rng.random() < 0.2:
+            facilities[int(rng.integers(len(facilities)))].people.append(self._person(rng))
+            return
+        self.homes.append(self._home(rng, people=int(rng.integers(1, 8))))
+
+    def _nobody_left(self, home: Home) -> None:
+        if home.kind == self.kinds[0] and not home.people:
+            home.kind, home.tenure = self.kinds[1], "none"
+
+    def _homes_with(self) -> list[Home]:
+        return [home for home in self.homes if home.people]
+
+    def _occupied(self, rng: Rng) -> Home:
+        """Somewhere that somebody lives, large households more often than others."""
+        homes = self._homes_with()
+        weight = np.array([min(len(home.people), 9) for home in homes], dtype=float)
+        return homes[int(rng.choice(len(homes), p=weight / weight.sum()))]
+
+    def _home(self, rng: Rng, *, people: int) -> Home:
+        unit = int(rng.integers(len(next(iter(self.units.values())))))
+        if rng.random() < 0.5:
+            unit = self.homes[int(rng.integers(len(self.homes)))].unit
+        one = self._person(rng)
+        alike = rng.random() < 0.6
+        members = [one if alike else self._person(rng) for _ in range(people)]
+        return Home(unit, self.kinds[0], str(rng.choice(["own", "rent"])), members)
+
+    def _person(self, rng: Rng) -> tuple[str, ...]:
+        return tuple(str(rng.choice(levels)) for levels in self.persons.values())
+
+
+def _alike(home: Home) -> str:
+    """Whether all in a household are alike: something that follows from who they are."""
+    if home.tenure == "none":
+        return "none"
+    return "yes" if len(set(home.people)) <= 1 else "no"
+
+
+def _list(names: Any) -> str:
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
+
+
+def drawn_dwellings(rng: Rng) -> Dwellings:
+    """A hamlet of a few homes, with a facility, in four blocks."""
+    largest = int(rng.integers(1, 6))
+    place = Dwellings(
+        homes=[Home(0, "nursing", "none", [("f", "old")] * int(rng.integers(0, 4)))],
+        units={"tract": ["a", "a", "b", "b"], "block": ["a1", "a2", "b1", "b2"]},
+        persons={"sex": ("f", "m"), "age": ("young", "old")},
+        kinds=("household", "vacant", "nursing"),
+        sizes=(*(str(size) for size in range(1, largest)), f"{largest}+"),
+        attributes=_some(rng, ("sex", "age", "tenure", "household_size", "hhgq")),
+    )
+    for _ in range(int(rng.integers(2, 7))):
+        place.homes.append(place._home(rng, people=int(rng.integers(1, 8))))
+    place.homes.append(Home(int(rng.integers(4)), "vacant", "none", []))
+    return place
+
+
+def _some(rng: Rng, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The first attribute, and each of the others as it comes."""
+    return (names[0], *(name for name in names[1:] if rng.random() < 0.6))
+
+
+@cache
+def _generated(kind: str) -> Dwellings:
+    """A generated state as rows; its people carry two of their attributes, to keep files small."""
+    state = towns(seed=1, people=1_000) if kind == "towns" else workload_s(seed=1, households=80)
+    return from_households(state, persons=("sex", "hispanic"))
+
+
+def from_households(state: Households, *, persons: tuple[str, ...]) -> Dwellings:
+    """People in dwellings as rows that can be changed and written."""
+    tree = state.geography
+    own = {name: state.attribute(name).levels for name in persons}
+    tenure, size = state.attribute("tenure").levels, state.attribute("household_size").levels
+    codes = [np.array(own[name])[state.persons[name]].tolist() for name in persons]
+    people = list(zip(*codes, strict=True))
+    homes = [
+        Home(
+            unit=int(state.block[d]),
+            kind=state.kinds[state.kind[d]],
+            tenure=tenure[state.dwellings["tenure"][d]],
+            people=people[state.first[d] : state.first[d + 1]],
+        )
+        for d in range(len(state.block))
+    ]
+    return Dwellings(
+        homes=homes,
+        units={
+            level: tree.units[depth][tree.ancestors(level)].tolist()
+            for depth, level in enumerate(tree.levels)
+            if depth
+        },
+        persons=own,
+        kinds=state.kinds,
+        sizes=tuple(level for level in size if level != "none"),
+        attributes=(*persons, "tenure", "household_size"),
+        root=tree.levels[0],
+        suffix="parquet",
+    )
+
+
+def _of_generated(kind: str, rng: Rng) -> Dwellings:
+    place = deepcopy(_generated(kind))
+    return replace(place, attributes=_some(rng, ("sex", "hispanic", "tenure", "household_size")))
+
+
+def _rows(rng: Rng) -> Rows:
+    people = Rows([])
+    people.people = [_row(rng, people.tracts) for _ in range(int(rng.integers(1, 9)))]
+    return people
+
+
+def _counts(rng: Rng) -> Cells:
+    """The population of the uniform generator's kind of schema, drawn with three groups."""
+    schema = load_schema("voting-age-by-group")
+    counts = rng.integers(0, 3, size=(4, schema.size)) * schema.possible
+    counts[0, 0] += 1
+    units = {"tract": ["a", "a", "b", "b"], "block": ["a1", "a2", "b1", "b2"]}
+    return Cells(units, counts, "voting-age-by-group", schema.cell_names, "whole", schema.names)
+
+
+@cache
+def _table_of(kind: str) -> Cells:
+    quarters = None
+    if kind == "uniform":
+        people, schema = uniform(people=200, depth=2, mean=20, seed=1), "total"
+    else:
+        (people, quarters), schema = us1940(seed=1, scale=0.02, states=("DE",)), "e2e-2018"
+    tree = people.geography
+    homes: dict[str, list[int]] = {}
+    if quarters is not None:
+        types = people.schema.attribute(quarters.attribute).levels
+        homes = {name: quarters.occupied[:, k].tolist() for k, name in enumerate(types)}
+        homes["vacant"] = quarters.vacant.tolist()
+    return Cells(
+        units={
+            level: tree.units[depth][tree.ancestors(level)].tolist()
+            for depth, level in enumerate(tree.levels)
+            if depth
+        },
+        counts=tabulate(people).dense(),
+        schema=schema,
+        columns=people.schema.cell_names,
+        root=tree.levels[0],
+        attributes=people.schema.names,
+        quarters=homes,
+    )
+
+
+def _extract(rng: Rng) -> Lines:
+    homes = [
+        (f"{int(rng.integers(1, 4)):04}", int(rng.choice([0, 0, 0, 2, 6])), [_record(rng)])
+        for _ in range(int(rng.integers(3, 9)))
+    ]
+    for _, _, people in homes:
+        people += [_record(rng) for _ in range(int(rng.integers(0, 4)))]
+    return Lines(sorted(homes, key=lambda home: home[0]))
+
+
+PLACES: Mapping[str, Callable[[Rng], Place]] = {
+    "microdata": _rows,
+    "counts": _counts,
+    "uniform": lambda rng: deepcopy(_table_of("uniform")),
+    "us1940": lambda rng: deepcopy(_table_of("us1940")),
+    "ipums1940": _extract,
+    "households": drawn_dwellings,
+    "towns": lambda rng: _of_generated("towns", rng),
+    "workload-s": lambda rng: _of_generated("workload-s", rng),
+}
+"""A place of every kind of population; generated kinds are written to files that are read back."""
+
+WITH_HOUSEHOLDS = ("households", "towns", "workload-s")

@@ -1,0 +1,288 @@
+"""Neighbouring input files for every kind of population: does anything move beyond the plan?
+
+Each case writes files, and the same files after one step (one person or one household added,
+removed or changed), reads both as ``headcount protect`` would, and sets the distance of everything
+that is measured beside what the plan says: l1 and l2^2 of every query at every level, and the loss
+that these distances and the noise of the plan amount to beside the loss that is stated.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.bench.figures import Reading
+from headcount.bench.neighbour_files import PLACES, WITH_HOUSEHOLDS, Dwellings, Place
+from headcount.config.load import load_config
+from headcount.errors import RunError
+from headcount.mechanisms.measured import Measured
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.mechanisms.topdown.restrict import restrict
+from headcount.privacy import Loss, PureLoss, UnitOfPrivacy
+from headcount.run import Plan, plan
+from headcount.tabulate import CELLS, Counts
+
+Rng = np.random.Generator
+
+CASES = 20
+"""Cases of each kind, mechanism and unit."""
+
+TRIES = 50
+"""Steps that are drawn until one keeps what is released exactly."""
+
+NOISY = ("geometric", "raked", "averaged", "histogram")
+TOPDOWN = ("topdown", "topdown-rho", "topdown-exact")
+MECHANISMS = (*NOISY, *TOPDOWN)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far one measured vector moved, and how far the plan says it can."""
+
+    level: str
+    query: str
+    l1: int
+    l2_squared: int
+    most_l1: int
+    most_l2_squared: int
+
+    @property
+    def above(self) -> bool:
+        """Whether the plan is wrong."""
+        return self.l1 > self.most_l1 or self.l2_squared > self.most_l2_squared
+
+
+@dataclass(frozen=True)
+class Case:
+    """One pair of neighbours: what moved, and the loss that amounts to beside the stated one."""
+
+    kind: str
+    mechanism: str
+    unit: UnitOfPrivacy
+    moved: tuple[Moved, ...]
+    loss: Fraction
+    stated: Fraction
+
+    @property
+    def above(self) -> bool:
+        """Whether anything moved beyond the plan."""
+        return self.loss > self.stated or any(one.above for one in self.moved)
+
+    @property
+    def full(self) -> bool:
+        """Whether something moved as far as the plan says it can."""
+        return any(one.l1 == one.most_l1 > 0 for one in self.moved)
+
+
+def units_for(kind: str, mechanism: str) -> tuple[UnitOfPrivacy, ...]:
+    """The units of privacy that a kind of population and a mechanism can have."""
+    return tuple(
+        unit
+        for unit in UnitOfPrivacy
+        if (kind in WITH_HOUSEHOLDS or not unit.of_household)
+        and not (unit.adds and mechanism == "topdown-exact")  # no neighbour keeps a total
+    )
+
+
+def combinations() -> Iterator[tuple[str, str, UnitOfPrivacy]]:
+    """Every kind of population x mechanism with a plan x unit of privacy."""
+    for kind in PLACES:
+        for mechanism in MECHANISMS:
+            for unit in units_for(kind, mechanism):
+                yield kind, mechanism, unit
+
+
+def run_case(kind: str, mechanism: str, unit: UnitOfPrivacy, *, seed: int) -> Case | None:
+    """One pair of neighbouring files, read and compared; None if no step kept what is exact."""
+    rng = np.random.default_rng(seed)
+    place = PLACES[kind](rng)
+    if isinstance(place, Dwellings) and unit.of_household and rng.random() < 0.5:
+        place.attributes += ("like_minded",)
+    settings = _settings(place, kind, mechanism, unit, rng)
+    with TemporaryDirectory() as folder:
+        here = _planned(place, settings, Path(folder) / "here")
+        exact = isinstance(here.mechanism, TopDown) and here.mechanism.invariants
+        step = unit if exact or rng.random() < 0.5 else unit.pair[1]
+        for attempt in range(TRIES):
+            other = deepcopy(place)
+            other.step(step, rng)
+            try:
+                there = _planned(other, settings, Path(folder) / f"there{attempt}")
+            except RunError:  # a step out of the bounds: no neighbour
+                continue
+            if _same_domain(here, there) and _same_exact(here, there):
+                return _compared(kind, mechanism, step, here, there)
+    return None
+
+
+def _planned(place: Place, settings: str, folder: Path) -> Plan:
+    """Written, and read as ``protect`` reads."""
+    folder.mkdir()
+    population = place.write(folder)
+    config = folder / "config.toml"
+    config.write_text(f'[population]\n{population}\n{settings}\n[run]\nout = "out"\n')
+    return plan(load_config(config))
+
+
+def _settings(place: Place, kind: str, mechanism: str, unit: UnitOfPrivacy, rng: Rng) -> str:
+    """The table ``[mechanism]`` of a case."""
+    text = f'[mechanism]\nunit = "{unit}"\n'
+    if unit.of_household:
+        text += f"largest_household = {int(rng.integers(1, 7))}\n"
+    elif "household_size" in place.attributes:
+        text += "count_housemates = true\n"
+    if mechanism in NOISY:
+        parts = "parts = 3\n" if mechanism == "averaged" else ""
+        return f'{text}name = "{mechanism}"\nepsilon = "{int(rng.integers(1, 9))}/3"\n{parts}'
+    text += f'name = "topdown"\n{"rho" if mechanism == "topdown-rho" else "epsilon"} = "1/2"\n'
+    if kind in ("us1940", "ipums1940") and mechanism == "topdown-exact":
+        return f'{text}preset = "e2e-2018"\n'
+    # One count alone costs nothing when a record changes: its total is then given, not measured.
+    alone = not place.attributes and not unit.adds
+    levels = "[mechanism.levels]\n" + "".join(
+        f'{level} = "1/{len(place.levels) - 1}"\n' for level in place.levels[1:]
+    )
+    exact = place.levels[0] if alone or mechanism == "topdown-exact" else ""
+    return text + _queries(place, exact, rng) + (levels if alone else "")
+
+
+def _queries(place: Place, exact: str, rng: Rng) -> str:
+    """Cells, each attribute alone, a recode of household size, the report; an exact total."""
+    by = {name: [name] for name in place.attributes}
+    text = 'report_epsilon = "1/10"\n'
+    if isinstance(place, Dwellings) and "household_size" in by:
+        levels = [*place.sizes, "none"]
+        cut = int(rng.integers(1, len(levels)))
+        groups = f"{{ low = {_quoted(levels[:cut])}, high = {_quoted(levels[cut:])} }}"
+        text += f'recodes.home = {{ of = "household_size", groups = {groups} }}\n'
+        by["home"] = ["home"]
+    share = Fraction(1, len(by) + 1)
+    text += f'queries.cells = {{ share = "{share}" }}\n'
+    for number, names in enumerate(by.values()):
+        text += f'queries.q{number} = {{ by = {_quoted(names)}, share = "{share}" }}\n'
+    if exact:
+        text += "queries.everyone = { by = [] }\n"
+        text += f'invariant = [{{ query = "everyone", level = "{exact}" }}]\n'
+    return text
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
+
+
+def _same_domain(here: Plan, there: Plan) -> bool:
+    """The same public units and levels."""
+    one, other = here.counts, there.counts
+    return one.schema == other.schema and all(
+        np.array_equal(a, b)
+        for a, b in zip(one.geography.units, other.geography.units, strict=True)
+    )
+
+
+def _same_exact(here: Plan, there: Plan) -> bool:
+    """The same right-hand sides of everything that is released exactly."""
+    if not isinstance(here.mechanism, TopDown):
+        return True
+    sides = [restrict(here.mechanism, _levels(one.counts)) for one in (here, there)]
+    return all(
+        np.array_equal(a.low, b.low) and np.array_equal(a.high, b.high)
+        for level in sides[0]
+        for a, b in zip(sides[0][level], sides[1][level], strict=True)
+    )
+
+
+def _levels(counts: Counts) -> dict[str, Counts]:
+    return {level: counts.at(level) for level in counts.geography.levels}
+
+
+def _compared(kind: str, mechanism: str, unit: UnitOfPrivacy, here: Plan, there: Plan) -> Case:
+    schema, geography = here.counts.schema, here.counts.geography
+    measured = here.mechanism.plan(schema, geography)
+    moved = tuple(_moved(one, unit, here, there) for one in measured)
+    stated = _stated(here, unit)
+    if stated is None:  # nothing that is measured can change
+        return Case(kind, mechanism, unit, moved, _loss(measured, moved, pure=True), Fraction(0))
+    pure = isinstance(stated, PureLoss)
+    return Case(kind, mechanism, unit, moved, _loss(measured, moved, pure=pure), stated.amount)
+
+
+def _stated(planned: Plan, unit: UnitOfPrivacy) -> Loss | None:
+    guarantee = planned.mechanism.guarantee(planned.counts.schema, planned.counts.geography)
+    return guarantee.loss_for(unit)
+
+
+def _moved(one: Measured, unit: UnitOfPrivacy, here: Plan, there: Plan) -> Moved:
+    difference = _answers(one, here) - _answers(one, there)
+    l1, l2_squared = int(np.abs(difference).sum()), int((difference**2).sum())
+    if one.distance:
+        l2_squared = l1**2  # as far as the distance to the counts themselves moves
+    most = one.sensitivity(unit)
+    return Moved(one.level, one.query, l1, l2_squared, most.l1, most.l2_squared)
+
+
+def _answers(one: Measured, planned: Plan) -> NDArray[np.int64]:
+    counts = planned.counts.at(one.level)
+    matrix: Any = counts.matrix
+    if one.query != CELLS and not one.distance:
+        assert isinstance(planned.mechanism, TopDown)
+        matrix = matrix @ planned.mechanism.query(one.query).matrix(counts.schema)
+    return np.asarray(matrix.toarray(), dtype=np.int64)
+
+
+def _loss(measured: Sequence[Measured], moved: Sequence[Moved], *, pure: bool) -> Fraction:
+    """What these distances cost with the noise of the plan: epsilon, or rho."""
+    total = Fraction(0)
+    for one, found in zip(measured, moved, strict=True):
+        if one.rate is not None:
+            epsilon = one.rate * one.draws * found.l1
+            total += epsilon if pure else epsilon**2 / 2
+        elif one.sigma2 is not None:
+            total += found.l2_squared / (2 * one.sigma2) * one.draws
+    return total
+
+
+def measure(cases: int | None = None) -> list[Reading]:
+    """So many pairs of neighbouring files of every kind, mechanism and unit of privacy."""
+    logging.getLogger("headcount.run").setLevel(logging.ERROR)  # units that are read off the data
+    each = cases or CASES
+    every = list(combinations())
+    made = [
+        run_case(kind, mechanism, unit, seed=1_000_000 * number + case)
+        for number, (kind, mechanism, unit) in enumerate(every)
+        for case in range(each)
+    ]
+    found = [case for case in made if case is not None]
+    readings = [
+        Reading(
+            what=f"{kind}: pairs of neighbouring files above the plan",
+            value=sum(case.above for case in found if case.kind == kind),
+            unit=f"of {sum(case.kind == kind for case in found):,}",
+            note=f"{sum(case.full for case in found if case.kind == kind):,} as far as it says",
+        )
+        for kind in PLACES
+    ]
+    vectors = sum(len(case.moved) for case in found)
+    return [
+        Reading(what="kinds x mechanisms x units", value=len(every), unit="combinations"),
+        *readings,
+        Reading(
+            what="all: pairs above the plan",
+            value=sum(case.above for case in found),
+            unit=f"of {len(found):,}",
+            note=f"{vectors:,} measured vectors",
+        ),
+        Reading(
+            what="no neighbour found that keeps what is exact",
+            value=len(made) - len(found),
+            unit="cases",
+        ),
+    ]
