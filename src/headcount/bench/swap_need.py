@@ -46,7 +46,7 @@ class Verdict:
         short      the rate cannot be met
         misfit     a pair that may not be
         left       somebody at risk stayed who could have been swapped beside all who were
-        fewer      fewer at risk were swapped than can be (when all are to be)
+        fewer      fewer at risk were swapped than can be with the pairs that the rate asks for
         idle       two moved without risk while somebody at risk who could have been swapped stayed
         missed     not as many pairs as the rate asks for, though there could be
     """
@@ -148,19 +148,18 @@ def judge(town: Households, mechanism: HouseholdSwapping, partner: NDArray[np.in
     swaps = {(h, p) for h, p in enumerate(partner.tolist()) if p > h}
     moved = {h for pair in swaps for h in pair}
     asked = round((mechanism.rate * households - Fraction(1, 100)) / 2)  # a tie goes down
-    coverable = most(edges, households, value=[len(risky & {*e}) for e in edges])
-    possible = most(edges, households)
     limit = None if mechanism.rate_is_floor else asked
+    at_risk = [len(risky & {*e}) for e in edges]
+    possible = most(edges, households)
     served, stayed = risky & moved, risky - moved
     could = {r for r in stayed if most(edges, households, must=served | {r}, pairs=limit) >= 0}
-    unlimited = mechanism.rate_is_floor or len(swaps) < asked
     return Verdict(
         at_risk=bool(risky),
-        scarce=coverable < len(risky),
+        scarce=most(edges, households, value=at_risk) < len(risky),
         short=possible < asked,
         misfit=not swaps <= {*edges},
         left=bool(could),
-        fewer=unlimited and len(served) < coverable,
+        fewer=len(served) < most(edges, households, value=at_risk, pairs=limit),
         idle=bool(could) and any(not risky & {*pair} for pair in swaps),
         missed=len(swaps) < min(asked, possible)
         or (not mechanism.rate_is_floor and len(swaps) > asked),

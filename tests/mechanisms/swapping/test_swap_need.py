@@ -75,10 +75,14 @@ class Case:
         return min((n for taken, n in self.pairings.items() if some <= taken), default=np.inf)
 
     def best(self, pairs: float) -> set[int]:
-        """One after another, whoever can be served beside those before."""
+        """The first in the order of the sets at risk that can be served and are largest."""
+        risky = self.order[: self.at_risk].tolist()
+        sets = [taken & {*risky} for taken, n in self.pairings.items() if n <= pairs]
+        largest = max(map(len, sets))
+        sets = [one for one in sets if len(one) == largest]
         served: set[int] = set()
-        for h in self.order[: self.at_risk].tolist():
-            if (cost := self.cost(served | {h})) <= pairs and cost < np.inf:
+        for h in risky:
+            if any(served | {h} <= one for one in sets):
                 served.add(h)
         return served
 
@@ -107,7 +111,7 @@ def test_as_many_stay_alone_as_must(case):
 
 
 @given(cases(), st.integers(-1, 5))
-def test_served_is_who_can_be_beside_those_before(case, pairs):
+def test_served_are_as_many_as_can_be_riskiest_first(case, pairs):
     served = serve(case.order[: case.at_risk], case.fits, pairs=pairs)
     assert {*served.rows.tolist()} == case.best(np.inf if pairs < 0 else pairs)
     for h in served.hopeless.tolist():

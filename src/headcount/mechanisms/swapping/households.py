@@ -55,20 +55,20 @@ class HouseholdSwapping:
         nearest        levels within which a partner is looked for, nearest first; if empty, every
                        level from above ``between`` (or from that of ``pseudo``) up to
                        ``within``, which always comes last
-        risk           who must be swapped: those at risk come first, riskiest first, up to the
-                       rate, and move out of the coarsest unit in which they are at risk (so far
-                       as ``within`` allows). Without it all have the same chance
+        risk           who must be swapped: those at risk come first, up to the rate, and move out
+                       of the coarsest unit in which they are at risk (so far as ``within``
+                       allows). Without it all have the same chance
         rate_is_floor  all at risk who can be are swapped, even where that is more than the rate
         size_noise     noise in the size in the key, and nowhere else
         pseudo         households preferred as partners as if they stood elsewhere
 
     Two households *fit* if key and unit of ``within`` are the same, and each lives outside the unit
     that the other has to leave: that of ``between``, or for one at risk the coarsest in which it
-    is. Of those at risk, one after another (coarsest unit, then smallest group, ties at random) is
-    swapped if it can be together with all who were before it, by pairs that fit and, unless the
-    rate is a floor, no more of them than the rate asks for. So nobody at risk is left while a
-    partner exists, others move in its place never, and a higher rate leaves nobody out whom a lower
-    one swaps. Then come the others, until the rate is met or no more pairs can be.
+    is. As many of those at risk are swapped as pairs that fit can hold, with no more pairs than the
+    rate asks for unless it is a floor; of the choices that swap most, the one that has the riskiest
+    (coarsest unit, then smallest group, ties at random), then the next, and so on. So nobody at
+    risk is left while a partner exists, nobody moves in their place, and a higher rate never swaps
+    fewer of them. Then come others, until the rate is met or no more pairs can be.
 
     Whole households move, with all that is known of them. Group quarters and vacant dwellings
     never move; households for which no partner is found stay, and are counted.

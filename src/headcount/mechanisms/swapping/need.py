@@ -1,4 +1,4 @@
-"""Who is served when partners are short: those most at risk first, as many as can be.
+"""Who is served when partners or pairs are short: as many at risk as can be, riskiest first.
 
 How many of some households can be paired with each other follows from counts alone. In the forest
 of ``fits`` let a unit v have sit(v) households standing at it and below(v) standing below it. The
@@ -18,8 +18,15 @@ If some need not be paired (they only serve as partners), those who must and can
 
 Both follow from the formula of Tutte and Berge for graphs that are joined from parts. The sets that
 can be paired are the independent sets of a matroid (Edmonds & Fulkerson 1965), so serving one after
-another whoever can still be served serves as many as can be. The fewest pairs that serve a set S
-are (|S| + its alone) / 2: as many as can be are paired within S, the others with somebody else.
+another whoever can still be served serves as many as can be.
+
+With W pairs at most, of which m can be made among those at risk, W + m of those at risk can be
+served if so many can be at all, and 2 W if W < m: each pair has one, and m of them have two. A set
+S of them is part of such a choice exactly if it can be paired at all; at most max(W - m, 0) of it
+are short of partners at risk; and, if W < m, it needs no more than W pairs, which are (|S| + those
+of S who stay alone among S) / 2. For W >= m these sets are a matroid (a lift of the one of pairs
+among those at risk towards the one of all pairs, Higgs 1968); for W < m each of them can be filled
+up, since whoever is left alone in S has partners at risk who cost no further pair.
 """
 
 from __future__ import annotations
@@ -48,10 +55,10 @@ class Served:
 
 
 def serve(ordered: Rows, fits: Fits, *, pairs: int) -> Served:
-    """Serve one household after another, with at most so many pairs in all (-1: no limit).
+    """Serve as many households as can be with at most so many pairs in all (-1: no limit).
 
-    Each is served if all before it who are served still can be, with any partners, within the
-    number of pairs.
+    Of the choices that serve most it is the first in the order given: each is served if some such
+    choice has it and all before it who are served.
     """
     trees = forest(fits, ordered)
     everyone, under = _all_who_stand(fits, ordered, trees)
@@ -110,29 +117,50 @@ def _serve(
     where
         sit, below, top     of those served: at the unit, below it, and the largest
                             alone_at(c) + all(c) of a child
-        must, free, most    of everyone: those served at the unit, those below it who are not
-                            served, and the largest owing_at(c) + all(c) of a child
+        must, free, most    of everyone: those served at the unit, those below it who are not, and
+                            the largest owing_at(c) + all(c) of a child
+        rivals, beneath     those at risk at or below the unit, and below it
+        needs, open, peak   as must, free and most, with partners at risk only
     """
-    units = len(parent)
-    sit, below = np.zeros(units, dtype=np.int64), np.zeros(units, dtype=np.int64)
-    top, most = np.zeros(units, dtype=np.int64), np.zeros(units, dtype=np.int64)
-    must, free = np.zeros(units, dtype=np.int64), under.copy()
-    verdict = np.zeros(len(node), dtype=np.int8)
-    used = 0
-    for i in range(len(node)):
-        if _owe(node[i], parent, everyone, under, must, free, most, False) > 0:
+    units, rows = len(parent), len(node)
+    sit, below, top = _none(units), _none(units), _none(units)
+    must, free, most = _none(units), under.copy(), _none(units)
+    rivals, beneath = _none(units), _none(units)
+    for unit in node:
+        rivals[unit] += 1
+    for unit in range(units - 1, -1, -1):
+        if parent[unit] != unit:
+            beneath[parent[unit]] += rivals[unit] + beneath[unit]
+    rivals += beneath
+    needs, open_, peak = _none(units), beneath.copy(), _none(units)
+    among = (rows - np.sum(_alone(node, parent)[np.unique(root)])) // 2
+    spare = max(pairs - among, 0) if pairs >= 0 else rows
+    lacking = _none(units)
+    lack, used = 0, 0
+    verdict = np.zeros(rows, dtype=np.int8)
+    for i in range(rows):
+        unit, tree = node[i], root[i]
+        if _owe(unit, parent, everyone, under, must, free, most, False) > 0:
             verdict[i] = -1
             continue
-        before = _left(below[root[i]], top[root[i]])
-        after = _stand(node[i], parent, sit, below, top, False)
-        more = (1 + after - before) // 2
-        if 0 <= pairs < used + more:
+        short = _owe(unit, parent, rivals, beneath, needs, open_, peak, False)
+        before = _left(below[tree], top[tree])
+        more = (1 + _stand(unit, parent, sit, below, top, False) - before) // 2
+        if lack + short - lacking[tree] > spare or (0 <= pairs < among and used + more > pairs):
             continue
+        lack += short - lacking[tree]
+        lacking[tree] = short
         used += more
         verdict[i] = 1
-        _owe(node[i], parent, everyone, under, must, free, most, True)
-        _stand(node[i], parent, sit, below, top, True)
+        _owe(unit, parent, everyone, under, must, free, most, True)
+        _owe(unit, parent, rivals, beneath, needs, open_, peak, True)
+        _stand(unit, parent, sit, below, top, True)
     return verdict
+
+
+@njit(cache=True, nogil=True)
+def _none(units: int) -> Rows:
+    return np.zeros(units, dtype=np.int64)
 
 
 @njit(cache=True, nogil=True)
@@ -200,8 +228,7 @@ def _owe(
 def _alone(node: Rows, parent: Rows) -> Rows:
     """For each unit the fewest who stay alone below it."""
     units = len(parent)
-    sit, below = np.zeros(units, dtype=np.int64), np.zeros(units, dtype=np.int64)
-    top = np.zeros(units, dtype=np.int64)
+    sit, below, top = _none(units), _none(units), _none(units)
     for unit in node:
         _stand(unit, parent, sit, below, top, True)
     alone = np.empty(units, dtype=np.int64)
@@ -217,8 +244,7 @@ def _add_partners(node: Rows, root: Rows, parent: Rows, rows: int) -> Rows:
     Once of no use, always of no use: who helps lives outside a unit that can only grow.
     """
     units = len(parent)
-    sit, below = np.zeros(units, dtype=np.int64), np.zeros(units, dtype=np.int64)
-    top = np.zeros(units, dtype=np.int64)
+    sit, below, top = _none(units), _none(units), _none(units)
     for i in range(rows):
         _stand(node[i], parent, sit, below, top, True)
     taken = np.empty(len(node) - rows, dtype=np.int64)
@@ -240,8 +266,7 @@ def _add_couples(node: Rows, root: Rows, parent: Rows, rows: int, pairs: int) ->
     group that cannot take two of them is full.
     """
     units = len(parent)
-    sit, below = np.zeros(units, dtype=np.int64), np.zeros(units, dtype=np.int64)
-    top = np.zeros(units, dtype=np.int64)
+    sit, below, top = _none(units), _none(units), _none(units)
     for i in range(rows):
         _stand(node[i], parent, sit, below, top, True)
     waiting = np.full(units, -1, dtype=np.int64)

@@ -62,9 +62,9 @@ def choose_pairs(
 ) -> Pairs:
     """Exactly ``wanted`` pairs, or as many as there can be; the first ``at_risk`` come first.
 
-    1. Of those at risk, one after another is served if it can be together with all served before
-       it, by any pairs that fit and (unless ``all_at_risk``) by no more than are wanted. Those
-       served are paired with each other as far as they can be, the rest of them with others.
+    1. As many of those at risk are served as pairs that fit can hold, with (unless
+       ``all_at_risk``) no more pairs than are wanted; of such choices the first in the order. They
+       are paired with each other as far as they can be, the rest of them with others.
     2. The others follow in their order until there are enough pairs.
     3. If there are still too few, pairs are broken up to make two of one, nobody served being
        left out, until there are enough or no more can be.
