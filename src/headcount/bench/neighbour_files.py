@@ -396,7 +396,7 @@ def _of_generated(kind: str, rng: Rng) -> Dwellings:
 
 def _rows(rng: Rng) -> Rows:
     people = Rows([])
-    people.people = [_row(rng, people.tracts) for _ in range(int(rng.integers(1, 9)))]
+    people.people = [_row(rng, people.tracts) for _ in range(int(rng.integers(2, 9)))]
     return people
 
 
