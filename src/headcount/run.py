@@ -69,8 +69,18 @@ class Plan:
     public: bool
     remarks: tuple[str, ...] = ()
     reading: Reading = field(default_factory=Reading)
-    people_cut: int = field(default=0, repr=False)
-    """People left out because their household is too large: a count of the truth."""
+    whole: Counts | None = None
+    """Everybody, where households were cut before they were counted."""
+
+    @property
+    def truth(self) -> Counts:
+        """What a release is scored against: people who were cut are an error like any other."""
+        return self.counts if self.whole is None else self.whole
+
+    @property
+    def people_cut(self) -> int:
+        """People left out because their household is too large: for the curator only."""
+        return int(self.truth.totals().sum() - self.counts.totals().sum())
 
     @property
     def guarantee(self) -> Guarantee:
@@ -114,9 +124,7 @@ def plan(config: Config) -> Plan:
             statement,
         )
     check_publishable(population.schema, population.geography)
-    whole = len(population.unit)
-    population = cut_for(mechanism, population)
-    counts = tabulate(population)
+    counts = tabulate(cut := cut_for(mechanism, population))
     if isinstance(mechanism, Sampling):
         if config.run.publish:
             refuse_weight(counts.schema, counts.geography)
@@ -136,7 +144,7 @@ def plan(config: Config) -> Plan:
         population.public,
         remarks,
         population.reading,
-        people_cut=whole - len(population.unit),
+        whole=None if cut is population else tabulate(population),
     )
 
 
@@ -407,10 +415,10 @@ def evaluate_run(path: Path, *, cells: CellSet = "all") -> tuple[pl.DataFrame, P
         told = withheld_report(release, withheld, audits, recipe=recipe, public=planned.public)
         write_report(told, folder / "report.html")
         return withheld, folder / "report.html", planned.public
-    scores = score(planned.counts, release, cells=cells)
+    scores = score(planned.truth, release, cells=cells)
     write_text_atomic(folder / "errors.csv", scores.errors.write_csv())
     write_text_atomic(folder / "groups.csv", scores.groups.write_csv())
-    if (by_group := represent_release(planned.counts, release)) is not None:
+    if (by_group := represent_release(planned.truth, release)) is not None:
         write_text_atomic(folder / "representation.csv", by_group.write_csv())
     recipe = f"headcount evaluate {path.name}"
     if scores.impossible:

@@ -289,7 +289,13 @@ class Dwellings:
         if facilities and rng.random() < 0.2:
             facilities[int(rng.integers(len(facilities)))].people.append(self._person(rng))
             return
-        self.homes.append(self._home(rng, people=int(rng.integers(1, 8))))
+        new = self._home(rng, people=int(rng.integers(1, 8)))
+        vacant = [home for home in self.homes if home.kind == self.kinds[1]]
+        if not vacant or rng.random() < 0.4:
+            self.homes.append(new)
+            return
+        home = vacant[int(rng.integers(len(vacant)))]
+        home.kind, home.tenure, home.people = new.kind, new.tenure, new.people
 
     def _nobody_left(self, home: Home) -> None:
         if home.kind == self.kinds[0] and not home.people:

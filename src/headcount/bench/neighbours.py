@@ -27,6 +27,7 @@ from headcount.errors import RunError
 from headcount.mechanisms.measured import Measured
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.restrict import restrict
+from headcount.mechanisms.topdown.settings import QuartersBounds
 from headcount.privacy import Loss, PureLoss, UnitOfPrivacy
 from headcount.run import Plan, plan
 from headcount.tabulate import CELLS, Counts
@@ -36,7 +37,7 @@ Rng = np.random.Generator
 CASES = 20
 """Cases of each kind, mechanism and unit."""
 
-TRIES = 50
+TRIES = 80
 """Steps that are drawn until one keeps what is released exactly."""
 
 NOISY = ("geometric", "raked", "averaged", "histogram")
@@ -172,6 +173,10 @@ def _queries(place: Place, exact: str, rng: Rng) -> str:
     if exact:
         text += "queries.everyone = { by = [] }\n"
         text += f'invariant = [{{ query = "everyone", level = "{exact}" }}]\n'
+    if exact and isinstance(place, Dwellings) and "hhgq" in by:
+        caps = [99] * (len(place.kinds) - 1)
+        text += 'queries.quarters = { by = ["hhgq"] }\n'
+        text += f'bounds = [{{ query = "quarters", caps = {caps} }}]\n'
     return text
 
 
@@ -192,6 +197,10 @@ def _same_exact(here: Plan, there: Plan) -> bool:
     """The same right-hand sides of everything that is released exactly."""
     if not isinstance(here.mechanism, TopDown):
         return True
+    if any(isinstance(bounds, QuartersBounds) for bounds in here.mechanism.bounds):
+        one, other = here.counts.quarters, there.counts.quarters
+        if one is None or other is None or not np.array_equal(one.vacant, other.vacant):
+            return False  # vacant ones are published too
     sides = [restrict(here.mechanism, _levels(one.counts)) for one in (here, there)]
     return all(
         np.array_equal(a.low, b.low) and np.array_equal(a.high, b.high)

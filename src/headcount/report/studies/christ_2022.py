@@ -31,7 +31,7 @@ from headcount.report.studies.christ_2022_words import (
     noise_by_county,
     similar,
 )
-from headcount.studies.christ_2022.settings import DP
+from headcount.studies.christ_2022.settings import DP, UNIT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,8 +178,11 @@ def _what_was_done(found: Tables, about: About) -> Section:
                 "of a lower one and more;\n"
                 f"- **noise**, at {about.epsilons} values of ε from 0.1 to 10: geometric noise on "
                 "the count of every combination of age bucket (2, 6 or 45), Hispanic origin, race "
-                "and household size. ε holds for one person added or removed. Counts of groups "
-                "are summed from these, and negative ones set to 0 after summing, unless a figure "
+                "and household size. As in the paper ε is for the unit "
+                f"{UNIT}: one row more or less, and nothing else. Of people in households, one "
+                "more or less also changes the household size of the others: with sizes of 1 to 4 "
+                "up to seven counts, a loss of up to 7 ε for a person. Counts of groups are "
+                "summed from these, and negative ones set to 0 after summing, unless a figure "
                 "says otherwise.\n\n"
                 "Swapping gives no guarantee of any kind. The two have no common dial: no ε is "
                 "*equal* to a swap rate."

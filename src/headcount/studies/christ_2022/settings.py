@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from headcount.errors import ConfigError
 from headcount.mechanisms.swapping.similar import Likeness
+from headcount.privacy import UnitOfPrivacy
 from headcount.studies.christ_2022.places import POOL
 
 STUDY = "christ-2022"
@@ -23,6 +24,9 @@ DP = "dp"
 
 UNIQUE_BY = ("age", "sex", "race", "hispanic")
 """A row is unique if nobody else in the area has these. With household size too, far more are."""
+
+UNIT = UnitOfPrivacy.ADD_REMOVE
+"""The paper's: every epsilon of the study is the rate of the noise, for one row more or less."""
 
 BUCKETS = (2, 6, 45)
 """Numbers of age buckets of the noisy histogram."""

@@ -1,0 +1,104 @@
+"""Runs whose unit of privacy is a household: cut, charged and scored, from files to release."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from headcount.bench.neighbour_files import Dwellings, Home, drawn_dwellings
+from headcount.errors import PrivacyError
+from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
+from headcount.release.store import read_receipt, read_release
+from headcount.run import evaluate_run, open_run, protect_run
+from tests.run.town import LEDGER, contents, make_ledger, write_config
+
+HOUSEHOLD = 'epsilon = 1\nunit = "household-change-one"\nlargest_household = 3\n'
+GEOMETRIC = f'name = "geometric"\n{HOUSEHOLD}'
+TOPDOWN = f"""name = "topdown"
+{HOUSEHOLD}
+queries.cells.share = 1
+queries.everyone.by = []
+invariant = [{{ query = "everyone", level = "whole" }}]
+"""
+
+
+@pytest.fixture
+def hamlet(tmp_path: Path) -> Path:
+    place: Dwellings = drawn_dwellings(np.random.default_rng(3))
+    person = ("f", "old")
+    place.homes = [
+        Home(0, "household", "own", [person] * 5),
+        Home(1, "household", "rent", [person] * 2),
+        Home(3, "nursing", "none", [person] * 6),
+    ]
+    place.attributes = ("sex", "household_size")
+    (tmp_path / "population.toml").write_text(place.write(tmp_path))
+    return tmp_path
+
+
+def config(folder: Path, mechanism: str, **more: str) -> Path:
+    population = (folder / "population.toml").read_text()
+    return write_config(folder, population=population, mechanism=mechanism, **more)
+
+
+@pytest.mark.parametrize("mechanism", [GEOMETRIC, TOPDOWN])
+def test_how_many_were_cut_stays_internal(mechanism: str, hamlet: Path):
+    out = protect_run(config(hamlet, mechanism))
+    cut = json.loads((out / "internal/cut.json").read_text())
+    assert cut == {"people left out of households that were cut": 2}
+    published = b"".join(contents(out / "release").values())
+    assert b"left out" not in published
+    receipt = read_receipt(out / "release")
+    first = receipt["guarantee"]["losses"][0]
+    assert first == {"currency": "epsilon", "amount": "1", "unit": "household-change-one"}
+    assert (
+        "The unit of privacy: a person in group quarters is a unit alone."
+        in (receipt["guarantee"]["sentences"])
+    )
+    assert receipt["guarantee"]["unit_means"][0].endswith(
+        "the first 3 in the file where there are more"
+    )
+    assert {m["epsilon household-change-one"] for m in receipt["measurements"]} <= {"1", "1/3"}
+    assert read_release(out / "release").guarantee.losses[0] == PureLoss(
+        epsilon=Fraction(1), unit=UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE
+    )
+
+
+def test_what_is_exact_is_about_those_who_remain(hamlet: Path):
+    out = protect_run(config(hamlet, TOPDOWN))
+    assert read_release(out / "release").at("whole").sum() == 11  # of 13
+
+
+def test_people_who_were_cut_are_an_error_of_the_release(hamlet: Path):
+    out = protect_run(config(hamlet, TOPDOWN))
+    _, planned = open_run(out)
+    assert planned.truth.totals().sum() == 13
+    assert planned.counts.totals().sum() == 11
+    scores = pl.DataFrame(evaluate_run(out)[0])
+    assert not scores.is_empty()
+    assert (out / "internal/evaluation/errors.csv").is_file()
+
+
+def test_no_cut_is_noted_where_a_person_is_the_unit(hamlet: Path):
+    out = protect_run(config(hamlet, 'name = "raked"\nepsilon = 1\ncount_housemates = true'))
+    assert not (out / "internal/cut.json").exists()
+
+
+def test_a_ledger_of_persons_takes_no_loss_of_households(hamlet: Path):
+    make_ledger(hamlet)
+    message = "losses of persons and of households do not convert"
+    with pytest.raises(PrivacyError, match=message):
+        protect_run(config(hamlet, GEOMETRIC, run=LEDGER))
+    ledger = Ledger.open(hamlet / "ledger.db")
+    assert ledger.history("town") == ()
+
+
+def test_a_ledger_of_households_is_charged_under_its_unit(hamlet: Path):
+    make_ledger(hamlet, unit=UnitOfPrivacy.HOUSEHOLD_ADD_REMOVE)
+    protect_run(config(hamlet, GEOMETRIC, run=LEDGER))
+    assert Ledger.open(hamlet / "ledger.db").balance("town").spent == Fraction(1, 2)
