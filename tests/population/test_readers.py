@@ -194,7 +194,7 @@ def test_count_tables_round_trip(population, kind):
     with TemporaryDirectory() as folder:
         path = write(Path(folder), f"counts.{kind}", columns)
         source = CodeColumns(columns=levels)
-        again = read_counts(path, schema=schema, geography=source, totals="keep")
+        again = read_counts(path, schema=schema, geography=source, sums="keep")
     assert [codes.tolist() for codes in again.geography.units[1:]] == [
         codes.tolist() for codes in tree.units[1:]
     ]

@@ -184,9 +184,6 @@ def counted(folder: Path, columns: Columns, **more: object) -> Population:
         (("b", "county b, total", 1, 2), "found 'county b, total', the name of a total"),
         ((None, None, 9, 16), "column 'county', row 6: found a blank code, as rows of totals have"),
         (("b", "  ", 9, 16), "column 'tract', row 6: found a blank code, as rows of totals have"),
-        (("a", "a9", 8, 8), "row 6, unit 'a9': found a row that is the sum of all others under the "
-         "same parent, in every column"),
-        (("c", "c0", 9, 16), "row 6, unit 'c0': found a row that is the sum of all others"),
     ],
 )  # fmt: skip
 def test_rows_of_totals(tmp_path: Path, row: tuple[object, ...], message: str) -> None:
@@ -198,7 +195,7 @@ def test_rows_of_totals(tmp_path: Path, row: tuple[object, ...], message: str) -
     assert left.reading.rows == ((str(tmp_path / "counts.csv"), 5),)
     assert tabulate(left).totals().tolist() == [1, 6, 3, 6, 9]
     if row[1] and str(row[1]).strip():
-        kept = counted(tmp_path, columns, totals="keep")
+        kept = counted(tmp_path, columns, totals="keep", sums="keep")
         assert tabulate(kept).totals().sum() == 25 + int(str(row[2])) + int(str(row[3]))
 
 
@@ -226,16 +223,25 @@ def test_two_equal_rows_among_empty_ones_are_no_totals(tmp_path: Path) -> None:
     assert tabulate(counted(tmp_path, columns)).totals().tolist() == [3, 0, 0, 0, 3]
 
 
-def test_totals_of_totals_are_left_out_together(tmp_path: Path) -> None:
-    columns: Columns = {
-        "county": [*"aaaa", *"bbbb", *"cccc", *"dddd", "z"],
-        "tract": [f"{c}{i}" for c in "abcd" for i in (1, 2, 3, 9)] + ["z9"],
-        "f": [1, 2, 3, 6, 1, 1, 2, 4, 5, 6, 7, 18, 0, 1, 1, 2, 30],
-        "m": [1, 1, 1, 3, 4, 5, 6, 15, 1, 1, 2, 4, 3, 2, 1, 6, 28],
-    }
-    left = counted(tmp_path, columns, totals="drop")
-    assert left.reading.left_out == (("rows of totals", 5),)
-    assert left.geography.units[-1].tolist() == [f"{c}{i}" for c in "abcd" for i in (1, 2, 3)]
+@pytest.mark.parametrize(
+    "row",
+    [
+        ("a", "a9", 8, 8),  # of a county
+        ("c", "c0", 9, 16),  # of the whole
+    ],
+)
+def test_rows_that_add_up_others(tmp_path: Path, row: tuple[object, ...]) -> None:
+    message = (
+        f"counts.csv: row 6, unit '{row[1]}': found a row that is the sum of all others under the "
+        r"same parent, in every column, expected rows of units only \(take it out of the file if "
+        r'it is a total; sums = "keep" under \[population\] says that such a row is a unit like others'
+    )
+    # Left out it is never: one person more in another row would bring all of its people back.
+    for totals in ("refuse", "drop", "keep"):
+        with pytest.raises(InputError, match=message):
+            counted(tmp_path, with_row(*row), totals=totals)
+    kept = counted(tmp_path, with_row(*row), sums="keep")
+    assert tabulate(kept).totals().sum() == 25 + int(str(row[2])) + int(str(row[3]))
 
 
 def test_a_total_among_people_and_in_the_list_of_units(tmp_path: Path) -> None:

@@ -168,6 +168,7 @@ def _counts(model: CountsModel) -> Population:
         units=model.units,
         public=model.public,
         totals=model.totals,
+        sums=model.sums,
     )
 
 

@@ -170,6 +170,7 @@ class CountsModel(Strict):
     quarters: QuartersModel | None = None
     public: Flag = False
     totals: Totals = "refuse"
+    sums: Literal["refuse", "keep"] = "refuse"
 
 
 class UniformModel(Strict):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import polars as pl
@@ -133,12 +134,14 @@ def read_counts(
     units: Path | None = None,
     public: bool = False,
     totals: Totals = "refuse",
+    sums: Literal["refuse", "keep"] = "refuse",
 ) -> Population:
     """Read a wide table of counts: geography columns, then one column per cell.
 
     ``columns`` maps a column to the levels of its cell; without it a cell's column is the cell's
     levels joined by '_' (see ``Schema.cell_names``). Structural zeros may have no column.
-    ``totals`` says what to do with rows that look like totals: by their code, or as sums of others.
+    ``totals`` says what to do with rows that look like totals by their code, ``sums`` with those
+    that equal the sum of others.
     """
     name = str(path)
     cells = _cell_columns(schema, columns)
@@ -146,22 +149,14 @@ def read_counts(
     table = read_table(path, [*geography.columns, *cells], optional=optional)
     present = {column: cell for column, cell in cells.items() if column in table.columns}
     table, left_out = without_totals(table, geography, totals, name=name)
-    while True:
-        told = name if not left_out else f"{name} (rows of totals left out)"
-        counts = np.column_stack([whole_numbers(table[column], told) for column in present])
-        tree, unit, read_off = place_table(
-            table, geography, units, told, distinct=True, totals=totals
-        )
-        if totals == "keep" or not len(sums := sums_of_others(counts, unit, tree)):
-            break
-        if totals == "refuse":
-            refuse_sums(sums, geography.codes(table)[-1], name=name)
-        # Of totals of totals the lower ones are found first.
-        left_out += len(sums)
-        table = table.with_row_index(_ROW).filter(~pl.col(_ROW).is_in(sums)).drop(_ROW)
+    told = name if not left_out else f"{name} (rows of totals left out)"
+    counts = np.column_stack([whole_numbers(table[column], told) for column in present])
+    tree, unit, read_off = place_table(table, geography, units, told, distinct=True, totals=totals)
+    if sums == "refuse":
+        refuse_sums(sums_of_others(counts, unit, tree), geography.codes(table)[-1], name=told)
     row, position = np.nonzero(counts)
     cell = np.fromiter(present.values(), dtype=np.int32)[position]
-    _refuse_impossible(schema, cell, name, rows=row)
+    _refuse_impossible(schema, cell, told, rows=row)
     return Population(
         name,
         schema,
@@ -174,9 +169,6 @@ def read_counts(
         reading=_reading(name, table.height, left_out, table, geography),
         one_person="one person is one count in one cell of one row of the table",
     )
-
-
-_ROW = "\0row"  # a name that no column of a file has
 
 
 def _reading(

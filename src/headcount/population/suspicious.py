@@ -114,12 +114,12 @@ def without_totals(
                 name,
                 place=f"column {column!r}, row {row + 1}",
                 found=found,
-                expected=_units_only(may_drop=may_drop, may_keep=bool(named[row])),
+                expected=_with_codes(may_drop=may_drop, may_keep=bool(named[row])),
             )
     return (table.filter(~wrong), int(wrong.sum())) if wrong.any() else (table, 0)
 
 
-def _units_only(*, may_drop: bool = True, may_keep: bool = True) -> str:
+def _with_codes(*, may_drop: bool, may_keep: bool) -> str:
     keys = []
     if may_drop:
         keys.append('totals = "drop" leaves such rows out')
@@ -164,14 +164,19 @@ def sums_of_others(
 
 
 def refuse_sums(rows: NDArray[np.int64], leaf: pl.Series, *, name: str) -> None:
-    """Refuse a row that equals the sum of others."""
+    """Refuse a row that equals the sum of others.
+
+    It cannot be left out instead: whether it is a sum hangs on everybody in it and in the others,
+    so that one person more or less would change the counts by all of its people.
+    """
     if len(rows):
         row = int(rows[0])
         raise InputError(
             name,
             place=f"row {row + 1}, unit {leaf[row]!r}",
             found="a row that is the sum of all others under the same parent, in every column",
-            expected=_units_only(),
+            expected="rows of units only (take it out of the file if it is a total; "
+            'sums = "keep" under [population] says that such a row is a unit like others)',
         )
 
 
