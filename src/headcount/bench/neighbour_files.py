@@ -111,6 +111,7 @@ class Cells:
         text = (
             f'kind = "counts"\nfile = "counts.csv"\nunits = "units.csv"\nschema = "{self.schema}"\n'
             f'geography = {{ columns = {_list(self.units)}, root = "{self.root}" }}\n'
+            'sums = "keep"\n'
         )
         if self.quarters:
             pl.DataFrame({**self.units, **self.quarters}).write_csv(folder / "quarters.csv")
