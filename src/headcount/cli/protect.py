@@ -45,7 +45,7 @@ def protect(
         typer.echo(f"  {sentence}")
     below = [
         f"{found['negative']:,} of {found['counts']:,} counts at {level!r}"
-        for level, found in receipt["negative_counts"].items()
+        for level, found in receipt.get("negative_counts", {}).items()
         if found["negative"]
     ]
     if below:

@@ -1,0 +1,264 @@
+"""How each TOML block of the documentation becomes a whole config that is run to the end.
+
+A block is named by a text that only it has on its page. What the page leaves out (data, mechanism,
+run) stands here; keys of the page stay as they are, except for what is no value but a place for
+one (a digest), and for sizes that would take minutes.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headcount.schema import load_schema
+from tests.docs import files
+from tests.docs.pages import Block, blocks, merged
+
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Example:
+    """Blocks of one page, put together, with what they leave out."""
+
+    name: str
+    page: str = ""
+    shows: tuple[str, ...] = ()
+    more: Table = field(default_factory=dict)
+    data: Callable[[Path], None] | None = None
+    open_values: tuple[tuple[str, str], ...] = ()
+
+    def blocks(self) -> list[Block]:
+        """The blocks that the example puts together; an unclear name is an error."""
+        return [find(self.page, text) for text in self.shows]
+
+    def config(self) -> Table:
+        """The whole config."""
+        config: Table = {}
+        for block in self.blocks():
+            text = block.text
+            for placeholder, value in self.open_values:
+                text = text.replace(placeholder, value)
+            config = merged(config, tomllib.loads(text))
+        return merged(merged(config, self.more), {"run": {"out": f"runs/{self.name}"}})
+
+
+def find(page: str, text: str) -> Block:
+    """The only block of a page that holds a text."""
+    found = [block for block in blocks() if block.page == page and text in block.text]
+    if len(found) != 1:
+        raise AssertionError(
+            f"{page}: found {len(found)} blocks with {text!r}, expected one: the examples in "
+            "tests/docs/examples.py name blocks by a text that only they have"
+        )
+    return found[0]
+
+
+def mechanism(name: str, **keys: Any) -> Table:
+    return {"mechanism": {"name": name, **keys}}
+
+
+def attributes(*named: str, levels: Mapping[str, list[str]]) -> list[Table]:
+    return [{"name": name, "levels": levels[name]} for name in named]
+
+
+LEVELS = {
+    "age": ["minor", "adult"],
+    "sex": ["f", "m"],
+    "race": ["a", "b", "c"],
+    "quarters": ["household", "nursing", "college"],
+    "hhgq": ["household", "nursing", "college"],
+}
+PEOPLE: Table = {
+    "kind": "microdata",
+    "file": "people.csv",
+    "units": "tracts.csv",
+    "geography": {"columns": ["state", "county", "tract"]},
+}
+TOWNS: Table = {"kind": "towns", "people": 1500, "counties": 2, "seed": 7}
+ATTRIBUTES = ["age", "sex", "race", "hispanic", "tenure"]
+SEVEN: Table = {**TOWNS, "schema": "sex-age38-race7-hispanic"}
+CELLS = {
+    "under18_hisp" if name == "hisp_minor" else name: dict(
+        zip(("group", "age"), name.split("_"), strict=True)
+    )
+    for name in load_schema("voting-age-by-group").cell_names
+}
+
+
+def write_bounds(folder: Path) -> None:
+    files.bounds(folder, columns=find("config.md", "county,sex,grown").text.splitlines()[0])
+
+
+def digest_of_bounds() -> str:
+    """The digest of the table that the page leaves open as "..."."""
+    from tempfile import TemporaryDirectory
+
+    with TemporaryDirectory() as folder:
+        columns = find("config.md", "county,sex,grown").text.splitlines()[0]
+        return files.bounds(Path(folder), columns=columns)
+
+
+def examples() -> tuple[Example, ...]:
+    """Every example, run from check to evaluate."""
+    return (*_populations(), *_swaps(), *_topdown(), *_rows_of_the_table())
+
+
+def _populations() -> list[Example]:
+    return [
+        Example(
+            "microdata", "config.md", ('kind = "microdata"',),
+            mechanism("geometric", epsilon=1, unit="change-one"), files.people,
+        ),
+        Example(
+            "counts", "config.md", ('kind = "counts"',),
+            {"population": {"cells": CELLS}, **mechanism("raked", epsilon=1, unit="add-remove")},
+            files.blocks_of_counts,
+        ),
+        Example(
+            "households", "config.md", ('kind = "households"',),
+            mechanism(
+                "targeted-swapping", rate=0.1, risk_variables=["age", "sex"], k=3,
+                hierarchy=["county", "tract"], similar=[["size", "adults"], ["size"]],
+                carry_along=["tenure"], within="county",
+            ),
+            files.dwellings,
+        ),
+        Example(
+            "ipums1940",
+            more={
+                "population": {"kind": "ipums1940", "file": "extract.dat", "orphans": "drop",
+                               "nurse_nva_0": True},
+                **mechanism("topdown", preset="e2e-2018", epsilon=4, nurse_nva_0=True),
+                "run": {"publish": ["mdf"]},
+            },
+            data=files.extract,
+        ),
+        Example(
+            "workload-s",
+            more={
+                "population": {"kind": "workload-s", "seed": 1, "households": 2000,
+                               "attributes": ["sex"]},
+                **mechanism("swapping", rate=0.05),
+            },
+        ),
+        Example(
+            "uniform",
+            more={
+                "population": {"kind": "uniform", "people": 2000, "depth": 2, "mean": 20,
+                               "seed": 1},
+                **mechanism("averaged", epsilon=1, parts=2, unit="change-one"),
+            },
+        ),
+    ]  # fmt: skip
+
+
+def _swaps() -> list[Example]:
+    towns = {"population": {**TOWNS, "attributes": ATTRIBUTES}}
+    return [
+        Example("swapping", "config.md", ('name = "swapping"',), towns),
+        Example("swapping-lo", more={**towns, **mechanism("swapping", preset="lo")}),
+        Example("swapping-hi", more={**towns, **mechanism("swapping", preset="hi")}),
+        Example("person-swapping", "config.md", ('name = "person-swapping"',), towns),
+        Example(
+            "person-swapping-of-one-area",
+            more={
+                **towns,
+                **mechanism(
+                    "person-swapping", level="tract", rate=0.05, kind="similar", k=1,
+                    area="0100100", keep=["tenure"], order=list(range(2, 128)),
+                    unique_by=["age", "race"],
+                ),
+            },
+        ),
+        Example("suppression", "config.md", ('rule = "1980"',), {"population": SEVEN}),
+        Example(
+            "suppression-complementary", "config.md", ('rule = "1980"',),
+            {"population": SEVEN, "mechanism": {"rule": "complementary", "tables": ["P1"],
+                                                "by_cell": [], "effort": 0}},
+        ),
+    ]  # fmt: skip
+
+
+def _topdown() -> list[Example]:
+    quartered = {
+        **PEOPLE, "attribute": attributes("hhgq", "sex", levels=LEVELS), "public": True,
+    }  # fmt: skip
+    return [
+        Example("topdown", "topdown.md", ('preset = "e2e-2018"',)),
+        Example(
+            "topdown-without-a-preset", "topdown.md", ('rho = "1/2"',),
+            {"population": {
+                **PEOPLE, "attribute": attributes("quarters", "race", levels=LEVELS),
+                "geography": {"columns": ["state", "county"], "root": "nation"},
+            }},
+            files.people,
+        ),
+        Example(
+            "topdown-recoded", "topdown.md", ("[mechanism.recodes.housing]",),
+            {
+                "population": {"kind": "us1940", "states": ["RI"], "scale": "1/20", "seed": 1,
+                               "nurse_nva_0": True},
+                **mechanism("topdown", epsilon=1, report_epsilon="1/100", nurse_nva_0=True),
+                "run": {"publish": ["measurements"]},
+            },
+        ),
+        Example(
+            "topdown-bounds-from-quarters", "config.md",
+            ("[population.quarters]", 'query = "hhgq"'),
+            {
+                "population": quartered,
+                "mechanism": {
+                    "name": "topdown", "epsilon": 2, "unit": "change-one", "levels": "equal",
+                    "queries": {"cells": {"share": "1/2"}, "total": {"by": []},
+                                "hhgq": {"by": ["hhgq"], "share": "1/2"}},
+                    "level_queries": {"tract": {"cells": "3/4", "hhgq": "1/4"}},
+                    "invariant": [{"query": "total", "level": "state"}],
+                },
+                "run": {"publish": ["microdata", "measurements"]},
+            },
+            files.quarters,
+        ),
+        Example(
+            "topdown-bounds-from-a-table", "config.md", ('query = "grown"',),
+            {
+                "population": {**PEOPLE, "attribute": attributes("sex", "age", levels=LEVELS)},
+                "mechanism": {
+                    "name": "topdown", "epsilon": 1,
+                    "recodes": {"grown": {"of": "age", "groups": {"no": ["minor"],
+                                                                  "yes": ["adult"]}}},
+                    "queries": {"cells": {"share": 1}, "grown": {"by": ["sex", "grown"]}},
+                },
+            },
+            write_bounds, (("...", digest_of_bounds()),),
+        ),
+    ]  # fmt: skip
+
+
+def _rows_of_the_table() -> list[Example]:
+    """Mechanisms that only the table of config.md shows, and the keys of [run]."""
+    population = {"population": {**PEOPLE, "attribute": attributes("sex", "age", levels=LEVELS)}}
+    prefixed = {"column": "geocode", "prefixes": {"state": 2, "county": 5, "tract": 11}}
+    coded = {"population": {**PEOPLE, "geography": prefixed,
+                            "attribute": [{"name": "sex"}, {"name": "race"}]}}  # fmt: skip
+    return [
+        Example("identity", more={**coded, **mechanism("identity")}, data=files.people),
+        Example(
+            "histogram", more={**population, **mechanism("histogram", epsilon=1, clip="query",
+                                                         unit="add-remove")},
+            data=files.people,
+        ),
+        Example(
+            "opendp", more={**population, **mechanism("histogram", epsilon=1, clip="cell"),
+                            "run": {"noise": "opendp"}},
+            data=files.people,
+        ),
+        Example(
+            "sampling", more={**population, **mechanism("sampling", fraction="1/10"),
+                              "run": {"seed": 1, "publish": ["microdata"]}},
+            data=files.people,
+        ),
+    ]  # fmt: skip

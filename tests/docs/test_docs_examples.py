@@ -1,0 +1,154 @@
+"""Every example of the documentation runs to the end: check, protect, evaluate."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headcount.cli.app import app, main
+from tests.docs import files
+from tests.docs.examples import Example, examples
+from tests.docs.pages import blocks, commands, config_text, keys_of, table
+
+EXAMPLES = {example.name: example for example in examples()}
+NOT_CONFIGS = {"python": "tests/test_readme.py runs it"}
+"""Languages of blocks that are run elsewhere."""
+
+LONG = {"study", "demo", "bench"}
+"""Commands of minutes: their words are checked here, their work by the tests of their own."""
+
+Headcount = Callable[..., str]
+
+
+@pytest.fixture
+def headcount(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Headcount:
+    monkeypatch.setattr(logging.getLogger("headcount"), "setLevel", lambda _level: None)
+
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["headcount", *arguments])
+        code: object = 0
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code or 0
+        said = capsys.readouterr()
+        assert code == 0, f"headcount {' '.join(arguments)}:\n{said.out}{said.err}"
+        return said.out
+
+    return run
+
+
+@pytest.mark.parametrize("example", EXAMPLES.values(), ids=list(EXAMPLES))
+def test_the_example_is_checked_protected_and_evaluated(
+    example: Example, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, headcount: Headcount
+):
+    monkeypatch.chdir(tmp_path)
+    if example.data is not None:
+        example.data(tmp_path)
+    text = config_text(example.config())
+    if len(example.shows) == 1 and not example.more:
+        (block,) = example.blocks()
+        text = block.text.replace(block.toml["run"]["out"], f"runs/{example.name}")
+    (tmp_path / "config.toml").write_text(text, encoding="utf-8")
+    assert "all right" in headcount("check", "config.toml")
+    headcount("protect", "config.toml")
+    run = tmp_path / "runs" / example.name
+    assert (run / "release" / "manifest.json").is_file()
+    assert "report: " in headcount("evaluate", f"runs/{example.name}")
+    made = {path.name for path in (run / "internal" / "evaluation").iterdir()}
+    assert "report.html" in made
+    assert {"errors.csv", "withheld.csv"} & made
+
+
+def test_every_block_of_the_pages_is_run():
+    """A block that nobody runs is named; say in tests/docs/examples.py how it becomes a config."""
+    shown = [block for example in EXAMPLES.values() for block in example.blocks()]
+    data = [block for block in blocks() if "county,sex,grown" in block.text]
+    left = [
+        str(block)
+        for block in blocks()
+        if block not in shown and block not in data and block.language not in NOT_CONFIGS
+    ]
+    assert not left, "\n".join(
+        ["blocks that no example runs; add them to tests/docs/examples.py:", *left]
+    )
+    assert len(data) == 1  # the table of bounds, whose columns the example writes
+    assert sum(block.language == "toml" for block in blocks()) >= 10  # the pages were found
+
+
+def used_keys(part: str, name: str, of: str) -> set[str]:
+    """Keys of a part of the configs above that have a name or kind."""
+    found: set[str] = set()
+    for example in EXAMPLES.values():
+        settings: dict[str, Any] = example.config()[part]
+        if settings.get(of) == name:
+            found |= set(settings)
+    return found
+
+
+def test_every_key_of_the_tables_is_used_by_an_example():
+    for row in table("docs/config.md", "## `[mechanism]`"):
+        (name,) = (one.strip("`") for one in row[:1])
+        missing = set(keys_of(row[1])) - used_keys("mechanism", name, "name") - {"topdown.md"}
+        assert name in {example.config()["mechanism"]["name"] for example in EXAMPLES.values()}, (
+            f"docs/config.md shows the mechanism {name!r}, which no example runs"
+        )
+        assert not missing, f"docs/config.md shows keys of {name!r} that no example uses: {missing}"
+    shown = {key for row in table("docs/config.md", "### `topdown`") for key in keys_of(row[0])}
+    missing = shown - used_keys("mechanism", "topdown", "name")
+    assert len(shown) > 8
+    assert not missing, f"docs/config.md shows keys of topdown that no example uses: {missing}"
+
+
+def test_every_key_of_run_is_used_by_an_example():
+    shown = {key for row in table("docs/config.md", "## `[run]`") for key in keys_of(row[0])}
+    used = {key for example in EXAMPLES.values() for key in example.config()["run"]}
+    with_ledger = {"ledger", "dataset", "new_content"}  # see the commands of the README
+    missing = shown - used - with_ledger
+    assert not missing, f"docs/config.md shows keys of [run] that no example uses: {missing}"
+
+
+def test_every_kind_of_population_has_an_example():
+    text = (Path(__file__).parent.parent.parent / "docs" / "config.md").read_text(encoding="utf-8")
+    kinds = {line.split('"')[1] for line in text.splitlines() if line.startswith('### `kind = "')}
+    assert len(kinds) >= 8
+    assert kinds <= {example.config()["population"]["kind"] for example in EXAMPLES.values()}
+
+
+def test_the_commands_of_the_readme_run_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, headcount: Headcount
+):
+    """With a ledger that has the dataset, and a config with every key of [run] that needs one."""
+    monkeypatch.chdir(tmp_path)
+    files.people(tmp_path)
+    headcount("ledger", "init", "my.sqlite", "--dataset", "town", "--epsilon", "2")
+    config = EXAMPLES["microdata"].config()
+    config["run"] = {"out": "runs/first", "ledger": "my.sqlite", "dataset": "town",
+                     "new_content": True}  # fmt: skip
+    (tmp_path / "config.toml").write_text(config_text(config), encoding="utf-8")
+    mine = [words for where, words in commands() if where.startswith("README.md")]
+    run = [words for words in mine if words[0] not in LONG]
+    assert [words[0] for words in run] == ["check", "protect", "evaluate", "ledger", "attack"]
+    said = {words[0]: headcount(*words) for words in run}
+    assert "town" in said["ledger"]
+    assert "headcount attack reconstruct" in said["attack"]
+
+
+@pytest.mark.parametrize(("where", "words"), commands(), ids=[where for where, _ in commands()])
+def test_the_words_of_every_command_are_known(where: str, words: list[str]):
+    """Parsed by the command line itself, options and all, without doing the work."""
+    from typer.main import get_command
+
+    command, rest = get_command(app), list(words)
+    context = command.make_context("headcount", [*rest[:1], "--help"], resilient_parsing=True)
+    while hasattr(command, "commands"):
+        name = rest.pop(0)
+        assert name in command.commands, f"{where}: no command {name!r}"
+        command = command.commands[name]
+    if "--help" not in rest:
+        command.make_context(command.name, rest, parent=context)
