@@ -79,6 +79,8 @@ PEOPLE: Table = {
     "geography": {"columns": ["state", "county", "tract"]},
 }
 TOWNS: Table = {"kind": "towns", "people": 1500, "counties": 2, "seed": 7}
+SIZED: Table = {"population": {**TOWNS, "attributes": ["sex", "household_size"]}}
+SHARES: Table = {"cells": {"share": "1/2"}, "sex": {"by": ["sex"], "share": "1/2"}}
 ATTRIBUTES = ["age", "sex", "race", "hispanic", "tenure"]
 SEVEN: Table = {**TOWNS, "schema": "sex-age38-race7-hispanic"}
 CELLS = {
@@ -104,7 +106,9 @@ def digest_of_bounds() -> str:
 
 def examples() -> tuple[Example, ...]:
     """Every example, run from check to evaluate."""
-    return (*_populations(), *_swaps(), *_topdown(), *_rows_of_the_table())
+    return (
+        *_populations(), *_units(), *_swaps(), *_suppression(), *_topdown(), *_rows_of_the_table()
+    )  # fmt: skip
 
 
 def _populations() -> list[Example]:
@@ -126,6 +130,20 @@ def _populations() -> list[Example]:
                 carry_along=["tenure"], within="county",
             ),
             files.dwellings,
+        ),
+        Example(
+            "odd-but-meant",
+            more={
+                "population": {
+                    "kind": "microdata", "file": "odd.csv", "totals": "drop", "not_counts": ["n"],
+                    "geography": {"column": "geocode", "prefixes": {"state": 2, "county": 5},
+                                  "longer": "cut"},
+                    "attribute": [{"name": "sex", "real_levels": ["NA"]},
+                                  {"name": "hhsize", "follows": "person"}],
+                },
+                **mechanism("geometric", epsilon=1),
+            },
+            data=files.odd,
         ),
         Example(
             "ipums1940",
@@ -156,12 +174,32 @@ def _populations() -> list[Example]:
     ]  # fmt: skip
 
 
+def _units() -> list[Example]:
+    """Household sizes in the schema, with either way out, for noise on cells and for TopDown."""
+    ways: dict[str, Table] = {
+        "housemates": {"count_housemates": True},
+        "household": {"unit": "household-change-one", "largest_household": 8},
+    }
+    return [
+        Example("unit-housemates", "config.md", ("count_housemates = true",), SIZED),
+        Example("unit-household", "config.md", ("largest_household = 8",), SIZED),
+        *(
+            Example(
+                f"topdown-unit-{name}",
+                more={**SIZED, **mechanism("topdown", epsilon=1, queries=SHARES, **keys)},
+            )
+            for name, keys in ways.items()
+        ),
+    ]
+
+
 def _swaps() -> list[Example]:
     towns = {"population": {**TOWNS, "attributes": ATTRIBUTES}}
+    larger = {"population": {**TOWNS, "people": 9000, "attributes": ["race", "hispanic"]}}
     return [
-        Example("swapping", "config.md", ('name = "swapping"',), towns),
-        Example("swapping-lo", more={**towns, **mechanism("swapping", preset="lo")}),
-        Example("swapping-hi", more={**towns, **mechanism("swapping", preset="hi")}),
+        Example("swapping", "config.md", ('name = "swapping"',), larger),
+        Example("swapping-lo", more={**larger, **mechanism("swapping", preset="lo")}),
+        Example("swapping-hi", more={**larger, **mechanism("swapping", preset="hi")}),
         Example("person-swapping", "config.md", ('name = "person-swapping"',), towns),
         Example(
             "person-swapping-of-one-area",
@@ -169,11 +207,16 @@ def _swaps() -> list[Example]:
                 **towns,
                 **mechanism(
                     "person-swapping", level="tract", rate=0.05, kind="similar", k=1,
-                    area="0100100", keep=["tenure"], order=list(range(2, 128)),
+                    area="99001000100", keep=["tenure"], order=list(range(128)),
                     unique_by=["age", "race"],
                 ),
             },
         ),
+    ]  # fmt: skip
+
+
+def _suppression() -> list[Example]:
+    return [
         Example("suppression", "config.md", ('rule = "1980"',), {"population": SEVEN}),
         Example(
             "suppression-complementary", "config.md", ('rule = "1980"',),
@@ -192,7 +235,8 @@ def _topdown() -> list[Example]:
         Example(
             "topdown-without-a-preset", "topdown.md", ('rho = "1/2"',),
             {"population": {
-                **PEOPLE, "attribute": attributes("quarters", "race", levels=LEVELS),
+                **PEOPLE, "units": "counties.csv",
+                "attribute": attributes("quarters", "race", levels=LEVELS),
                 "geography": {"columns": ["state", "county"], "root": "nation"},
             }},
             files.people,

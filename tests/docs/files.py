@@ -39,7 +39,21 @@ def people(folder: Path) -> None:
             "hhgq": kinds,
         }
     ).write_csv(folder / "people.csv")
-    pl.DataFrame({**_codes(list(TRACTS)), "geocode": list(TRACTS)}).write_csv(folder / "tracts.csv")
+    tracts = pl.DataFrame({**_codes(list(TRACTS)), "geocode": list(TRACTS)})
+    tracts.write_csv(folder / "tracts.csv")
+    tracts.select("state", "county").unique().write_csv(folder / "counties.csv")
+
+
+def odd(folder: Path) -> None:
+    """``odd.csv``: codes that are too long, a level "NA", a column n, and a row of totals."""
+    rng, n = np.random.default_rng(4), 80
+    rows = {
+        "geocode": [*rng.choice(sorted(TRACTS), n).tolist(), "TOTAL"],
+        "sex": [*rng.choice(["f", "m", "NA"], n).tolist(), "f"],
+        "hhsize": [*rng.choice(["1", "2+"], n).tolist(), "1"],
+        "n": [*rng.integers(1, 9, n).tolist(), 80],
+    }
+    pl.DataFrame(rows).write_csv(folder / "odd.csv")
 
 
 def _codes(tracts: list[str]) -> dict[str, list[str]]:
@@ -110,7 +124,7 @@ def dwellings(folder: Path) -> None:
     pl.DataFrame(
         {
             "serial": owner,
-            "age": rng.choice(["minor", "adult"], len(owner)),
+            "age": rng.choice(["0-17", "18+"], len(owner)),
             "sex": rng.choice(["f", "m"], len(owner)),
         }
     ).write_parquet(folder / "persons.parquet")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import pytest
 
 from headcount.cli.app import app, main
 from tests.docs import files
-from tests.docs.examples import Example, examples
-from tests.docs.pages import blocks, commands, config_text, keys_of, table
+from tests.docs.examples import Example, examples, find
+from tests.docs.pages import Block, blocks, commands, config_text, keys_of, table
 
 EXAMPLES = {example.name: example for example in examples()}
 NOT_CONFIGS = {"python": "tests/test_readme.py runs it"}
@@ -65,20 +66,29 @@ def test_the_example_is_checked_protected_and_evaluated(
     assert {"errors.csv", "withheld.csv"} & made
 
 
+def unrun(pages: Sequence[Block], shown: Sequence[Block]) -> str:
+    """Which blocks of the pages nobody runs, in words; nothing if all are."""
+    left = [one for one in pages if one not in shown and one.language not in NOT_CONFIGS]
+    if not left:
+        return ""
+    return "\n".join(
+        ["no example runs these; say in tests/docs/examples.py how they become a config:",
+         *map(str, left)]
+    )  # fmt: skip
+
+
 def test_every_block_of_the_pages_is_run():
-    """A block that nobody runs is named; say in tests/docs/examples.py how it becomes a config."""
     shown = [block for example in EXAMPLES.values() for block in example.blocks()]
-    data = [block for block in blocks() if "county,sex,grown" in block.text]
-    left = [
-        str(block)
-        for block in blocks()
-        if block not in shown and block not in data and block.language not in NOT_CONFIGS
-    ]
-    assert not left, "\n".join(
-        ["blocks that no example runs; add them to tests/docs/examples.py:", *left]
-    )
-    assert len(data) == 1  # the table of bounds, whose columns the example writes
+    columns = find("config.md", "county,sex,grown")  # an example writes a table with these
+    assert unrun(blocks(), [*shown, columns]) == ""
     assert sum(block.language == "toml" for block in blocks()) >= 10  # the pages were found
+
+
+def test_a_block_that_nobody_runs_is_named():
+    new = Block("config.md", 7, "toml", "[population]\n")
+    assert "config.md, line 7: a block of toml" in unrun([*blocks(), new], blocks())
+    with pytest.raises(AssertionError, match="found 0 blocks with 'no such text', expected one"):
+        find("config.md", "no such text")
 
 
 def used_keys(part: str, name: str, of: str) -> set[str]:
@@ -92,6 +102,11 @@ def used_keys(part: str, name: str, of: str) -> set[str]:
 
 
 def test_every_key_of_the_tables_is_used_by_an_example():
+    odd = [row[1] for row in table("docs/config.md", "### What looks like something else")]
+    shown = {key for cell in odd for key in re.findall(r"`(\w+) = ", cell)}
+    assert shown == {"real_levels", "longer", "totals", "not_counts"}
+    text = config_text(EXAMPLES["odd-but-meant"].config())
+    assert all(f'"{key}" = ' in text for key in shown)
     for row in table("docs/config.md", "## `[mechanism]`"):
         (name,) = (one.strip("`") for one in row[:1])
         missing = set(keys_of(row[1])) - used_keys("mechanism", name, "name") - {"topdown.md"}

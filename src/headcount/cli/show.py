@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 def show_table(frame: pl.DataFrame, *, title: str) -> None:
     """Print a frame as a plain table with readable numbers."""
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
@@ -22,7 +23,10 @@ def show_table(frame: pl.DataFrame, *, title: str) -> None:
         )
     for row in frame.iter_rows():
         table.add_row(*(_text(value) for value in row))
-    Console().print(table)
+    console = Console()
+    # A table that is wider than the terminal, or than a pipe is taken to be, is shown whole.
+    needed = Measurement.get(console, console.options, table).minimum
+    console.print(table, width=max(console.width, needed), crop=False)
 
 
 def _numeric(frame: pl.DataFrame, name: str) -> bool:
@@ -31,8 +35,8 @@ def _numeric(frame: pl.DataFrame, name: str) -> bool:
 
 def _widest(frame: pl.DataFrame, name: str) -> int:
     """Room for every number and word: a number that is cut is another number."""
-    words = (word for value in frame[name].to_list() for word in _text(value).split())
-    return max(map(len, words), default=1)
+    texts = [name.replace("_", " "), *map(_text, frame[name].to_list())]
+    return max(len(word) for text in texts for word in text.split())
 
 
 def _text(value: object) -> str:
