@@ -118,7 +118,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         takes=("persons",),
     ),
     "certainty": Benchmark(
-        question="Are blocks that reconstruction calls certain the only ones? By brute force.",
+        question="By brute force: are blocks that reconstruction calls certain the only ones?",
         module="certainty",
         takes=("cases",),
     ),

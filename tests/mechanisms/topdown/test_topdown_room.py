@@ -13,13 +13,27 @@ from headcount.mechanisms.topdown import room as making
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.restrict import Restriction
 from headcount.mechanisms.topdown.room import WHOLE, Room, refuse_too_wide
+from headcount.mechanisms.topdown.settings import TableBounds
 from headcount.release.store import table_file
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Query
-from tests.mechanisms.topdown.small import AGE, KIND, TOTAL, dense, run, tree
+from tests.mechanisms.topdown.small import (
+    AGE,
+    KIND,
+    STATE_TOTAL,
+    TOTAL,
+    answers,
+    dense,
+    pure,
+    run,
+    settings,
+    tree,
+    village,
+)
 
 PAIR = Schema((Attribute("a", ("0", "1")),))
 BY_A = Query("a", ("a",))
+KINDS = ("home", "school", "nursing")
 BROKEN_BY_FAILSAFE = 3
 """A case in which the failsafe's answer breaks a bound of a unit above it."""
 
@@ -151,3 +165,30 @@ def test_bounds_too_wide_to_make_room_for_are_refused(monkeypatch):
         "units x groups of cells, expected at most 10, or bounds on the groups of one query: it "
         "cannot be shown that every estimate above leaves room for them"
     )
+
+
+@pytest.mark.parametrize("seed", range(9))
+@pytest.mark.parametrize("failsafe", [(), ("kind",)], ids=["alone", "failsafe"])
+def test_exact_totals_and_a_public_table_at_one_level(seed, failsafe, tmp_path):
+    """One state has no more homes, the other no more of anything else: the whole is told so."""
+    counts = village()
+    truth = answers(counts.at("state").dense(), KIND)
+    high = np.where([[True, False, False], [False, True, True]], truth, 10_000)
+    lines = ["state,kind,low,high"]
+    for state, most in zip(("state0", "state1"), high, strict=True):
+        lines += [f"{state},{kind},0,{n}" for kind, n in zip(KINDS, most, strict=True)]
+    (tmp_path / "kinds.csv").write_text("\n".join(lines) + "\n")
+    mechanism = settings(
+        pure("1/20"),
+        invariants=(STATE_TOTAL,),
+        bounds=(
+            TableBounds(
+                query="kind", level="state", file="kinds.csv", public=True, folder=tmp_path
+            ),
+        ),
+        failsafe_over=failsafe,
+    )
+    mechanism.check(counts)
+    state = dense(run(mechanism, counts, seed=seed))["state"]
+    assert state.sum(axis=1).tolist() == truth.sum(axis=1).tolist()
+    assert (answers(state, KIND) <= high).all()
