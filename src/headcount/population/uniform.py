@@ -10,8 +10,8 @@ from headcount.geography import regular
 from headcount.population.population import Population
 from headcount.schema import Schema
 
-MOST_PEOPLE, MOST_DEPTH, MOST_LEAVES = 10**12, 40, 10**7
-"""Largest sizes: ten million leaves take a gigabyte, and a minute."""
+MOST_PEOPLE, MOST_DEPTH, MOST_LEAVES = 10**12, 40, 10**6
+"""Largest sizes: a million leaves take seconds."""
 
 
 def children_per_unit(*, people: int, depth: int, mean: int) -> int:
