@@ -20,8 +20,9 @@ from typing import Any, Literal
 from unittest.mock import patch
 
 import polars as pl
+from typer.main import get_command
 
-from headcount.cli.app import main
+from headcount.cli import app as cli
 from headcount.release.store import check_files
 from tests.fuzz import base, mutate, tally
 
@@ -105,8 +106,9 @@ def headcount(*arguments: str | Path) -> Answer:
             contextlib.redirect_stdout(out),
             contextlib.redirect_stderr(err),
             patch.object(sys, "argv", ["headcount", *map(str, arguments)]),
+            patch.object(cli, "app", _COMMAND),
         ):
-            main()
+            cli.main()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except (Exception, pl.exceptions.PanicException):
@@ -119,6 +121,7 @@ def headcount(*arguments: str | Path) -> Answer:
 
 
 _QUIET = logging.NullHandler()
+_COMMAND = get_command(cli.app)  # once: to build it takes longer than a case
 
 
 # --- configs and tables ----------------------------------------------------------------------

@@ -185,7 +185,7 @@ def to_parquet(path: Path, random: Random) -> Path:
     if random.random() < 0.5:
         table = _other_type(table, random.choice(table.columns), random)
     made = path.with_suffix(".parquet")
-    compression = random.choice(("zstd", "snappy", "uncompressed", "gzip"))
+    compression: Any = random.choice(("zstd", "snappy", "uncompressed", "gzip"))
     table.write_parquet(
         made, compression=compression, row_group_size=random.choice((None, 7)),
         statistics=random.random() < 0.5,

@@ -1,0 +1,141 @@
+"""Some cases of the fuzzer, and faults planted to see that it would find them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+
+from headcount.population import tables
+from tests.fuzz import base, cases, mutate, tally
+from tests.fuzz.cases import KINDS, Verdict, judge
+from tests.fuzz.runner import run, summary
+
+SEED = 20261115
+CASES = 60
+
+
+@pytest.fixture(scope="module", autouse=True)
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HEADCOUNT_FUZZ_STOCK", str(tmp_path_factory.mktemp("stock")))
+        yield
+
+
+def test_damaged_input_is_refused_or_released_rightly(tmp_path: Path):
+    ends: Counter[tuple[str, str]] = Counter()
+    for number in range(CASES):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        verdict = judge(number, seed=SEED, folder=folder)
+        assert not verdict.fault, verdict
+        ends[verdict.kind, verdict.end] += 1
+    assert {kind for kind, _ in ends} == set(KINDS)
+    for kind in KINDS:  # neither all sound nor all damaged beyond use
+        assert ends[kind, "released"]
+        assert ends[kind, "refused"]
+
+
+def sound(folder: Path, population: base.Tree = base.MICRODATA) -> Verdict:
+    """A case without damage."""
+    for path in base.CORPUS.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    try:
+        end = cases._run_tables(folder, base.tree(population, base.IDENTITY))
+    except cases.Fault as fault:
+        return Verdict(0, "csv", "fault", fault.what, fault.seen)
+    return Verdict(0, "csv", end)
+
+
+@pytest.mark.parametrize("population", cases.DATA, ids=lambda one: str(one["kind"]))
+def test_sound_input_is_released_and_tallied(population: base.Tree, tmp_path: Path):
+    assert sound(tmp_path, population) == Verdict(0, "csv", "released")
+    assert sum(tally.expected(population, tmp_path).values()) > 20
+
+
+def test_a_lost_row_is_a_wrong_tally(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def careless(path: Path, *arguments: Any, **options: Any) -> pl.DataFrame:
+        found = tables.read_table(path, *arguments, **options)
+        return found.head(-1) if path.stem == "people" else found
+
+    monkeypatch.setattr("headcount.population.readers.read_table", careless)
+    verdict = sound(tmp_path)
+    assert verdict.fault == "wrong tally"
+    assert "too few {" in verdict.seen
+
+
+def test_an_exception_is_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def broken(*_: Any, **__: Any) -> Any:
+        raise KeyError("x")
+
+    monkeypatch.setattr("headcount.population.readers.read_table", broken)
+    verdict = sound(tmp_path)
+    assert verdict.fault == "traceback"
+    assert "KeyError: 'x'" in verdict.seen
+
+
+def test_a_loop_is_a_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def forever(*_: Any) -> Any:
+        while True:
+            pass
+
+    monkeypatch.setattr("tests.fuzz.cases.headcount", forever)
+    verdict = judge(1, seed=SEED, folder=tmp_path, seconds=0.2)
+    assert (verdict.kind, verdict.fault) == ("csv", "hang")
+
+
+def test_a_release_that_breaks_off_is_partial_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def breaks_off(_release: object, folder: Path, **_: object) -> None:
+        folder.mkdir(parents=True)
+        (folder / "tract.parquet").write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("headcount.run.write_release", breaks_off)
+    monkeypatch.setattr("headcount.run.prepare", _refuse_only_check())
+    verdict = sound(tmp_path)
+    assert verdict.fault == "partial output"
+    assert "tract.parquet" in verdict.seen
+
+
+def _refuse_only_check() -> Any:
+    """``prepare`` that refuses once, so that check and protect agree in their exit codes."""
+    from headcount.errors import ConfigError
+    from headcount.run import prepare
+
+    asked = []
+
+    def wrong(config: Any) -> Any:
+        asked.append(config)
+        if len(asked) == 1:
+            raise ConfigError("x", found="y", expected="z")
+        return prepare(config)
+
+    return wrong
+
+
+def test_a_spend_that_is_not_in_the_rows_is_a_wrong_tally(tmp_path: Path):
+    cases._copy("ledger", tmp_path)
+    shown = cases.headcount("ledger", "show", tmp_path / "ledger.db").out
+    cases._compare_ledger(tmp_path / "ledger.db", shown)
+    with pytest.raises(cases.Fault, match="wrong tally"):
+        cases._compare_ledger(tmp_path / "ledger.db", shown.replace("spent 1", "spent 2"))
+
+
+def test_a_case_is_the_same_every_time_and_in_a_worker(tmp_path: Path):
+    numbers = [1, 2, 6]
+    there = {one.number: one for one in run(numbers, seed=3, workers=1, keep=tmp_path / "keep")}
+    for number in numbers:
+        (folder := tmp_path / str(number)).mkdir()
+        assert judge(number, seed=3, folder=folder) == there[number]
+    assert summary(list(there.values()), seconds=1)[0] == "3 cases in 1 s"
+    first, second = tmp_path / "a.csv", tmp_path / "b.csv"
+    for path in (first, second):
+        path.write_bytes((base.CORPUS / "people.csv").read_bytes())
+        mutate.change_csv(path, Random(5))
+    assert first.read_bytes() == second.read_bytes()
