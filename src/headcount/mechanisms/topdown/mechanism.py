@@ -40,7 +40,7 @@ REPORT = "distance to the truth"
 _CONFIDENCE = 0.9
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TopDown(TopDownSettings):
     """Noisy measurements at every level, then least squares and rounding from the top down.
 

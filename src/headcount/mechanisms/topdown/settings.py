@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from pathlib import Path
 
@@ -97,7 +97,7 @@ Shares = tuple[tuple[str, Fraction], ...]
 """Named parts of a whole."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TopDownSettings:
     """What TopDown leaves to its user.
 
@@ -160,6 +160,16 @@ class TopDownSettings:
         else:
             levels = [level for level, _ in self.level_shares]
         self._allocate(levels)
+
+    def __repr__(self) -> str:
+        # What is said of households only where something is: seeded noise is keyed by the rest.
+        shown = [
+            f"{one.name}={getattr(self, one.name)!r}"
+            for one in fields(self)
+            if one.name not in ("count_housemates", "largest_household")
+            or getattr(self, one.name) != one.default
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     @property
     def neighbours(self) -> Neighbours:

@@ -42,7 +42,10 @@ def outcomes(
     seed, the mechanism with its parameters, the variant and the data.
     """
     mechanism = settings.mechanism(name, epsilon)
-    config = sha256(f"{mechanism!r} {variant}".encode()).digest()
+    # In the words that keyed the study's noise from the first: its numbers stay what they were.
+    parts = f", parts={settings.parts}" if name == "averaged" else ""
+    said = f"{type(mechanism).__name__}(epsilon={epsilon!r}{parts}) {variant}"
+    config = sha256(said.encode()).digest()
     noise: Noise = KeyedNoise(RunKey.from_seed(seed), name, digest, config)
     if variant == PUBLISHED:
         noise = PublishedNoise(noise)

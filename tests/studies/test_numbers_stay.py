@@ -1,0 +1,48 @@
+"""Seeded numbers of the studies that must not move: what keys their noise is what it was."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from hashlib import sha256
+
+import numpy as np
+
+from headcount.config.topdown import TopDownModel
+from headcount.population import uniform
+from headcount.privacy import UnitOfPrivacy
+from headcount.studies.christ_2022.settings import UNIT
+from headcount.studies.flaxman_2019.runs import counted, outcomes
+from headcount.studies.flaxman_2019.settings import MECHANISMS, VARIANTS, Settings
+
+
+def test_releases_of_flaxman_2019_are_the_same_to_the_bit():
+    """Every mechanism and variant, as version 0.1.0 made them before there was a unit."""
+    settings = Settings(people=2000, depth=2, mean=20, moved=(0, 1))
+    counts, digest = counted(uniform(people=2000, depth=2, mean=20, seed=1))
+    found = sha256()
+    for name in MECHANISMS:
+        for variant in VARIANTS:
+            for made in outcomes(
+                counts, digest, name, Fraction(1, 10),
+                settings=settings, variant=variant, seed=12345, runs=range(2),
+            ):  # fmt: skip
+                for table in made.tables.values():
+                    found.update(np.asarray(table, dtype=np.float64).tobytes())
+    assert found.hexdigest()[:16] == "d6791ba27ccbe98b"
+
+
+def test_the_words_that_key_the_noise_of_topdown_in_studies_are_the_same():
+    """petti-flaxman-2020 and hawes-rodriguez-2021 key it by the repr of the mechanism."""
+    settings = {"name": "topdown", "preset": "e2e-2018", "epsilon": "1"}
+    made = TopDownModel.model_validate(settings).build()
+    assert sha256(repr(made).encode()).hexdigest()[:16] == "023060c2bcaba75f"
+    household = {"unit": "household-change-one", "largest_household": 4}
+    other = repr(TopDownModel.model_validate(settings | household).build())
+    assert other.endswith("largest_household=4)")
+
+
+def test_the_studies_of_old_papers_name_their_unit():
+    assert UNIT is UnitOfPrivacy.ADD_REMOVE
+    for name in MECHANISMS:
+        mechanism = Settings().mechanism(name, Fraction(1))
+        assert mechanism.unit is UnitOfPrivacy.ADD_REMOVE  # type: ignore[attr-defined]
