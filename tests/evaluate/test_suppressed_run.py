@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from headcount.run import evaluate_run, protect_run
+from headcount.run import evaluate_run, open_run, protect_run
 
 CONFIG = """
 [population]
@@ -31,6 +31,14 @@ def test_the_account_of_what_is_withheld(tmp_path, rule):
     text = report.read_text()
     assert "What is withheld" in text
     assert "withheld cells audited" in text
+    everybody = int(open_run(run)[1].counts.totals().sum())
+    first = frame.filter(table="P1")  # counts everybody once, whatever the level
+    assert first["people_percent"].to_list() == pytest.approx(
+        [100 * people / everybody for people in first["people"]]
+    )
+    worst = frame.sort("people_percent", descending=True).row(0, named=True)
+    assert f"cells of {worst['table']} at {worst['level']} that are withheld" in text
+    assert "people-withheld-by-level" in text
     assert {path: path.read_bytes() for path in (run / "release").iterdir()} == before
     assert pl.read_csv(report.parent / "withheld.csv").height == frame.height == 12
     if rule == "1980":  # the same numbers as the summary of the rules, counted another way

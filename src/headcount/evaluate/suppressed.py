@@ -177,7 +177,7 @@ def withheld_frame(counts: Counts, release: Release) -> pl.DataFrame:
 
     Columns: table, level, units (with people), cells (of the detail, in these units), withheld and
     zeroed (cells withheld, and small counts published as 0), percent (of both among the cells),
-    tables (withheld whole), people (in cells withheld or published as 0).
+    tables (withheld whole), people and people_percent (in cells withheld or published as 0).
     """
     rows = []
     for one in release.published:
@@ -192,6 +192,7 @@ def withheld_frame(counts: Counts, release: Release) -> pl.DataFrame:
              "cells": truth.size, "withheld": int(withheld.sum()), "zeroed": int(zeroed.sum()),
              "percent": 100 * gone / truth.size if truth.size else float("nan"),
              "tables": int(one.withheld[there].all(axis=1).sum()),
-             "people": int(truth[withheld | zeroed].sum())}
+             "people": int(truth[withheld | zeroed].sum()),
+             "people_percent": 100 * float(truth[withheld | zeroed].sum()) / max(truth.sum(), 1)}
         )  # fmt: skip
     return pl.DataFrame(rows)

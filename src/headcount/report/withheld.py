@@ -32,6 +32,7 @@ _COLUMNS = (
     Column(key="percent", label="Withheld or 0", unit="%", format=",.1f"),
     Column(key="tables", label="Withheld whole", unit="tables", format=",.0f"),
     Column(key="people", label="In these cells", unit="people", format=",.0f"),
+    Column(key="people_percent", label="In these cells", unit="% of people", format=",.1f"),
 )
 
 
@@ -61,6 +62,7 @@ def withheld_report(
                         value=f"{gone:,.3g}", unit="%",
                         label=f"of the cells of a {lowest} are withheld or published as 0",
                     ),
+                    _people_withheld(withheld),
                     *_witnessed(audits),
                     KeyNumber(
                         value=f"{told:,} of {audited:,}", unit="cells",
@@ -74,18 +76,7 @@ def withheld_report(
             Section(
                 title="What is withheld",
                 blocks=(
-                    Figure(
-                        name="withheld-by-level",
-                        caption="Cells withheld, or published as 0 though they are not, by level "
-                        "from the whole (0) down.",
-                        alt="Percent of cells withheld by geographic level, one line per table",
-                        chart=line_chart(
-                            withheld.with_columns(order=pl.col("level").replace_strict(depth)),
-                            x=Axis(column="order", title="Depth of the level", format="d"),
-                            y=Axis(column="percent", title="Withheld or 0 (%)", zero=True),
-                            series="table", points=True,
-                        ),
-                    ),
+                    *_by_level(release, withheld),
                     table_from_frame(
                         withheld, name="withheld", columns=_COLUMNS,
                         caption="Detailed cells in units with people, by table and level.",
@@ -116,6 +107,48 @@ def withheld_report(
         provenance=gather_provenance(recipe=recipe, seeds=(), config=release.mechanism),
         confidential=not public,
     )  # fmt: skip
+
+
+def _people_withheld(withheld: pl.DataFrame) -> KeyNumber:
+    """A few withheld cells can hold nearly everybody: the table and level where it is worst."""
+    worst = withheld.sort("people_percent", descending=True).row(0, named=True)
+    return KeyNumber(
+        value=f"{worst['people_percent']:,.3g}",
+        unit="%",
+        label=f"of the people are in cells of {worst['table']} at {worst['level']} that are "
+        "withheld or published as 0, the most of any table and level",
+    )
+
+
+def _by_level(release: Release, withheld: pl.DataFrame) -> tuple[Figure, Figure]:
+    """Cells that are gone, and the people in them, by the names of the levels."""
+    shown = set(withheld["level"].to_list())
+    names = tuple(level for level in release.geography.levels if level in shown)
+    x = Axis(column="level", title="Level, from the whole down", names=names)
+    cells, people = (
+        line_chart(
+            withheld, x=x, y=Axis(column=column, title=title, zero=True), series="table",
+            points=True,
+        )
+        for column, title in (
+            ("percent", "Cells withheld or 0 (%)"),
+            ("people_percent", "People in these cells (%)"),
+        )
+    )  # fmt: skip
+    return (
+        Figure(
+            name="withheld-by-level",
+            caption="Cells withheld, or published as 0 though they are not, at each level.",
+            alt="Percent of cells withheld by geographic level, one line per table",
+            chart=cells,
+        ),
+        Figure(
+            name="people-withheld-by-level",
+            caption="People in these cells, in per cent of all: a few cells can hold many.",
+            alt="Percent of people in withheld cells by geographic level, one line per table",
+            chart=people,
+        ),
+    )
 
 
 def _witnessed(audits: Sequence[TablesAudit]) -> tuple[KeyNumber, ...]:
