@@ -15,4 +15,4 @@ def test_the_python_example_runs_and_prints_its_guarantee():
         [sys.executable, "-c", example], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert "epsilon 0.5 when one person is added or removed" in done.stdout
+    assert "epsilon 0.5 when one person's record changes" in done.stdout

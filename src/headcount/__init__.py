@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from headcount.privacy import Guarantee, Ledger
     from headcount.release import Release
     from headcount.run import protect_run
-    from headcount.schema import Attribute, Recode, Schema, load_schema
+    from headcount.schema import Attribute, Follows, Recode, Schema, load_schema
     from headcount.tabulate import Counts, Query
 
 _HOME = {
     "Attribute": "schema",
     "Averaged": "mechanisms",
     "Counts": "tabulate",
+    "Follows": "schema",
     "Geometric": "mechanisms",
     "Guarantee": "privacy",
     "Histogram": "mechanisms.histogram",
@@ -84,6 +85,7 @@ __all__ = [
     "Attribute",
     "Averaged",
     "Counts",
+    "Follows",
     "Geometric",
     "Guarantee",
     "Histogram",

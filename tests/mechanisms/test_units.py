@@ -206,6 +206,18 @@ def test_a_dwelling_attribute_that_the_data_show_to_be_the_size_is_refused():
     assert Geometric(epsilon=Fraction(1)).check(mixed) == ()
 
 
+def test_a_column_of_persons_that_the_data_show_to_be_the_size_is_refused():
+    sizes = (1, 2) * 5
+    homes = village(sizes=sizes)
+    of_size = {"sex": np.repeat([*(size - 1 for size in sizes), 0], homes.size).astype(np.int16)}
+    counts = tabulate(to_population(replace(homes, persons=of_size), ["sex"]))
+    message = "'sex': found a level that follows from the number of people in every household"
+    with pytest.raises(TruthError, match=message):
+        Geometric(epsilon=Fraction(1)).check(counts)
+    few = village(sizes=(1, 2, 1, 2))  # too few households to tell
+    assert Geometric(epsilon=Fraction(1)).check(tabulate(to_population(few, ["sex"]))) == ()
+
+
 @pytest.mark.parametrize("wrong", [0, 5])
 def test_a_size_that_is_not_the_number_of_people_is_refused(wrong):
     """A household with another's level, and a nursing home with a number."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError, PrivacyError, TruthError
 from headcount.population.households import Households
@@ -25,8 +26,8 @@ MOST_IN_A_HOUSEHOLD = 10**6
 NOBODYS = "none"
 """The level, of what follows from a household, of people who live in none."""
 
-TELLING = 5
-"""Households of one size that agree on a level before it is held to follow from the size."""
+TELLING, TWO = 5, 2
+"""Households of one size, and sizes, that agree on levels before these are held to follow it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +152,7 @@ def refuse_uncut(counts: Counts, neighbours: Neighbours, *, name: str) -> None:
             )  # fmt: skip
         return
     if neighbours.largest_household is None:
-        _refuse_hidden_sizes(counts.schema, households, name=name)
+        _refuse_hidden_sizes(counts, households, name=name)
         return
     _refuse_shared_quarters(counts, households, name=name)
     if (households.size[households.is_household] > neighbours.largest_household).any():
@@ -171,7 +172,7 @@ def _refuse_shared_quarters(counts: Counts, households: Households, *, name: str
     if counts.person_cell is None:
         return
     outside = counts.person_cell[~households.is_household[households.dwelling]]
-    codes = np.unravel_index(outside, counts.schema.shape) if counts.schema.attributes else ()
+    codes = _levels(counts.schema, outside)
     for attribute, code in zip(counts.schema.attributes, codes, strict=True):
         if attribute.follows not in (Follows.MEMBERS, Follows.UNSTATED):
             continue
@@ -185,18 +186,31 @@ def _refuse_shared_quarters(counts: Counts, households: Households, *, name: str
             )
 
 
-def _refuse_hidden_sizes(schema: Schema, households: Households, *, name: str) -> None:
-    size, home = households.size, households.is_household
-    for attribute in schema.attributes:
-        codes = households.dwellings.get(attribute.name)
-        if codes is None or attribute.follows is not Follows.DWELLING:
+def _refuse_hidden_sizes(counts: Counts, households: Households, *, name: str) -> None:
+    """Refuse what is said to be a person's or a dwelling's own and is the household's size.
+
+    In every household of one size all have one level, and another in some other size; at least
+    two sizes have enough households to tell.
+    """
+    home = households.is_household
+    sizes, often = np.unique(households.size[home], return_counts=True)
+    if counts.person_cell is None or (often >= TELLING).sum() < TWO:
+        return
+    inside = home[households.dwelling]
+    size = households.size[households.dwelling[inside]].astype(np.int64)
+    codes = _levels(counts.schema, counts.person_cell[inside])
+    for attribute, code in zip(counts.schema.attributes, codes, strict=True):
+        if attribute.follows not in (Follows.DWELLING, Follows.PERSON):
             continue
-        sizes, pairs = np.unique(size[home], return_counts=True)
-        together = np.unique(np.column_stack([size[home], codes[home]]), axis=0)
-        one_level_each = len(together) == len(sizes)
-        if one_level_each and len(np.unique(together[:, 1])) > 1 and (pairs >= TELLING).sum() > 1:
+        together = np.unique(size * attribute.size + code)
+        if len(together) == len(sizes) and len(np.unique(together % attribute.size)) >= TWO:
             raise TruthError(
                 name, place=f"attribute {attribute.name!r}",
                 found="a level that follows from the number of people in every household",
-                expected='follows = "size" or "members" for it, in place of "dwelling"',
+                expected='a [[population.dwelling_attribute]] with follows = "size" or "members"',
             )  # fmt: skip
+
+
+def _levels(schema: Schema, cell: NDArray[np.int32]) -> tuple[NDArray[np.intp], ...]:
+    """Level numbers of each attribute, for people in these cells."""
+    return np.unravel_index(cell, schema.shape) if schema.attributes else ()
