@@ -10,9 +10,11 @@ import pytest
 from headcount.bench import topdown_bounds
 from headcount.errors import ConfigError, RunError
 from headcount.mechanisms.topdown import room as making
+from headcount.mechanisms.topdown import room_plan
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.restrict import Restriction
-from headcount.mechanisms.topdown.room import WHOLE, Room, refuse_too_wide
+from headcount.mechanisms.topdown.room import Room
+from headcount.mechanisms.topdown.room_plan import WHOLE, Planner, refuse_too_wide
 from headcount.mechanisms.topdown.settings import TableBounds
 from headcount.release.store import table_file
 from headcount.schema import Attribute, Schema
@@ -96,12 +98,8 @@ def exact(values) -> Restriction:
     return Restriction(TOTAL, numbers, numbers)
 
 
-def a_room(place, restrictions, schema=PAIR) -> Room:
-    """Room without measurements: for plans only."""
-    return Room(
-        schema=schema, geography=place, restrictions=restrictions,
-        measurements=None, level=None,  # type: ignore[arg-type]
-    )  # fmt: skip
+def planner(place, restrictions) -> Planner:
+    return Planner(schema=PAIR, geography=place, restrictions=restrictions)
 
 
 def test_the_move_is_the_least_by_brute_force():
@@ -119,11 +117,11 @@ def test_the_move_is_the_least_by_brute_force():
         }  # fmt: skip
         good = ((every >= low) & (every <= high)).all(axis=(1, 2))
         good &= (every.sum(axis=2) == total[:, 0]).all(axis=1)
-        room = a_room(place, restrictions)
+        tree_of = planner(place, restrictions)
         for top in (0, WHOLE):
             now = rng.integers(0, 5, size=(2, 2))
             estimate = {0: now.sum(axis=0, keepdims=True), 1: now}
-            plan = room._plan(2, top, 0, estimate)
+            plan = tree_of.plan(2, top, 0, estimate)
             states = every.reshape(-1, 2, 2, 2).sum(axis=2)
             far = np.abs(states - now).sum(axis=(1, 2))
             if top == WHOLE:
@@ -147,7 +145,7 @@ def test_the_move_is_the_least_by_brute_force():
 def test_bounds_too_wide_to_make_room_for_are_refused(monkeypatch):
     from tests.mechanisms.topdown.small import SCHEMA
 
-    monkeypatch.setattr(making, "WIDEST", 10)
+    monkeypatch.setattr(room_plan, "WIDEST", 10)
     place = tree(("state", [2]), ("leaf", [2, 2]))
 
     def bounds(query, units, low=1, high=9):
@@ -175,8 +173,8 @@ def test_exact_totals_and_a_public_table_at_one_level(seed, failsafe, tmp_path):
     truth = answers(counts.at("state").dense(), KIND)
     high = np.where([[True, False, False], [False, True, True]], truth, 10_000)
     lines = ["state,kind,low,high"]
-    for state, most in zip(("state0", "state1"), high, strict=True):
-        lines += [f"{state},{kind},0,{n}" for kind, n in zip(KINDS, most, strict=True)]
+    for name, most in zip(("state0", "state1"), high, strict=True):
+        lines += [f"{name},{kind},0,{n}" for kind, n in zip(KINDS, most, strict=True)]
     (tmp_path / "kinds.csv").write_text("\n".join(lines) + "\n")
     mechanism = settings(
         pure("1/20"),
@@ -192,3 +190,24 @@ def test_exact_totals_and_a_public_table_at_one_level(seed, failsafe, tmp_path):
     state = dense(run(mechanism, counts, seed=seed))["state"]
     assert state.sum(axis=1).tolist() == truth.sum(axis=1).tolist()
     assert (answers(state, KIND) <= high).all()
+
+
+def test_a_programme_that_takes_too_long_asks_for_more_room_or_for_any_counts(monkeypatch):
+    from headcount.solve import mip
+
+    def late(program, *, time_limit=600.0):
+        if time_limit < np.inf:
+            raise mip.SolverError("HiGHS: found status 'Time limit reached'")
+        assert not program.cost.any()
+        return solves(program)
+
+    solves = mip.best_within
+    monkeypatch.setattr(mip, "best_within", late)
+    place = tree(("state", [2]))
+    one = np.array([[1], [2]])
+    tree_of = planner(place, {"whole": (), "state": (exact(one),)})
+    now = {0: np.array([[5]])}
+    assert tree_of.plan(1, 0, 0, now) is None
+    found = tree_of.plan(1, WHOLE, 0, now)
+    assert found is not None
+    assert found.counts[1].tolist() == [[1], [2]]

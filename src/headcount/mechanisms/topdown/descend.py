@@ -30,6 +30,7 @@ from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.parents import Family, Parents, build_problem, chunks
 from headcount.mechanisms.topdown.restrict import Restrictions, refuse_release_outside
 from headcount.mechanisms.topdown.room import Room
+from headcount.mechanisms.topdown.room_plan import Planner
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.progress import Progress, silent
 from headcount.schema import Schema
@@ -91,13 +92,8 @@ def descend(
             restrictions=restrictions[name],
         )
 
-    room = Room(
-        schema=schema,
-        geography=geography,
-        restrictions=restrictions,
-        measurements=measurements,
-        level=level_of,
-    )
+    planner = Planner(schema=schema, geography=geography, restrictions=restrictions)
+    room = Room(planner=planner, measurements=measurements, level=level_of)
     for depth, name in enumerate(geography.levels):
         if finished is not None and (kept := finished.load(name)) is not None:
             rows[name], notes[name] = kept

@@ -27,7 +27,7 @@ from headcount.mechanisms.topdown.restrict import (
     refuse_truth_outside,
     restrict,
 )
-from headcount.mechanisms.topdown.room import refuse_too_wide
+from headcount.mechanisms.topdown.room_plan import refuse_too_wide
 from headcount.mechanisms.topdown.settings import TableBounds, TopDownSettings
 from headcount.mechanisms.topdown.tighten import tighten
 from headcount.mechanisms.units import refuse_uncut

@@ -1,0 +1,216 @@
+"""The integer programme of making room: counts of atoms near the estimates that keep every bound.
+
+See ``room``. An atom is a set of cells that no bound tells apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError
+from headcount.geography import Geography
+from headcount.mechanisms.topdown.restrict import Restrictions
+from headcount.mechanisms.topdown.tighten import always_shared, atoms
+from headcount.schema import Schema
+from headcount.solve.batch import NO_BOUND
+from headcount.tabulate import Query
+from headcount.tabulate.counts import adder
+
+if TYPE_CHECKING:
+    from headcount.solve.mip import Program
+
+Integers = NDArray[np.int64]
+
+WIDEST = 2**21
+"""The most counts of atoms in one integer programme: about what HiGHS can be trusted with."""
+
+WHOLE = -1
+"""The depth above the whole: nothing is kept as it is."""
+
+
+def refuse_too_wide(restrictions: Restrictions, *, schema: Schema, geography: Geography) -> None:
+    """Refuse bounds that could need a larger programme than ``WIDEST`` allows, before any loss."""
+    size = int(atoms(restrictions, schema).max()) + 1
+    for depth, level in enumerate(geography.levels):
+        wide = geography.size(level) * size
+        if depth == 0 or wide <= WIDEST:
+            continue
+        above = geography.levels[depth - 1]
+        if not always_shared(
+            restrictions[above], restrictions[level], schema=schema, geography=geography,
+            levels=(above, level),
+        ):  # fmt: skip
+            names = sorted({repr(one.query.name) for one in restrictions[level]})
+            raise ConfigError(
+                "topdown", place=f"bounds on {', '.join(names)} at {level!r}",
+                found=f"bounds of several queries at once in {wide:,} units x groups of cells",
+                expected=f"at most {WIDEST:,}, or bounds on the groups of one query: it cannot be "
+                "shown that every estimate above leaves room for them",
+            )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Counts of atoms (units x atoms) for each depth below the ancestor, with the first unit."""
+
+    first: dict[int, int]
+    counts: dict[int, Integers]
+
+    def of(self, depth: int, units: range) -> Integers:
+        """Those of some units of a level."""
+        start = self.first[depth]
+        return self.counts[depth][units.start - start : units.stop - start]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows low <= A y <= high."""
+
+    matrix: Any
+    low: Integers
+    high: Integers
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Planner:
+    """The bounds of all levels, and where units are in the tree."""
+
+    schema: Schema
+    geography: Geography
+    restrictions: Restrictions
+
+    @cached_property
+    def atom(self) -> Integers:
+        """For each cell the number of its atom, -1 for an impossible cell."""
+        return atoms(self.restrictions, self.schema)
+
+    @cached_property
+    def size(self) -> int:
+        """How many atoms there are."""
+        return int(self.atom.max()) + 1
+
+    def by_atom(self, cells: Any) -> Integers:
+        """Counts (units x cells, sparse or not) added up by atoms."""
+        from scipy.sparse import csr_array
+
+        held = np.flatnonzero(self.atom >= 0)
+        shape = (self.schema.size, self.size)
+        onto = csr_array((np.ones(len(held), dtype=np.int64), (held, self.atom[held])), shape=shape)
+        made = cells @ onto
+        return np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.int64)
+
+    def ancestor(self, depth: int, unit: int, top: int) -> int:
+        """The unit at depth ``top`` that holds a unit at ``depth``."""
+        for d in range(depth, max(top, 0), -1):
+            unit = int(self.geography.parents[d][unit])
+        return unit
+
+    def units(self, depth: int, top: int, ancestor: int) -> range:
+        """The units at ``depth`` below an ancestor; they stand side by side."""
+        units = range(ancestor, ancestor + 1)
+        for d in range(max(top, 0) + 1, depth + 1):
+            first = np.searchsorted(self.geography.parents[d], [units.start, units.stop])
+            units = range(int(first[0]), int(first[1]))
+        return units
+
+    def plan(
+        self, depth: int, top: int, ancestor: int, estimate: dict[int, Integers]
+    ) -> Plan | None:
+        """Counts of atoms below the ancestor that keep every bound, None if there are none.
+
+        ``estimate`` has the counts of atoms now: of the ancestor and of the units below it.
+        """
+        from scipy.sparse import csr_array, eye_array, hstack, vstack
+
+        from headcount.solve.mip import Program
+
+        spans = {d: self.units(d, top, ancestor) for d in range(max(top, 0), depth + 1)}
+        ups = {d: self._adds(d, span, depth, spans[depth]) for d, span in spans.items()}
+        rows = self._bound_rows(range(top + 1, depth + 1), spans, ups)
+        if top != WHOLE:
+            rows.append(self._sum_rows(ups[top], estimate[top]))
+        between = [d for d in range(top + 1, depth + 1) if d in estimate]
+        near = [self._sum_rows(ups[d], estimate[d]) for d in between]
+        width = len(spans[depth]) * self.size
+        off = sum(len(one.low) for one in near)
+        slack = eye_array(off)
+        matrix = vstack([one.matrix for one in [*rows, *near]], format="csr")
+        beside = vstack(
+            [csr_array((matrix.shape[0] - off, 2 * off)), hstack([slack, -slack])], format="csr"
+        )
+        program = Program(
+            cost=np.concatenate([np.zeros(width), np.ones(2 * off)]),
+            low=np.zeros(width + 2 * off),
+            high=np.full(width + 2 * off, np.inf),
+            matrix=hstack([matrix, beside], format="csc"),
+            row_low=_open(np.concatenate([one.low for one in [*rows, *near]]), -1.0),
+            row_high=_open(np.concatenate([one.high for one in [*rows, *near]]), 1.0),
+            integer=True,
+        )
+        if (found := _solved(program, last=top == WHOLE)) is None:
+            return None
+        y = found[:width].astype(np.int64).reshape(len(spans[depth]), self.size)
+        counts = {d: np.asarray(up @ y) for d, up in ups.items()}
+        return Plan({d: span.start for d, span in spans.items()}, counts)
+
+    def _adds(self, depth: int, units: range, below: int, parts: range) -> Any:
+        """Sparse 0/1: some units x the units below them."""
+        names = self.geography.levels
+        up = adder(self.geography, names[depth], of=names[below])
+        return up[units.start : units.stop][:, parts.start : parts.stop]
+
+    def _bound_rows(
+        self, depths: range, spans: dict[int, range], ups: dict[int, Any]
+    ) -> list[_Rows]:
+        """The bounds that can bind of all units in the spans."""
+        from scipy.sparse import kron
+
+        made = []
+        for d in depths:
+            for one in self.restrictions[self.geography.levels[d]]:
+                low = one.low[spans[d].start : spans[d].stop].ravel()
+                high = one.high[spans[d].start : spans[d].stop].ravel()
+                binds = np.flatnonzero((low > 0) | (high < NO_BOUND))
+                matrix = kron(ups[d], self._groups(one.query), format="csr")[binds]
+                made.append(_Rows(matrix, low[binds], high[binds]))
+        return made
+
+    def _sum_rows(self, up: Any, counts: Integers) -> _Rows:
+        """The atoms' counts of some units, exactly."""
+        from scipy.sparse import eye_array, kron
+
+        matrix = kron(up, eye_array(self.size, dtype=np.int64), format="csr")
+        return _Rows(matrix, counts.ravel(), counts.ravel())
+
+    def _groups(self, query: Query) -> Any:
+        """Groups x atoms, 1 where the group holds the atom."""
+        from scipy.sparse import csr_array
+
+        possible = np.flatnonzero(self.schema.possible)
+        pairs = np.unique(
+            np.stack([query.groups(self.schema)[possible], self.atom[possible]]), axis=1
+        )
+        shape = (query.size(self.schema), self.size)
+        return csr_array((np.ones(pairs.shape[1], dtype=np.int64), tuple(pairs)), shape=shape)
+
+
+def _solved(program: Program, *, last: bool) -> NDArray[np.float64] | None:
+    """The nearest counts; if that takes too long any will do, or more room further up."""
+    from headcount.solve.mip import SolverError, best_within
+
+    try:
+        return best_within(program)
+    except SolverError:
+        if not last:
+            return None
+        anything = replace(program, cost=np.zeros(len(program.cost)))
+        return best_within(anything, time_limit=np.inf)
+
+
+def _open(ends: Integers, sign: float) -> NDArray[np.float64]:
+    return np.where(np.abs(ends) >= NO_BOUND, sign * np.inf, ends.astype(np.float64))
