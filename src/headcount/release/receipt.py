@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import cache
 from importlib import metadata
 from typing import Any
 
@@ -37,4 +38,9 @@ def guarantee_from_json(data: dict[str, Any]) -> Guarantee:
 def versions(packages: Sequence[str] = _PACKAGES) -> dict[str, str]:
     """Versions of what made the release."""
     own = {"headcount": __version__, "python": platform.python_version()}
-    return own | {package: metadata.version(package) for package in packages}
+    return own | {package: _version(package) for package in packages}
+
+
+@cache
+def _version(package: str) -> str:
+    return metadata.version(package)
