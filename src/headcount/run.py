@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import polars as pl
 from headcount.config.build import build_mechanism, build_population
 from headcount.config.load import config_digest, load_config
 from headcount.config.models import Config
+from headcount.config.source import data_file, source_digest
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.evaluate.error import CellSet, check_cells
@@ -53,6 +54,7 @@ from headcount.report.evaluation import evaluation_report
 from headcount.report.html import write_report
 from headcount.report.withheld import withheld_report
 from headcount.run_limits import refuse_too_large
+from headcount.run_note import leave_note, refuse_unrecorded
 from headcount.run_receipt import check_receipt, draft_receipt, finished_receipt
 from headcount.tabulate import Counts, content_digest, tabulate
 
@@ -71,6 +73,8 @@ class Plan:
     reading: Reading = field(default_factory=Reading)
     whole: Counts | None = None
     """Everybody, where households were cut before they were counted."""
+    source: str = field(default="", repr=False)
+    """Digest of the records behind the counts, for a ledger."""
 
     @property
     def truth(self) -> Counts:
@@ -208,15 +212,27 @@ def prepare(config: Config) -> Plan:
     directory = RunDirectory(config.run.out)
     directory.refuse_other(config_digest=config_digest(config).hex())
     ledger = _ledger(config)
+    refuse_unrecorded(data_file(config), ledger)
     planned = plan(config)
     refuse_too_large(
         planned.mechanism, planned.counts, backend=config.run.noise, out=config.run.out
     )
     check_receipt(planned.receipt())
     rehearse(planned.counts.schema, planned.counts.geography)
-    if ledger is not None and planned.loss is not None and planned.guarantee.exists:
-        begun = directory.facts()
-        ledger.afford(config.run.dataset, planned.loss, run_id=begun.run_id if begun else "")
+    if ledger is None:
+        return planned
+    planned = replace(planned, source=source_digest(config))
+    begun = directory.facts()
+    run_id = begun.run_id if begun else ""
+    if planned.loss is not None and planned.guarantee.exists:
+        ledger.afford(config.run.dataset, planned.loss, run_id=run_id)
+    ledger.admit(
+        config.run.dataset,
+        data_digest=content_digest(planned.counts).hex(),
+        source_digest=planned.source,
+        new_content=config.run.new_content,
+        run_id=run_id,
+    )
     return planned
 
 
@@ -248,6 +264,7 @@ def _make(
         cut = {"people left out of households that were cut": planned.people_cut}
         write_text_atomic(directory.internal / "cut.json", json.dumps(cut, indent=2) + "\n")
     if ledger is not None:
+        leave_note(data_file(config), ledger, config.run.dataset)
         _spend(ledger, planned, facts)
     noise = _noise(config, planned, key, data_digest, directory)
     measured = directory.release / "measurements"
@@ -337,6 +354,7 @@ def _spend(ledger: Ledger, planned: Plan, facts: RunFacts) -> None:
         key_kind=facts.key_kind,
         invariants=planned.guarantee.released_exactly,
         new_content=run.new_content,
+        source_digest=planned.source,
     )
     ledger.mark(facts.run_id, SpendState.DRAWN)
 

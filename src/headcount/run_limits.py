@@ -5,7 +5,6 @@ An estimate from above of the tables that are held whole; the rest is small besi
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from headcount.mechanisms.histogram import Histogram
 from headcount.mechanisms.measured import Measured
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.memory import gib, memory_limit
 from headcount.noise.keyed import served_by
 from headcount.tabulate import CELLS, Counts
 
@@ -29,11 +29,6 @@ DAY = 86_400
 MOST_SECONDS = 7 * DAY
 """Nobody waits for more, and a run that is given up has spent its loss."""
 
-_CGROUPS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
-
 
 def refuse_too_large(mechanism: Mechanism, counts: Counts, *, backend: str, out: Path) -> None:
     """Refuse tables beyond this machine's memory, and recorded noise beyond its disk."""
@@ -41,8 +36,8 @@ def refuse_too_large(mechanism: Mechanism, counts: Counts, *, backend: str, out:
     if tables > (most := memory_limit()):
         raise ConfigError(
             mechanism.name, place="memory",
-            found=f"tables that need up to {_gib(tables)} at once",
-            expected=f"at most the {_gib(most)} of this machine; fewer cells or units, or another "
+            found=f"tables that need up to {gib(tables)} at once",
+            expected=f"at most the {gib(most)} of this machine; fewer cells or units, or another "
             f"mechanism (tables of topdown are sparse)",
         )  # fmt: skip
     plan = mechanism.plan(counts.schema, counts.geography)
@@ -59,8 +54,8 @@ def refuse_too_large(mechanism: Mechanism, counts: Counts, *, backend: str, out:
     if noise > free:
         raise ConfigError(
             mechanism.name, place="run.noise",
-            found=f"{_gib(noise)} of noise to record before use, as 'opendp' needs",
-            expected=f"at most the {_gib(free)} that are free beside {out}, or 'table'",
+            found=f"{gib(noise)} of noise to record before use, as 'opendp' needs",
+            expected=f"at most the {gib(free)} that are free beside {out}, or 'table'",
         )  # fmt: skip
 
 
@@ -106,25 +101,5 @@ def _topdown_streams(settings: TopDownSettings, counts: Counts, *, cells: bool) 
             yield geography.size(level) * schema.size
 
 
-def memory_limit() -> int:
-    """Bytes that this process may use: of the machine, its container or its own limit."""
-    import resource
-
-    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    limits += [
-        limit
-        for which in (resource.RLIMIT_AS, resource.RLIMIT_DATA)
-        if (limit := resource.getrlimit(which)[0]) != resource.RLIM_INFINITY
-    ]
-    for path in _CGROUPS:
-        if path.is_file() and (text := path.read_text().strip()).isdigit():
-            limits.append(int(text))
-    return min(limits)
-
-
 def _existing(path: Path) -> Path:
     return next(one for one in (path, *path.absolute().parents) if one.exists())
-
-
-def _gib(count: int) -> str:
-    return f"{count / 2**30:,.1f} GiB"

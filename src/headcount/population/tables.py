@@ -6,7 +6,7 @@ before they take memory; polars panics on some damage, and stops the process on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,23 @@ def read_parquet(path: Path) -> pl.DataFrame:
     """Read every column of a Parquet file."""
     _refuse_no_file(path)
     return _read_parquet(path, None, set())
+
+
+def text_columns(path: Path) -> Iterator[pl.Series]:
+    """Every column of a table as text, one after the other; columns of lists are left out."""
+    from pyarrow.parquet import ParquetFile
+
+    if path.suffix == ".csv":
+        header = pl.scan_csv(path, infer_schema=False).collect_schema().names()
+    else:
+        with ParquetFile(path) as file:
+            header = [one.name for one in file.schema_arrow if _is_plain(one.type)]
+    for column in header:
+        if path.suffix == ".csv":  # also of a name that stands twice, which nobody asked for
+            lazy = pl.scan_csv(path, infer_schema=False)
+            yield lazy.select(column).collect().to_series()
+        else:
+            yield read_table(path, [column])[column].cast(pl.String)
 
 
 def _refuse_no_file(path: Path) -> None:

@@ -46,6 +46,8 @@ log = logging.getLogger(__name__)
 
 _CONTENT = b"headcount data digest, version 1\0"
 _OF_RUN = b"headcount data digest of one run, version 1\0"
+_SOURCE = b"headcount source records, version 1\0"
+_IDENTITY = b"headcount ledger identity, version 1\0"
 SPENT_DIGITS = 400
 """Digits of an amount in the ledger: a config's fifty, times shares, or a float's own."""
 
@@ -123,6 +125,7 @@ class Ledger:
         key_kind: KeyKind | str,
         invariants: Sequence[str] = (),
         new_content: bool = False,
+        source_digest: str = "",
     ) -> Spend:
         """Record a release, durably, before any of its noise is drawn.
 
@@ -130,7 +133,9 @@ class Ledger:
             loss          what the release states; None for a method without a guarantee
             run_id        the run's own id, kept by the run before this is called; a resumed run
                           gets its first spend back, and is refused if anything has changed
-            data_digest   a digest of the data; only its HMAC is stored
+            data_digest   a digest of the data as tabulated; only its HMAC is stored
+            source_digest a digest of the records behind them, if known: the same data under
+                          another view of them; only its HMAC is stored
             key_kind      'os', or 'seed' for a run that is not private
             new_content   the owner's word that other content belongs under this name
 
@@ -138,6 +143,7 @@ class Ledger:
         no amount of the total would pay for them. Balances name them first.
         """
         kind = _key_kind(key_kind)
+        tags = self._tags(data_digest, source_digest)
         if loss is not None:
             _refuse_long(loss)
         declared = self.dataset(dataset)
@@ -149,7 +155,7 @@ class Ledger:
             loss=loss,
             charge=cost.amount if cost else None,
             charge_method=cost.method if cost else "",
-            data_digest=self._tag(_CONTENT, _present(data_digest, name="data digest")),
+            data_digest=tags[0],
             config_digest=_present(config_digest, name="config digest"),
             key_kind=kind,
             invariants=tuple(invariants),
@@ -159,12 +165,37 @@ class Ledger:
             known = rows.find_spend(connection, run_id)
             if known is not None:
                 return _resumed(known, wanted)
-            _admit_content(connection, wanted, new_content=new_content)
+            _admit_content(connection, dataset, tags, new_content=new_content)
             if wanted.charge is not None:
                 _refuse_overspend(connection, declared, wanted.charge)
             rows.insert_spend(connection, wanted)
         log.info("ledger: run %s recorded on dataset %s", run_id, dataset)
         return wanted
+
+    def admit(
+        self,
+        dataset: str,
+        *,
+        data_digest: str,
+        source_digest: str = "",
+        new_content: bool = False,
+        run_id: str = "",
+    ) -> None:
+        """Refuse now what :meth:`spend` would refuse of the content; records nothing."""
+        tags = self._tags(data_digest, source_digest)
+        with store.reading(self.path) as connection:
+            if not run_id or rows.find_spend(connection, run_id) is None:
+                _strange_content(connection, dataset, tags, new_content=new_content)
+
+    def _tags(self, data_digest: str, source_digest: str) -> tuple[str, ...]:
+        """What the ledger keeps of content, under its secret: of the view, then of the source."""
+        tags = [self._tag(_CONTENT, _present(data_digest, name="data digest"))]
+        return (*tags, self._tag(_SOURCE, source_digest)) if source_digest else tuple(tags)
+
+    @property
+    def identity(self) -> str:
+        """A name that every copy of this ledger has, wherever it lies, and no other ledger."""
+        return self._tag(_IDENTITY, "")
 
     def mark(self, run_id: str, state: SpendState) -> Spend:
         """Move a run forward; marking a state it is already in changes nothing.
@@ -308,25 +339,37 @@ def _refuse_overspend(connection: sqlite3.Connection, declared: Dataset, amount:
         )
 
 
-def _admit_content(connection: sqlite3.Connection, wanted: Spend, *, new_content: bool) -> None:
+def _admit_content(
+    connection: sqlite3.Connection, dataset: str, tags: Sequence[str], *, new_content: bool
+) -> None:
+    """Take content under a name; what belongs under another is refused."""
+    for tag in _strange_content(connection, dataset, tags, new_content=new_content):
+        connection.execute("INSERT INTO content VALUES (?, ?, ?)", (tag, dataset, _now()))
+
+
+def _strange_content(
+    connection: sqlite3.Connection, dataset: str, tags: Sequence[str], *, new_content: bool
+) -> list[str]:
+    """The tags that the ledger does not know yet, after refusing content that it knows better.
+
+    Records that are known under the name make it the same content, whatever view is taken of them.
+    """
     owners = dict(connection.execute("SELECT digest, dataset FROM content").fetchall())
-    owner = owners.get(wanted.data_digest)
-    if owner == wanted.dataset:
-        return
-    if owner is not None:
+    for tag in tags:
+        owner = owners.get(tag, dataset)
+        if owner != dataset:
+            raise PrivacyError(
+                f"dataset {dataset!r}: found content that is recorded under {owner!r}, expected "
+                f"it there: the same data under two names would have two totals"
+            )
+    strange = [tag for tag in tags if tag not in owners]
+    if strange == list(tags) and dataset in owners.values() and not new_content:
         raise PrivacyError(
-            f"dataset {wanted.dataset!r}: found content that is recorded under {owner!r}, expected "
-            f"it there: the same data under two names would have two totals"
-        )
-    if wanted.dataset in owners.values() and not new_content:
-        raise PrivacyError(
-            f"dataset {wanted.dataset!r}: found other content than before, expected the content "
+            f"dataset {dataset!r}: found other content than before, expected the content "
             f"recorded under this name. If it is an edition of the same data, say so with the "
             f"new-content flag; if it is about other people, declare a dataset of its own"
         )
-    connection.execute(
-        "INSERT INTO content VALUES (?, ?, ?)", (wanted.data_digest, wanted.dataset, _now())
-    )
+    return strange
 
 
 def _resumed(known: Spend, wanted: Spend) -> Spend:

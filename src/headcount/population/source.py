@@ -1,0 +1,89 @@
+"""A digest of a source file's records: the same however they are ordered, named or chosen from.
+
+For the ledger, which must know data again under another view of them. It is no signature: whoever
+changes one byte of one record, or adds a column, has another digest.
+
+    digest = SHA-256(number of records, sum over records of mix(sum over fields of hash(field)))
+
+where hash gives two 64-bit words (BLAKE2b), mix is the finaliser of splitmix64 (Steele, Lea and
+Flood, 2014), and sums are modulo 2^64, so that neither order of records nor of columns matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import blake2b, sha256
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.population.fixed_width import Lines, read_lines
+from headcount.population.tables import text_columns
+
+Words = NDArray[np.uint64]
+"""Two 64-bit words for each record: 2 x records."""
+
+_NOTHING = "\0nothing"  # an empty field, as no file can write it
+
+
+def table_digest(path: Path) -> str:
+    """The digest of the rows of a CSV or Parquet file, over all of its columns; one at a time."""
+    total: Words | None = None
+    for column in text_columns(path):
+        words = _fields(column)
+        total = words if total is None else total + words
+    return _together([total] if total is not None else [])
+
+
+def lines_digest(path: Path) -> str:
+    """The digest of the lines of a fixed-width file, in blocks: memory does not grow with it."""
+    return _together(_of_lines(lines) for lines in read_lines(path))
+
+
+def _together(parts: Iterator[Words] | list[Words]) -> str:
+    total, records = np.zeros(2, dtype=np.uint64), 0
+    for part in parts:
+        records += part.shape[1]
+        # Each word is mixed with the other: a record is more than the sum of its fields.
+        total += np.stack([_mix(part[0] ^ _mix(part[1])), _mix(part[1] ^ _mix(part[0]))]).sum(
+            axis=1, dtype=np.uint64
+        )
+    return sha256(f"records 1:{records}:{total[0]:016x}{total[1]:016x}".encode()).hexdigest()
+
+
+def _fields(column: pl.Series) -> Words:
+    """Two words for each value of a column; each distinct value is hashed once."""
+    values = column.fill_null(_NOTHING).to_frame("value")
+    known = values.unique().with_row_index("number")
+    text = known["value"].to_list()
+    hashes = np.frombuffer(
+        b"".join(blake2b(one.encode(), digest_size=16).digest() for one in text), dtype="<u8"
+    ).reshape(-1, 2)
+    number = values.join(known, on="value", how="left", maintain_order="left")["number"]
+    words: Words = hashes[number.to_numpy()].T
+    return words
+
+
+def _of_lines(lines: Lines) -> Words:
+    """Two words for each line, whatever its length."""
+    words = np.zeros((2, len(lines)), dtype=np.uint64)
+    for length in np.unique(lines.length).tolist():
+        chosen = np.flatnonzero(lines.length == length)
+        padded = np.zeros((len(chosen), -(-length // 8) * 8), dtype=np.uint8)
+        padded[:, :length] = lines.data[lines.start[chosen, None] + np.arange(length)]
+        pieces = padded.view("<u8").astype(np.uint64)
+        for lane in range(2):
+            places = _mix(np.arange(1, pieces.shape[1] + 1, dtype=np.uint64) + (lane << 32))
+            words[lane, chosen] = _mix(pieces ^ places).sum(axis=1, dtype=np.uint64) + length
+    return words
+
+
+def _mix(words: Words) -> Words:
+    """The finaliser of splitmix64: a permutation of 64-bit words."""
+    mixed = words + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    result: Words = mixed ^ (mixed >> np.uint64(31))
+    return result

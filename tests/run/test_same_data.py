@@ -1,0 +1,191 @@
+"""The ledger knows data again under another view of them, and a note says that it is there."""
+
+from __future__ import annotations
+
+import random
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from headcount.config.load import load_config
+from headcount.config.source import source_digest
+from headcount.errors import ConfigError, PrivacyError, RunError
+from headcount.population.source import lines_digest, table_digest
+from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
+from headcount.run import prepare, protect_run
+from tests.run.town import (
+    AGES,
+    LEDGER,
+    MICRODATA,
+    make_ledger,
+    people,
+    write_config,
+    write_town,
+)
+
+ALIAS = 'ledger = "ledger.db"\ndataset = "alias"'
+COLUMNS = '{ columns = ["county", "tract"] }'
+AGE = '  { name = "age", levels = ["minor", "adult", "old"] },\n'
+ZERO = 'structural_zero = [{ sex = ["m"], age = ["old"] }]'
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    """A town with two names in its ledger, released once under the first."""
+    write_town(tmp_path)
+    ledger = make_ledger(tmp_path)
+    ledger.declare("alias", total=PureLoss(epsilon=Fraction(1), unit=UnitOfPrivacy.CHANGE_ONE))
+    protect_run(write_config(tmp_path, run=LEDGER, out="first"))
+    return tmp_path
+
+
+VIEWS = {
+    "another root": MICRODATA.replace(COLUMNS, '{ columns = ["county", "tract"], root = "all" }'),
+    "levels in another order": MICRODATA.replace('"minor", "adult"', '"adult", "minor"'),
+    "a level less": MICRODATA.replace(COLUMNS, '{ columns = ["tract"] }'),
+    "an attribute less": MICRODATA.replace(AGE, "").replace(ZERO, ""),
+    "units not listed": MICRODATA.replace('units = "tracts.csv"\n', ""),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_same_file_under_another_name_and_view_is_known_again(town: Path, view: str):
+    """The evasions: each was accepted under a fresh name, with a total of its own."""
+    population = VIEWS[view]
+    assert population != MICRODATA
+    config = write_config(town, population=population, run=ALIAS, out="second")
+    for command in (protect_run, lambda path: prepare(load_config(path))):
+        with pytest.raises(PrivacyError, match="found content that is recorded under 'town'"):
+            command(config)
+    assert not (town / "second").exists()
+    # Under its own name another view of the same data is welcome.
+    protect_run(write_config(town, population=population, run=LEDGER, out="third"))
+
+
+def test_rows_in_another_order_and_another_format_are_known_again(town: Path):
+    rows = people()
+    random.Random(1).shuffle(rows)
+    write_town(town, rows=rows)
+    whole = (
+        pl.read_csv(town / "people.csv")
+        .rename({"sex": "gender"})
+        .select("age", "gender", "tract", "county")
+    )
+    whole.write_parquet(town / "people.parquet")
+    population = MICRODATA.replace('"people.csv"', '"people.parquet"').replace(
+        '{ name = "sex",', '{ name = "sex", column = "gender",'
+    )
+    for text in (MICRODATA, population):
+        changed = text.replace(COLUMNS, '{ columns = ["county", "tract"], root = "all" }')
+        with pytest.raises(PrivacyError, match="found content that is recorded under 'town'"):
+            prepare(load_config(write_config(town, population=changed, run=ALIAS)))
+
+
+def test_one_changed_byte_is_other_data(town: Path):
+    """What remains possible, and is said in the docs."""
+    rows = people()
+    other = next(age for age in AGES[:2] if age != rows[0][3])
+    write_town(town, rows=[(*rows[0][:3], other), *rows[1:]])
+    prepare(load_config(write_config(town, run=ALIAS)))
+
+
+def test_a_config_without_the_ledger_is_refused(town: Path):
+    """A dataset that has a ledger is not released unseen."""
+    config = write_config(town, out="second")
+    for command in (protect_run, lambda path: prepare(load_config(path))):
+        with pytest.raises(ConfigError) as caught:
+            command(config)
+        said = str(caught.value)
+        assert "people.csv.ledger.json: run.ledger: found no ledger, expected ledger = " in said
+        assert f"{town / 'ledger.db'}' and dataset = 'town'" in said
+    assert not (town / "second").exists()
+    (town / "people.csv.ledger.json").unlink()
+    protect_run(config)
+
+
+def test_a_fresh_ledger_is_no_way_round_and_a_moved_one_is_the_same(town: Path):
+    Ledger.create(town / "fresh.db").declare(
+        "town", total=PureLoss(epsilon=Fraction(9), unit=UnitOfPrivacy.CHANGE_ONE)
+    )
+    run = LEDGER.replace("ledger.db", "fresh.db")
+    with pytest.raises(ConfigError, match=r"found another ledger \(.*fresh\.db\), expected ledger"):
+        prepare(load_config(write_config(town, run=run, out="second")))
+    (town / "ledger.db").rename(town / "moved.db")
+    run = LEDGER.replace("ledger.db", "moved.db")
+    protect_run(write_config(town, run=run, out="second"))
+
+
+def test_a_damaged_note_is_found(town: Path):
+    (town / "people.csv.ledger.json").write_text("{}")
+    with pytest.raises(RunError, match="found a damaged note, expected in which ledger"):
+        protect_run(write_config(town, run=LEDGER, out="second"))
+
+
+def test_a_note_that_cannot_be_left_is_warned_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    write_town(tmp_path)
+    make_ledger(tmp_path)
+
+    def refuse(*_arguments: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("headcount.run_note.write_text_atomic", refuse)
+    protect_run(write_config(tmp_path, run=LEDGER))
+    assert "a config that leaves the ledger out will not be noticed" in caplog.text
+
+
+def test_a_generated_population_is_known_by_its_recipe(tmp_path: Path):
+    def digest(text: str) -> str:
+        return source_digest(load_config(write_config(tmp_path, population=text)))
+
+    towns = 'kind = "towns"\nseed = 3'
+    assert digest(towns) == digest(towns + '\nattributes = ["race"]')
+    assert digest(towns) != digest('kind = "towns"\nseed = 4')
+    assert digest(towns) == digest(towns + "\npeople = 40000")  # the default, said or not
+
+
+def _write(path: Path, rows: list[tuple[str, ...]], header: list[str]) -> Path:
+    pl.DataFrame(rows, schema=header, orient="row").write_csv(path)
+    return path
+
+
+def test_the_digest_of_rows_is_that_of_their_multiset(tmp_path: Path):
+    """Against brute force: equal exactly where the sorted lists of rows are equal."""
+    generator = np.random.default_rng(5)
+    seen: dict[tuple[tuple[str, ...], ...], str] = {}
+    for number in range(60):
+        rows = [
+            tuple(str(v) for v in generator.integers(0, 2, size=2))
+            for _ in range(generator.integers(1, 4))
+        ]
+        canonical = tuple(sorted(tuple(sorted(row)) for row in rows))
+        digest = table_digest(_write(tmp_path / f"{number}.csv", rows, ["a", "b"]))
+        assert seen.setdefault(canonical, digest) == digest
+    assert len(set(seen.values())) == len(seen) > 10
+
+
+def test_rows_are_more_than_their_columns(tmp_path: Path):
+    """The same values in each column, in other rows, are other people."""
+    one = _write(tmp_path / "one.csv", [("a1", "f"), ("a2", "m")], ["tract", "sex"])
+    two = _write(tmp_path / "two.csv", [("a1", "m"), ("a2", "f")], ["tract", "sex"])
+    assert table_digest(one) != table_digest(two)
+
+
+def test_lines_of_any_length_and_order(tmp_path: Path):
+    lines = ["H0001", "P000123456789", "", "P000123456780", "H0001"]
+
+    def digest(content: list[str], end: str = "\n") -> str:
+        (tmp_path / "lines").write_text("\n".join(content) + end)
+        return lines_digest(tmp_path / "lines")
+
+    whole = digest(lines)
+    assert digest(lines[::-1]) == whole
+    assert digest(lines, end="") == whole
+    assert digest(lines[1:]) != whole  # one of two that are alike
+    assert digest(["H0001 ", *lines[1:]]) != whole
+    assert digest([*lines[:3], "P000123456781", lines[4]]) != whole
+    assert digest([line + "\0" for line in lines]) != whole
