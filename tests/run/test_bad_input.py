@@ -315,7 +315,7 @@ def test_damaged_pages_are_found_and_no_lock_stays(town: Path):
     path = town / "ledger.db"
     whole, generator, refused = path.read_bytes(), np.random.default_rng(3), 0
     locked = 0
-    for _ in range(80):
+    for _ in range(120):
         content = bytearray(whole)
         start = int(generator.integers(len(whole) - 64))
         content[start : start + 64] = generator.bytes(64)
