@@ -100,3 +100,11 @@ def test_at_the_time_limit_the_best_so_far_is_taken_or_nothing_is(workers):
     best = best_within(knapsack())
     assert best is not None
     assert best.tolist() == [0, 1, 1]
+
+
+def test_nothing_is_imported_from_the_working_folder(workers, monkeypatch, tmp_path):
+    """A worker that read this file would say nothing, and another is not to be had."""
+    (tmp_path / "pickle.py").write_text("raise SystemExit(7)\n")
+    (tmp_path / "numpy.py").write_text("raise SystemExit(7)\n")
+    monkeypatch.chdir(tmp_path)
+    assert packed() == [0, 1, 1]

@@ -20,6 +20,7 @@ from headcount.attacks.knowledge import UNKNOWN
 from headcount.attacks.problem import Problem
 from headcount.errors import ConfigError, HeadcountError
 from headcount.solve.mip import Program
+from headcount.solve.worker import same_imports
 
 _log = logging.getLogger(__name__)
 
@@ -159,11 +160,12 @@ def _by_cp_sat(questions: Sequence[Question], seconds: float) -> list[Answer]:
     """One process answers all questions: starting it costs more than most of them."""
     sent = {"seconds": seconds, "questions": [_plain(question) for question in questions]}
     done = subprocess.run(
-        [sys.executable, "-m", "headcount.attacks.cp_sat"],
+        [sys.executable, "-P", "-m", "headcount.attacks.cp_sat"],
         input=json.dumps(sent),
         capture_output=True,
         text=True,
         check=False,
+        env=same_imports(),
     )
     if done.returncode < 0:
         _log.warning("reconstruction: CP-SAT ended by signal %d: not proven", -done.returncode)

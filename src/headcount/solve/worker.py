@@ -8,6 +8,7 @@ one that dies is replaced, and the programme is tried once more without presolve
 from __future__ import annotations
 
 import atexit
+import os
 import pickle
 import subprocess
 import sys
@@ -23,7 +24,8 @@ from headcount.solve.mip import Program, SolverError, load
 
 Vector = NDArray[np.float64]
 
-COMMAND = (sys.executable, "-m", "headcount.solve.worker")
+COMMAND = (sys.executable, "-P", "-m", "headcount.solve.worker")
+"""-P: nothing is imported from the folder in which headcount happens to run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,11 @@ class Found:
     dual: Vector | None = None
 
 
+def same_imports() -> dict[str, str]:
+    """The environment for another process that imports from where this one does."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+
+
 class WorkerDiedError(SolverError):
     """The process of a solver is gone, and its answer with it."""
 
@@ -47,7 +54,11 @@ class Worker:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=same_imports(),
         )
 
     def ask(self, program: Program, options: Mapping[str, float | str]) -> Found | str:
