@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.fuzz.cases import FAULTS, judge
+from tests.fuzz.cases import FAULTS, judge, make_stock
 from tests.fuzz.runner import clock, run, summary
 
 
@@ -41,6 +41,7 @@ def main() -> int:
 def _again(number: int, seed: int) -> int:
     with tempfile.TemporaryDirectory() as stock:
         os.environ["HEADCOUNT_FUZZ_STOCK"] = stock
+        make_stock()
         folder = Path(tempfile.mkdtemp(prefix="headcount-case-"))
         one = judge(number, seed=seed, folder=folder)
     _say(f"{one.kind}: {one.fault or one.end}\n{one.seen}\nits files: {folder}")

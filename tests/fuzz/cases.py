@@ -277,7 +277,7 @@ def _directory(folder: Path, random: Random) -> str:
         check_files(folder / "out" / "release")
         if (folder / "out" / "internal" / "run.key").exists():
             raise Fault("partial output", "a key after a release")
-        if whole and name != "averaged":  # the same seed gives the same release
+        if name != "averaged":  # the same seed gives the same release
             _compare_releases(folder / "out" / "release", whole)
     if random.random() < 0.2:
         headcount("evaluate", folder / "out")
@@ -297,23 +297,20 @@ class _Stop(Exception):
     """Stands for a crash."""
 
 
-def _copy(name: str, folder: Path) -> Path | None:
-    """A sound ledger or run into the folder; return where its whole release is kept."""
-    stock = _stock() / name
-    if not stock.is_dir():
-        stock.mkdir()
+def make_stock() -> None:
+    """Make every sound ledger and run, once: what is compiled for them is no part of a case."""
+    for name in ("ledger", *RUNS, *(f"{one} unfinished" for one in RUNS if one != "identity")):
+        folder = _stock() / name
+        folder.mkdir(parents=True)
         for path in base.CORPUS.iterdir():
-            shutil.copy(path, stock)
-        _make(name, stock)
-    shutil.copytree(stock, folder, dirs_exist_ok=True)
-    whole = _stock() / name.removesuffix(" unfinished") / "out" / "release"
-    if not whole.is_dir() and name != "ledger":
-        with contextlib.suppress(FileExistsError):
-            (_stock() / name.removesuffix(" unfinished")).mkdir()
-            for path in base.CORPUS.iterdir():
-                shutil.copy(path, whole.parent.parent)
-            _make(name.removesuffix(" unfinished"), whole.parent.parent)
-    return whole if whole.is_dir() else None
+            shutil.copy(path, folder)
+        _make(name, folder)
+
+
+def _copy(name: str, folder: Path) -> Path:
+    """A sound ledger or run into the folder; return where its whole release is kept."""
+    shutil.copytree(_stock() / name, folder, dirs_exist_ok=True)
+    return _stock() / name.removesuffix(" unfinished") / "out" / "release"
 
 
 def _make(name: str, folder: Path) -> None:
@@ -347,7 +344,4 @@ def _sound(answer: Answer) -> None:
 
 
 def _stock() -> Path:
-    """A folder of this process's own, gone when its parent's is."""
-    path = Path(os.environ["HEADCOUNT_FUZZ_STOCK"]) / f"{os.getpid()}"
-    path.mkdir(parents=True, exist_ok=True)
-    return path
+    return Path(os.environ["HEADCOUNT_FUZZ_STOCK"])

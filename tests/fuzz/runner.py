@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from tests.fuzz.cases import CPU_SECONDS, KINDS, Verdict, judge
+from tests.fuzz.cases import CPU_SECONDS, KINDS, Verdict, judge, make_stock
 
 MEMORY = 8 << 30
 """Address space of a worker; numba and polars reserve much of it without use."""
@@ -38,6 +38,8 @@ def run(cases: Sequence[int], *, seed: int, workers: int, keep: Path) -> Iterato
     """Judge every case; inputs of a fault are kept under ``keep``."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
+        os.environ["HEADCOUNT_FUZZ_STOCK"] = str(folder / "stock")  # workers inherit it
+        make_stock()
         team = [_start(list(cases[k::workers]), seed, folder, keep) for k in range(workers)]
         while team:
             for worker in list(team):
@@ -80,7 +82,6 @@ def _start(cases: list[int], seed: int, folder: Path, keep: Path) -> Worker:
 def _work(cases: list[int], seed: int, folder: Path, keep: Path, pipe: Connection) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.environ["HEADCOUNT_FUZZ_STOCK"] = str(folder / "stock")
     for number in cases:
         place = folder / f"case-{number}"
         place.mkdir()

@@ -23,6 +23,7 @@ CASES = 60
 def stock(tmp_path_factory: pytest.TempPathFactory) -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEADCOUNT_FUZZ_STOCK", str(tmp_path_factory.mktemp("stock")))
+        cases.make_stock()
         yield
 
 
@@ -127,7 +128,10 @@ def test_a_spend_that_is_not_in_the_rows_is_a_wrong_tally(tmp_path: Path):
         cases._compare_ledger(tmp_path / "ledger.db", shown.replace("spent 1", "spent 2"))
 
 
-def test_a_case_is_the_same_every_time_and_in_a_worker(tmp_path: Path):
+def test_a_case_is_the_same_every_time_and_in_a_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("HEADCOUNT_FUZZ_STOCK", "")  # it is set anew, and put back
     numbers = [1, 2, 6]
     there = {one.number: one for one in run(numbers, seed=3, workers=1, keep=tmp_path / "keep")}
     for number in numbers:

@@ -17,8 +17,8 @@ from headcount.schema.attribute import Attribute, first_repeated, one_of
 Combination = tuple[tuple[str, tuple[str, ...]], ...]
 """Levels of some attributes that never occur together: ((attribute, levels), ...)."""
 
-MOST_CELLS = 2**31 - 1
-"""Cells are numbered in 32 bits."""
+MOST_CELLS = 2**24
+"""Every cell has a name: that many take some gigabytes, and the largest of a census are a tenth."""
 
 
 @dataclass(frozen=True)
