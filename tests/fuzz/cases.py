@@ -263,6 +263,7 @@ RUNS: dict[str, tuple[base.Tree, dict[str, Any]]] = {
     "geometric": (GEOMETRIC, {"seed": 5, **SPEND}),
     "topdown": (base.TOPDOWN, {"seed": 6}),
     "averaged": (base.MECHANISMS[3], {"noise": "opendp"}),
+    "swapping": (base.SWAPPING, {"seed": 7}),
 }
 
 
