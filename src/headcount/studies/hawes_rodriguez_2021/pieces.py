@@ -45,6 +45,7 @@ CODE = (
     *("attacks", "noise", "solve", "tabulate", "mechanisms/swapping", "mechanisms/topdown"),
     *("mechanisms/suppression", "mechanisms/measured.py", "mechanisms/sampling.py"),
     *("evaluate/agreement.py", "evaluate/attackers.py", "evaluate/reidentified.py"),
+    "evaluate/witnessed.py",
     *(
         f"studies/hawes_rodriguez_2021/{name}.py"
         for name in (
