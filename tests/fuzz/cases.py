@@ -327,7 +327,8 @@ def _make(name: str, folder: Path) -> None:
     mechanism, run = RUNS[name.removesuffix(" unfinished")]
     if "ledger" in run:
         _declare(folder)
-    (folder / "config.toml").write_text(base.toml_text(base.tree(base.MICRODATA, mechanism, **run)))
+    people = base.HOUSEHOLDS if mechanism is base.SWAPPING else base.MICRODATA
+    (folder / "config.toml").write_text(base.toml_text(base.tree(people, mechanism, **run)))
     if not name.endswith(" unfinished"):
         _sound(headcount("protect", folder / "config.toml"))
         return
