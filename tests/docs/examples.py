@@ -119,7 +119,8 @@ def _populations() -> list[Example]:
         ),
         Example(
             "counts", "config.md", ('kind = "counts"',),
-            {"population": {"cells": CELLS}, **mechanism("raked", epsilon=1, unit="add-remove")},
+            {"population": {"cells": CELLS, "sums": "keep"},
+             **mechanism("raked", epsilon=1, unit="add-remove")},
             files.blocks_of_counts,
         ),
         Example(

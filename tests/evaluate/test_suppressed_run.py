@@ -37,7 +37,9 @@ def test_the_account_of_what_is_withheld(tmp_path, rule):
         [100 * people / everybody for people in first["people"]]
     )
     worst = frame.sort("people_percent", descending=True).row(0, named=True)
-    assert f"cells of {worst['table']} at {worst['level']} that are withheld" in text
+    assert (
+        f"whom {worst['table']} counts are in cells at {worst['level']} that are withheld" in text
+    )
     assert "people-withheld-by-level" in text
     assert {path: path.read_bytes() for path in (run / "release").iterdir()} == before
     assert pl.read_csv(report.parent / "withheld.csv").height == frame.height == 12

@@ -115,8 +115,8 @@ def _people_withheld(withheld: pl.DataFrame) -> KeyNumber:
     return KeyNumber(
         value=f"{worst['people_percent']:,.3g}",
         unit="%",
-        label=f"of the people are in cells of {worst['table']} at {worst['level']} that are "
-        "withheld or published as 0, the most of any table and level",
+        label=f"of the people whom {worst['table']} counts are in cells at {worst['level']} that "
+        "are withheld or published as 0, the most of any table and level",
     )
 
 
