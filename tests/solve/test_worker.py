@@ -21,7 +21,7 @@ program, options = pickle.load(sys.stdin.buffer)
 if {condition}:
     os.abort()
 found = run_here(program, **options)
-pickle.dump((found.status, found.x), sys.stdout.buffer)
+pickle.dump((found.status, found.x, 0.25), sys.stdout.buffer)
 sys.stdout.buffer.flush()
 """
 
@@ -69,7 +69,9 @@ def test_a_worker_answers_one_programme_after_the_other(workers):
 
 def test_a_solver_that_aborts_is_asked_again_without_presolve(workers, monkeypatch):
     aborting(monkeypatch, 'options.get("presolve") != "off"')
+    before = worker.worker_seconds()
     assert packed() == [0, 1, 1]
+    assert worker.worker_seconds() == before + 0.25
 
 
 def test_one_that_aborts_even_so_is_an_error_and_no_end_of_the_run(workers, monkeypatch):

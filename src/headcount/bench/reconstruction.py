@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from headcount.attacks.knowledge import Knowledge, tabulated
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
-from headcount.bench.figures import Reading
+from headcount.bench.figures import Reading, timed
 from headcount.bench.persons import People, block_people, read_people
 from headcount.schema import load_schema
 from headcount.tabulate.published import supported, tables
@@ -86,9 +85,7 @@ def _fold(class_of: Ints) -> Any:
 
 def _blocks(name: str, people: People) -> list[Reading]:
     knowledge = knowledge_of(people, ("sf1",), joint=False)
-    begin = process_time()
-    found = reconstruct(knowledge)
-    seconds = process_time() - begin
+    found, _, seconds = timed(lambda: reconstruct(knowledge))
     return [
         Reading(
             what=f"{name}: records and variability",
@@ -103,9 +100,7 @@ def _blocks(name: str, people: People) -> list[Reading]:
 
 def _joint(name: str, people: People) -> list[Reading]:
     knowledge = knowledge_of(people, ("sf1",))
-    begin = process_time()
-    found = reconstruct(knowledge, together="tract")
-    seconds = process_time() - begin
+    found, _, seconds = timed(lambda: reconstruct(knowledge, together="tract"))
     return [
         Reading(
             what=f"{name}, jointly, single years of age",
@@ -146,9 +141,7 @@ def _sureness(people: People, found: Reconstruction) -> list[Reading]:
 
 def _redistricting(people: People) -> Reading:
     knowledge = knowledge_of(people, ("pl94-171",))
-    begin = process_time()
-    found = reconstruct(knowledge)
-    seconds = process_time() - begin
+    found, _, seconds = timed(lambda: reconstruct(knowledge))
     algebra = float((found.method == "algebra").mean())
     return Reading(
         what=f"{BLOCKS:,} blocks from P.L. 94-171 P1-P4",

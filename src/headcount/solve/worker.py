@@ -15,6 +15,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,11 @@ class Worker:
             answer = pickle.load(back)
         except (OSError, EOFError, pickle.UnpicklingError):
             raise WorkerDiedError("HiGHS: found its process ended, expected an answer") from None
-        return answer if isinstance(answer, str) else Found(*answer)
+        if isinstance(answer, str):
+            return answer
+        *found, seconds = answer
+        _spent.append(seconds)
+        return Found(*found)
 
     def close(self) -> None:
         """End the process."""
@@ -87,6 +92,12 @@ class Worker:
 
 
 _idle: SimpleQueue[Worker] = SimpleQueue()
+_spent: list[float] = []
+
+
+def worker_seconds() -> float:
+    """CPU seconds that workers have spent on answers so far: a process's own clock has none."""
+    return sum(_spent)
 
 
 @atexit.register
@@ -143,9 +154,10 @@ def main() -> None:
             program, options = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
+        began = process_time()
         try:
             found = run_here(program, **options)
-            answer: Any = (found.status, found.x)
+            answer: Any = (found.status, found.x, process_time() - began)
         except Exception as error:  # whoever asked must be told
             answer = f"{type(error).__name__}: {error}"
         pickle.dump(answer, back)
