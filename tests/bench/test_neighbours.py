@@ -48,9 +48,11 @@ def test_nothing_moves_beyond_the_plan(kind: str, mechanism: str, unit: UnitOfPr
     @settings(max_examples=1 if kind in SLOW else 2, deadline=None)
     @given(seed=SEEDS)
     def holds(seed: int) -> None:
-        case = run_case(kind, mechanism, unit, seed=seed)
-        if case is not None:
-            assert not case.above, case
+        # A seed whose files are not read, or have no neighbour, makes room for the next.
+        case = next(
+            filter(None, (run_case(kind, mechanism, unit, seed=s) for s in (seed, 1, 2, 3)))
+        )
+        assert not case.above, case
 
     holds()
 

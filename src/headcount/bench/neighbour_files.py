@@ -141,6 +141,8 @@ class Lines:
         """``extract.dat``."""
         lines = []
         for serial, (district, quarters, people) in enumerate(self.homes, start=1):
+            if quarters and not people:
+                continue  # there is no such record as an empty facility
             place = {7: f"{serial:08}", 53: "01", 55: "0010", 94: str(quarters)}
             place[93] = "1" if people else "0"  # a housing unit without people is vacant
             lines.append(_fixed("H", 159, {**place, 124: district}))

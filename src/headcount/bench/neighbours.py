@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from headcount.bench.figures import Reading
 from headcount.bench.neighbour_files import PLACES, WITH_HOUSEHOLDS, Dwellings, Place
 from headcount.config.load import load_config
-from headcount.errors import RunError
+from headcount.errors import ConfigError, InputError, RunError
 from headcount.mechanisms.measured import Measured
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.restrict import restrict
@@ -103,14 +103,19 @@ def combinations() -> Iterator[tuple[str, str, UnitOfPrivacy]]:
 
 
 def run_case(kind: str, mechanism: str, unit: UnitOfPrivacy, *, seed: int) -> Case | None:
-    """One pair of neighbouring files, read and compared; None if no step kept what is exact."""
+    """One pair of neighbouring files, read and compared; None if no such pair was found."""
     rng = np.random.default_rng(seed)
     place = PLACES[kind](rng)
     if isinstance(place, Dwellings) and unit.of_household and rng.random() < 0.5:
         place.attributes += ("like_minded",)
     settings = _settings(place, kind, mechanism, unit, rng)
     with TemporaryDirectory() as folder:
-        here = _planned(place, settings, Path(folder) / "here")
+        try:
+            here = _planned(place, settings, Path(folder) / "here")
+        except ConfigError:
+            raise
+        except InputError:  # a file that looks like something else, and is not read
+            return None
         exact = isinstance(here.mechanism, TopDown) and here.mechanism.invariants
         step = unit if exact or rng.random() < 0.5 else unit.pair[1]
         for attempt in range(TRIES):
@@ -118,7 +123,7 @@ def run_case(kind: str, mechanism: str, unit: UnitOfPrivacy, *, seed: int) -> Ca
             other.step(step, rng)
             try:
                 there = _planned(other, settings, Path(folder) / f"there{attempt}")
-            except RunError:  # a step out of the bounds: no neighbour
+            except (InputError, RunError):  # not read, or out of the bounds: no neighbour
                 continue
             if _same_domain(here, there) and _same_exact(here, there):
                 return _compared(kind, mechanism, step, here, there)
@@ -290,7 +295,7 @@ def measure(cases: int | None = None) -> list[Reading]:
             note=f"{vectors:,} measured vectors",
         ),
         Reading(
-            what="no neighbour found that keeps what is exact",
+            what="no pair found that is read and keeps what is exact",
             value=len(made) - len(found),
             unit="cases",
         ),
