@@ -7,6 +7,7 @@ plain ValueError, and takes minutes for a key of 30,000 parts.
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -56,15 +57,18 @@ def parse_toml(text: str, *, source: str) -> dict[str, Any]:
         return tomllib.loads(text, parse_float=_decimal)
     except RecursionError:
         raise _not_toml(source, "tables or lists nested too deeply") from None
-    except ValueError as error:  # not only TOMLDecodeError: also too many digits
+    except tomllib.TOMLDecodeError as error:
         raise _not_toml(source, str(error)) from None
+    except ValueError:  # of int(), with advice for programmers
+        most = f"{sys.get_int_max_str_digits():,}"
+        raise _not_toml(source, f"a whole number of more than {most} digits") from None
 
 
 def _decimal(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:
-        raise ValueError(f"the number {text[:40]} is too large to read") from None
+        raise tomllib.TOMLDecodeError(f"the number {text[:40]} is too large to read") from None
 
 
 def _not_toml(source: str, why: str) -> ConfigError:

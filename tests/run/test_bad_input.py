@@ -44,7 +44,7 @@ REFUSED = {
     "1e-5000": (UNIFORM, "epsilon = 1e-5000", DIGITS),
     "no such exponent": (UNIFORM, "epsilon = 1e99999999999999999999", "not TOML .*too large to"),
     "5000 decimals": (UNIFORM, f"epsilon = 0.{'1' * 5000}", rf"\(5,002 characters\).*{DIGITS}"),
-    "4300 digits": (UNIFORM, f"epsilon = {'1' * 4400}", "not TOML .*4300 digits"),
+    "4300 digits": (UNIFORM, f"epsilon = {'1' * 4400}", "not TOML .*more than 4,300 digits"),
     "hexadecimal": (UNIFORM, f"epsilon = 0x{'f' * 9000}", f"more than 4,300 digits.*{DIGITS}"),
     "a giant denominator": (UNIFORM, f'epsilon = "1/{"7" * 2500}"', DIGITS),
     "parts": (UNIFORM, f"parts = 0x{'f' * 9000}", "a whole number from -9,223,372,036,854,775,807"),
@@ -59,7 +59,7 @@ REFUSED = {
         'kind = "counts"\nfile = "x.csv"\nschema = "total"\n'
         f'geography = {{ column = "c", prefixes = {{ b = {10**18} }} }}',
         "",
-        "prefixes: found .*, expected lengths of at most 255 characters",
+        "prefixes: found 1,000,000,000,000,000,000, expected at most 255 characters",
     ),
     "nested lists": (f"{UNIFORM}\npeople = {'[' * 9000}{']' * 9000}", "", "nested too deeply"),
     "a long key": (f"{UNIFORM}\n{'.'.join('a' * 40_000)} = 1", "", "a key of more than 32 parts"),

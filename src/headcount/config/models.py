@@ -56,7 +56,7 @@ class GeographyModel(Strict):
         if cuts != sorted(set(cuts)) or min(cuts, default=1) < 1:
             raise ValueError("lengths that grow from the top to the leaf, each at least 1")
         if max(cuts, default=1) > LONGEST_CODE:
-            raise ValueError(f"lengths of at most {LONGEST_CODE} characters")
+            raise Wrong(found=f"{max(cuts):,}", expected=f"at most {LONGEST_CODE} characters")
         return prefixes
 
     @model_validator(mode="after")
