@@ -19,7 +19,7 @@ from headcount.population import Population, cut_households
 from headcount.population.from_households import to_population
 from headcount.population.households import Households
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
-from headcount.schema import Attribute, Follows
+from headcount.schema import Attribute, Follows, Recode
 from headcount.tabulate import tabulate
 
 HOUSEHOLD = UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE
@@ -192,6 +192,18 @@ def test_a_dwelling_attribute_about_which_nothing_was_said_is_refused():
     household = Geometric(epsilon=Fraction(1), unit=HOUSEHOLD, largest_household=5)
     assert household.check(counts) == ()
     assert Geometric(epsilon=Fraction(1)).check(tabulate(people("sex", "tenure"))) == ()
+
+
+def test_a_recode_of_a_household_size_is_one_still():
+    """Whatever the source of the recode says of itself."""
+    plain = Attribute(SIZE.name, SIZE.levels)
+    home = Recode.of(plain, "home", {"1": ["1"], "2+": ["2", "3", "4+"], "none": ["none"]})
+    counts = tabulate(to_population(village(), ["sex", home]))
+    with pytest.raises(ConfigError, match="attribute 'home': found an attribute that follows"):
+        Geometric(epsilon=Fraction(1)).check(counts)
+    counted = Geometric(epsilon=Fraction(1), count_housemates=True)
+    (leaf,) = counted.plan(counts.schema, counts.geography)
+    assert leaf.sensitivity(counted.unit).l1 == 6
 
 
 def test_a_dwelling_attribute_that_the_data_show_to_be_the_size_is_refused():

@@ -64,6 +64,16 @@ def test_a_query_answers_with_attributes_that_know_what_they_follow():
     assert answered[1].steps == ((1, 0), (2, 1))
 
 
+def test_a_recode_cannot_hide_what_the_data_say_an_attribute_follows():
+    """Attributes are equal whatever they follow, so the source of a recode may say less."""
+    plain = Attribute(SIZE.name, SIZE.levels)
+    hidden = Recode.of(plain, "home", {"1": ["1"], "more": ["2", "3", "4+", "none"]})
+    assert hidden.attribute.follows is Follows.PERSON
+    (answered,) = Query("q", (hidden,)).attributes(Schema((SIZE,)))
+    assert answered.follows is Follows.SIZE
+    assert answered.steps == ((1, 0), (2, 1))
+
+
 @given(
     st.lists(
         st.lists(st.tuples(st.integers(2, 9), st.integers(0, 2)), max_size=3),

@@ -77,7 +77,7 @@ def _axis(
                 found=f"other levels of {source.name!r}",
                 expected="the levels of the households' attribute",
             )
-        return axis.attribute, np.asarray(axis.group_of_level, dtype=np.int32)[code]
+        return axis.on(source).attribute, np.asarray(axis.group_of_level, dtype=np.int32)[code]
     if axis == KIND and KIND not in (*households.persons, *households.dwellings):
         kind = households.kind[households.dwelling]
         return kinds, np.where(kind > VACANT, kind - 1, kind)

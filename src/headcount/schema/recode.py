@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headcount.errors import InputError
 from headcount.schema.attribute import Attribute, first_repeated
@@ -54,6 +54,13 @@ class Recode:
             self.source.follows,
             merged([(size, group[level]) for size, level in self.source.steps]),
         )
+
+    def on(self, source: Attribute) -> Recode:
+        """The same recode of an attribute that has the source's levels and may follow other things.
+
+        Attributes are equal whatever they follow; what counts is the one that the data have.
+        """
+        return replace(self, source=source) if source == self.source else self
 
     @property
     def group_of_level(self) -> tuple[int, ...]:

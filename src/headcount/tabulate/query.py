@@ -31,7 +31,9 @@ class Query:
     def attributes(self, schema: Schema) -> tuple[Attribute, ...]:
         """The attributes of the answer, recodes replaced by their coarser attribute."""
         return tuple(
-            axis.attribute if isinstance(axis, Recode) else schema.attribute(axis)
+            axis.on(schema.attribute(axis.source.name)).attribute
+            if isinstance(axis, Recode)
+            else schema.attribute(axis)
             for axis in self.by
         )
 
