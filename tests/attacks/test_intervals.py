@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.attacks.intervals import UNBOUNDED, intervals
+from headcount.bench.suppression_workloads import random_table
 from headcount.errors import InputError
 from headcount.tabulate.additive import flat, from_relations, product_of_trees
 
@@ -104,3 +105,16 @@ def test_only_withheld_cells_can_be_attacked():
     additive = from_relations(3, [(0, [1, 2])])
     with pytest.raises(InputError, match="cells: found cells that are published"):
         intervals(additive, [9, 4, 5], [False, True, True], cells=[0])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_where_all_is_withheld_nothing_bounds_a_cell_from_above(seed):
+    made, member = random_table(seed)
+    hidden = made.values > 0
+    found = intervals(made.additive, np.zeros_like(made.values), hidden, low=hidden)
+    assert (found.high == UNBOUNDED).all()
+    lived = made.values[member.sum(axis=1) == 1] > 0  # inner counts are cells of their own
+    order = member[member.sum(axis=1) == 1].argmax(axis=1)
+    inner = np.zeros(member.shape[1], dtype=np.int64)
+    inner[order] = lived
+    assert found.low.tolist() == (member @ inner)[hidden].tolist()

@@ -18,6 +18,8 @@ Flags = NDArray[np.bool_]
 UNBOUNDED = int(np.iinfo(np.int64).max)
 """The upper end of a cell that nothing published bounds from above."""
 SLACK = 1e-6
+PRIMAL = 4
+"""HiGHS's number of the primal simplex."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -138,8 +140,13 @@ def _least(solver: Any, column: int, cost: float, cell: int) -> float:
     solver.changeColCost(column, cost)
     solver.run()
     status = solver.getModelStatus()
-    if status == highspy.HighsModelStatus.kUnboundedOrInfeasible:
+    if status in (
+        highspy.HighsModelStatus.kUnboundedOrInfeasible,
+        highspy.HighsModelStatus.kUnknown,
+    ):  # the primal simplex from the start tells whether anything bounds the cell
+        solver.clearSolver()
         solver.setOptionValue("presolve", "off")
+        solver.setOptionValue("simplex_strategy", PRIMAL)
         solver.run()
         status = solver.getModelStatus()
     value = solver.getInfo().objective_function_value

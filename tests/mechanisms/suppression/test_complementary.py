@@ -2,6 +2,7 @@
 
 from itertools import combinations
 
+import highspy
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from headcount.mechanisms.suppression import complementary, moves
 from headcount.mechanisms.suppression.complementary import complement, derivable
 from headcount.mechanisms.suppression.exact import ExactError, cheapest_pattern
 from headcount.mechanisms.suppression.moves import splits
+from headcount.solve.mip import SolverError
 from headcount.tabulate.additive import flat, from_relations, product_of_trees, tree
 
 
@@ -251,6 +253,23 @@ def test_a_move_that_is_not_whole_is_doubled_or_sought_by_an_integer_program(mon
     assert_sound(table.additive, table.values, pattern)
     assert not unprotected(member, table.values, pattern.withheld, table.primary)
     assert not len(pattern.failed)
+
+
+def test_a_solver_that_fails_costs_cells_not_the_run(monkeypatch):
+    def fails(*_, **__):
+        raise SolverError("HiGHS: found its process ended, expected an answer")
+
+    monkeypatch.setattr(moves, "_multiple", lambda *_: None)
+    monkeypatch.setattr(moves, "solve_apart", fails)
+    table, member = random_table(3)
+    pattern = complement(table.additive, table.values, table.primary, effort=0)
+    assert pattern.withheld.tolist() == (table.values > 0).tolist()
+    assert_sound(table.additive, table.values, pattern)
+    monkeypatch.undo()
+    monkeypatch.setattr("highspy.Highs.getModelStatus", lambda _: highspy.HighsModelStatus.kUnknown)
+    again = complement(table.additive, table.values, table.primary, effort=0)
+    assert again.withheld.tolist() == pattern.withheld.tolist()
+    assert not unprotected(member, table.values, again.withheld, table.primary)
 
 
 def test_a_count_of_two_may_rise_and_fall_by_moves_that_have_nothing_in_common():

@@ -239,10 +239,10 @@ class Mover:
         status = solver.getModelStatus()
         value = np.array(solver.getSolution().col_value)
         solver.changeColsBounds(2, pair, np.zeros(2), self._highs(np.array([target]), way))
-        if status == highspy.HighsModelStatus.kInfeasible:
-            return None
         if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverError(f"HiGHS: found status {status}, expected a cheapest move")
+            if status != highspy.HighsModelStatus.kInfeasible:
+                del self._solvers[way]  # it lost its way: the next search begins anew
+            return None
         return np.asarray(value[: len(self.room)] - value[len(self.room) :])
 
     def _solve_whole(self, target: int, way: tuple[int, int]) -> Floats | None:
@@ -251,7 +251,10 @@ class Mover:
         n = len(self.room)
         program.high[:] = np.minimum(program.high, FARTHEST * max(way))
         program.low[[target, target + n]] = program.high[[target, target + n]] = _fixed(way)
-        value = solve_apart(program, mip_rel_gap=0.1, mip_max_nodes=NODES).x
+        try:
+            value = solve_apart(program, mip_rel_gap=0.1, mip_max_nodes=NODES).x
+        except SolverError:  # as if nothing were found: more is then withheld
+            value = None
         return None if value is None else np.asarray(value[:n] - value[n:])
 
 
