@@ -78,6 +78,14 @@ def test_a_config_that_used_to_hang_or_crash(case: str, town: Path):
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize("value", ["1e-45", "3", "[]", '"x"'])
+def test_a_value_in_place_of_a_table(value: str, tmp_path: Path):
+    path = tmp_path / "config.toml"
+    path.write_text(f'population = {value}\n[mechanism]\nname = "identity"\n[run]\nout = "out"\n')
+    with pytest.raises(ConfigError, match=r"population: found .*, expected a table"):
+        load_config(path)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

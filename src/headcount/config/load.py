@@ -75,8 +75,10 @@ def located(source: str, fault: ErrorDetails) -> ConfigError:
         expected = _PLAIN[kind]
     elif kind in ("union_tag_not_found", "union_tag_invalid"):
         union, tag = UNIONS[place], str(fault["ctx"]["discriminator"]).strip("'")
+        if not isinstance(value, dict):
+            return ConfigError(source, place=place, found=found, expected="a table")
         place = f"{place}.{tag}"
-        found = repr(value[tag]) if tag in value else "nothing"
+        found = shown(value[tag]) if tag in value else "nothing"
         expected = one_of(union)
     return ConfigError(source, place=place, found=found, expected=expected)
 
