@@ -243,7 +243,10 @@ def change_ledger(path: Path, random: Random) -> None:
 
 
 def _change_rows(path: Path, random: Random) -> None:
-    with contextlib.suppress(sqlite3.DatabaseError), sqlite3.connect(path) as connection:
+    with (
+        contextlib.suppress(sqlite3.DatabaseError, ValueError),
+        sqlite3.connect(path) as connection,
+    ):
         for kind, name in connection.execute("SELECT type, name FROM sqlite_master").fetchall():
             if kind == "trigger":
                 connection.execute(f"DROP TRIGGER {name}")
