@@ -21,6 +21,7 @@ from headcount.attacks.knowledge import UNKNOWN, Held, Knowledge, between, exact
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.attacks.variability import Effort
 from headcount.bench.figures import Reading
+from headcount.draws import multinomial
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema
 from headcount.tabulate.published import PublishedTable
@@ -156,7 +157,7 @@ def draw_case(number: int) -> Case:
     )
     people = rng.choice([0, 1, 1, 2, 2, 3], size=blocks)
     counts = np.array(
-        [rng.multinomial(n, rng.dirichlet(np.full(SCHEMA.size, 0.5))) for n in people]
+        [multinomial(rng, n, rng.dirichlet(np.full(SCHEMA.size, 0.5))) for n in people]
     )
     held = _drawn_tables(rng, counts, "block", at_least=1)
     if together:
