@@ -405,7 +405,9 @@ def open_run(path: Path) -> tuple[Release, Plan]:
     config = _kept_config(directory)
     if config_digest(config).hex() != facts.config_digest:
         kept = directory.internal / "config.json"
-        raise RunError(f"{kept}: found another config than the run's, expected it unchanged")
+        raise RunError(
+            f"{kept}: found another config than the run's{facts.older}, expected it unchanged"
+        )
     planned = plan(config)
     if content_digest(planned.counts).hex() != facts.data_digest:
         raise RunError(

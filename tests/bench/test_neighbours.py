@@ -12,13 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.bench import neighbours
-from headcount.bench.neighbour_files import (
-    PLACES,
-    WITH_HOUSEHOLDS,
-    Dwellings,
-    Home,
-    drawn_dwellings,
-)
+from headcount.bench.neighbour_files import PLACES, WITH_HOUSEHOLDS
+from headcount.bench.neighbour_homes import Dwellings, Home, drawn_dwellings
 from headcount.bench.neighbours import MECHANISMS, Case, combinations, run_case, units_for
 from headcount.config.load import load_config
 from headcount.config.models import UNIONS

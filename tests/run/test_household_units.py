@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from headcount.bench.neighbour_files import Dwellings, Home, drawn_dwellings
+from headcount.bench.neighbour_homes import Dwellings, Home, drawn_dwellings
 from headcount.errors import PrivacyError
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.release.store import read_receipt, read_release

@@ -289,6 +289,20 @@ def test_an_unfinished_run_of_an_older_version_is_refused_not_resumed(
     assert contents(town / "out") == before
 
 
+def test_a_finished_run_of_an_older_version_is_left_alone_and_says_so(town: Path):
+    out = protect_run(write_config(town))
+    facts = out / "internal/run.json"
+    old = {**json.loads(facts.read_text()), "config_digest": "00" * 32}
+    del old["meaning"]
+    facts.write_text(json.dumps(old))  # its digest did not name a unit
+    before = contents(out)
+    with pytest.raises(RunError, match="another config or by another version of headcount"):
+        protect_run(write_config(town))
+    with pytest.raises(RunError, match="than the run's or by another version of headcount"):
+        open_run(out)
+    assert contents(out) == before
+
+
 def test_other_data_is_refused_when_resuming(town: Path, monkeypatch: pytest.MonkeyPatch):
     make_ledger(town)
     config = write_config(town, run=LEDGER)

@@ -17,7 +17,14 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
-from headcount.population.households import Households
+from headcount.bench.neighbour_homes import (
+    Dwellings,
+    Rng,
+    drawn_dwellings,
+    from_households,
+    quoted,
+    some,
+)
 from headcount.population.towns import towns
 from headcount.population.uniform import uniform
 from headcount.population.us1940 import us1940
@@ -25,8 +32,6 @@ from headcount.population.workload_s import workload_s
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import load_schema
 from headcount.tabulate import tabulate
-
-Rng = np.random.Generator
 
 
 class Place(Protocol):
@@ -110,7 +115,7 @@ class Cells:
         pl.DataFrame(self.units).write_csv(folder / "units.csv")
         text = (
             f'kind = "counts"\nfile = "counts.csv"\nunits = "units.csv"\nschema = "{self.schema}"\n'
-            f'geography = {{ columns = {_list(self.units)}, root = "{self.root}" }}\n'
+            f'geography = {{ columns = {quoted(self.units)}, root = "{self.root}" }}\n'
             'sums = "keep"\n'
         )
         if self.quarters:
@@ -173,192 +178,6 @@ def _fixed(kind: str, length: int, places: Mapping[int, str]) -> str:
     return "".join(line)
 
 
-@dataclass
-class Home:
-    """A dwelling and the people in it, each by the levels of their own attributes."""
-
-    unit: int
-    kind: str
-    tenure: str
-    people: list[tuple[str, ...]]
-
-
-@dataclass
-class Dwellings:
-    """People in dwellings: two files with a key, and all that follows from who lives together."""
-
-    homes: list[Home]
-    units: Mapping[str, list[str]]
-    persons: Mapping[str, tuple[str, ...]]
-    kinds: tuple[str, ...]
-    sizes: tuple[str, ...]
-    attributes: tuple[str, ...]
-    root: str = "whole"
-    suffix: str = "csv"
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """Levels of the geography, from the whole to the leaf."""
-        return (self.root, *self.units)
-
-    def write(self, folder: Path) -> str:
-        """``persons``, ``dwellings`` and ``units``."""
-        number = range(len(self.homes))
-        keys = [key for key in number for _ in self.homes[key].people]
-        everyone = [person for home in self.homes for person in home.people]
-        columns = zip(*everyone, strict=True) if everyone else ([] for _ in self.persons)
-        persons = {"key": keys, **dict(zip(self.persons, map(list, columns), strict=True))}
-        places = {
-            level: [codes[home.unit] for home in self.homes] for level, codes in self.units.items()
-        }
-        dwellings = {
-            "key": list(number),
-            **places,
-            "kind": [home.kind for home in self.homes],
-            "people": [len(home.people) for home in self.homes],
-            "tenure": [home.tenure for home in self.homes],
-            "household_size": [self._size(home) for home in self.homes],
-            "like_minded": [_alike(home) for home in self.homes],
-        }
-        for name, table in (("persons", persons), ("dwellings", dwellings), ("units", self.units)):
-            frame = pl.DataFrame(table)
-            if self.suffix == "csv":
-                frame.write_csv(folder / f"{name}.csv")
-            else:
-                frame.write_parquet(folder / f"{name}.parquet")
-        return self._config()
-
-    def _size(self, home: Home) -> str:
-        if home.kind != self.kinds[0]:
-            return "none"
-        return self.sizes[min(len(home.people), len(self.sizes)) - 1]
-
-    def _config(self) -> str:
-        end = self.suffix
-        own = "".join(
-            f'{{ name = "{name}", levels = {_list(levels)} }},'
-            for name, levels in self.persons.items()
-        )
-        return (
-            f'kind = "households"\npersons = "persons.{end}"\ndwellings = "dwellings.{end}"\n'
-            f'units = "units.{end}"\nkey = "key"\nkind_column = "kind"\nsize_column = "people"\n'
-            f"kinds = {_list(self.kinds)}\nattributes = {_list(self.attributes)}\n"
-            f'geography = {{ columns = {_list(self.units)}, root = "{self.root}" }}\n'
-            f"attribute = [{own}]\n"
-            'dwelling_attribute = [{ name = "tenure", levels = ["own", "rent", "none"], '
-            'follows = "dwelling" }, { name = "household_size", '
-            f'levels = {_list([*self.sizes, "none"])}, follows = "size" }}, '
-            '{ name = "like_minded", levels = ["yes", "no", "none"], follows = "members" }]\n'
-        )
-
-    def step(self, unit: UnitOfPrivacy, rng: Rng) -> None:
-        """One person or one household comes, goes, or becomes another, anywhere."""
-        leave, enter = self._person_leaves, self._person_enters
-        if unit.of_household:
-            leave, enter = self._household_leaves, self._household_enters
-        if unit.adds:
-            (leave if rng.random() < 0.5 else enter)(rng)
-        else:
-            leave(rng)
-            enter(rng)
-
-    def _person_leaves(self, rng: Rng) -> None:
-        home = self._occupied(rng)
-        home.people.pop(int(rng.integers(len(home.people))))
-        self._nobody_left(home)
-
-    def _person_enters(self, rng: Rng) -> None:
-        if rng.random() < 0.2:
-            self.homes.append(self._home(rng, people=1))
-            return
-        home = self.homes[int(rng.integers(len(self.homes)))]
-        if rng.random() < 0.5 and self._homes_with():
-            home = self._occupied(rng)
-        like = home.people[0] if home.people and rng.random() < 0.7 else self._person(rng)
-        home.people.append(like)
-        if home.kind == self.kinds[1]:
-            home.kind, home.tenure = self.kinds[0], str(rng.choice(["own", "rent"]))
-
-    def _household_leaves(self, rng: Rng) -> None:
-        home = self._occupied(rng)
-        if home.kind == self.kinds[0]:
-            home.people.clear()
-        else:
-            home.people.pop(int(rng.integers(len(home.people))))
-        self._nobody_left(home)
-
-    def _household_enters(self, rng: Rng) -> None:
-        facilities = [home for home in self.homes if home.kind not in self.kinds[:2]]
-        if facilities and rng.random() < 0.2:
-            facilities[int(rng.integers(len(facilities)))].people.append(self._person(rng))
-            return
-        new = self._home(rng, people=int(rng.integers(1, 8)))
-        vacant = [home for home in self.homes if home.kind == self.kinds[1]]
-        if not vacant or rng.random() < 0.4:
-            self.homes.append(new)
-            return
-        home = vacant[int(rng.integers(len(vacant)))]
-        home.kind, home.tenure, home.people = new.kind, new.tenure, new.people
-
-    def _nobody_left(self, home: Home) -> None:
-        if home.kind == self.kinds[0] and not home.people:
-            home.kind, home.tenure = self.kinds[1], "none"
-
-    def _homes_with(self) -> list[Home]:
-        return [home for home in self.homes if home.people]
-
-    def _occupied(self, rng: Rng) -> Home:
-        """Somewhere that somebody lives, large households more often than others."""
-        homes = self._homes_with()
-        weight = np.array([min(len(home.people), 9) for home in homes], dtype=float)
-        return homes[int(rng.choice(len(homes), p=weight / weight.sum()))]
-
-    def _home(self, rng: Rng, *, people: int) -> Home:
-        unit = int(rng.integers(len(next(iter(self.units.values())))))
-        if rng.random() < 0.5:
-            unit = self.homes[int(rng.integers(len(self.homes)))].unit
-        one = self._person(rng)
-        alike = rng.random() < 0.6
-        members = [one if alike else self._person(rng) for _ in range(people)]
-        return Home(unit, self.kinds[0], str(rng.choice(["own", "rent"])), members)
-
-    def _person(self, rng: Rng) -> tuple[str, ...]:
-        return tuple(str(rng.choice(levels)) for levels in self.persons.values())
-
-
-def _alike(home: Home) -> str:
-    """Whether all in a household are alike: something that follows from who they are."""
-    if home.tenure == "none":
-        return "none"
-    return "yes" if len(set(home.people)) <= 1 else "no"
-
-
-def _list(names: Any) -> str:
-    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
-
-
-def drawn_dwellings(rng: Rng) -> Dwellings:
-    """A hamlet of a few homes, with a facility, in four blocks."""
-    largest = int(rng.integers(1, 6))
-    place = Dwellings(
-        homes=[Home(0, "nursing", "none", [("f", "old")] * int(rng.integers(0, 4)))],
-        units={"tract": ["a", "a", "b", "b"], "block": ["a1", "a2", "b1", "b2"]},
-        persons={"sex": ("f", "m"), "age": ("young", "old")},
-        kinds=("household", "vacant", "nursing"),
-        sizes=(*(str(size) for size in range(1, largest)), f"{largest}+"),
-        attributes=_some(rng, ("sex", "age", "tenure", "household_size", "hhgq")),
-    )
-    for _ in range(int(rng.integers(2, 7))):
-        place.homes.append(place._home(rng, people=int(rng.integers(1, 8))))
-    place.homes.append(Home(int(rng.integers(4)), "vacant", "none", []))
-    return place
-
-
-def _some(rng: Rng, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The first attribute, and each of the others as it comes."""
-    return (names[0], *(name for name in names[1:] if rng.random() < 0.6))
-
-
 @cache
 def _generated(kind: str) -> Dwellings:
     """A generated state as rows; its people carry two of their attributes, to keep files small."""
@@ -366,41 +185,9 @@ def _generated(kind: str) -> Dwellings:
     return from_households(state, persons=("sex", "hispanic"))
 
 
-def from_households(state: Households, *, persons: tuple[str, ...]) -> Dwellings:
-    """People in dwellings as rows that can be changed and written."""
-    tree = state.geography
-    own = {name: state.attribute(name).levels for name in persons}
-    tenure, size = state.attribute("tenure").levels, state.attribute("household_size").levels
-    codes = [np.array(own[name])[state.persons[name]].tolist() for name in persons]
-    people = list(zip(*codes, strict=True))
-    homes = [
-        Home(
-            unit=int(state.block[d]),
-            kind=state.kinds[state.kind[d]],
-            tenure=tenure[state.dwellings["tenure"][d]],
-            people=people[state.first[d] : state.first[d + 1]],
-        )
-        for d in range(len(state.block))
-    ]
-    return Dwellings(
-        homes=homes,
-        units={
-            level: tree.units[depth][tree.ancestors(level)].tolist()
-            for depth, level in enumerate(tree.levels)
-            if depth
-        },
-        persons=own,
-        kinds=state.kinds,
-        sizes=tuple(level for level in size if level != "none"),
-        attributes=(*persons, "tenure", "household_size"),
-        root=tree.levels[0],
-        suffix="parquet",
-    )
-
-
 def _of_generated(kind: str, rng: Rng) -> Dwellings:
     place = deepcopy(_generated(kind))
-    return replace(place, attributes=_some(rng, ("sex", "hispanic", "tenure", "household_size")))
+    return replace(place, attributes=some(rng, ("sex", "hispanic", "tenure", "household_size")))
 
 
 def _rows(rng: Rng) -> Rows:

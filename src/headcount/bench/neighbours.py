@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.bench.figures import Reading
-from headcount.bench.neighbour_files import PLACES, WITH_HOUSEHOLDS, Dwellings, Place
+from headcount.bench.neighbour_files import PLACES, WITH_HOUSEHOLDS, Place
+from headcount.bench.neighbour_homes import Dwellings, Rng, quoted
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.mechanisms.measured import Measured
@@ -31,8 +32,6 @@ from headcount.mechanisms.topdown.settings import QuartersBounds
 from headcount.privacy import Loss, PureLoss, UnitOfPrivacy
 from headcount.run import Plan, plan
 from headcount.tabulate import CELLS, Counts
-
-Rng = np.random.Generator
 
 CASES = 20
 """Cases of each kind, mechanism and unit."""
@@ -168,13 +167,13 @@ def _queries(place: Place, exact: str, rng: Rng) -> str:
     if isinstance(place, Dwellings) and "household_size" in by:
         levels = [*place.sizes, "none"]
         cut = int(rng.integers(1, len(levels)))
-        groups = f"{{ low = {_quoted(levels[:cut])}, high = {_quoted(levels[cut:])} }}"
+        groups = f"{{ low = {quoted(levels[:cut])}, high = {quoted(levels[cut:])} }}"
         text += f'recodes.home = {{ of = "household_size", groups = {groups} }}\n'
         by["home"] = ["home"]
     share = Fraction(1, len(by) + 1)
     text += f'queries.cells = {{ share = "{share}" }}\n'
     for number, names in enumerate(by.values()):
-        text += f'queries.q{number} = {{ by = {_quoted(names)}, share = "{share}" }}\n'
+        text += f'queries.q{number} = {{ by = {quoted(names)}, share = "{share}" }}\n'
     if exact:
         text += "queries.everyone = { by = [] }\n"
         text += f'invariant = [{{ query = "everyone", level = "{exact}" }}]\n'
@@ -183,10 +182,6 @@ def _queries(place: Place, exact: str, rng: Rng) -> str:
         text += 'queries.quarters = { by = ["hhgq"] }\n'
         text += f'bounds = [{{ query = "quarters", caps = {caps} }}]\n'
     return text
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
 
 
 def _same_domain(here: Plan, there: Plan) -> bool:

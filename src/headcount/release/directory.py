@@ -40,6 +40,11 @@ class RunFacts:
     key_kind: str
     meaning: int = 1
 
+    @property
+    def older(self) -> str:
+        """Words for a config that another version of headcount may have read otherwise."""
+        return "" if self.meaning == MEANING else " or by another version of headcount"
+
     def __post_init__(self) -> None:
         texts = (self.run_id, self.config_digest, self.data_digest, self.key_kind)
         if not all(isinstance(one, str) and one for one in texts) or type(self.meaning) is not int:
@@ -146,8 +151,9 @@ class RunDirectory:
             )
         if facts is not None and facts.config_digest != config_digest:
             raise RunError(
-                f"{self.path}: found run {facts.run_id} made with another config, expected a new "
-                f"directory or the same config, tables of bounds included (to resume it)"
+                f"{self.path}: found run {facts.run_id} made with another config{facts.older}, "
+                f"expected a new directory or the same config, tables of bounds included (to "
+                f"resume it)"
             )
 
     def _strange(self) -> list[str]:
