@@ -19,6 +19,7 @@ from headcount.mechanisms.topdown.measure import (
     distance_to_truth,
     planned_noise,
 )
+from headcount.mechanisms.topdown.neighbours import refuse_no_neighbour
 from headcount.mechanisms.topdown.publish import write_measurements
 from headcount.mechanisms.topdown.restrict import (
     Restrictions,
@@ -122,6 +123,8 @@ class TopDown(TopDownSettings):
         """Bounds that hold the truth, and that every estimate can be moved to keep."""
         restrictions = restrict(self, levels)
         refuse_truth_outside(restrictions, levels)
+        unit = self.loss.unit if self.loss is not None else None
+        refuse_no_neighbour(restrictions, levels, unit)
         leaf = next(iter(levels.values()))
         if any(isinstance(bounds, TableBounds) for bounds in self.bounds):
             restrictions = tighten(restrictions, schema=leaf.schema, geography=leaf.geography)

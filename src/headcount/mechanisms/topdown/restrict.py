@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.bounds_table import group_name, read_bounds
+from headcount.mechanisms.topdown.neighbours import refuse_fixed_total
 from headcount.mechanisms.topdown.settings import QuartersBounds, TableBounds, TopDownSettings
 from headcount.schema import Recode, Schema
 from headcount.solve.batch import NO_BOUND
@@ -57,7 +58,10 @@ def restrict(settings: TopDownSettings, counts: Mapping[str, Counts]) -> Restric
         for level, restrictions in made.items():
             for restriction in restrictions:
                 _add(found[level], restriction)
-    _refuse_fixed_total(settings, found)
+    leaf = next(iter(counts.values()))
+    whole = tuple(found[leaf.geography.levels[0]].values())
+    unit = settings.loss.unit if settings.loss is not None else None
+    refuse_fixed_total(whole, leaf.schema, unit)
     return {level: tuple(by_query.values()) for level, by_query in found.items()}
 
 
@@ -209,26 +213,6 @@ def _table_bounds(
         made[level] = [Restriction(query, low, high)]
         below = level
     return made
-
-
-def _refuse_fixed_total(
-    settings: TopDownSettings, found: Mapping[str, Mapping[str, Restriction]]
-) -> None:
-    """Bounds that leave one total only are an invariant in all but name: see ``_refuse_vacuous``.
-
-    Under add-remove no neighbour would keep them.
-    """
-    if settings.loss is None or not settings.loss.unit.adds:
-        return
-    unit = settings.loss.unit
-    for one in next(iter(found.values())).values():  # of the whole
-        if one.low.sum() == one.high.sum():
-            raise ConfigError(
-                "topdown", place=f"bounds on {one.query.name!r}",
-                found=f"bounds that fix how many people there are, with unit {unit.value!r}",
-                expected=f"{unit.pair[1].value!r}, or bounds that leave room for a person more or "
-                "less",
-            )  # fmt: skip
 
 
 def _quarters_bounds(
