@@ -30,7 +30,7 @@ UPGRADE ?=
 # Files are dealt whole to the workers, so that what a file prepares is prepared once.
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 
-.PHONY: help demo test test-newest lint bench fuzz lock sbom clean
+.PHONY: help demo test test-newest lint bench fuzz extreme kills lock sbom clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,12 @@ bench: $(VENV)/.runtime  ## run a benchmark: make bench NAME=...
 
 fuzz: $(VENV)/.dev  ## throw damaged input at headcount: make fuzz CASES=10000 SEED=1
 	nice -n 10 $(BIN)/python -m tests.fuzz --cases $(CASES) --seed $(SEED)
+
+extreme: $(VENV)/.dev  ## what check lets pass, protect completes: make extreme CASES=5000 SEED=1
+	nice -n 10 $(BIN)/python -m tests.fuzz.extreme $(CASES) --seed $(SEED)
+
+kills: $(VENV)/.dev  ## kill runs of five mechanisms at random moments: make kills CASES=300 SEED=1
+	nice -n 10 $(BIN)/python -m tests.run.kills $(CASES) --seed $(SEED)
 
 lock: $(TOOLS)/.installed  ## write the locks in requirements/ anew; UPGRADE=1 takes newer versions
 	$(TOOLS)/bin/python requirements/make_lock.py $(if $(UPGRADE),--upgrade)

@@ -28,7 +28,14 @@ from headcount.release.directory import RunDirectory
 from headcount.release.store import read_release
 from headcount.run import open_run
 from tests.run import crash_driver
-from tests.run.town import LEDGER, contents, make_ledger, write_config, write_town
+from tests.run.town import (
+    LEDGER,
+    MICRODATA,
+    contents,
+    make_ledger,
+    write_config,
+    write_town,
+)
 
 POINTS = 50
 RAKED = 'name = "raked"\nepsilon = 0.5'
@@ -87,13 +94,19 @@ class Start:
 
 
 def begun(
-    drive: Driver, folder: Path, *, run: str = "", at: str = "_spend", mechanism: str = RAKED
+    drive: Driver,
+    folder: Path,
+    *,
+    run: str = "",
+    at: str = "_spend",
+    mechanism: str = RAKED,
+    population: str = MICRODATA,
 ) -> Start:
     home = folder / "start"
     home.mkdir()
     write_town(home)
     make_ledger(home, total="100")
-    write_config(home, mechanism=mechanism, run=f"{LEDGER}\n{run}")
+    write_config(home, population=population, mechanism=mechanism, run=f"{LEDGER}\n{run}")
     assert drive(home, at=at)["ended"] == "killed"
     undisturbed = folder / "undisturbed"
     shutil.copytree(home, undisturbed)
@@ -123,7 +136,8 @@ def faults(home: Path, whole: dict[str, bytes]) -> list[str]:
         found.append(f"files: {sorted(release)}")
     found += [f"{name} differs" for name in whole if release.get(name) != whole[name]]
     inside = {path.name for path in (home / "out/internal").iterdir()}
-    if inside - {"seconds.json"} != {"config.json", "lock", "run.json"}:
+    secret = {"run.key", "noise", "levels"} | {name for name in inside if name.endswith(".tmp")}
+    if inside & secret or not inside >= {"config.json", "lock", "run.json"}:
         found.append(f"internal: {inside}")
     return found
 
@@ -295,3 +309,11 @@ def test_a_spend_after_the_noise_is_noticed(drive: Driver, tmp_path: Path):
     home = start.copy("broken")
     assert drive(home, at="_digest", broken="late spend")["ended"] == "killed"
     assert "tract.parquet is written and nothing is spent" in unpaid(home)
+
+
+@pytest.mark.slow
+def test_a_few_kills_of_every_mechanism():
+    """``make kills CASES=300`` runs many of them."""
+    from tests.run.kills import CASES, kill_runs
+
+    assert kill_runs(2 * len(CASES), seed=8) == dict.fromkeys(CASES, 2)
