@@ -270,9 +270,9 @@ class RunDirectory:
 def refuse_unsafe(path: Path) -> None:
     """Refuse a run directory in which, or beside which, others could put things of theirs.
 
-    Its parent must not be open to all (a sticky bit, as on /tmp, keeps names safe). All that is
-    there must be plain files and folders of this user's: a link would be followed, and a key or a
-    file of somebody else's would be used.
+    Its parent must not be open to all (a sticky bit, as temporary folders have, keeps names safe).
+    All that is there must be plain files and folders of this user's: a link would be followed, and
+    a key or a file of somebody else's would be used.
     """
     parent = next(one for one in path.absolute().parents if one.exists())
     for folder, info in ((parent, parent.stat()), *((p, p.lstat()) for p in (path,) if _there(p))):
