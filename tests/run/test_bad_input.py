@@ -301,6 +301,7 @@ def test_a_ledger_of_old_with_long_amounts_can_be_read(town: Path):
         ("DELETE FROM event", "a damaged row"),
         ("UPDATE spend SET invariants = CAST(x'ff' AS TEXT)", "decode"),
         ("DELETE FROM secret", "its secret is gone"),
+        ("UPDATE dataset SET name = 'x'", "a row of .* belongs to none of 'dataset'"),
         ("DROP TABLE event", "no such table"),
     ],
 )

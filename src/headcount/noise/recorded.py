@@ -8,6 +8,7 @@ from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
+from tokenize import TokenError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +112,6 @@ class RecordedNoise:
         try:
             # Mapped, not read: a thread that asks for some positions need not hold the whole.
             noise: NDArray[np.int64] = np.load(path, mmap_mode="r" if mapped else None)
-        except (ValueError, EOFError):
+        except (ValueError, EOFError, SyntaxError, TokenError):  # numpy parses the header
             raise RunError(f"{path}: found a damaged file, expected recorded noise") from None
         return noise

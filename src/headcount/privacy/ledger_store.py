@@ -94,6 +94,8 @@ def _refuse_damaged(path: Path) -> None:
         found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if connection.execute("SELECT count(*) FROM secret").fetchone()[0] != 1:
             found = "its secret is gone"
+        if lost := connection.execute("PRAGMA foreign_key_check").fetchone():
+            found = f"a row of {lost[0]!r} belongs to none of {lost[2]!r}"
     if found != "ok":
         raise PrivacyError(
             f"{path}: found a damaged ledger ({brief(str(found))}), expected it as headcount wrote "
