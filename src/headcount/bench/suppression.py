@@ -40,7 +40,7 @@ PUBLISHED = (
     (("P1", "P2", "P3", "P4"), "tract", 1),
     (("P12",), "tract", 1),
     (("P1", "P2", "P3", "P4"), "block", 0),
-    (("P12",), "block_group", 0),
+    (("P12",), "block", 0),
 )
 """Published tables, the lowest level and the effort."""
 
