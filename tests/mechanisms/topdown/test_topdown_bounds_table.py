@@ -26,6 +26,7 @@ from headcount.solve.mip import SolverError
 from headcount.tabulate import Query
 from tests.mechanisms.topdown.small import (
     AGE,
+    KIND,
     PEOPLE,
     SCHEMA,
     TOTAL,
@@ -258,6 +259,43 @@ def test_a_table_that_fixes_the_number_of_people_needs_change_one(tmp_path):
     with pytest.raises(ConfigError, match="bounds on 'age': found bounds that fix how many people"):
         exact.check(village())
     settings(loss, bounds=(around(tmp_path),)).check(village())
+
+
+def two_tables(folder, where: set[int]) -> tuple[TableBounds, TableBounds]:
+    """At least as many by age, at most as many by kind, in some counties; room in the others.
+
+    A person more passes the first table, a person less the second, and none both.
+    """
+    by_age, by_kind = truth_by_county(), add_up(VILLAGE, answers(PEOPLE, KIND), "county")
+    kinds = [
+        f"{county},{kind},{max(by_kind[c, k] - 1, 0)},{by_kind[c, k] + (c not in where)}"
+        for c, county in enumerate(COUNTIES)
+        for k, kind in enumerate(("home", "school", "nursing"))
+    ]
+    ages = rows_of(
+        low=lambda c, a: max(by_age[c, a] - (c not in where), 0),
+        high=lambda c, a: by_age[c, a] + 1,
+    )
+    header = "county,kind,low,high"
+    return (
+        table(folder, ages),
+        table(folder, kinds, header=header, name="kinds.csv", query="kind"),
+    )
+
+
+def test_tables_that_fix_the_people_of_one_county_need_change_one(tmp_path):
+    """Others have neighbours; nobody in that county has."""
+    loss = pure(1, UnitOfPrivacy.ADD_REMOVE)
+    tables = two_tables(tmp_path, {1})
+    for one in tables:  # each alone leaves room for a neighbour
+        settings(loss, bounds=(one,)).check(village())
+    with pytest.raises(ConfigError) as refused:
+        settings(loss, bounds=tables).check(village())
+    said = str(refused.value)
+    assert said.startswith("topdown: bounds on 'age', 'kind': found bounds that fix how many people")
+    assert "are in county 'county1', with unit 'add-remove', expected 'change-one'" in said
+    settings(pure(1), bounds=tables).check(village())
+    settings(loss, bounds=two_tables(tmp_path, set())).check(village())
 
 
 def test_bounds_that_miss_the_truth_are_refused_without_a_count(tmp_path):

@@ -30,7 +30,7 @@ from headcount.mechanisms.topdown.restrict import (
 )
 from headcount.mechanisms.topdown.room_plan import refuse_too_wide
 from headcount.mechanisms.topdown.settings import TableBounds, TopDownSettings
-from headcount.mechanisms.topdown.tighten import tighten
+from headcount.mechanisms.topdown.tighten import refuse_fixed_units, tighten
 from headcount.mechanisms.units import refuse_uncut
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
@@ -128,6 +128,9 @@ class TopDown(TopDownSettings):
         leaf = next(iter(levels.values()))
         if any(isinstance(bounds, TableBounds) for bounds in self.bounds):
             restrictions = tighten(restrictions, schema=leaf.schema, geography=leaf.geography)
+        refuse_fixed_units(
+            self.neighbours.unit, restrictions, schema=leaf.schema, geography=leaf.geography
+        )
         refuse_too_wide(restrictions, schema=leaf.schema, geography=leaf.geography)
         return restrictions
 

@@ -20,8 +20,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.errors import ConfigError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.restrict import Restriction, Restrictions
+from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Schema
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Query
@@ -100,8 +102,55 @@ def tighten(restrictions: Restrictions, *, schema: Schema, geography: Geography)
 
 def attained(restrictions: Sequence[Restriction], schema: Schema) -> list[Bounds]:
     """Bounds of each restriction, tightened by the others of the same unit."""
-    if not restrictions:
-        return []
+    return _settled(restrictions, schema)[:-1] if restrictions else []
+
+
+def totals(
+    restrictions: Restrictions, *, schema: Schema, geography: Geography
+) -> dict[str, Bounds]:
+    """For each level the fewest and most people that all bounds together leave to every unit."""
+    made: dict[str, Bounds] = {}
+    below = ""
+    for level in reversed(geography.levels):
+        free = np.full((geography.size(level), 1), NO_BOUND, dtype=np.int64)
+        low, high = np.zeros_like(free), free
+        if restrictions[level]:
+            low, high = _settled(restrictions[level], schema)[-1]
+        if below:
+            least, most = _added(made[below], geography, level, below)
+            low, high = np.maximum(low, least), np.minimum(high, most)
+        made[level] = low, high
+        below = level
+    return {level: made[level] for level in geography.levels}
+
+
+def refuse_fixed_units(
+    unit: UnitOfPrivacy, restrictions: Restrictions, *, schema: Schema, geography: Geography
+) -> None:
+    """Refuse bounds that leave a place below the whole one total only (see ``neighbours``).
+
+    Elsewhere people may have neighbours, but nobody there has, and the guarantee would promise
+    these people nothing. Where nobody can be, nobody is let down.
+    """
+    if not unit.adds:
+        return
+    left = totals(restrictions, schema=schema, geography=geography)
+    for level in geography.levels[1:]:
+        low, high = left[level]
+        fixed = np.flatnonzero((low == high) & (low > 0))
+        if not len(fixed):
+            continue
+        code = str(geography.units[geography.depth(level)][fixed[0]])
+        names = sorted({one.query.name for those in restrictions.values() for one in those})
+        raise ConfigError(
+            "topdown", place=f"bounds on {', '.join(map(repr, names))}",
+            found=f"bounds that fix how many people are in {level} {code!r}, with unit '{unit}'",
+            expected=f"{unit.pair[1].value!r}, or bounds that leave room for a person more or less",
+        )  # fmt: skip
+
+
+def _settled(restrictions: Sequence[Restriction], schema: Schema) -> list[Bounds]:
+    """The same, and last the bounds of everyone in the unit."""
     bounds = [(np.maximum(one.low, 0), np.minimum(one.high, NO_BOUND)) for one in restrictions]
     units = len(bounds[0][0])
     bounds.append(
@@ -118,7 +167,7 @@ def attained(restrictions: Sequence[Restriction], schema: Schema) -> list[Bounds
             for end in (0, 1)
         ):
             break
-    return bounds[:-1]
+    return bounds
 
 
 def _propagate(bounds: list[Bounds], pair: Refines) -> None:
