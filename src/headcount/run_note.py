@@ -17,8 +17,9 @@ log = logging.getLogger(__name__)
 
 
 def note_of(data: Path) -> Path:
-    """Where the note about a data file lies."""
-    return data.with_name(f"{data.name}.ledger.json")
+    """Where the note about a data file lies: beside the file itself, whatever link leads to it."""
+    file = data.resolve()
+    return file.with_name(f"{file.name}.ledger.json")
 
 
 def refuse_unrecorded(data: Path | None, ledger: Ledger | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from headcount.population.household_writer import write_households
 from headcount.population.households import Households
 from headcount.population.readers import AttributeColumn, levels_of
 from headcount.population.towns import towns
+from headcount.schema import Follows
 
 SEX = AttributeColumn(name="sex", column="sex", levels=("f", "m"))
 TENURE = AttributeColumn(name="tenure", column="tenure", levels=("own", "rent", "none"))
@@ -352,3 +354,29 @@ def test_areas_from_the_dwellings_when_the_units_lack_them(tmp_path: Path) -> No
     found = read(tmp_path, units=write(tmp_path, "units.csv", listed))
     assert found.areas[0].codes.tolist() == ["Q"]
     assert found.areas[0].of_leaf.tolist() == [-1, 0, 0]
+
+
+def test_a_column_of_persons_that_holds_the_size_is_nobodys_own_unless_said(tmp_path: Path) -> None:
+    """Whatever it is called, and however few households there are to show it."""
+    number = {"a": 2, "b": 1, "c": 3}
+    rows = {"a": ("01", "01x"), "b": ("02", "02x"), "c": ("01", "01y")}
+    people = PERSONS | {
+        "county": [rows[key][0] for key in PERSONS["hh"]],
+        "block": [rows[key][1] for key in PERSONS["hh"]],
+        "crowd": [number[key] for key in PERSONS["hh"]],
+    }
+    crowd = AttributeColumn(name="crowd", column="crowd", levels=("1", "2", "3"))
+
+    def follows(column: AttributeColumn, size: str) -> Follows:
+        found = read_households(
+            write(tmp_path, "all.csv", people),
+            key="hh",
+            geography=PLACE,
+            attributes=[SEX, column],
+            size=size,
+        )
+        return found.attribute("crowd").follows
+
+    assert follows(crowd, "crowd") is Follows.UNSTATED
+    assert follows(crowd, "") is Follows.PERSON
+    assert follows(replace(crowd, follows=Follows.MEMBERS), "crowd") is Follows.MEMBERS

@@ -118,6 +118,17 @@ def test_a_fresh_ledger_is_no_way_round_and_a_moved_one_is_the_same(town: Path):
     protect_run(write_config(town, run=run, out="second"))
 
 
+def test_a_link_to_the_data_leads_to_the_same_note(town: Path):
+    (town / "elsewhere").mkdir()
+    (town / "elsewhere" / "others.csv").symlink_to(town / "people.csv")
+    population = MICRODATA.replace('"people.csv"', '"elsewhere/others.csv"')
+    assert population != MICRODATA
+    with pytest.raises(
+        ConfigError, match=r"people\.csv\.ledger\.json: run\.ledger: found no ledger"
+    ):
+        prepare(load_config(write_config(town, population=population, out="second")))
+
+
 def test_a_damaged_note_is_found(town: Path):
     (town / "people.csv.ledger.json").write_text("{}")
     with pytest.raises(RunError, match="found a damaged note, expected in which ledger"):

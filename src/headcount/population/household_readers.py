@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ from headcount.population.readers import (
 from headcount.population.reading import Reading
 from headcount.population.suspicious import Totals, refuse_missing_levels, without_totals
 from headcount.population.tables import read_table
-from headcount.schema import Attribute
+from headcount.schema import Attribute, Follows
 
 KINDS = ("household", "vacant")
 """Kinds of dwelling in a file that has no facilities."""
@@ -95,7 +96,8 @@ def read_households(
     codes = _kinds(table, kind, kinds, pick, living, key, files[1])
     if size:
         _check_size(table, size, pick, living, key, files[1])
-    of_persons, person_codes, more = _attributes(people, attributes, files[0])
+    own_columns = [_open_if_size(column, size) for column in attributes]
+    of_persons, person_codes, more = _attributes(people, own_columns, files[0])
     of_dwellings, dwelling_codes, most = _attributes(table, dwelling_attributes, files[1])
     order = np.argsort(dwelling, kind="stable")
     return Households(
@@ -230,6 +232,13 @@ def _check_size(
             found="a size other than the number of its persons",
             expected="the number of persons with that key",
         )
+
+
+def _open_if_size(column: AttributeColumn, size: str) -> AttributeColumn:
+    """A column of persons that is the number of people: not the person's own unless said to be."""
+    if size and column.column == size and column.follows is None:
+        return replace(column, follows=Follows.UNSTATED)
+    return column
 
 
 def _attributes(

@@ -292,7 +292,9 @@ def test_tables_that_fix_the_people_of_one_county_need_change_one(tmp_path):
     with pytest.raises(ConfigError) as refused:
         settings(loss, bounds=tables).check(village())
     said = str(refused.value)
-    assert said.startswith("topdown: bounds on 'age', 'kind': found bounds that fix how many people")
+    assert said.startswith(
+        "topdown: bounds on 'age', 'kind': found bounds that fix how many people"
+    )
     assert "are in county 'county1', with unit 'add-remove', expected 'change-one'" in said
     settings(pure(1), bounds=tables).check(village())
     settings(loss, bounds=two_tables(tmp_path, set())).check(village())
@@ -388,6 +390,14 @@ def test_the_whole_alone_can_contradict_itself():
     clash = contradiction(made, [("whole", 0)], schema=TWO, geography=alone)
     assert len(clash) >= 1
     assert all("of whole 'whole'" in one for one in clash)
+
+
+def test_unions_of_many_types_are_refused_before_they_are_made():
+    """Each type more doubles them: 40 types have a million million."""
+    QuartersBounds(query="kind", caps=(9,) * 40, total_level="state")
+    QuartersBounds(query="kind", caps=(9,) * 10, total_level="state", unions=True)
+    with pytest.raises(ConfigError, match="found unions of 40 types, expected unions of at most"):
+        QuartersBounds(query="kind", caps=(9,) * 40, total_level="state", unions=True)
 
 
 def test_a_schema_must_rule_out_what_the_settings_rule_out():

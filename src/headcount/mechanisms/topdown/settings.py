@@ -20,6 +20,9 @@ from headcount.tabulate import CELLS, Query
 MOST_PEOPLE = 10**9
 """The largest cap: with billions of living quarters, sums still fit 64 bits."""
 
+MOST_UNITED = 10
+"""Types of living quarters whose unions are bounded: each more doubles the unions."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Invariant:
@@ -55,6 +58,12 @@ class QuartersBounds:
                     "topdown", place=f"bounds on {self.query!r}", found=f"a cap of {cap}",
                     expected=f"people in one living quarters, 1 to {MOST_PEOPLE:,}",
                 )  # fmt: skip
+        if self.unions and len(self.caps) > MOST_UNITED:
+            raise ConfigError(
+                "topdown", place=f"bounds on {self.query!r}",
+                found=f"unions of {len(self.caps)} types",
+                expected=f"unions of at most {MOST_UNITED} types (each more doubles them)",
+            )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
