@@ -34,6 +34,20 @@ def test_a_draw_can_be_made_once_only():
     ):
         noise.gaussian(STREAM, variance=Fraction(1), draws=range(1, 3))
     noise.geometric(STREAM, epsilon=Fraction(1), draws=range(2, 3))
+    noise.geometric(STREAM, epsilon=Fraction(1), draws=range(6, 8))
+    noise.geometric(STREAM, epsilon=Fraction(1), draws=range(3, 6, 2))
+    noise.geometric(STREAM, epsilon=Fraction(1), draws=range(4, 5))
+    for again in (0, 2, 3, 4, 5, 7):
+        with pytest.raises(PrivacyError, match=f"found a second request for draw {again}, expec"):
+            noise.geometric(STREAM, epsilon=Fraction(1), draws=range(again, 100))
+
+
+def test_draws_that_follow_each_other_are_remembered_as_one():
+    """A hundred million draws one by one would fill the memory after the loss is recorded."""
+    noise = OpenDPNoise()
+    for start in range(0, 40, 4):
+        noise.geometric(STREAM, epsilon=Fraction(1), draws=range(start, start + 4))
+    assert list(noise._drawn.values()) == [[range(40)]]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class OpenDPNoise:
     backend = "opendp"
 
     def __init__(self) -> None:
-        self._drawn: set[tuple[str, str, str, int]] = set()
+        self._drawn: dict[tuple[str, str, str], list[range]] = {}
 
     def geometric(self, stream: Stream, *, epsilon: Fraction, draws: range) -> NDArray[np.int64]:
         """Two-sided geometric, Pr[k] proportional to exp(-epsilon |k|); (len(draws), size)."""
@@ -72,20 +72,28 @@ class OpenDPNoise:
 
     def _draw(self, stream: Stream, law: Law, draws: range) -> NDArray[np.int64]:
         check_draws(stream, draws)
-        for draw in draws:
-            if (stream.purpose, stream.level, stream.query, draw) in self._drawn:
-                raise PrivacyError(
-                    f"noise {stream.level}/{stream.query}: found a second request for draw {draw}, "
-                    "expected the measurement written the first time to be read: OpenDP draws "
-                    "cannot be repeated, and new noise on the same count spends again"
-                )
-        self._drawn.update((stream.purpose, stream.level, stream.query, draw) for draw in draws)
+        self._refuse_again(stream, draws)
         values = np.empty(len(draws) * stream.size, dtype=np.int64)
         sample = opendp_sampler(law)
         for start in range(0, values.size, AT_ONCE):  # OpenDP hands out Python's large integers
             into = values[start : start + AT_ONCE]
             into[:] = sample(into.size)
         return values.reshape(len(draws), stream.size)
+
+    def _refuse_again(self, stream: Stream, draws: range) -> None:
+        """Refuse a draw that was made, and remember these; runs of them as one: there are many."""
+        made = self._drawn.setdefault((stream.purpose, stream.level, stream.query), [])
+        again = next((one for one in draws if any(one in past for past in made)), None)
+        if again is not None:
+            raise PrivacyError(
+                f"noise {stream.level}/{stream.query}: found a second request for draw {again}, "
+                "expected the measurement written the first time to be read: OpenDP draws "
+                "cannot be repeated, and new noise on the same count spends again"
+            )
+        if made and made[-1].step == draws.step == 1 and made[-1].stop == draws.start:
+            made[-1] = range(made[-1].start, draws.stop)
+        else:
+            made.append(draws)
 
 
 def opendp_sampler(law: Law) -> Callable[[int], list[int]]:
