@@ -381,6 +381,8 @@ def close_run(path: Path, *, why: str, ledger: Path | None = None) -> RunFacts:
         if directory.is_complete:
             raise RunError(f"{path}: found a finished release, expected a run to give up")
         book = Ledger.open(ledger) if ledger is not None else _ledger_of(directory)
+        if book is not None and ledger is not None:
+            book.run(facts.run_id)  # one that is named must know the run, or its spend stays open
         reason = directory.close(why)
         if book is not None:
             book.close(facts.run_id, why=reason)

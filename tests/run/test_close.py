@@ -130,6 +130,16 @@ def test_a_run_that_never_spent_or_has_no_ledger_is_closed_too(
     assert RunDirectory(tmp_path / "two").closed() == WHY
 
 
+def test_a_ledger_that_does_not_know_the_run_is_not_the_one(stuck: Path):
+    Ledger.create(stuck / "other.db")
+    with pytest.raises(PrivacyError, match="found no such run, expected one in this ledger"):
+        close_run(stuck / "out", why=WHY, ledger=stuck / "other.db")
+    assert RunDirectory(stuck / "out").closed() is None
+    assert (stuck / "out/internal/run.key").exists()
+    close_run(stuck / "out", why=WHY, ledger=stuck / "ledger.db")
+    assert spend_of(stuck).state is SpendState.CLOSED
+
+
 def test_a_ledger_of_the_first_version_can_close(stuck: Path):
     with sqlite3.connect(stuck / "ledger.db") as connection:
         connection.execute("DROP TABLE closing")

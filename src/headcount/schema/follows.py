@@ -95,7 +95,7 @@ _SIZE_NAMES = re.compile(
     rf"size|{_HOME}_?(size|n|num|number|count|{_PEOPLE})(_(cat|group|class|code|recode|grp))?"
     rf"|(size|number|{_PEOPLE})_?(of|in|per)_?(the_)?{_HOME}s?"
     rf"|(n|num|number|no)_?(of_)?({_HOME}_?)?{_PEOPLE}(_?(in|per)_?(the_)?{_HOME})?"
-    rf"|numprec|famsize|{_PEOPLE}_per_room"
+    rf"|numprec|famsize|npf?|hhsz|{_PEOPLE}_per_room"
 )
 
 
