@@ -231,7 +231,7 @@ def change_ledger(path: Path, random: Random) -> None:
     if way < 0.4:
         path.write_bytes(change_bytes(data, random))
     elif way < 0.5:
-        path.write_bytes(random.choice((b"", b"text", data[: random.randrange(len(data))])))
+        path.write_bytes(random.choice((b"", b"text", data[: random.randrange(len(data) or 1)])))
     elif way < 0.55:
         path.chmod(random.choice((0o644, 0o400, 0o000)))
     elif way < 0.6:
