@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headcount.bench.swap_need import at_risk_and_pairs, some_mechanism, some_town
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.mechanisms import Context, protect
@@ -22,9 +23,10 @@ from headcount.mechanisms.swapping.report import changed_counts, partners_by_lev
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
+from headcount.population.households import Households
 from headcount.tabulate import content_digest, tabulate
 
-from .dwellings import dwellings, some_counts, spine, towns_of_dwellings
+from .dwellings import RACE, dwellings, some_counts, spine, towns_of_dwellings
 
 HALF = Fraction(1, 2)
 NOISY = HouseholdSwapping(
@@ -508,6 +510,41 @@ def test_a_key_that_leaves_nobody_to_swap_with_is_refused():
     crowd = replace(town, block=np.zeros(12, dtype=np.int32))
     with pytest.raises(InputError, match="found no two households that could change places"):
         HouseholdSwapping(rate=HALF, key=()).check(some_counts(crowd))
+
+
+@given(seed=st.integers(0, 10**6), noise_in_size=st.booleans())
+def test_what_check_lets_pass_is_swapped(seed, noise_in_size):
+    """A partner exists by brute force, those at risk going as far as they must, or check refuses.
+
+    Noise in the size may leave no two households alike: then the sizes themselves are the key.
+    """
+    rng = np.random.default_rng(seed)
+    town, swapper = some_town(rng, households=6), replace(some_mechanism(rng), rate=HALF)
+    _, edges = at_risk_and_pairs(town, swapper)
+    if noise_in_size and swapper.key:
+        swapper = replace(swapper, size_noise=SizeNoise(minus=HALF, plus=HALF))
+    if edges:
+        swapper.check(some_counts(town, ("race",)))
+        assert swapper.swap(town, rng).report.swapped
+        return
+    with pytest.raises(InputError, match="found no two households that could change places"):
+        swapper.check(some_counts(town, ("race",)))
+
+
+def test_those_at_risk_who_must_leave_the_county_are_looked_at_before():
+    """Two alone in the state in their race, in two tracts of one county: neither may stay there."""
+    geography = spine(2, 2, 1)
+    town = Households(
+        "town", geography, (RACE,), (), ("household",),
+        np.array([0, 1], dtype=np.int32), np.zeros(2, dtype=np.int8), np.arange(3),
+        {"race": np.array([0, 1])}, {},
+    )  # fmt: skip
+    near = HouseholdSwapping(rate=Fraction(1), key=())
+    near.check(some_counts(town, ("race",)))
+    assert near.swap(town, np.random.default_rng(1)).report.swapped == 2
+    far = replace(near, risk=Risk(attributes=("race",), levels=("county",), k=2))
+    with pytest.raises(InputError, match=r"found no two households that could change places"):
+        far.check(some_counts(town, ("race",)))
 
 
 def test_households_without_a_partner_are_counted_and_stay():

@@ -229,6 +229,32 @@ def test_profiles_that_leave_nobody_to_swap_with_are_refused():
     town = dwellings(60, seed=7, geography=spine(1, 1, 1))
     with pytest.raises(InputError, match="found no two households that could change places"):
         PLAIN.swap(town, np.random.default_rng(1))
+    with pytest.raises(InputError, match="found no two households that could change places"):
+        PLAIN.check(some_counts(town))
+
+
+def test_a_quota_that_falls_on_units_without_donors_is_a_shortfall(caplog):
+    """Two alike in two blocks, many others in a third: the one swap asked for may be theirs."""
+    size = np.array([1, 1, 2, 2, 2, 2])
+    town = replace(
+        dwellings(6, seed=1, geography=spine(1, 1, 3), largest=1),
+        block=np.array([0, 1, 2, 2, 2, 2], dtype=np.int32),
+        kind=np.zeros(6, dtype=np.int8),
+        first=np.concatenate([[0], np.cumsum(size)]),
+        persons={"age": np.zeros(10, dtype=np.int64), "race": np.zeros(10, dtype=np.int64)},
+    )
+    one = TargetedSwapping(rate=Fraction(1, 3), risk_variables=("race",), similar=(("size",),), k=0)
+    one.check(some_counts(town))
+    swapped = [one.swap(town, np.random.default_rng(i)).report.swapped for i in range(20)]
+    assert {0, 2} == set(swapped)
+    runs = range(20)
+    with caplog.at_level("WARNING"):
+        one.run(
+            some_counts(town),
+            KeyedNoise(RunKey.from_seed(1), "targeted-swapping", bytes(32), bytes(32)),
+            runs=runs,
+        )
+    assert "targeted-swapping" in caplog.text
 
 
 def test_no_guarantee_and_repr_makes_it_again():

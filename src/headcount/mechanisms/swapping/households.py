@@ -25,9 +25,11 @@ from headcount.mechanisms.swapping.keys import (
     pairs_for,
     pseudo_units,
     share,
+    some_apart,
 )
 from headcount.mechanisms.swapping.moving import move, no_guarantee, run_swaps, some_households
-from headcount.mechanisms.swapping.pairing import Stage, choose_pairs
+from headcount.mechanisms.swapping.need import alone
+from headcount.mechanisms.swapping.pairing import Pairs, Stage, choose_pairs
 from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import NEVER, Risk, Standing, by_risk, standing
 from headcount.noise import Noise
@@ -59,7 +61,8 @@ class HouseholdSwapping:
                        of the coarsest unit in which they are at risk (so far as ``within``
                        allows). Without it all have the same chance
         rate_is_floor  all at risk who can be are swapped, even where that is more than the rate
-        size_noise     noise in the size in the key, and nowhere else
+        size_noise     noise in the size in the key, and nowhere else; left out where it leaves no
+                       two households alike
         pseudo         households preferred as partners as if they stood elsewhere
 
     Two households *fit* if key and unit of ``within`` are the same, and each lives outside the unit
@@ -133,9 +136,8 @@ class HouseholdSwapping:
             for level in self.risk.levels:
                 depth_of(households.geography, level, "risk.levels")
         key = self._key(households, rows, reach, rng=None)
-        if self.rate and self.size_noise is None:
-            place = self._units(households, reach.between)[households.block[rows]]
-            self._refuse_nobody(key, place)
+        if self.rate and not self._some_fit(households, rows, reach, key):
+            self._nobody()
         return ()
 
     def run(
@@ -155,23 +157,27 @@ class HouseholdSwapping:
         wanted = pairs_for(self.rate, len(rows))
         order = rng.permutation(len(rows))
         at_risk = 0
-        depth = np.full(len(rows), reach.between, dtype=np.int64)
         if risks is not None:
             order = by_risk(_of(risks, rows), order)
-            must = risks.depth[rows]
-            depth = np.minimum(reach.between, np.maximum(must, reach.within + 1))
-            at_risk = int(np.count_nonzero(must != NEVER))
-        key = self._key(households, rows, reach, rng)
-        fits, stages = self._stages(households, rows, reach, key=key, depth=depth, rng=rng)
-        pairs = choose_pairs(
-            order,
-            fits,
-            stages,
-            wanted=wanted,
-            at_risk=at_risk,
-            all_at_risk=self.rate_is_floor,
-            rng=rng,
-        )
+            at_risk = int(np.count_nonzero(risks.depth[rows] != NEVER))
+        depth = reach.leaving(risks, rows)
+
+        def paired(noise_in_size: np.random.Generator | None) -> Pairs:
+            key = self._key(households, rows, reach, noise_in_size)
+            fits, stages = self._stages(households, rows, reach, key=key, depth=depth, rng=rng)
+            return choose_pairs(
+                order,
+                fits,
+                stages,
+                wanted=wanted,
+                at_risk=at_risk,
+                all_at_risk=self.rate_is_floor,
+                rng=rng,
+            )
+
+        pairs = paired(rng)
+        if wanted and not len(pairs) and self.size_noise is not None:
+            pairs = paired(None)  # the noise left no two alike: better swapped without it
         if wanted and not len(pairs):
             self._nobody()
         partner = np.full(len(households.block), -1, dtype=np.int64)
@@ -263,13 +269,8 @@ class HouseholdSwapping:
         near, of = block, geography.leaf
         if self.pseudo is not None:
             near, of = pseudo_units(block, geography, self.pseudo, rng), self.pseudo.level
-        depths = [int(d) for d in np.unique(depth)]
-        sizes = [geography.size(geography.levels[d]) for d in depths]
-        places = [
-            rng.permutation(size)[self._units(households, d)[block]]
-            for d, size in zip(depths, sizes, strict=True)
-        ]  # units in random order, so that who meets whom does not follow the map
-        fits = Fits(key, tuple(places), tuple(sizes), np.searchsorted(depths, depth))
+        # units in random order, so that who meets whom does not follow the map
+        depths, fits = self._fits(households, rows, key, depth, rng)
         stages = []
         for within in reach.stages:
             # the key has the unit that nobody leaves: in the end all that fit may meet, whatever
@@ -282,17 +283,45 @@ class HouseholdSwapping:
             most = int(group.max(initial=0)) + 1
             if most * geography.size(geography.leaf) > MOST:  # times places must stay in 64 bits
                 group = np.unique(group, return_inverse=True)[1].astype(np.int64)
-            for d, size, place in zip(depths[::-1], sizes[::-1], places[::-1], strict=True):
+            for d, size, place in zip(
+                depths[::-1], fits.sizes[::-1], fits.places[::-1], strict=True
+            ):
                 if d > within:
                     stages.append(Stage(group, place, size, joins=depth >= d))
         return fits, stages
 
-    def _refuse_nobody(self, key: NDArray[np.int64], place: NDArray[np.int32]) -> None:
-        """An error if no two households share a key and stand in different places."""
-        order = np.lexsort((place, key))
-        key, place = key[order], place[order]
-        if not ((key[1:] == key[:-1]) & (place[1:] != place[:-1])).any():
-            self._nobody()
+    def _fits(
+        self,
+        households: Households,
+        rows: NDArray[np.int64],
+        key: NDArray[np.int64],
+        depth: NDArray[np.int64],
+        rng: np.random.Generator | None = None,
+    ) -> tuple[list[int], Fits]:
+        """Who fits whom, with the depths that somebody has to leave; units at random if asked."""
+        depths = [int(d) for d in np.unique(depth)]
+        sizes = [households.geography.size(households.geography.levels[d]) for d in depths]
+        block = households.block[rows]
+        places = [self._units(households, d)[block].astype(np.int64) for d in depths]
+        if rng is not None:
+            places = [rng.permutation(n)[one] for n, one in zip(sizes, places, strict=True)]
+        depth_number = np.searchsorted(depths, depth)
+        return depths, Fits(key, tuple(places), tuple(sizes), depth_number)
+
+    def _some_fit(
+        self,
+        households: Households,
+        rows: NDArray[np.int64],
+        reach: _Reach,
+        key: NDArray[np.int64],
+    ) -> bool:
+        """Whether any two households could change places, those at risk as far as they must."""
+        farthest = self._units(households, reach.within + 1)[households.block[rows]]
+        if some_apart(key, farthest):  # far enough for everybody
+            return True
+        risks = standing(households, self.risk) if self.risk is not None else None
+        _, fits = self._fits(households, rows, key, reach.leaving(risks, rows))
+        return int(alone(np.arange(len(rows)), fits)[1].sum()) < len(rows)
 
     def _nobody(self) -> None:
         raise InputError(
@@ -311,6 +340,12 @@ class _Reach:
     within: int
     between: int
     stages: tuple[int, ...]
+
+    def leaving(self, risks: Standing | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The depth of the unit that each household has to leave."""
+        if risks is None:
+            return np.full(len(rows), self.between, dtype=np.int64)
+        return np.minimum(self.between, np.maximum(risks.depth[rows], self.within + 1))
 
 
 def _of(risks: Standing, rows: NDArray[np.int64]) -> Standing:

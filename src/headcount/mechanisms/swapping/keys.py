@@ -115,6 +115,13 @@ def combined(parts: Sequence[NDArray[np.int64]], rows: int) -> NDArray[np.int64]
     return code
 
 
+def some_apart(group: NDArray[np.int64], place: NDArray[np.integer]) -> bool:
+    """Whether two of one group stand in different places."""
+    order = np.lexsort((place, group))
+    group, place = group[order], place[order]
+    return bool(((group[1:] == group[:-1]) & (place[1:] != place[:-1])).any())
+
+
 def noisy_size(
     size: NDArray[np.int64], noise: SizeNoise, rng: np.random.Generator
 ) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ from headcount.mechanisms.swapping.keys import (
     household_values,
     pairs_for,
     share,
+    some_apart,
 )
 from headcount.mechanisms.swapping.moving import (
     carried,
@@ -95,13 +96,16 @@ class TargetedSwapping:
         return ()
 
     def check(self, counts: Counts) -> tuple[str, ...]:
-        """Refuse data without households, or without what the settings name."""
+        """Refuse data without households, without what the settings name, or without any donor."""
         households = some_households(counts, self.name)
-        self._levels(households.geography)
+        levels, within = self._levels(households.geography)
         households.cells(self.risk_variables)
-        for name in {name for profile in self.similar for name in profile}:
-            household_values(households, name)
         carried(counts, households, self.carry_along)
+        rows = np.flatnonzero(households.is_household)
+        alike = self._alike(households, rows, within)
+        if self.rate:
+            finest = households.geography.ancestors(levels[-1])[households.block[rows]]
+            self._refuse_nobody(alike, finest)
         return ()
 
     def run(
@@ -132,24 +136,14 @@ class TargetedSwapping:
         risks = standing(households, Risk(attributes=self.risk_variables, levels=levels, k=self.k))
         chance, must = self._chances(risks, rows, risk, threshold)
         unit = np.stack([geography.ancestors(level)[households.block[rows]] for level in levels])
-        kept = geography.ancestors(geography.levels[within])
-        inside = kept[households.block[rows]].astype(np.int64)
-        alike = [
-            combined([*(household_values(households, n)[rows] for n in names), inside], len(rows))
-            for names in self.similar
-        ]
+        alike = self._alike(households, rows, within)
         quota = quotas(unit[-1], geography.size(levels[-1]), self.rate, rng)
         mate, unpaired = swap_areas(
             unit, chance=chance, must=must, alike=alike, quota=quota, rng=rng,
             first_level=sum(geography.depth(level) <= within for level in levels),
         )  # fmt: skip
         if quota.sum() and (mate < 0).all():
-            raise InputError(
-                self.name,
-                place=f"similar {[list(profile) for profile in self.similar]}",
-                found="no two households that could change places",
-                expected="some that are alike in different units: use coarser profiles",
-            )
+            self._refuse_nobody(alike, unit[-1])
         partner = np.full(len(households.block), -1, dtype=np.int64)
         paired = mate >= 0
         partner[rows[paired]] = rows[mate[paired]]
@@ -186,6 +180,27 @@ class TargetedSwapping:
                 expected=f"a level above {levels[-1]!r}, the finest of the hierarchy",
             )
         return tuple(levels), within
+
+    def _alike(
+        self, households: Households, rows: NDArray[np.int64], within: int
+    ) -> list[NDArray[np.int64]]:
+        """For each profile the group of each household, with the unit that nobody leaves."""
+        kept = households.geography.ancestors(households.geography.levels[within])
+        inside = kept[households.block[rows]].astype(np.int64)
+        return [
+            combined([*(household_values(households, n)[rows] for n in names), inside], len(rows))
+            for names in self.similar
+        ]
+
+    def _refuse_nobody(self, alike: list[NDArray[np.int64]], finest: NDArray[np.int32]) -> None:
+        """An error if no two households are alike in different units."""
+        if not any(some_apart(group, finest) for group in alike):
+            raise InputError(
+                self.name,
+                place=f"similar {[list(profile) for profile in self.similar]}",
+                found="no two households that could change places",
+                expected="some that are alike in different units: use coarser profiles",
+            )
 
     def _chances(
         self, risks: Standing, rows: NDArray[np.int64], risk: Floats | None, threshold: float
