@@ -67,6 +67,24 @@ def test_a_worker_answers_one_programme_after_the_other(workers):
     first.close()
 
 
+PRINTS = """
+import os
+from headcount.solve import worker
+run = worker.run_here
+def talking(program, **options):
+    os.write(1, b"a library has something to say")
+    return run(program, **options)
+worker.run_here = talking
+worker.main()
+"""
+
+
+def test_what_a_library_prints_does_not_get_between_the_answers(workers, monkeypatch):
+    monkeypatch.setattr(worker, "COMMAND", (sys.executable, "-c", PRINTS))
+    assert packed() == [0, 1, 1]
+    assert packed(6.0) == [1, 0, 1]
+
+
 def test_a_solver_that_aborts_is_asked_again_without_presolve(workers, monkeypatch):
     aborting(monkeypatch, 'options.get("presolve") != "off"')
     before = worker.worker_seconds()

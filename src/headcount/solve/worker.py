@@ -147,8 +147,12 @@ def run_here(program: Program, **options: Any) -> Found:
 
 
 def main() -> None:
-    """Answer every programme on standard input until it ends."""
-    back = sys.stdout.buffer
+    """Answer every programme on standard input until it ends.
+
+    Whatever a library prints must not get between the answers: it goes where errors go.
+    """
+    back = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while True:
         try:
             program, options = pickle.load(sys.stdin.buffer)

@@ -345,7 +345,8 @@ class _Reach:
         """The depth of the unit that each household has to leave."""
         if risks is None:
             return np.full(len(rows), self.between, dtype=np.int64)
-        return np.minimum(self.between, np.maximum(risks.depth[rows], self.within + 1))
+        below_kept = np.maximum(risks.depth[rows], self.within + 1)
+        return np.asarray(np.minimum(self.between, below_kept), dtype=np.int64)
 
 
 def _of(risks: Standing, rows: NDArray[np.int64]) -> Standing:
