@@ -7,11 +7,14 @@ from queue import SimpleQueue
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csc_array, csr_array
 
 from headcount.attacks.reconstruction import reconstruct
+from headcount.attacks.solvers import solve_program
 from headcount.attacks.variability import Effort
 from headcount.solve import worker
+from headcount.solve.mip import Program, SolverError
+from headcount.solve.worker import Found
 from tests.attacks.small_blocks import PAIRS, TINY, knowledge
 from tests.solve.test_worker import ABORTS
 
@@ -54,3 +57,23 @@ def test_a_cp_sat_that_aborts_leaves_blocks_unproven(monkeypatch, tmp_path, capl
     found = reconstruct(knowledge(COUNTS, TINY, PAIRS), effort=Effort(nodes=0, solver="cp-sat"))
     assert not found.proven[0]
     assert "CP-SAT ended by signal 6: not proven" in caplog.text
+
+
+@pytest.mark.parametrize("ends", ["Solve error", None])
+def test_a_highs_that_gives_up_proves_nothing(ends, monkeypatch, caplog):
+    def gives_up(program, **options):
+        if ends is None:
+            raise SolverError("HiGHS: found MemoryError: , expected an answer")
+        return Found(ends, np.ones(1))
+
+    monkeypatch.setattr("headcount.solve.worker.solve_apart", gives_up)
+    one = np.ones(1)
+    program = Program(
+        cost=one, low=0 * one, high=one, matrix=csc_array(np.ones((1, 1))), row_low=0 * one,
+        row_high=one, integer=True,
+    )  # fmt: skip
+    with caplog.at_level("WARNING"):
+        answer = solve_program(program, 1, 1.0)
+    assert answer.x is None
+    assert not answer.proven
+    assert (ends or "MemoryError") in caplog.text

@@ -131,16 +131,16 @@ def solve_program(program: Program, size: int, seconds: float) -> Answer:
     """The first ``size`` unknowns of an integer program by HiGHS.
 
     At the time limit it is the best so far. HiGHS runs in a process of its own; where that dies,
-    even without presolve, nothing is proven.
+    even without presolve, or gives up, nothing is proven.
     """
-    from headcount.solve.mip import DONE, LATE, NOTHING
-    from headcount.solve.worker import WorkerDiedError, solve_apart
+    from headcount.solve.mip import DONE, LATE, NOTHING, SolverError
+    from headcount.solve.worker import solve_apart
 
     # With whole prices two prices differ by one at least: a smaller gap is none.
     whole = bool((program.cost == np.rint(program.cost)).all())
     try:
         found = solve_apart(program, time_limit=seconds, mip_abs_gap=0.999 if whole else 1e-9)
-    except WorkerDiedError as error:
+    except SolverError as error:
         _log.warning("reconstruction: %s: not proven", error)
         return Answer(None, False)
     x = None if found.x is None else np.rint(found.x[:size]).astype(np.int64)
@@ -148,12 +148,10 @@ def solve_program(program: Program, size: int, seconds: float) -> Answer:
         return Answer(x, True)
     if found.status in NOTHING:
         return Answer(None, True)
-    if found.status == LATE:
-        return Answer(x, False)
-    raise HeadcountError(
-        f"HiGHS: found status {found.status!r}, "
-        "expected an optimum, a proof that there is none, or the time limit"
-    )
+    if found.status != LATE:
+        _log.warning("reconstruction: HiGHS ended with %r: not proven", found.status)
+        x = None
+    return Answer(x, False)
 
 
 def _by_cp_sat(questions: Sequence[Question], seconds: float) -> list[Answer]:
