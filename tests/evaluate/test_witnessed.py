@@ -152,6 +152,15 @@ def test_pieces_change_nothing(monkeypatch):
     assert [one["clean"] for one in whole] == [True, False]
 
 
+def test_witnesses_are_written_through_no_link(tmp_path):
+    elsewhere, link = tmp_path / "elsewhere", tmp_path / "w.parquet"
+    elsewhere.write_text("another's")
+    link.symlink_to(elsewhere)
+    write_witnesses(link, [Witnesses.of([])])
+    assert elsewhere.read_text() == "another's"
+    assert len(read_witnesses(link, groups=1)[0]) == 0
+
+
 def test_witnesses_come_back_from_disk(tmp_path):
     first, none = witnesses({1: 3, 2: -3}, {4: 1}), Witnesses.of([])
     write_witnesses(tmp_path / "w.parquet", [first, none, first])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+
+from headcount.files import write_bytes_atomic
 
 Ints = NDArray[np.int64]
 
@@ -62,7 +65,9 @@ def write_witnesses(path: Path, found: Sequence[Witnesses]) -> None:
         )
         for number, one in enumerate(found)
     ]
-    pl.concat(frames).write_parquet(path)
+    content = io.BytesIO()
+    pl.concat(frames).write_parquet(content)
+    write_bytes_atomic(path, content.getvalue())
 
 
 def read_witnesses(path: Path, *, groups: int) -> tuple[Witnesses, ...]:
