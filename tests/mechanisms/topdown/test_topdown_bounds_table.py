@@ -34,6 +34,7 @@ from tests.mechanisms.topdown.small import (
     add_up,
     answers,
     by_level,
+    counts_of,
     dense,
     pure,
     run,
@@ -298,6 +299,46 @@ def test_tables_that_fix_the_people_of_one_county_need_change_one(tmp_path):
     assert "are in county 'county1', with unit 'add-remove', expected 'change-one'" in said
     settings(pure(1), bounds=tables).check(village())
     settings(loss, bounds=two_tables(tmp_path, set())).check(village())
+
+
+def test_a_group_that_a_table_fixes_needs_change_one(tmp_path):
+    """Minors of one county have no neighbour, though adults everywhere are free."""
+    loss, truth = pure(1, UnitOfPrivacy.ADD_REMOVE), truth_by_county()
+
+    def minors(slack: int, **other) -> TableBounds:
+        held = rows_of(
+            low=lambda c, a: truth[c, a] if (c, a) == (1, 0) else 0,
+            high=lambda c, a: truth[c, a] + slack if (c, a) == (1, 0) else "",
+        )
+        return table(tmp_path, held, **other)
+
+    assert truth[1, 0] > 0
+    message = (
+        "topdown: bounds on 'age': found bounds that fix how many people of one group of 'age' "
+        "are in county 'county1', with unit 'add-remove', expected 'change-one', or bounds that "
+        "leave room for a person more or less"
+    )
+    for public, kind in ((True, ConfigError), (False, TruthError)):  # the latter is not shown
+        with pytest.raises(kind) as refused:
+            settings(loss, bounds=(minors(0, public=public),)).check(village())
+        assert str(refused.value) == message
+    settings(pure(1), bounds=(minors(0),)).check(village())
+    settings(loss, bounds=(minors(1),)).check(village())
+
+
+def test_a_group_of_the_whole_is_fixed_by_its_parts_and_one_of_nobody_may_be(tmp_path):
+    loss, truth = pure(1, UnitOfPrivacy.ADD_REMOVE), truth_by_county()
+    lows = table(tmp_path, rows_of(low=lambda c, a: truth[c, a] if a == 0 else 0))
+    whole = [f"whole,minor,,{truth[:, 0].sum()}", "whole,adult,,"]
+    highs = table(tmp_path, whole, header="whole,age,low,high", name="whole.csv", level="whole")
+    for one in (lows, highs):
+        settings(loss, bounds=(one,)).check(village())
+    with pytest.raises(ConfigError, match="people of one group of 'age' are in whole 'whole'"):
+        settings(loss, bounds=(lows, highs)).check(village())
+    empty = PEOPLE.copy()
+    empty[:, [0, 2]] = 0  # no minors anywhere
+    nobody = table(tmp_path, rows_of(high=lambda c, a: 0 if a == 0 else ""))
+    settings(loss, bounds=(nobody,)).check(counts_of(empty, VILLAGE))
 
 
 def test_bounds_that_miss_the_truth_are_refused_without_a_count(tmp_path):

@@ -129,7 +129,11 @@ class TopDown(TopDownSettings):
         if any(isinstance(bounds, TableBounds) for bounds in self.bounds):
             restrictions = tighten(restrictions, schema=leaf.schema, geography=leaf.geography)
         refuse_fixed_units(
-            self.neighbours.unit, restrictions, schema=leaf.schema, geography=leaf.geography
+            self.neighbours.unit,
+            restrictions,
+            schema=leaf.schema,
+            geography=leaf.geography,
+            public=all(isinstance(one, TableBounds) and one.public for one in self.bounds),
         )
         refuse_too_wide(restrictions, schema=leaf.schema, geography=leaf.geography)
         return restrictions

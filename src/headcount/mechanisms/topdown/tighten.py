@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.errors import ConfigError
+from headcount.errors import ConfigError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.restrict import Restriction, Restrictions
 from headcount.privacy import UnitOfPrivacy
@@ -125,26 +125,40 @@ def totals(
 
 
 def refuse_fixed_units(
-    unit: UnitOfPrivacy, restrictions: Restrictions, *, schema: Schema, geography: Geography
+    unit: UnitOfPrivacy,
+    restrictions: Restrictions,
+    *,
+    schema: Schema,
+    geography: Geography,
+    public: bool,
 ) -> None:
-    """Refuse bounds that leave a place below the whole one total only (see ``neighbours``).
+    """Refuse bounds that leave a place below the whole, or a group anywhere, one count only.
 
     Elsewhere people may have neighbours, but nobody there has, and the guarantee would promise
-    these people nothing. Where nobody can be, nobody is let down.
+    these people nothing. Where nobody can be, nobody is let down. ``public`` says that all bounds
+    are from public tables; otherwise the refusal is a function of the truth, for the curator only.
+    The total of the whole is refused before (see ``neighbours``).
     """
     if not unit.adds:
         return
     left = totals(restrictions, schema=schema, geography=geography)
-    for level in geography.levels[1:]:
-        low, high = left[level]
-        fixed = np.flatnonzero((low == high) & (low > 0))
-        if not len(fixed):
+    names = sorted({one.query.name for those in restrictions.values() for one in those})
+    bounded = ", ".join(map(repr, names))
+    fixed = [(level, bounded, "people", left[level]) for level in geography.levels[1:]]
+    for level, those in restrictions.items():
+        fixed += [
+            (level, repr(one.query.name), f"people of one group of {one.query.name!r}", bounds)
+            for one, bounds in zip(those, attained(those, schema), strict=True)
+        ]
+    for level, queries, who, (low, high) in fixed:
+        where, _ = np.nonzero((low == high) & (low > 0))
+        if not len(where):
             continue
-        code = str(geography.units[geography.depth(level)][fixed[0]])
-        names = sorted({one.query.name for those in restrictions.values() for one in those})
-        raise ConfigError(
-            "topdown", place=f"bounds on {', '.join(map(repr, names))}",
-            found=f"bounds that fix how many people are in {level} {code!r}, with unit '{unit}'",
+        code = str(geography.units[geography.depth(level)][where[0]])
+        kind = ConfigError if public else TruthError
+        raise kind(
+            "topdown", place=f"bounds on {queries}",
+            found=f"bounds that fix how many {who} are in {level} {code!r}, with unit '{unit}'",
             expected=f"{unit.pair[1].value!r}, or bounds that leave room for a person more or less",
         )  # fmt: skip
 
