@@ -367,44 +367,13 @@ def _close(directory: RunDirectory, ledger: Ledger | None) -> None:
         ledger.mark(facts.run_id, SpendState.COMPLETE)
 
 
-def close_run(path: Path, *, why: str, ledger: Path | None = None) -> RunFacts:
-    """Give a run up that can never complete: on the ledger, in its directory, and without its key.
-
-    Each step may be done twice, so that a closing that broke off is finished by the same command.
-    From the first step on the run cannot be resumed.
-    """
-    directory = RunDirectory(path)
-    facts = directory.require_facts()
-    if not why.strip():
-        raise RunError(f"{path}: found no reason, expected why the run is closed")
-    with directory.held():
-        if directory.is_complete:
-            raise RunError(f"{path}: found a finished release, expected a run to give up")
-        book = Ledger.open(ledger) if ledger is not None else _ledger_of(directory)
-        if book is not None and ledger is not None:
-            book.run(facts.run_id)  # one that is named must know the run, or its spend stays open
-        reason = directory.close(why)
-        if book is not None:
-            book.close(facts.run_id, why=reason)
-        directory.finish()
-    return facts
-
-
-def _ledger_of(directory: RunDirectory) -> Ledger | None:
-    """The ledger of a run that has begun; without a kept config nothing was spent yet."""
-    if not (directory.internal / "config.json").exists():
-        return None
-    named = _kept_config(directory).run.ledger
-    return None if named is None else Ledger.open(named)
-
-
 def open_run(path: Path) -> tuple[Release, Plan]:
     """A finished release with the truth it was made from, for the curator's own evaluation."""
     directory = RunDirectory(path)
     facts = directory.facts()
     if facts is None or not directory.is_complete:
         raise RunError(f"{path}: found no finished run, expected one made by headcount protect")
-    config = _kept_config(directory)
+    config = kept_config(directory)
     if config_digest(config).hex() != facts.config_digest:
         kept = directory.internal / "config.json"
         raise RunError(
@@ -458,7 +427,8 @@ def _witnesses(internal: Path) -> Path | None:
     return internal / WITNESSES if (internal / WITNESSES).exists() else None
 
 
-def _kept_config(directory: RunDirectory) -> Config:
+def kept_config(directory: RunDirectory) -> Config:
+    """The config that a run was begun with."""
     kept = directory.internal / "config.json"
     try:
         return Config.model_validate_json(kept.read_text(encoding="utf-8"))

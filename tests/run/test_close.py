@@ -13,7 +13,8 @@ import pytest
 from headcount.errors import PrivacyError, RunError
 from headcount.privacy import Ledger, SpendState
 from headcount.release.directory import RunDirectory
-from headcount.run import close_run, protect_run
+from headcount.run import protect_run
+from headcount.run_close import close_run
 from tests.run.town import (
     LEDGER,
     Stop,
@@ -121,11 +122,15 @@ def test_a_run_that_never_spent_or_has_no_ledger_is_closed_too(
 ):
     write_town(tmp_path)
     interrupted(write_config(tmp_path), monkeypatch, at="write_release")
-    close_run(tmp_path / "out", why=WHY)
+    closed = close_run(tmp_path / "out", why=WHY)
     assert not (tmp_path / "out/internal/run.key").exists()
+    assert closed.sentence().endswith(
+        "closed; its key is destroyed; it has no ledger, and none was marked"
+    )
     ledger = make_ledger(tmp_path)
     interrupted(write_config(tmp_path, run=LEDGER, out="two"), monkeypatch, at="_spend")
-    close_run(tmp_path / "two", why=WHY)
+    closed = close_run(tmp_path / "two", why=WHY)
+    assert closed.sentence().endswith(f"it spent nothing on {tmp_path / 'ledger.db'}")
     assert ledger.history("town") == ()
     assert RunDirectory(tmp_path / "two").closed() == WHY
 
@@ -153,6 +158,68 @@ def test_a_ledger_of_the_first_version_can_close(stuck: Path):
         connection.execute("DELETE FROM closing")
 
 
+@pytest.fixture
+def damaged(stuck: Path) -> Path:
+    (stuck / "out/internal/run.json").write_text('{"run_id": ')
+    return stuck
+
+
+def test_a_run_whose_facts_are_damaged_loses_its_key_and_the_ledger_is_left(damaged: Path):
+    said = close_run(damaged / "out", why=WHY).sentence()
+    assert not (damaged / "out/internal/run.key").exists()
+    assert RunDirectory(damaged / "out").closed() == WHY
+    assert spend_of(damaged).state is SpendState.DRAWN
+    assert said == (
+        "a run whose facts (internal/run.json) cannot be read: closed; its key is destroyed. No "
+        "ledger was marked: if the run spent, the spend stands and the run stays unfinished "
+        "there, until the same command is given its --run-id"
+    )
+    run_id = spend_of(damaged).run_id
+    closed = close_run(damaged / "out", why=WHY, run_id=run_id)  # later, as it was told
+    assert closed.sentence().endswith(f"its spend on {damaged / 'ledger.db'} stands")
+    assert spend_of(damaged).state is SpendState.CLOSED
+    with pytest.raises(RunError, match="found a run that was closed"):
+        protect_run(write_config(damaged, run=LEDGER))
+
+
+def test_facts_that_are_lost_beside_a_key_are_like_damaged_ones(stuck: Path):
+    (stuck / "out/internal/run.json").unlink()
+    assert close_run(stuck / "out", why=WHY).run_id is None
+    assert not (stuck / "out/internal/run.key").exists()
+    assert RunDirectory(stuck / "out").closed() == WHY
+
+
+def test_a_run_named_by_hand_must_be_on_the_ledger_and_of_this_config(
+    damaged: Path, monkeypatch: pytest.MonkeyPatch
+):
+    other = write_config(damaged, run=LEDGER, out="two", mechanism='name = "raked"\nepsilon = 0.5')
+    interrupted(other, monkeypatch, at="write_release")
+    first, second = Ledger.open(damaged / "ledger.db").history("town")
+    out, ledger = damaged / "out", damaged / "ledger.db"
+    with pytest.raises(RunError, match="found the config of another run than"):
+        close_run(out, why=WHY, run_id=second.run_id)
+    with pytest.raises(PrivacyError, match="found no such run, expected one in this ledger"):
+        close_run(out, why=WHY, run_id="0" * 16)
+    with pytest.raises(RunError, match=r"expected the run's id \(--run-id\) with a ledger"):
+        close_run(out, why=WHY, ledger=ledger)
+    with pytest.raises(RunError, match=f"found run {second.run_id}, expected run {first.run_id}"):
+        close_run(damaged / "two", why=WHY, run_id=first.run_id)
+    assert RunDirectory(out).closed() is None
+    assert (out / "internal/run.key").exists()
+    close_run(out, why=WHY, ledger=ledger, run_id=first.run_id)
+    states = [one.state for one in Ledger.open(ledger).history("town")]
+    assert states == [SpendState.CLOSED, SpendState.DRAWN]
+
+
+def test_a_run_id_without_any_ledger_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write_town(tmp_path)
+    interrupted(write_config(tmp_path), monkeypatch, at="write_release")
+    (tmp_path / "out/internal/run.json").write_text("")
+    with pytest.raises(RunError, match="found a run id and no ledger, expected the ledger to mark"):
+        close_run(tmp_path / "out", why=WHY, run_id="0" * 16)
+    assert (tmp_path / "out/internal/run.key").exists()
+
+
 def test_the_command(stuck: Path):
     def command(*more: str) -> subprocess.CompletedProcess[str]:
         arguments = ["close", str(stuck / "out"), "--why", WHY, *more]
@@ -169,4 +236,5 @@ def test_the_command(stuck: Path):
     assert (stuck / "out/internal/run.key").exists()
     closed = command("--ledger", str(stuck / "moved.db"))
     assert closed.returncode == 0, closed.stderr
-    assert "closed; its spend stands and its key is destroyed" in closed.stdout
+    said = " ".join(closed.stdout.split())
+    assert f"closed; its key is destroyed; its spend on {stuck / 'moved.db'} stands" in said

@@ -14,15 +14,19 @@ def close(
     ledger: Annotated[
         Path | None, typer.Option(help="The ledger, if it is no longer where the config says.")
     ] = None,
+    run_id: Annotated[
+        str | None,
+        typer.Option(help="The run's id on the ledger, if internal/run.json cannot be read."),
+    ] = None,
 ) -> None:
-    """Close a run that can never complete: its key is destroyed, and its spend stands.
+    """Close a run that can never complete: its key is destroyed, and a spend stands.
 
     A spend is not refunded: noise may have been drawn, and even a failure can tell something. A
-    run that drew nothing may be voided instead (headcount ledger void).
+    run that drew nothing may be voided instead (headcount ledger void). Where the run's own facts
+    (internal/run.json) are damaged, the ledger is marked only if the run's id is given.
 
     Example: headcount close runs/first --why "the disk with the data is gone"
     """
-    from headcount.run import close_run
+    from headcount.run_close import close_run
 
-    facts = close_run(run, why=why, ledger=ledger)
-    typer.echo(f"run {facts.run_id}: closed; its spend stands and its key is destroyed")
+    typer.echo(close_run(run, why=why, ledger=ledger, run_id=run_id).sentence())

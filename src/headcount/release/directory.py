@@ -135,7 +135,7 @@ class RunDirectory:
         if (why := self.closed()) is not None:
             raise RunError(
                 f"{self.path}: found a run that was closed ({why}), expected a new directory: its "
-                f"spend stands and its key is destroyed"
+                f"key is destroyed, and a spend that was recorded for it stands"
             )
         facts = self.facts()
         if facts is None and (strange := self._strange()):

@@ -1,0 +1,116 @@
+"""Give up a run that can never complete: on the ledger, in its directory, and without its key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from headcount.config.load import config_digest
+from headcount.errors import RunError
+from headcount.privacy import Ledger, Spend, SpendState
+from headcount.release.directory import RunDirectory
+from headcount.run import kept_config
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closed:
+    """What closing did.
+
+    where
+        run_id   the run's id; None if its facts cannot be read and it was not given
+        ledger   the ledger that was asked; None if none was
+        spend    the run's spend there; None if the ledger has none of it
+    """
+
+    run_id: str | None
+    ledger: Path | None
+    spend: Spend | None
+
+    def sentence(self) -> str:
+        """What was done, and what was not."""
+        if self.run_id is None:
+            return (
+                "a run whose facts (internal/run.json) cannot be read: closed; its key is "
+                "destroyed. No ledger was marked: if the run spent, the spend stands and the run "
+                "stays unfinished there, until the same command is given its --run-id"
+            )
+        done = f"run {self.run_id}: closed; its key is destroyed"
+        if self.ledger is None:
+            return f"{done}; it has no ledger, and none was marked"
+        if self.spend is None:
+            return f"{done}; it spent nothing on {self.ledger}"
+        if self.spend.state is SpendState.VOID:
+            return f"{done}; its spend on {self.ledger} was voided before"
+        return f"{done}; its spend on {self.ledger} stands"
+
+
+def close_run(
+    path: Path, *, why: str, ledger: Path | None = None, run_id: str | None = None
+) -> Closed:
+    """Close a run; ``run_id`` is needed to mark the ledger where the run's facts are damaged.
+
+    Each step may be done twice, so that a closing that broke off is finished by the same command.
+    From the first step on the run cannot be resumed.
+    """
+    directory = RunDirectory(path)
+    known = _run_id(directory)
+    if not why.strip():
+        raise RunError(f"{path}: found no reason, expected why the run is closed")
+    if run_id is not None and known not in (None, run_id):
+        raise RunError(f"{path}: found run {known}, expected run {run_id}")
+    if ledger is not None and known is None and run_id is None:
+        raise RunError(
+            f"{path}: found facts (internal/run.json) that cannot be read, expected the run's id "
+            f"(--run-id) with a ledger, to know which of its runs to mark"
+        )
+    chosen = known or run_id
+    with directory.held():
+        if directory.is_complete:
+            raise RunError(f"{path}: found a finished release, expected a run to give up")
+        book = None if chosen is None else _ledger(directory, ledger, given=known is None)
+        if book is not None and chosen is not None and (ledger is not None or known is None):
+            _refuse_stranger(directory, book.run(chosen), damaged=known is None)
+        reason = directory.close(why)
+        spend = None if book is None or chosen is None else book.close(chosen, why=reason)
+        directory.finish()
+    return Closed(run_id=chosen, ledger=None if book is None else book.path, spend=spend)
+
+
+def _run_id(directory: RunDirectory) -> str | None:
+    """The id in the run's facts; None if these are damaged, or lost beside a key."""
+    try:
+        facts = directory.facts()
+    except RunError:
+        return None
+    if facts is None and directory.key.exists():
+        return None
+    return directory.require_facts().run_id
+
+
+def _ledger(directory: RunDirectory, named: Path | None, *, given: bool) -> Ledger | None:
+    """The ledger named, or that of the kept config: without one nothing was spent yet."""
+    if named is not None:
+        return Ledger.open(named)
+    if _kept(directory):
+        named = kept_config(directory).run.ledger
+    if named is None and given:
+        raise RunError(
+            f"{directory.path}: found a run id and no ledger, expected the ledger to mark "
+            f"(--ledger): the run's config names none"
+        )
+    return None if named is None else Ledger.open(named)
+
+
+def _refuse_stranger(directory: RunDirectory, spend: Spend, *, damaged: bool) -> None:
+    """A run that is named by hand must at least have been made with the config kept here."""
+    if damaged and _kept(directory):
+        here = config_digest(kept_config(directory)).hex()
+        if spend.config_digest != here:
+            raise RunError(
+                f"{directory.path}: found the config of another run than {spend.run_id}, expected "
+                f"the id of the run that was made here"
+            )
+
+
+def _kept(directory: RunDirectory) -> bool:
+    return (directory.internal / "config.json").exists()
