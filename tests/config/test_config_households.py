@@ -259,6 +259,12 @@ def test_one_row_is_the_unit_of_microdata_and_columns_like_sizes_are_flagged(tmp
     (tmp_path / "people.csv").write_text("tract,hh\na,1\na,2+\nb,2+\n")
     plain = protected(tmp_path, ROWS.format(name="home"), GEOMETRIC)
     assert "one person is one row of the file" in " ".join(plain.guarantee.sentences())
+    dropped = ROWS.format(name="home").replace(
+        "[population.geo", 'totals = "drop"\n[population.geo'
+    )
+    assert dropped != ROWS.format(name="home")
+    left = " ".join(protected(tmp_path, dropped, GEOMETRIC).guarantee.sentences())
+    assert "of any other row; a row of totals is left out, and is nobody's." in left
     size = ROWS.format(name="household_size")
     with pytest.raises(ConfigError, match="'household_size': found no word on whether it") as no:
         protected(tmp_path, size, GEOMETRIC)
@@ -287,3 +293,12 @@ columns = ["tract"]
         schema.write('follows = "person"\n')
     said = protected(tmp_path, text, GEOMETRIC)
     assert "one person is one count in one cell" in " ".join(said.guarantee.sentences())
+    assert "nobody's" not in " ".join(said.guarantee.sentences())
+    dropped = text.replace("[population.geo", 'totals = "drop"\n[population.geo')
+    (tmp_path / "counts.csv").write_text("tract,1,2+\na,3,4\nb,0,2\nTotal,3,6\n")
+    left = protected(tmp_path, dropped, GEOMETRIC)
+    assert left.counts.totals().sum() == 9
+    assert (
+        "The unit of privacy: one person is one count in one cell of one row of the table; a row "
+        "of totals is left out, and is nobody's."
+    ) in left.guarantee.sentences()

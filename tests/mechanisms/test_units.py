@@ -18,6 +18,8 @@ from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.population import Population, cut_households
 from headcount.population.from_households import to_population
 from headcount.population.households import Households
+from headcount.population.towns import towns
+from headcount.population.workload_s import workload_s
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import Attribute, Follows, Recode
 from headcount.tabulate import tabulate
@@ -206,28 +208,58 @@ def test_a_recode_of_a_household_size_is_one_still():
     assert leaf.sensitivity(counted.unit).l1 == 6
 
 
-def test_a_dwelling_attribute_that_the_data_show_to_be_the_size_is_refused():
-    sizes = (1, 2) * 6
+HIDDEN = "found a level that follows from the number of people in nearly every household"
+
+
+@pytest.mark.parametrize(
+    ("households", "exceptions", "refused"),
+    [(10, 0, True), (10, 1, False), (20, 1, True), (40, 2, True), (40, 3, False), (9, 0, False)],
+)
+def test_a_dwelling_attribute_that_the_data_show_to_be_the_size(households, exceptions, refused):
+    """Of each of two sizes; the exceptions are all of the first."""
+    sizes = (1, 2) * households
     by_size = {"tenure": np.array([*(size - 1 for size in sizes), 2])}
-    hidden = tabulate(people("sex", "tenure", sizes=sizes, more=by_size))
-    message = "'tenure': found a level that follows from the number of people in every household"
-    with pytest.raises(TruthError, match=message):
-        Geometric(epsilon=Fraction(1)).check(hidden)
-    by_size["tenure"][0] = 1  # one household of another mind
-    mixed = tabulate(people("sex", "tenure", sizes=sizes, more=by_size))
-    assert Geometric(epsilon=Fraction(1)).check(mixed) == ()
+    by_size["tenure"][: 2 * exceptions : 2] = 1
+    counts = tabulate(people("sex", "tenure", sizes=sizes, more=by_size))
+    if not refused:
+        assert Geometric(epsilon=Fraction(1)).check(counts) == ()
+        return
+    with pytest.raises(TruthError, match=f"'tenure': {HIDDEN}"):
+        Geometric(epsilon=Fraction(1)).check(counts)
+
+
+def test_two_sizes_that_are_told_apart_are_enough():
+    """Larger households, of either tenure, hide nothing of the smaller ones."""
+    sizes = (1, 2, 3, 4) * 10
+    tenure = [size - 1 if size <= 2 else k // 4 % 2 for k, size in enumerate(sizes)]
+    counts = tabulate(people("sex", "tenure", sizes=sizes, more={"tenure": np.array([*tenure, 2])}))
+    with pytest.raises(TruthError, match=f"'tenure': {HIDDEN}"):
+        Geometric(epsilon=Fraction(1)).check(counts)
 
 
 def test_a_column_of_persons_that_the_data_show_to_be_the_size_is_refused():
-    sizes = (1, 2) * 5
+    sizes = (1, 2) * 20
     homes = village(sizes=sizes)
-    of_size = {"sex": np.repeat([*(size - 1 for size in sizes), 0], homes.size).astype(np.int16)}
-    counts = tabulate(to_population(replace(homes, persons=of_size), ["sex"]))
-    message = "'sex': found a level that follows from the number of people in every household"
-    with pytest.raises(TruthError, match=message):
+    of_size = np.repeat([*(size - 1 for size in sizes), 0], homes.size).astype(np.int16)
+    of_size[1] = 0  # one of a couple, who then differ
+    counts = tabulate(to_population(replace(homes, persons={"sex": of_size}), ["sex"]))
+    with pytest.raises(TruthError, match=f"'sex': {HIDDEN}"):
         Geometric(epsilon=Fraction(1)).check(counts)
-    few = village(sizes=(1, 2, 1, 2))  # too few households to tell
-    assert Geometric(epsilon=Fraction(1)).check(tabulate(to_population(few, ["sex"]))) == ()
+    mixed = village(sizes=sizes)  # couples of both sexes
+    assert Geometric(epsilon=Fraction(1)).check(tabulate(to_population(mixed, ["sex"]))) == ()
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: workload_s(households=5_000), lambda: towns(people=10_000)]
+)
+def test_what_populations_have_is_not_taken_for_the_size(make):
+    """Every attribute but those that follow from the household, one by one."""
+    homes = make()
+    own = (Follows.DWELLING, Follows.PERSON)
+    for attribute in (*homes.person_attributes, *homes.dwelling_attributes):
+        if attribute.follows in own:
+            counts = tabulate(to_population(homes, [attribute.name]))
+            assert Geometric(epsilon=Fraction(1)).check(counts) == ()
 
 
 @pytest.mark.parametrize("wrong", [0, 5])

@@ -234,6 +234,16 @@ def test_same_as_line_by_line(
     assert_same(read_extract(path, orphans="drop", block_bytes=block), path)
 
 
+def test_the_guarantee_is_told_what_one_person_is(tmp_path: Path) -> None:
+    """By the setting, not by whether the file has people without a unit."""
+    path = write(tmp_path / "a.dat", GOOD)
+    one = "one person is one record of a person (P), in whichever unit (H) it is"
+    assert read_extract(path).population.one_person == one
+    assert read_extract(path, orphans="drop").population.one_person == (
+        f"{one}; a record without a unit is left out, and is nobody's"
+    )
+
+
 def test_many_blocks_and_merged_tallies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headcount.population.ipums1940.MERGE_AT", 7)
     draw = np.random.default_rng(3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -11,12 +12,14 @@ import polars as pl
 import pytest
 
 from headcount.errors import InputError
+from headcount.mechanisms import Geometric, complete_guarantee
 from headcount.population import Population
 from headcount.population.homogeneity import homogeneity_index
 from headcount.population.quarters import Quarters
 from headcount.population.us1940 import fit, to_microdata, us1940
 from headcount.population.us1940.figures import RACES, counties, published, states
 from headcount.schema import load_schema
+from headcount.tabulate import tabulate
 
 SMALL = ("NV", "VT", "DE")
 
@@ -78,6 +81,14 @@ def test_a_state_is_the_same_with_or_without_others(small: tuple[Population, Qua
     assert np.array_equal(alone.cell, population.cell[entries])
     assert np.array_equal(counts_of(alone), counts_of(population)[entries])
     assert np.array_equal(quarters.occupied, together.occupied[here])
+
+
+def test_the_guarantee_says_what_one_person_is(small: tuple[Population, Quarters]) -> None:
+    made = complete_guarantee(
+        tabulate(small[0]), Geometric(epsilon=Fraction(1)), key_kind="secret", backend="keyed"
+    )
+    said = "The unit of privacy: one person is one of the people who were generated."
+    assert said in made.sentences()
 
 
 def test_codes_nest(small: tuple[Population, Quarters]) -> None:

@@ -72,6 +72,12 @@ def test_how_many_were_cut_stays_internal(mechanism: str, hamlet: Path):
 def test_what_is_exact_is_about_those_who_remain(hamlet: Path):
     out = protect_run(config(hamlet, TOPDOWN))
     assert read_release(out / "release").at("whole").sum() == 11  # of 13
+    said = read_receipt(out / "release")["guarantee"]["sentences"]
+    assert (
+        "The unit of privacy: people who are cut are in no count: a total that is published "
+        "exactly counts people after the cut, and beside a total of everyone tells how many "
+        "were cut."
+    ) in said
 
 
 def test_people_who_were_cut_are_an_error_of_the_release(hamlet: Path):

@@ -26,8 +26,9 @@ MOST_IN_A_HOUSEHOLD = 10**6
 NOBODYS = "none"
 """The level, of what follows from a household, of people who live in none."""
 
-TELLING, TWO = 5, 2
-"""Households of one size, and sizes, that agree on levels before these are held to follow it."""
+TELLING, AGREE, TWO = 10, 95, 2
+"""A size of this many households, of which this many in 100 agree on one level, has that level;
+where this many sizes have different ones the level follows from the size."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +78,8 @@ class Neighbours:
             return (
                 f"a household is everyone in one dwelling, the first {self.largest_household} in "
                 f"the file where there are more",
+                "people who are cut are in no count: a total that is published exactly counts "
+                "people after the cut, and beside a total of everyone tells how many were cut",
                 "a person in group quarters is a unit alone",
             )
         size = steps_of_all(schema.attributes)[-1][0]
@@ -189,24 +192,28 @@ def _refuse_shared_quarters(counts: Counts, households: Households, *, name: str
 def _refuse_hidden_sizes(counts: Counts, households: Households, *, name: str) -> None:
     """Refuse what is said to be a person's or a dwelling's own and is the household's size.
 
-    In every household of one size all have one level, and another in some other size; at least
-    two sizes have enough households to tell.
+    In nearly every household of one size all have one level, and in nearly every one of another
+    size all have another. A few exceptions hide nothing: the others' records still follow.
     """
     home = households.is_household
-    sizes, often = np.unique(households.size[home], return_counts=True)
+    people = households.size[home].astype(np.int64)
+    sizes, of_size, often = np.unique(people, return_inverse=True, return_counts=True)
     if counts.person_cell is None or (often >= TELLING).sum() < TWO:
         return
-    inside = home[households.dwelling]
-    size = households.size[households.dwelling[inside]].astype(np.int64)
-    codes = _levels(counts.schema, counts.person_cell[inside])
+    first = np.cumsum(people) - people
+    codes = _levels(counts.schema, counts.person_cell[home[households.dwelling]])
     for attribute, code in zip(counts.schema.attributes, codes, strict=True):
         if attribute.follows not in (Follows.DWELLING, Follows.PERSON):
             continue
-        together = np.unique(size * attribute.size + code)
-        if len(together) == len(sizes) and len(np.unique(together % attribute.size)) >= TWO:
+        level = np.minimum.reduceat(code, first)
+        alike = level == np.maximum.reduceat(code, first)
+        homes = np.zeros((len(sizes), attribute.size), dtype=np.int64)
+        np.add.at(homes, (of_size[alike], level[alike]), 1)
+        agree = (often >= TELLING) & (100 * homes.max(axis=1) >= AGREE * often)
+        if len(np.unique(homes.argmax(axis=1)[agree])) >= TWO:
             raise TruthError(
                 name, place=f"attribute {attribute.name!r}",
-                found="a level that follows from the number of people in every household",
+                found="a level that follows from the number of people in nearly every household",
                 expected='a [[population.dwelling_attribute]] with follows = "size" or "members"',
             )  # fmt: skip
 

@@ -141,6 +141,8 @@ def read_extract(
         count,
         public=public,
         read_off=("which units exist",),
+        one_person="one person is one record of a person (P), in whichever unit (H) it is"
+        + ("; a record without a unit is left out, and is nobody's" if orphans == "drop" else ""),
         reading=Reading(
             rows=(("people", int(count.sum())), ("units", int(occupied.sum() + vacant.sum()))),
             left_out=(("people without a unit", reader.dropped),) if reader.dropped else (),

@@ -121,7 +121,8 @@ def read_microdata(
         public=public,
         read_off=read_off,
         reading=reading,
-        one_person="one person is one row of the file, and nothing of any other row",
+        one_person="one person is one row of the file, and nothing of any other row"
+        + _nobodys(totals),
     )
 
 
@@ -167,8 +168,13 @@ def read_counts(
         public=public,
         read_off=read_off,
         reading=_reading(name, table.height, left_out, table, geography),
-        one_person="one person is one count in one cell of one row of the table",
+        one_person="one person is one count in one cell of one row of the table" + _nobodys(totals),
     )
+
+
+def _nobodys(totals: Totals) -> str:
+    """What the guarantee says of rows that are left out: by the setting, not by the data."""
+    return "; a row of totals is left out, and is nobody's" if totals == "drop" else ""
 
 
 def _reading(

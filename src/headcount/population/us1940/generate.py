@@ -74,6 +74,7 @@ def us1940(
         cell=np.concatenate([part.cell for part in parts]),
         count=np.concatenate([part.count for part in parts]),
         public=True,
+        one_person="one person is one of the people who were generated",
     )
     occupied = np.concatenate([part.occupied for part in parts])
     vacant = np.zeros(len(occupied), dtype=np.int64)  # the file has no vacant unit
