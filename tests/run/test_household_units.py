@@ -36,7 +36,7 @@ def hamlet(tmp_path: Path) -> Path:
         Home(1, "household", "rent", [person] * 2),
         Home(3, "nursing", "none", [person] * 6),
     ]
-    place.attributes = ("sex", "household_size")
+    place.attributes, place.suffix = ("sex", "household_size"), "csv"
     (tmp_path / "population.toml").write_text(place.write(tmp_path))
     return tmp_path
 
@@ -108,3 +108,21 @@ def test_a_ledger_of_households_is_charged_under_its_unit(hamlet: Path):
     make_ledger(hamlet, unit=UnitOfPrivacy.HOUSEHOLD_ADD_REMOVE)
     protect_run(config(hamlet, GEOMETRIC, run=LEDGER))
     assert Ledger.open(hamlet / "ledger.db").balance("town").spent == Fraction(1, 2)
+
+
+def test_the_same_persons_in_changed_dwellings_are_the_same_content(hamlet: Path):
+    """As the docs say: the ledger digests the file of persons alone."""
+    unit = UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE
+    ledger = make_ledger(hamlet, total="3", unit=unit)
+    ledger.declare("other", total=PureLoss(epsilon=Fraction(3), unit=unit))
+    population, dwellings = hamlet / "population.toml", hamlet / "dwellings.csv"
+    by_tenure = population.read_text().replace("household_size", "tenure", 1)
+    population.write_text(by_tenure)
+    protect_run(config(hamlet, GEOMETRIC, run=LEDGER))
+    before = dwellings.read_text()
+    dwellings.write_text(before.replace("own", "rent"))
+    assert dwellings.read_text() != before
+    with pytest.raises(PrivacyError, match="found content that is recorded under 'town'"):
+        protect_run(config(hamlet, GEOMETRIC, run=LEDGER.replace("town", "other"), out="two"))
+    protect_run(config(hamlet, GEOMETRIC, run=LEDGER, out="three"))  # without new_content
+    assert len(ledger.history("town")) == 2
