@@ -64,7 +64,7 @@ def test_from_counts_to_noisy_counts_everything_is_integer(kind):
 @pytest.mark.parametrize(
     ("line", "with_float"),
     [
-        ("    answers += truth\n", "    answers = answers + truth * 1.0\n"),
+        ("    answers += times * truth\n", "    answers = answers + truth * 1.0\n"),
         ("    truth = counts.dense()\n", "    truth = counts.dense() * 1.0\n"),
     ],
 )
@@ -72,7 +72,8 @@ def test_one_float_in_a_copy_is_found(monkeypatch, kind, line, with_float):
     source = Path(base.__file__).read_text(encoding="utf-8")
     assert line in source
     changed: dict[str, Any] = {"__name__": base.__name__, "__file__": base.__file__}
-    body = source.replace(line, with_float).replace("answers += truth", "answers = answers + truth")
+    body = source.replace(line, with_float)
+    body = body.replace("answers += times * truth", "answers = answers + times * truth")
     exec(compile(body, base.__file__, "exec"), changed)
     monkeypatch.setattr(counting, "noisy", changed["noisy"])
     mechanism = kind(epsilon=Fraction(1, 3))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
@@ -259,16 +260,28 @@ def _loss(measured: Sequence[Measured], moved: Sequence[Moved], *, pure: bool) -
     return total
 
 
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    """Without the warnings that units are read off the data, which is so in every case here."""
+    logger = logging.getLogger("headcount.run")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
 def measure(cases: int | None = None) -> list[Reading]:
     """So many pairs of neighbouring files of every kind, mechanism and unit of privacy."""
-    logging.getLogger("headcount.run").setLevel(logging.ERROR)  # units that are read off the data
     each = cases or CASES
     every = list(combinations())
-    made = [
-        run_case(kind, mechanism, unit, seed=1_000_000 * number + case)
-        for number, (kind, mechanism, unit) in enumerate(every)
-        for case in range(each)
-    ]
+    with _unwarned():
+        made = [
+            run_case(kind, mechanism, unit, seed=1_000_000 * number + case)
+            for number, (kind, mechanism, unit) in enumerate(every)
+            for case in range(each)
+        ]
     found = [case for case in made if case is not None]
     readings = [
         Reading(
