@@ -11,6 +11,7 @@ import pytest
 from headcount.errors import ConfigError, InputError, TruthError
 from headcount.mechanisms.topdown.bounds_table import file_digest, read_bounds
 from headcount.mechanisms.topdown.contradict import PATIENCE, contradiction
+from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.recoded import Grouping, RecodedQuery
 from headcount.mechanisms.topdown.restrict import Restriction, exact_statements, restrict
 from headcount.mechanisms.topdown.settings import (
@@ -339,6 +340,20 @@ def test_a_group_of_the_whole_is_fixed_by_its_parts_and_one_of_nobody_may_be(tmp
     empty[:, [0, 2]] = 0  # no minors anywhere
     nobody = table(tmp_path, rows_of(high=lambda c, a: 0 if a == 0 else ""))
     settings(loss, bounds=(nobody,)).check(counts_of(empty, VILLAGE))
+
+
+def test_living_quarters_fix_a_group_only_where_each_holds_exactly_one():
+    """Nursing homes, of which there are none, hold nobody, and let nobody down."""
+    loss = pure(1, UnitOfPrivacy.ADD_REMOVE)
+    people = np.tile([0, 3, 0, 1, 0, 0], (7, 1))  # by kind and age
+    counts = counts_of(people, VILLAGE, occupied=np.tile([2, 1, 0], (7, 1)))
+
+    def schools(most: int) -> TopDown:
+        return settings(loss, bounds=(QuartersBounds(query="kind", caps=(9, most, 9)),))
+
+    schools(2).check(counts)
+    with pytest.raises(TruthError, match="fix how many people of one group of 'kind' are in whole"):
+        schools(1).check(counts)
 
 
 def test_bounds_that_miss_the_truth_are_refused_without_a_count(tmp_path):
