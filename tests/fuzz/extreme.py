@@ -346,10 +346,10 @@ def _swapping(home: Path, random: Random, domain: None, unit: UnitOfPrivacy) -> 
 
 def _suppression(home: Path, random: Random, domain: None, unit: UnitOfPrivacy) -> str:
     rule = random.choice(["1980", "complementary"])
-    cell = random.choice([1, 2, 5, 10**9 if rule == "1980" else 3])
+    cell = random.choice([1, 2, 5, 10**9 if rule == "1980" else 100])
     return (
         f'name = "suppression"\nrule = "{rule}"\ntables = ["P1", "P2"]\nlowest = "tract"\n'
-        f"width = {random.choice([1, 3, 10])}\neffort = 0\naudit = {random.choice([0, 10])}\n"
+        f"width = {random.choice([1, 3, 10, 100])}\neffort = 0\naudit = {random.choice([0, 10])}\n"
         f"thresholds = {{ cell = {cell} }}"
     )
 

@@ -14,8 +14,8 @@ from headcount.errors import ConfigError, InputError
 from headcount.evaluate.suppressed import audit_release
 from headcount.mechanisms import protect
 from headcount.mechanisms.base import Context
-from headcount.mechanisms.suppression.mechanism import Suppression, all_values
-from headcount.mechanisms.suppression.rules import find_tables, race_tables
+from headcount.mechanisms.suppression.mechanism import Suppression
+from headcount.mechanisms.suppression.rules import Thresholds, all_values, find_tables, race_tables
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.release.published import PublishedCells, by_name, is_total
@@ -231,6 +231,14 @@ def test_values_of_withheld_cells_are_refused():
         ({"rule": "1970"}, "rule: found '1970', expected 1980 or complementary"),
         ({"tables": ()}, "tables: found none, expected one at least"),
         ({"width": 0}, "width: found 0, expected 1"),
+        (
+            {"rule": "complementary", "width": 101},
+            "width: found 101, expected at most 100 with the rule 'complementary'",
+        ),
+        (
+            {"rule": "complementary", "thresholds": Thresholds(cell=101)},
+            "thresholds.cell: found 101, expected at most 100",
+        ),
         ({"effort": 4}, "effort: found 4, expected 0 to 3"),
         ({"by_cell": ("P12",)}, "by_cell: found 'P12', expected some of P1, P2, P3, P4"),
     ],

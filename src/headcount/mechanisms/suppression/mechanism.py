@@ -38,6 +38,8 @@ Rule = Literal["1980", "complementary"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 TABLES = ("P1", "P2", "P3", "P4")
 LARGEST_EFFORT = 3
+WIDEST_INTERVAL = 100
+"""The largest width and threshold of complementary suppression."""
 UNPUBLISHED = 0.01
 """Price of a cell that no table has: the programs need one above 0."""
 
@@ -89,11 +91,24 @@ class Suppression:
                 raise ConfigError(
                     "suppression", place=place, found=str(value), expected=f"{low} to {high}"
                 )
+        if self.rule == "complementary":
+            self._refuse_wide()
         if strange := sorted(set(self.by_cell) - set(TABLES)):
             raise ConfigError(
                 "suppression", place="by_cell", found=repr(strange[0]),
                 expected=f"some of {', '.join(TABLES)}",
             )  # fmt: skip
+
+    def _refuse_wide(self) -> None:
+        """The search tries one way for each count that a cell may rise by, so these stay small."""
+        for place, value in (("width", self.width), ("thresholds.cell", self.thresholds.cell)):
+            if value > WIDEST_INTERVAL:
+                raise ConfigError(
+                    "suppression",
+                    place=place,
+                    found=str(value),
+                    expected=f"at most {WIDEST_INTERVAL} with the rule 'complementary'",
+                )
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
@@ -109,7 +124,8 @@ class Suppression:
             f"tables and the rules each may be {self.thresholds.cell + 1} or more and is uncertain "
             f"by {self.width}; {published}. That somebody is in a withheld cell is disclosed: a 0 "
             "is published as 0. Not covered are people who know cells of their own or more "
-            "besides, and what the choice of the cells to withhold tells"
+            "besides, what the choice of the cells to withhold tells, and what tables that cross "
+            "each other tell beyond their sums, because all count the same people"
         )
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
