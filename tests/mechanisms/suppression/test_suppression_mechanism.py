@@ -14,8 +14,8 @@ from headcount.errors import ConfigError, InputError
 from headcount.evaluate.suppressed import audit_release
 from headcount.mechanisms import protect
 from headcount.mechanisms.base import Context
-from headcount.mechanisms.suppression.mechanism import Suppression
-from headcount.mechanisms.suppression.rules import Thresholds, all_values, find_tables, race_tables
+from headcount.mechanisms.suppression.mechanism import Suppression, all_values
+from headcount.mechanisms.suppression.rules import Thresholds, find_tables, race_tables
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.release.published import PublishedCells, by_name, is_total
