@@ -19,6 +19,7 @@ from headcount.mechanisms.topdown.settings import TableBounds
 from headcount.release.store import table_file
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Query
+from headcount.tabulate import counts as tabulate_counts
 from tests.mechanisms.topdown.small import (
     AGE,
     KIND,
@@ -211,3 +212,26 @@ def test_a_programme_that_takes_too_long_asks_for_more_room_or_for_any_counts(mo
     found = tree_of.plan(1, WHOLE, 0, now)
     assert found is not None
     assert found.counts[1].tolist() == [[1], [2]]
+
+
+def test_levels_are_added_up_once_and_not_for_each_ancestor(tmp_path, monkeypatch):
+    """Each of two levels needs room, and finds it at the second ancestor tried."""
+    pairs, whole_levels = [], []
+
+    def adder(geography, level, *, of):
+        pairs.append((level, of))
+        return adds(geography, level, of=of)
+
+    def by_atom(self, cells):
+        whole_levels.append(cells.shape[0])
+        return add_up(self, cells)
+
+    adds, add_up = tabulate_counts.adder, Planner.by_atom
+    monkeypatch.setattr(room_plan, "adder", adder)
+    monkeypatch.setattr(Planner, "by_atom", by_atom)
+    case = topdown_bounds.draw_case(37, tmp_path)
+    outcome = run(case.mechanism, case.counts, seed=37)
+    assert int(outcome.notes["county: room made"]) == int(outcome.notes["tract: room made"]) == 1
+    assert len(pairs) == len(set(pairs)) > 0
+    states, counties = (case.counts.geography.size(level) for level in ("state", "county"))
+    assert whole_levels.count(states) == whole_levels.count(counties) == 1

@@ -19,6 +19,7 @@ All of this looks at noisy estimates and at bounds that are published: it costs 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,7 +37,6 @@ from headcount.mechanisms.topdown.restrict import units_outside
 from headcount.mechanisms.topdown.room_plan import WHOLE, Plan, Planner
 from headcount.schema import Schema
 from headcount.solve.batch import NO_BOUND
-from headcount.tabulate.counts import adder
 
 Integers = NDArray[np.int64]
 
@@ -76,7 +76,7 @@ class Room:
         names, sums = self.geography.levels, self.summed(above, rescued)
         good = set(rescued)
         for d in range(depth + 1):
-            here = adder(self.geography, names[d], of=names[depth]) @ sums
+            here = self.planner.adds(d, depth) @ sums
             bad = {
                 unit
                 for one in self.planner.restrictions[names[d]]
@@ -106,20 +106,22 @@ class Room:
         ``above`` holds the parents' counts (sparse, units x cells).
         """
         depth = self.geography.depth(level)
-        left, children = list(stuck), {}
-        moved: dict[int, Integers] = {}
+        now = _Now(self.planner, depth - 1, above)
+        left: Sequence[int] = stuck
+        children: dict[int, Triples] = {}
         for top in range(depth - 1, WHOLE - 1, -1):
-            for ancestor in sorted({self.planner.ancestor(depth - 1, p, top) for p in left}):
-                here = [p for p in left if self.planner.ancestor(depth - 1, p, top) == ancestor]
-                now = _Now(self.planner, depth - 1, above, moved)
+            below = defaultdict(list)
+            for p in left:
+                below[self.planner.ancestor(depth - 1, p, top)].append(p)
+            left = []
+            for ancestor, here in sorted(below.items()):
                 plan = self.planner.plan(depth, top, ancestor, now.atoms(top, ancestor))
                 if plan is None:
+                    left += here
                     continue
                 changed = self._cells(depth, top, ancestor, plan, now)
-                moved |= changed
                 for p in sorted({*here, *changed}):
                     children[p] = self._children(depth, p, now.cells(depth - 1, p), plan)
-                left = [p for p in left if p not in here]
             if not left:
                 return children
         raise self._impossible(level)
@@ -221,13 +223,10 @@ class Room:
 class _Now:
     """The counts of every unit above the children's level, as they are now."""
 
-    def __init__(
-        self, planner: Planner, depth: int, above: Any, moved: dict[int, Integers]
-    ) -> None:
+    def __init__(self, planner: Planner, depth: int, above: Any) -> None:
         self._planner, self._depth, self._above = planner, depth, above
         self._atoms = planner.by_atom(above)
         self._moved: dict[int, Integers] = {}
-        self.move(moved)
 
     def move(self, moved: dict[int, Integers]) -> None:
         """Other cells for some units of the lowest level."""
@@ -239,7 +238,7 @@ class _Now:
         """The cells of one unit."""
         below = self._planner.units(self._depth, depth, unit)
         made = np.asarray(self._above[below.start : below.stop].sum(axis=0), np.int64).ravel()
-        for p in self._moved.keys() & set(below):
+        for p in (p for p in self._moved if p in below):
             made = made + self._moved[p] - self._above[p : p + 1].toarray()[0]
         return made
 
@@ -252,8 +251,7 @@ class _Now:
 
     def atoms_of(self, depth: int, units: range) -> Integers:
         """Counts of atoms of some units of a level."""
-        names = self._planner.geography.levels
-        up = adder(self._planner.geography, names[depth], of=names[self._depth])
+        up = self._planner.adds(depth, self._depth)
         return np.asarray(up[units.start : units.stop] @ self._atoms)
 
 

@@ -94,14 +94,29 @@ class Planner:
         """How many atoms there are."""
         return int(self.atom.max()) + 1
 
-    def by_atom(self, cells: Any) -> Integers:
-        """Counts (units x cells, sparse or not) added up by atoms."""
+    @cached_property
+    def _onto(self) -> Any:
+        """Cells x atoms, 1 where the atom holds the cell."""
         from scipy.sparse import csr_array
 
         held = np.flatnonzero(self.atom >= 0)
         shape = (self.schema.size, self.size)
-        onto = csr_array((np.ones(len(held), dtype=np.int64), (held, self.atom[held])), shape=shape)
-        made = cells @ onto
+        return csr_array((np.ones(len(held), dtype=np.int64), (held, self.atom[held])), shape=shape)
+
+    @cached_property
+    def _adders(self) -> dict[tuple[int, int], Any]:
+        return {}
+
+    def adds(self, depth: int, below: int) -> Any:
+        """Sparse 0/1: all units at ``depth`` x the units ``below``; made once for each pair."""
+        if (depth, below) not in self._adders:
+            names = self.geography.levels
+            self._adders[depth, below] = adder(self.geography, names[depth], of=names[below])
+        return self._adders[depth, below]
+
+    def by_atom(self, cells: Any) -> Integers:
+        """Counts (units x cells, sparse or not) added up by atoms."""
+        made = cells @ self._onto
         return np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.int64)
 
     def ancestor(self, depth: int, unit: int, top: int) -> int:
@@ -130,7 +145,8 @@ class Planner:
         from headcount.solve.mip import Program
 
         spans = {d: self.units(d, top, ancestor) for d in range(max(top, 0), depth + 1)}
-        ups = {d: self._adds(d, span, depth, spans[depth]) for d, span in spans.items()}
+        own = slice(spans[depth].start, spans[depth].stop)
+        ups = {d: self.adds(d, depth)[span.start : span.stop][:, own] for d, span in spans.items()}
         rows = self._bound_rows(range(top + 1, depth + 1), spans, ups)
         if top != WHOLE:
             rows.append(self._sum_rows(ups[top], estimate[top]))
@@ -157,12 +173,6 @@ class Planner:
         y = found[:width].astype(np.int64).reshape(len(spans[depth]), self.size)
         counts = {d: np.asarray(up @ y) for d, up in ups.items()}
         return Plan({d: span.start for d, span in spans.items()}, counts)
-
-    def _adds(self, depth: int, units: range, below: int, parts: range) -> Any:
-        """Sparse 0/1: some units x the units below them."""
-        names = self.geography.levels
-        up = adder(self.geography, names[depth], of=names[below])
-        return up[units.start : units.stop][:, parts.start : parts.stop]
 
     def _bound_rows(
         self, depths: range, spans: dict[int, range], ups: dict[int, Any]
