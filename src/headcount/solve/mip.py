@@ -51,25 +51,32 @@ def minimise(program: Program, *, time_limit: float = 600.0) -> Vector | None:
     return found.x
 
 
-def best_within(program: Program, *, time_limit: float = 600.0) -> Vector | None:
-    """The optimum, or at the time limit the best solution so far; None if there is none."""
-    found = _run(program, time_limit)
+def best_within(
+    program: Program, *, time_limit: float = 600.0, here: bool = False
+) -> Vector | None:
+    """The optimum, or at the time limit the best solution so far; None if there is none.
+
+    ``here``: in this process and without presolve, for when no worker lives long enough.
+    """
+    found = _run(program, time_limit, here=here)
     if found.x is None and found.status == LATE:
         raise _unfinished(found.status)
     return found.x
 
 
-def _run(program: Program, time_limit: float) -> Found:
+def _run(program: Program, time_limit: float, *, here: bool = False) -> Found:
     """Integer programmes run in a process of their own: HiGHS may abort on them."""
     from headcount.solve.worker import run_here, solve_apart
 
-    run = solve_apart if program.integer else run_here
-    found = run(
-        program,
-        mip_feasibility_tolerance=1e-9,
-        primal_feasibility_tolerance=1e-9,
-        time_limit=time_limit,
-    )
+    options: dict[str, Any] = {
+        "mip_feasibility_tolerance": 1e-9,
+        "primal_feasibility_tolerance": 1e-9,
+        "time_limit": time_limit,
+    }
+    if here:
+        options["presolve"] = "off"
+    run = solve_apart if program.integer and not here else run_here
+    found = run(program, **options)
     if found.status in NOTHING:
         return replace(found, x=None)
     if found.status not in (*DONE, LATE) or (found.status in DONE and found.x is None):

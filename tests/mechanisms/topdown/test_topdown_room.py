@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import product
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from headcount.mechanisms.topdown.room_plan import WHOLE, Planner, refuse_too_wi
 from headcount.mechanisms.topdown.settings import TableBounds
 from headcount.release.store import table_file
 from headcount.schema import Attribute, Schema
+from headcount.solve import worker
 from headcount.tabulate import Query
 from headcount.tabulate import counts as tabulate_counts
 from tests.mechanisms.topdown.small import (
@@ -25,6 +28,7 @@ from tests.mechanisms.topdown.small import (
     KIND,
     STATE_TOTAL,
     TOTAL,
+    Ints,
     answers,
     dense,
     pure,
@@ -196,7 +200,7 @@ def test_exact_totals_and_a_public_table_at_one_level(seed, failsafe, tmp_path):
 def test_a_programme_that_takes_too_long_asks_for_more_room_or_for_any_counts(monkeypatch):
     from headcount.solve import mip
 
-    def late(program, *, time_limit=600.0):
+    def late(program, *, time_limit=600.0, here=False):
         if time_limit < np.inf:
             raise mip.SolverError("HiGHS: found status 'Time limit reached'")
         assert not program.cost.any()
@@ -235,3 +239,50 @@ def test_levels_are_added_up_once_and_not_for_each_ancestor(tmp_path, monkeypatc
     assert len(pairs) == len(set(pairs)) > 0
     states, counties = (case.counts.geography.size(level) for level in ("state", "county"))
     assert whole_levels.count(states) == whole_levels.count(counties) == 1
+
+
+ABORTS = (sys.executable, "-c", "import os; os.abort()")
+
+
+def no_room() -> tuple[Planner, dict[int, Ints]]:
+    """Totals of two states, and an estimate of the whole that leaves no room for them."""
+    place = tree(("state", [2]))
+    restrictions = {"whole": (), "state": (exact([[1], [2]]),)}
+    return planner(place, restrictions), {0: np.array([[5]])}
+
+
+def test_the_last_resort_does_without_a_worker_that_always_aborts(monkeypatch, caplog):
+    monkeypatch.setattr(worker, "_idle", SimpleQueue())
+    monkeypatch.setattr(worker, "COMMAND", ABORTS)
+    tree_of, now = no_room()
+    assert tree_of.plan(1, 0, 0, now) is None
+    assert not caplog.records
+    found = tree_of.plan(1, WHOLE, 0, now)
+    assert found is not None
+    assert found.counts[1].tolist() == [[1], [2]]
+    said = "topdown: making room: HiGHS: found its process ended, expected an answer"
+    assert [one.getMessage() for one in caplog.records] == [said] * 2
+
+
+@pytest.mark.parametrize("status", ["Unknown", "Infeasible"])
+def test_if_no_try_of_the_last_resort_finds_counts_the_run_is_told_what_to_do(
+    status, tmp_path, monkeypatch
+):
+    """HiGHS that loses its way, or that finds no counts where there are some."""
+    asked = []
+
+    def lost(program, **options):
+        asked.append(options.get("presolve", "on"))
+        return worker.Found(status, None)
+
+    monkeypatch.setattr(worker, "solve_apart", lost)
+    monkeypatch.setattr(worker, "run_here", lost)
+    case = topdown_bounds.draw_case(10, tmp_path)
+    with pytest.raises(RunError) as error:
+        run(case.mechanism, case.counts, seed=10)
+    assert str(error.value) == (
+        "topdown: level 'state': found no counts that keep every bound down to this level, "
+        "expected some, since bounds that the data meet can be met: run the same command again, "
+        "with more memory if solvers ran out of it, or give the run up with headcount close"
+    )
+    assert asked[-3:] == ["on", "on", "off"]

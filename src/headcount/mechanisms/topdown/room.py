@@ -129,7 +129,9 @@ class Room:
     def _impossible(self, level: str) -> RunError:
         return RunError(
             f"topdown: level {level!r}: found no counts that keep every bound down to this level, "
-            f"expected some, since bounds that the data meet can be met"
+            "expected some, since bounds that the data meet can be met: run the same command "
+            "again, with more memory if solvers ran out of it, or give the run up with "
+            "headcount close"
         )
 
     def _cells(

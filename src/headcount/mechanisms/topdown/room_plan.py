@@ -5,6 +5,7 @@ See ``room``. An atom is a set of cells that no bound tells apart.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from headcount.solve.mip import Program
 
 Integers = NDArray[np.int64]
+_log = logging.getLogger(__name__)
 
 WIDEST = 2**21
 """The most counts of atoms in one integer programme: about what HiGHS can be trusted with."""
@@ -168,7 +170,8 @@ class Planner:
             row_high=_open(np.concatenate([one.high for one in [*rows, *near]]), 1.0),
             integer=True,
         )
-        if (found := _solved(program, last=top == WHOLE)) is None:
+        found = _solved_somehow(program) if top == WHOLE else _solved(program)
+        if found is None:
             return None
         y = found[:width].astype(np.int64).reshape(len(spans[depth]), self.size)
         counts = {d: np.asarray(up @ y) for d, up in ups.items()}
@@ -209,17 +212,40 @@ class Planner:
         return csr_array((np.ones(pairs.shape[1], dtype=np.int64), tuple(pairs)), shape=shape)
 
 
-def _solved(program: Program, *, last: bool) -> NDArray[np.float64] | None:
-    """The nearest counts; if that takes too long any will do, or more room further up."""
+def _solved(program: Program) -> NDArray[np.float64] | None:
+    """The nearest counts; None if there are none or HiGHS gives up: there is more room above."""
     from headcount.solve.mip import SolverError, best_within
 
     try:
         return best_within(program)
     except SolverError:
-        if not last:
-            return None
-        anything = replace(program, cost=np.zeros(len(program.cost)))
-        return best_within(anything, time_limit=np.inf)
+        return None
+
+
+def _solved_somehow(program: Program) -> NDArray[np.float64] | None:
+    """The last resort, after the loss: there are counts, so any will do if HiGHS loses its way.
+
+    The nearest; then any, however long it takes; then any in this process without presolve, for a
+    worker that cannot live. None if even that fails, or says that there are none.
+    """
+    from headcount.solve.mip import SolverError, best_within
+
+    anything = replace(program, cost=np.zeros(len(program.cost)))
+    tries: list[tuple[Program, dict[str, Any]]] = [
+        (program, {}),
+        (anything, {"time_limit": np.inf}),
+        (anything, {"time_limit": np.inf, "here": True}),
+    ]
+    for attempt, options in tries:
+        try:
+            found = best_within(attempt, **options)
+        except SolverError as error:
+            _log.warning("topdown: making room: %s", error)
+            continue
+        if found is not None:
+            return found
+        _log.warning("topdown: making room: HiGHS: found no solution, expected one")
+    return None
 
 
 def _open(ends: Integers, sign: float) -> NDArray[np.float64]:
