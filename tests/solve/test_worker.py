@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from dataclasses import replace
 from queue import SimpleQueue
 
 import numpy as np
@@ -12,7 +13,16 @@ import pytest
 from scipy.sparse import csc_array
 
 from headcount.solve import worker
-from headcount.solve.mip import Program, SolverError, best_within, minimise
+from headcount.solve.mip import (
+    EFFORT,
+    ENDLESS,
+    FEWEST_NODES,
+    Program,
+    SolverError,
+    best_within,
+    minimise,
+    most_nodes,
+)
 
 ABORTS = """
 import os, pickle, sys
@@ -114,12 +124,48 @@ def test_what_goes_wrong_in_the_worker_is_said(workers):
         worker.solve_apart("no programme")  # type: ignore[arg-type]
 
 
-def test_at_the_time_limit_the_best_so_far_is_taken_or_nothing_is(workers):
-    with pytest.raises(SolverError, match="found status 'Time limit reached', expected an optimum"):
-        best_within(knapsack(), time_limit=0.0)
-    best = best_within(knapsack())
+def hard() -> Program:
+    """Sixty things and thirty limits: far more than fifty nodes."""
+    rng = np.random.default_rng(1)
+    return Program(
+        cost=-rng.uniform(1, 2, 60),
+        low=np.zeros(60),
+        high=np.ones(60),
+        matrix=csc_array(rng.uniform(1, 2, (30, 60))),
+        row_low=np.full(30, -np.inf),
+        row_high=np.full(30, 40.0),
+        integer=True,
+    )
+
+
+def test_after_its_nodes_the_best_so_far_is_taken_or_nothing_is(workers):
+    given_up = "found status 'Solution limit reached', expected an optimum"
+    with pytest.raises(SolverError, match=given_up):
+        best_within(hard(), nodes=0)
+    best, again = best_within(hard(), nodes=50), best_within(hard(), nodes=50)
     assert best is not None
-    assert best.tolist() == [0, 1, 1]
+    assert again is not None
+    assert best.tolist() == again.tolist()
+    assert (hard().matrix @ best <= 40).all()
+    assert worker.run_here(hard(), mip_max_nodes=50).status == "Solution limit reached"
+
+
+def test_no_clock_decides_where_a_search_ends(monkeypatch):
+    """A resumed run must find what the first attempt would have found, on any machine."""
+    seen = []
+
+    def solved(program, **options):
+        seen.append(options)
+        return worker.Found("Optimal", np.zeros(len(program.cost)))
+
+    monkeypatch.setattr(worker, "solve_apart", solved)
+    minimise(knapsack())
+    best_within(knapsack())
+    best_within(knapsack(), nodes=ENDLESS)
+    assert [one["time_limit"] for one in seen] == [np.inf] * 3
+    assert [one["mip_max_nodes"] for one in seen] == [EFFORT // 3, EFFORT // 3, ENDLESS]
+    wide = replace(knapsack(), matrix=csc_array(np.ones((5_000, 5_000))))
+    assert most_nodes(wide) == FEWEST_NODES
 
 
 def test_nothing_is_imported_from_the_working_folder(workers, monkeypatch, tmp_path):

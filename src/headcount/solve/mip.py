@@ -22,6 +22,15 @@ DONE = ("Optimal", "Empty")
 
 LATE = "Time limit reached"
 
+STOPPED = (LATE, "Solution limit reached")
+"""For a search that was given up: HiGHS calls the limit on nodes one on solutions."""
+
+EFFORT, FEWEST_NODES = 2_000_000_000, 100
+"""Nodes of a search times entries of the programme's matrix, and the nodes that any may have."""
+
+ENDLESS = 2**31 - 1
+"""Nodes without a limit, to HiGHS."""
+
 NOTHING = ("Infeasible", "Primal infeasible or unbounded")
 """For no solution: every program here is bounded below, so that the second is the first."""
 
@@ -43,34 +52,41 @@ class Program:
     integer: bool
 
 
-def minimise(program: Program, *, time_limit: float = 600.0) -> Vector | None:
-    """The optimum by HiGHS with no gap; None if there is no solution."""
-    found = _run(program, time_limit)
-    if found.status == LATE:
+def minimise(program: Program, *, time_limit: float = np.inf) -> Vector | None:
+    """The optimum by HiGHS with no gap; None if there is no solution.
+
+    A time limit makes the answer depend on the machine: only for what is no part of a release.
+    """
+    found = _run(program, nodes=most_nodes(program), time_limit=time_limit)
+    if found.status in STOPPED:
         raise _unfinished(found.status)
     return found.x
 
 
-def best_within(
-    program: Program, *, time_limit: float = 600.0, here: bool = False
-) -> Vector | None:
-    """The optimum, or at the time limit the best solution so far; None if there is none.
+def best_within(program: Program, *, nodes: int | None = None, here: bool = False) -> Vector | None:
+    """The optimum, or after so many nodes the best solution so far; None if there is none.
 
     ``here``: in this process and without presolve, for when no worker lives long enough.
     """
-    found = _run(program, time_limit, here=here)
-    if found.x is None and found.status == LATE:
+    found = _run(program, nodes=most_nodes(program) if nodes is None else nodes, here=here)
+    if found.x is None and found.status in STOPPED:
         raise _unfinished(found.status)
     return found.x
 
 
-def _run(program: Program, time_limit: float, *, here: bool = False) -> Found:
+def most_nodes(program: Program) -> int:
+    """When the search for an integer solution is given up: the same on every machine."""
+    return int(max(FEWEST_NODES, EFFORT // max(1, program.matrix.nnz)))
+
+
+def _run(program: Program, *, nodes: int, time_limit: float = np.inf, here: bool = False) -> Found:
     """Integer programmes run in a process of their own: HiGHS may abort on them."""
     from headcount.solve.worker import run_here, solve_apart
 
     options: dict[str, Any] = {
         "mip_feasibility_tolerance": 1e-9,
         "primal_feasibility_tolerance": 1e-9,
+        "mip_max_nodes": min(nodes, ENDLESS),
         "time_limit": time_limit,
     }
     if here:
@@ -79,7 +95,8 @@ def _run(program: Program, time_limit: float, *, here: bool = False) -> Found:
     found = run(program, **options)
     if found.status in NOTHING:
         return replace(found, x=None)
-    if found.status not in (*DONE, LATE) or (found.status in DONE and found.x is None):
+    ended = found.status in DONE and found.x is not None
+    if not ended and found.status not in STOPPED:
         raise _unfinished(found.status)
     return replace(found, x=np.rint(found.x)) if program.integer and found.x is not None else found
 

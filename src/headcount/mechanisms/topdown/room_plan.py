@@ -228,13 +228,13 @@ def _solved_somehow(program: Program) -> NDArray[np.float64] | None:
     The nearest; then any, however long it takes; then any in this process without presolve, for a
     worker that cannot live. None if even that fails, or says that there are none.
     """
-    from headcount.solve.mip import SolverError, best_within
+    from headcount.solve.mip import ENDLESS, SolverError, best_within
 
     anything = replace(program, cost=np.zeros(len(program.cost)))
     tries: list[tuple[Program, dict[str, Any]]] = [
         (program, {}),
-        (anything, {"time_limit": np.inf}),
-        (anything, {"time_limit": np.inf, "here": True}),
+        (anything, {"nodes": ENDLESS}),
+        (anything, {"nodes": ENDLESS, "here": True}),
     ]
     for attempt, options in tries:
         try:
