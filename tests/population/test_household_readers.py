@@ -230,8 +230,9 @@ def test_bad_persons(tmp_path: Path, table: dict[str, list[Any]], message: str) 
 def test_no_message_tells_a_count(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read(tmp_path, dwellings=changed(DWELLINGS, "people", 3, 77))
-    assert "77" not in str(caught.value)
-    assert "3" not in str(caught.value).replace(str(tmp_path), "").replace("row 4", "")
+    message = str(caught.value).replace(str(tmp_path), "")  # its name may hold any number
+    assert "77" not in message
+    assert "3" not in message.replace("row 4", "")
 
 
 @pytest.mark.parametrize(
