@@ -141,7 +141,7 @@ def test_the_move_is_the_least_by_brute_force():
             assert plan is not None
             moved = np.abs(plan.counts[1] - now).sum()
             moved += np.abs(plan.counts[0] - estimate[0]).sum() if top == WHOLE else 0
-            assert moved == far[allowed].min()
+            assert moved == plan.moved == far[allowed].min()
             assert any(np.array_equal(plan.counts[2], one) for one in every[allowed])
             ends["moved"] += int(moved > 0)
     assert min(ends.values()) > 4
@@ -286,3 +286,34 @@ def test_if_no_try_of_the_last_resort_finds_counts_the_run_is_told_what_to_do(
         "with more memory if solvers ran out of it, or give the run up with headcount close"
     )
     assert asked[-3:] == ["on", "on", "off"]
+
+
+def test_the_receipt_says_how_far_estimates_moved(tmp_path, monkeypatch):
+    """Level by level, what the plans that were found have moved."""
+    plans: dict[int, int] = {}
+
+    def plan(self, depth, top, ancestor, estimate):
+        if (made := planned(self, depth, top, ancestor, estimate)) is not None:
+            far = [np.abs(made.counts[d] - estimate[d]).sum() for d in estimate if d > top]
+            plans[depth] = plans.get(depth, 0) + sum(far)
+        return made
+
+    planned = Planner.plan
+    monkeypatch.setattr(Planner, "plan", plan)
+    case = topdown_bounds.draw_case(37, tmp_path)
+    notes = run(case.mechanism, case.counts, seed=37).notes
+    levels = case.counts.geography.levels
+    assert sorted(plans) == [2, 3]
+    assert min(plans.values()) > 0
+    said = [int(notes[f"{level}: moved to make room"]) for level in levels]
+    assert said == [0, 0, plans[2], plans[3]]
+
+
+def test_the_whole_that_moves_says_how_far():
+    """Estimated one and six; wanted two or more of the first, and six in all."""
+    low, high = np.array([[2, 0]]), np.array([[9, 9]])
+    tree_of = planner(tree(), {"whole": (exact([[6]]), Restriction(BY_A, low, high))})
+    plan = tree_of.plan(0, WHOLE, 0, {0: np.array([[1, 6]])})
+    assert plan is not None
+    assert plan.counts[0].tolist() == [[2, 4]]
+    assert plan.moved == 3

@@ -135,9 +135,11 @@ def _root(schema: Schema, level: Level, measurements: Measurements, room: Room) 
     counts, stuck, notes, broken = round_solved(batch, solved)
     refuse_broken_rounding(broken, np.array([level.name]))
     found: Triples = problem.unit, problem.cell, counts
+    moved = 0
     if len(stuck):
-        found = room.whole(problem.cell, solved.x)
-    return Step(gather([found], range(1)), notes | {"room made": len(stuck)})
+        found, moved = room.whole(problem.cell, solved.x)
+    notes |= {"room made": len(stuck), "moved to make room": moved}
+    return Step(gather([found], range(1)), notes)
 
 
 def _children(
@@ -161,7 +163,9 @@ def _children(
     notes["failsafe rounded wider"] += sum(wider[parent] for parent in rescued)
     notes["room made"] += len(left)
     if left:
-        rescued |= room.make(parents.level.name, left, room.summed(above, rescued))
+        made, moved = room.make(parents.level.name, left, room.summed(above, rescued))
+        rescued |= made
+        notes["moved to make room"] += moved
     return Step(_replaced(rows, rescued, parents.child_first), notes)
 
 

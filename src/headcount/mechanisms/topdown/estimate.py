@@ -104,7 +104,8 @@ def estimate(work: Work) -> Step:
         stuck = np.concatenate([stuck, problem.batch.parent[left]])
         notes |= happened
     rows = gather(pieces, work.children)
-    notes |= {"failsafe": 0, "failsafe rounded wider": 0, "room made": 0}
+    notes |= {"failsafe": 0, "failsafe rounded wider": 0}
+    notes |= {"room made": 0, "moved to make room": 0}
     return Step(rows, notes, stuck, broken)
 
 

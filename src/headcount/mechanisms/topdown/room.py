@@ -59,13 +59,13 @@ class Room:
         """Where."""
         return self.planner.geography
 
-    def whole(self, cell: Integers, wanted: NDArray[np.float64]) -> Triples:
-        """Counts of the whole that keep its bounds, near the estimates of some cells."""
+    def whole(self, cell: Integers, wanted: NDArray[np.float64]) -> tuple[Triples, int]:
+        """Counts of the whole that keep its bounds, near estimates of cells; and how far moved."""
         sums = np.bincount(self.planner.atom[cell], weights=wanted, minlength=self.planner.size)
         plan = self.planner.plan(0, WHOLE, 0, {0: np.rint(sums)[None].astype(np.int64)})
         if plan is None:
             raise self._impossible(self.geography.levels[0])
-        return self._share(0, range(1), None, plan.counts[0])
+        return self._share(0, range(1), None, plan.counts[0]), plan.moved
 
     def kept(self, level: str, above: Any, rescued: Mapping[int, Triples]) -> dict[int, Triples]:
         """Those rescued parents whose children, added up, break no bound of a unit above them.
@@ -100,15 +100,17 @@ class Room:
         sums = csr_array((count, (parent, cell)), shape=above.shape)
         return (above.multiply(keep[:, None]) + sums).tocsr()
 
-    def make(self, level: str, stuck: Sequence[int], above: Any) -> dict[int, Triples]:
+    def make(self, level: str, stuck: Sequence[int], above: Any) -> tuple[dict[int, Triples], int]:
         """Counts of the children of stuck parents, and of those of all parents that must move.
 
-        ``above`` holds the parents' counts (sparse, units x cells).
+        ``above`` holds the parents' counts (sparse, units x cells). Also how far estimates moved:
+        the objectives of all programmes, added up.
         """
         depth = self.geography.depth(level)
         now = _Now(self.planner, depth - 1, above)
         left: Sequence[int] = stuck
         children: dict[int, Triples] = {}
+        moved = 0
         for top in range(depth - 1, WHOLE - 1, -1):
             below = defaultdict(list)
             for p in left:
@@ -119,11 +121,12 @@ class Room:
                 if plan is None:
                     left += here
                     continue
+                moved += plan.moved
                 changed = self._cells(depth, top, ancestor, plan, now)
                 for p in sorted({*here, *changed}):
                     children[p] = self._children(depth, p, now.cells(depth - 1, p), plan)
             if not left:
-                return children
+                return children, moved
         raise self._impossible(level)
 
     def _impossible(self, level: str) -> RunError:

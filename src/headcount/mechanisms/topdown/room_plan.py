@@ -58,10 +58,14 @@ def refuse_too_wide(restrictions: Restrictions, *, schema: Schema, geography: Ge
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Counts of atoms (units x atoms) for each depth below the ancestor, with the first unit."""
+    """Counts of atoms (units x atoms) for each depth below the ancestor, with the first unit.
+
+    ``moved`` is what the programme makes least: the sum of |y - estimate|.
+    """
 
     first: dict[int, int]
     counts: dict[int, Integers]
+    moved: int
 
     def of(self, depth: int, units: range) -> Integers:
         """Those of some units of a level."""
@@ -175,7 +179,8 @@ class Planner:
             return None
         y = found[:width].astype(np.int64).reshape(len(spans[depth]), self.size)
         counts = {d: np.asarray(up @ y) for d, up in ups.items()}
-        return Plan({d: span.start for d, span in spans.items()}, counts)
+        moved = sum(int(np.abs(counts[d] - estimate[d]).sum()) for d in between)
+        return Plan({d: span.start for d, span in spans.items()}, counts, moved)
 
     def _bound_rows(
         self, depths: range, spans: dict[int, range], ups: dict[int, Any]
