@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from headcount.population.towns import towns
     from headcount.privacy import Guarantee, Ledger
     from headcount.release import Release
-    from headcount.run import protect_run
+    from headcount.run.protect import protect_run
     from headcount.schema import Attribute, Follows, Recode, Schema, load_schema
     from headcount.tabulate import Counts, Query
 
@@ -59,7 +59,7 @@ _HOME = {
     "TargetedSwapping": "mechanisms.swapping",
     "load_schema": "schema",
     "protect": "mechanisms",
-    "protect_run": "run",
+    "protect_run": "run.protect",
     "read_counts": "population.readers",
     "read_households": "population.household_readers",
     "read_microdata": "population.readers",

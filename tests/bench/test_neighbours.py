@@ -18,7 +18,7 @@ from headcount.bench.neighbours import MECHANISMS, Case, combinations, run_case,
 from headcount.config.load import load_config
 from headcount.config.models import UNIONS
 from headcount.privacy import UnitOfPrivacy
-from headcount.run import plan
+from headcount.run.protect import plan
 from headcount.schema.follows import ALONE
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -122,7 +122,7 @@ def test_households_that_count_half_are_seen(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_households_that_are_not_cut_are_seen(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("headcount.run.cut_for", lambda mechanism, population: population)
+    monkeypatch.setattr("headcount.run.protect.cut_for", lambda mechanism, population: population)
     monkeypatch.setattr("headcount.mechanisms.noisy.refuse_uncut", lambda *_given, **_named: None)
     unit = UnitOfPrivacy.HOUSEHOLD_ADD_REMOVE
     assert any(case.above for case in cases("households", "geometric", unit))

@@ -12,11 +12,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from headcount import run_attacks
 from headcount.cli.app import main
 from headcount.release.published import cell_names
 from headcount.report.model import CONFIDENTIAL_BANNER
-from headcount.run import protect_run
+from headcount.run import attack as run_attacks
+from headcount.run.protect import protect_run
 from headcount.schema import load_schema
 from headcount.tabulate.published import tables
 

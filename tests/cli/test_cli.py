@@ -141,7 +141,7 @@ def test_an_error_of_the_file_system_is_one_line_and_exit_code_3(
     def refuse(_config: Path, **_options: object) -> Path:
         raise error
 
-    monkeypatch.setattr("headcount.run.protect_run", refuse)
+    monkeypatch.setattr("headcount.run.protect.protect_run", refuse)
     assert headcount("protect", write_config(town)) == Answer(3, "", said)
 
 

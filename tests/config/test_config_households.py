@@ -13,7 +13,7 @@ from headcount.errors import ConfigError
 from headcount.population import Population
 from headcount.population.household_writer import write_households
 from headcount.population.towns import towns
-from headcount.run import Plan, plan
+from headcount.run.protect import Plan, plan
 from headcount.schema import Follows
 from headcount.tabulate import tabulate
 

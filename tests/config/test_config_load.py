@@ -14,7 +14,7 @@ from headcount.config.load import config_digest, load_config
 from headcount.config.models import Config
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms import Averaged
-from headcount.run import protect_run
+from headcount.run.protect import protect_run
 
 GOOD = """
 [population]

@@ -10,7 +10,7 @@ from headcount.config.build import build_mechanism, build_population
 from headcount.config.load import config_digest, load_config
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms.topdown.settings import NURSE_NVA_0
-from headcount.run import prepare
+from headcount.run.protect import prepare
 from headcount.schema import load_schema
 
 PRESET = 'name = "topdown"\npreset = "e2e-2018"\nepsilon = 1\n'

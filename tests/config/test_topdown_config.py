@@ -12,7 +12,7 @@ from tests.run.town import write_config
 import headcount as hc
 from headcount.config.load import load_config
 from headcount.errors import ConfigError
-from headcount.run import prepare
+from headcount.run.protect import prepare
 
 __all__ = ["town"]  # a fixture
 

@@ -15,8 +15,9 @@ from headcount.evaluate.scores import compare_methods
 from headcount.mechanisms import Geometric, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import uniform
-from headcount.run import evaluate_run, open_run, protect_run
-from headcount.run_compare import refuse_other_data, side_by_side
+from headcount.run.compare import refuse_other_data, side_by_side
+from headcount.run.evaluate import evaluate_run, open_run
+from headcount.run.protect import protect_run
 from headcount.tabulate import tabulate
 
 POPULATION = """

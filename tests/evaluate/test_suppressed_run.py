@@ -3,7 +3,8 @@
 import polars as pl
 import pytest
 
-from headcount.run import evaluate_run, open_run, protect_run
+from headcount.run.evaluate import evaluate_run, open_run
+from headcount.run.protect import protect_run
 
 CONFIG = """
 [population]

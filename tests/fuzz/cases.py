@@ -332,7 +332,10 @@ def _make(name: str, folder: Path) -> None:
     if not name.endswith(" unfinished"):
         _sound(headcount("protect", folder / "config.toml"))
         return
-    with patch("headcount.run.write_release", side_effect=_Stop), contextlib.suppress(Fault):
+    with (
+        patch("headcount.run.protect.write_release", side_effect=_Stop),
+        contextlib.suppress(Fault),
+    ):
         headcount("protect", folder / "config.toml")
     assert (folder / "out" / "internal" / "run.key").is_file()
 

@@ -27,7 +27,7 @@ from headcount.errors import HeadcountError
 from headcount.privacy import Ledger, PureLoss, SpendState, UnitOfPrivacy, ZCDPLoss
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_release
-from headcount.run import prepare, protect_run
+from headcount.run.protect import prepare, protect_run
 
 NAMES = (
     "cells", "units", "count", "unit", "low", "high", "weight", "type", "vacant", "total",

@@ -97,8 +97,8 @@ def test_a_release_that_breaks_off_is_partial_output(
         (folder / "tract.parquet").write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("headcount.run.write_release", breaks_off)
-    monkeypatch.setattr("headcount.run.prepare", _refuse_only_check())
+    monkeypatch.setattr("headcount.run.protect.write_release", breaks_off)
+    monkeypatch.setattr("headcount.run.protect.prepare", _refuse_only_check())
     verdict = sound(tmp_path)
     assert verdict.fault == "partial output"
     assert "tract.parquet" in verdict.seen
@@ -107,7 +107,7 @@ def test_a_release_that_breaks_off_is_partial_output(
 def _refuse_only_check() -> Any:
     """``prepare`` that refuses once, so that check and protect agree in their exit codes."""
     from headcount.errors import ConfigError
-    from headcount.run import prepare
+    from headcount.run.protect import prepare
 
     asked = []
 

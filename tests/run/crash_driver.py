@@ -28,13 +28,13 @@ from typing import Any
 import opendp.prelude  # noqa: F401
 import scipy.sparse  # noqa: F401
 
-import headcount.run
+import headcount.run.protect
 from headcount.errors import HeadcountError
 from headcount.noise import KeyedNoise, OpenDPNoise, RunKey, Stream
 from headcount.release import directory
 from headcount.release.directory import RunDirectory
 from headcount.release.store import write_release
-from headcount.run import protect_run
+from headcount.run.protect import protect_run
 
 ROOT = Path(headcount.__file__).parent
 WATCHED = {
@@ -85,15 +85,15 @@ def break_program(name: str) -> None:
         _replace(RunDirectory, "facts", lambda _self: None)
         _replace(RunDirectory, "refuse_other", lambda _self, **_digest: None)
     elif name == "late spend":  # noise is drawn and written before the spend is recorded
-        spend = headcount.run._spend
+        spend = headcount.run.protect._spend
         later: list[Any] = []
 
         def write_then_spend(*arguments: Any, **named: Any) -> None:
             write_release(*arguments, **named)
             spend(*later)
 
-        _replace(headcount.run, "_spend", lambda *arguments: later.extend(arguments))
-        _replace(headcount.run, "write_release", write_then_spend)
+        _replace(headcount.run.protect, "_spend", lambda *arguments: later.extend(arguments))
+        _replace(headcount.run.protect, "write_release", write_then_spend)
     elif name:
         raise ValueError(name)
 

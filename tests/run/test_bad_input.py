@@ -21,7 +21,7 @@ from headcount.population.readers import AttributeColumn
 from headcount.population.tables import read_table
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.privacy.loss import decimal, exact, figure
-from headcount.run import prepare, protect_run
+from headcount.run.protect import prepare, protect_run
 from headcount.toml_files import MOST_BYTES, parse_toml
 from tests.run.town import LEDGER, make_ledger, write_config, write_town
 

@@ -11,8 +11,9 @@ from headcount.config.load import load_config
 from headcount.errors import ConfigError, RunError
 from headcount.mechanisms import Averaged
 from headcount.noise import KeyedNoise, RunKey
-from headcount.run import open_run, prepare, protect_run
-from headcount.run_limits import COPIES, SCALAR, table_bytes
+from headcount.run.evaluate import open_run
+from headcount.run.limits import COPIES, SCALAR, table_bytes
+from headcount.run.protect import prepare, protect_run
 from tests.run.town import LEDGER, MICRODATA, make_ledger, write_config, write_town
 
 
@@ -115,10 +116,10 @@ def test_tables_beyond_the_memory_of_the_machine_are_refused(
     planned = prepare(load_config(write_config(town, mechanism='name = "raked"\nepsilon = 1')))
     needed = table_bytes(planned.mechanism, planned.counts, backend="table")
     assert needed == (1 + 2 + 5) * 6 * SCALAR * COPIES
-    monkeypatch.setattr("headcount.run_limits.memory_limit", lambda: needed - 1)
+    monkeypatch.setattr("headcount.run.limits.memory_limit", lambda: needed - 1)
     said = refused(town, 'name = "raked"\nepsilon = 1')
     assert "raked: memory: found tables that need up to 0.0 GiB at once, expected at most" in said
-    monkeypatch.setattr("headcount.run_limits.memory_limit", lambda: needed)
+    monkeypatch.setattr("headcount.run.limits.memory_limit", lambda: needed)
     protect_run(write_config(town, mechanism='name = "raked"\nepsilon = 1', out="fits"))
 
 
@@ -128,7 +129,7 @@ def test_noise_to_record_beyond_the_free_disk_is_refused(
     from types import SimpleNamespace
 
     monkeypatch.setattr(
-        "headcount.run_limits.shutil.disk_usage", lambda _path: SimpleNamespace(free=100)
+        "headcount.run.limits.shutil.disk_usage", lambda _path: SimpleNamespace(free=100)
     )
     said = refused(town, 'name = "averaged"\nepsilon = 1', run='noise = "opendp"')
     assert "averaged: run.noise: found 0.0 GiB of noise to record before use" in said

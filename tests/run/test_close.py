@@ -13,8 +13,8 @@ import pytest
 from headcount.errors import PrivacyError, RunError
 from headcount.privacy import Ledger, SpendState
 from headcount.release.directory import RunDirectory
-from headcount.run import protect_run
-from headcount.run_close import close_run
+from headcount.run.close import close_run
+from headcount.run.protect import protect_run
 from tests.run.town import (
     LEDGER,
     Stop,

@@ -26,7 +26,7 @@ from headcount.noise.recorded import RecordedNoise
 from headcount.privacy import Ledger, SpendState
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_release
-from headcount.run import open_run
+from headcount.run.evaluate import open_run
 from tests.run import crash_driver
 from tests.run.town import (
     LEDGER,

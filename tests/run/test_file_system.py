@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import headcount.run
+import headcount.run.protect
 from headcount.errors import PrivacyError, RunError
 from headcount.privacy import SpendState
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_release
-from headcount.run import protect_run
+from headcount.run.protect import protect_run
 from tests.run.town import LEDGER, contents, make_ledger, write_config, write_town
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -160,15 +160,15 @@ def test_what_another_process_did_in_between_is_seen(
     epsilon = "0.5" if same else "7"
     mechanism = f'name = "geometric"\nepsilon = {epsilon}'
     theirs = write_config(town, mechanism=mechanism, name="theirs.toml")
-    prepare = headcount.run.prepare
+    prepare = headcount.run.protect.prepare
 
     def slowly(config):
         planned = prepare(config)
-        monkeypatch.setattr("headcount.run.prepare", prepare)
+        monkeypatch.setattr("headcount.run.protect.prepare", prepare)
         protect_run(theirs)
         return planned
 
-    monkeypatch.setattr("headcount.run.prepare", slowly)
+    monkeypatch.setattr("headcount.run.protect.prepare", slowly)
     if same:
         protect_run(mine)
     else:

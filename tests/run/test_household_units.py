@@ -14,7 +14,8 @@ from headcount.bench.neighbour_homes import Dwellings, Home, drawn_dwellings
 from headcount.errors import PrivacyError
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.release.store import read_receipt, read_release
-from headcount.run import evaluate_run, open_run, protect_run
+from headcount.run.evaluate import evaluate_run, open_run
+from headcount.run.protect import protect_run
 from tests.run.town import LEDGER, contents, make_ledger, write_config
 
 HOUSEHOLD = 'epsilon = 1\nunit = "household-change-one"\nlargest_household = 3\n'

@@ -10,7 +10,7 @@ import pytest
 from headcount.config.load import load_config
 from headcount.errors import RunError
 from headcount.release.directory import RunDirectory
-from headcount.run import prepare, protect_run
+from headcount.run.protect import prepare, protect_run
 from tests.run.town import contents, write_config, write_town
 
 

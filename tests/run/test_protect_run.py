@@ -20,7 +20,8 @@ from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release
-from headcount.run import evaluate_run, open_run, plan, prepare, protect_run
+from headcount.run.evaluate import evaluate_run, open_run
+from headcount.run.protect import plan, prepare, protect_run
 from headcount.tabulate import content_digest
 from tests.run.town import (
     AGES,
@@ -231,7 +232,7 @@ def test_the_key_is_closed_while_the_run_works_and_gone_after(
         keys.append((internal / "run.key").read_bytes().split()[-1])
         return protect(*arguments, **named)
 
-    monkeypatch.setattr("headcount.run.protect", spying)
+    monkeypatch.setattr("headcount.run.protect.protect", spying)
     out = protect_run(write_config(town))
     assert (seen["internal"], seen["key"]) == (0o700, 0o600)
     (key,) = keys

@@ -15,7 +15,7 @@ from headcount.config.source import source_digest
 from headcount.errors import ConfigError, PrivacyError, RunError
 from headcount.population.source import lines_digest, table_digest
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
-from headcount.run import prepare, protect_run
+from headcount.run.protect import prepare, protect_run
 from tests.run.town import (
     AGES,
     LEDGER,
@@ -144,7 +144,7 @@ def test_a_note_that_cannot_be_left_is_warned_about(
     def refuse(*_arguments: object) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("headcount.run_note.write_text_atomic", refuse)
+    monkeypatch.setattr("headcount.run.note.write_text_atomic", refuse)
     protect_run(write_config(tmp_path, run=LEDGER))
     assert "a config that leaves the ledger out will not be noticed" in caplog.text
 

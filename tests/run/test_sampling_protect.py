@@ -15,7 +15,7 @@ from headcount.geography import regular
 from headcount.release.directory import RunDirectory
 from headcount.release.sampled import write_sample
 from headcount.release.store import read_receipt, read_release
-from headcount.run import protect_run
+from headcount.run.protect import protect_run
 from headcount.schema import Attribute, Schema
 from tests.run.town import MICRODATA, people, write_config, write_town
 

@@ -12,7 +12,7 @@ from headcount.errors import ConfigError, PrivacyError
 from headcount.privacy import Ledger, PureLoss, SpendState, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt
-from headcount.run import plan, prepare, protect_run
+from headcount.run.protect import plan, prepare, protect_run
 from headcount.tabulate import content_digest
 from tests.run.town import (
     AGES,
@@ -76,7 +76,7 @@ def test_an_overspend_is_refused_with_its_numbers_and_nothing_is_drawn(
     def drawn(*_arguments, **_named):
         pytest.fail("noise was drawn")
 
-    monkeypatch.setattr("headcount.run.protect", drawn)
+    monkeypatch.setattr("headcount.run.protect.protect", drawn)
     for refused in (protect_run, lambda path: prepare(load_config(path))):
         with pytest.raises(PrivacyError) as caught:
             refused(second)

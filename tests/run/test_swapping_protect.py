@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from headcount.errors import InputError
-from headcount.run import evaluate_run, open_run, protect_run
+from headcount.run.evaluate import evaluate_run, open_run
+from headcount.run.protect import protect_run
 from tests.run.town import contents, write_config
 
 TOWNS = 'kind = "towns"\npeople = 1500\ncounties = 3\nattributes = ["race", "hispanic"]'

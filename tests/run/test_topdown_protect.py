@@ -15,7 +15,8 @@ from headcount.mechanisms.topdown import descend
 from headcount.mechanisms.topdown.level import prepare_level
 from headcount.privacy import Ledger, SpendState, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
-from headcount.run import open_run, protect_run
+from headcount.run.evaluate import open_run
+from headcount.run.protect import protect_run
 from tests.run.town import (
     LEDGER,
     MICRODATA,

@@ -15,7 +15,8 @@ from headcount.errors import ConfigError, HeadcountError, InputError, RunError
 from headcount.mechanisms.topdown.publish import measurement_file
 from headcount.privacy import SpendState
 from headcount.release.directory import RunDirectory
-from headcount.run import open_run, prepare, protect_run
+from headcount.run.evaluate import open_run
+from headcount.run.protect import prepare, protect_run
 from tests.run.test_topdown_protect import (
     BOUNDS,
     HEAD,

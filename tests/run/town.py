@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
-from headcount.run import protect_run
+from headcount.run.protect import protect_run
 
 UNITS = [("a", "a1"), ("a", "a2"), ("b", "b1"), ("b", "b2"), ("b", "b3")]
 """Public: b3 is a tract in which nobody lives."""
@@ -93,12 +93,12 @@ class Stop(Exception):
 
 
 def interrupted(config: Path, monkeypatch: pytest.MonkeyPatch, *, at: str) -> None:
-    """A run that breaks off when it calls ``headcount.run.<at>``."""
+    """A run that breaks off when it calls ``headcount.run.protect.<at>``."""
 
     def stop(*_arguments, **_named):
         raise Stop
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"headcount.run.{at}", stop)
+        patch.setattr(f"headcount.run.protect.{at}", stop)
         with pytest.raises(Stop):
             protect_run(config)

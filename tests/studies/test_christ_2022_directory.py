@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from headcount.cli.study import app
 from headcount.errors import RunError
 from headcount.report.model import CONFIDENTIAL_BANNER
-from headcount.run_studies import PeopleToSwap, run_christ_2022
+from headcount.run.study import PeopleToSwap, run_christ_2022
 from headcount.studies.christ_2022.people import Synthetic
 from headcount.studies.christ_2022.pieces import pieces, run_piece
 from headcount.studies.christ_2022.settings import Settings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headcount.errors import RunError
-from headcount.run_studies import run_flaxman_2019
+from headcount.run.study import run_flaxman_2019
 from tests.report.browser import choose, open_report
 
 EPL = "mechanism,epsilon,residual_sd,median_abs_residual,median_abs_epl,max_abs_epl"

@@ -10,8 +10,8 @@ import pytest
 
 from headcount.report.html import render_html
 from headcount.report.model import Callout, Table
-from headcount.report.studies.flaxman_2019 import report
 from headcount.studies.flaxman_2019 import FlaxmanStudy, Settings, run_study
+from headcount.studies.flaxman_2019.report import report
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 from headcount.cli.study import petti_flaxman_2020
 from headcount.errors import ConfigError, InputError, PrivacyError, RunError
 from headcount.report.model import CONFIDENTIAL_BANNER
-from headcount.run_studies import People1940, run_petti_flaxman_2020
+from headcount.run.study import People1940, run_petti_flaxman_2020
 from tests.report.browser import choose, open_report
 from tests.studies.petti_tables import made_up_tables
 

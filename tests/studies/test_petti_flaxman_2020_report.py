@@ -12,13 +12,13 @@ import pytest
 from headcount.report.html import render_html
 from headcount.report.model import CONFIDENTIAL_BANNER, Callout, KeyNumbers, Prose, Report, Table
 from headcount.report.provenance import gather_provenance
-from headcount.report.studies import petti_flaxman_2020_bias as bias
-from headcount.report.studies import petti_flaxman_2020_figures as figures
-from headcount.report.studies import petti_flaxman_2020_measure as measure
-from headcount.report.studies.petti_flaxman_2020 import report
-from headcount.report.studies.petti_flaxman_2020_about import About
-from headcount.report.studies.petti_flaxman_2020_tables import judged
-from headcount.report.studies.petti_flaxman_2020_words import (
+from headcount.studies.petti_flaxman_2020 import report_bias as bias
+from headcount.studies.petti_flaxman_2020 import report_figures as figures
+from headcount.studies.petti_flaxman_2020 import report_measure as measure
+from headcount.studies.petti_flaxman_2020.report import report
+from headcount.studies.petti_flaxman_2020.report_about import About
+from headcount.studies.petti_flaxman_2020.report_tables import judged
+from headcount.studies.petti_flaxman_2020.report_words import (
     article,
     compared,
     errors_by_size,

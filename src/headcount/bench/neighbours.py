@@ -31,7 +31,7 @@ from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.restrict import restrict
 from headcount.mechanisms.topdown.settings import QuartersBounds
 from headcount.privacy import Loss, PureLoss, UnitOfPrivacy
-from headcount.run import Plan, plan
+from headcount.run.protect import Plan, plan
 from headcount.tabulate import CELLS, Counts
 
 CASES = 20

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from headcount.run_attacks import Found
+    from headcount.run.attack import Found
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -86,7 +86,7 @@ def reconstruct(
       file = "p12.csv"                # unit, cell, value; or unit, cell, low, high
       zero_hides = 0                  # 2: a 0 may stand for 1 or 2
     """
-    from headcount.run_attacks import run_reconstruct
+    from headcount.run.attack import run_reconstruct
 
     _show(
         run_reconstruct(
@@ -128,7 +128,7 @@ def reidentify(
       headcount attack reidentify found --attacker perfect --truth config.toml --out matches
     """
     from headcount.evaluate.attackers import Quality
-    from headcount.run_attacks import run_reidentify
+    from headcount.run.attack import run_reidentify
 
     quality = Quality(
         coverage=coverage, wrong_block=wrong_block, wrong_age=wrong_age, wrong_sex=wrong_sex
@@ -170,7 +170,7 @@ def link(
 
     Example: headcount attack link swapped.csv --known people.csv --width 2 --out links
     """
-    from headcount.run_link import run_link
+    from headcount.run.link import run_link
 
     names = [name.strip() for name in exact.split(",") if name.strip()]
     _show(

@@ -24,7 +24,7 @@ def check(
     """
     from headcount.cli.reading import show_reading
     from headcount.config.load import load_config
-    from headcount.run import prepare
+    from headcount.run.protect import prepare
     from headcount.tabulate.summary import summarize
 
     planned = prepare(load_config(config))

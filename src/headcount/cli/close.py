@@ -27,6 +27,6 @@ def close(
 
     Example: headcount close runs/first --why "the disk with the data is gone"
     """
-    from headcount.run_close import close_run
+    from headcount.run.close import close_run
 
     typer.echo(close_run(run, why=why, ledger=ledger, run_id=run_id).sentence())

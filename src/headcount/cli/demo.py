@@ -21,7 +21,7 @@ def demo(
     Example: headcount demo
     """
     from headcount.progress import bar
-    from headcount.run_studies import People1940, run_petti_flaxman_2020
+    from headcount.run.study import People1940, run_petti_flaxman_2020
 
     people = People1940(states=(STATE,))
     report = run_petti_flaxman_2020(out, people=people, progress=bar)

@@ -46,8 +46,8 @@ def evaluate(
     """
     from headcount.cli.show import show_table
     from headcount.evaluate.error import check_cells
-    from headcount.run import evaluate_run
-    from headcount.run_compare import refuse_other_data, side_by_side
+    from headcount.run.compare import refuse_other_data, side_by_side
+    from headcount.run.evaluate import evaluate_run
 
     several = len(runs) > 1
     chosen = check_cells(cells, compared=several)

@@ -36,7 +36,7 @@ def protect(
     from headcount.progress import bar
     from headcount.release.receipt import guarantee_from_json
     from headcount.release.store import read_receipt
-    from headcount.run import protect_run
+    from headcount.run.protect import protect_run
 
     path = protect_run(config, progress=bar)
     receipt = read_receipt(path / "release")

@@ -27,7 +27,7 @@ def flaxman_2019(
     Example: headcount study flaxman-2019 --out out/flaxman
     """
     from headcount.progress import bar
-    from headcount.run_studies import run_flaxman_2019
+    from headcount.run.study import run_flaxman_2019
 
     report = run_flaxman_2019(out, seed=seed, replicates=replicates, progress=bar)
     typer.echo(f"report: {report}")
@@ -63,7 +63,7 @@ def petti_flaxman_2020(
     """
     from headcount.privacy.loss import exact
     from headcount.progress import bar
-    from headcount.run_studies import People1940, run_petti_flaxman_2020
+    from headcount.run.study import People1940, run_petti_flaxman_2020
 
     kept = tuple(state.strip().upper() for state in states.split(",") if state.strip())
     given = [part for text in epsilon or [] for part in text.split(",")]
@@ -111,7 +111,7 @@ def christ_2022(
     Example: headcount study christ-2022 --out out/christ --counties Alameda,Washington
     """
     from headcount.progress import bar
-    from headcount.run_studies import PeopleToSwap, run_christ_2022
+    from headcount.run.study import PeopleToSwap, run_christ_2022
     from headcount.studies.christ_2022.settings import Settings
 
     named = tuple(name.strip() for name in counties.split(",") if name.strip())
@@ -161,7 +161,7 @@ def hawes_rodriguez_2021(
     """
     from headcount.privacy.loss import exact
     from headcount.progress import bar
-    from headcount.run_studies import PeopleInDwellings, run_hawes_rodriguez_2021
+    from headcount.run.study import PeopleInDwellings, run_hawes_rodriguez_2021
     from headcount.studies.hawes_rodriguez_2021 import EPSILONS, Settings
 
     given = [part for text in epsilon or [] for part in text.split(",")]

@@ -20,7 +20,7 @@ from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.release.published import PublishedCells, by_name, is_total
 from headcount.release.store import read_release, write_release
-from headcount.run import protect_run
+from headcount.run.protect import protect_run
 from headcount.schema import load_schema
 from headcount.tabulate import tabulate
 from headcount.tabulate.linked_tables import link_tables

@@ -17,7 +17,7 @@ from headcount.errors import InputError
 from headcount.evaluate.linkage_risk import IdentityRule, LinkageRisk, confirmed
 from headcount.population.tables import read_table
 from headcount.release.store import read_release
-from headcount.run_attacks import Found, finish, refuse_used, release_folder, write_frame
+from headcount.run.attack import Found, finish, refuse_used, release_folder, write_frame
 from headcount.tabulate.published.codings import years
 
 Ints = NDArray[np.int64]

@@ -8,7 +8,8 @@ import polars as pl
 
 from headcount.report.figures import Axis, Control, band_chart, control_name, line_chart
 from headcount.report.model import Block, Column, Figure, Prose, Section, Table, table_from_frame
-from headcount.report.studies.petti_flaxman_2020_words import (
+from headcount.report.theme import MUTED, looks_for
+from headcount.studies.petti_flaxman_2020.report_words import (
     Tables,
     count_named,
     headline,
@@ -18,7 +19,6 @@ from headcount.report.studies.petti_flaxman_2020_words import (
     promise_named,
     shown_epsilons,
 )
-from headcount.report.theme import MUTED, looks_for
 
 if TYPE_CHECKING:
     from altair.typing import ChartType

@@ -17,10 +17,10 @@ from headcount.report.model import (
     Section,
     Subheading,
 )
-from headcount.report.studies import christ_2022_figures as figures
-from headcount.report.studies import christ_2022_privacy as privacy
-from headcount.report.studies import christ_2022_tables as tables
-from headcount.report.studies.christ_2022_words import (
+from headcount.studies.christ_2022 import report_figures as figures
+from headcount.studies.christ_2022 import report_privacy as privacy
+from headcount.studies.christ_2022 import report_tables as tables
+from headcount.studies.christ_2022.report_words import (
     Tables,
     accuracy,
     at_rate,

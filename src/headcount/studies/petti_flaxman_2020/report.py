@@ -15,12 +15,12 @@ from headcount.report.model import (
     Section,
     Subheading,
 )
-from headcount.report.studies import petti_flaxman_2020_bias as bias
-from headcount.report.studies import petti_flaxman_2020_figures as figures
-from headcount.report.studies import petti_flaxman_2020_tables as tables
-from headcount.report.studies.petti_flaxman_2020_about import About
-from headcount.report.studies.petti_flaxman_2020_measure import measure_section
-from headcount.report.studies.petti_flaxman_2020_words import (
+from headcount.studies.petti_flaxman_2020 import report_bias as bias
+from headcount.studies.petti_flaxman_2020 import report_figures as figures
+from headcount.studies.petti_flaxman_2020 import report_tables as tables
+from headcount.studies.petti_flaxman_2020.report_about import About
+from headcount.studies.petti_flaxman_2020.report_measure import measure_section
+from headcount.studies.petti_flaxman_2020.report_words import (
     ONE_UNIT,
     Tables,
     at,

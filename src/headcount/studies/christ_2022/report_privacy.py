@@ -6,8 +6,8 @@ import polars as pl
 
 from headcount.report.figures import Axis, Control, Reference, line_chart
 from headcount.report.model import Figure
-from headcount.report.studies.christ_2022_figures import RATE
-from headcount.report.studies.christ_2022_words import (
+from headcount.studies.christ_2022.report_figures import RATE
+from headcount.studies.christ_2022.report_words import (
     READINGS,
     Tables,
     first_county,

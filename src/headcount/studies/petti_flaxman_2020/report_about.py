@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headcount.report.studies.petti_flaxman_2020_words import listed
+from headcount.studies.petti_flaxman_2020.report_words import listed
 
 STATE_NAMES = {
     "AL": "Alabama", "AK": "Alaska", "AZ": "Arizona", "AR": "Arkansas", "CA": "California",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from headcount.report.model import Column, Table, table_from_frame
-from headcount.report.studies.petti_flaxman_2020_words import (
+from headcount.studies.petti_flaxman_2020.report_words import (
     ALIKE,
     LEVEL_NAMES,
     Tables,

@@ -16,10 +16,10 @@ from headcount.report.provenance import gather_provenance
 if TYPE_CHECKING:
     from headcount.population import Households, Population
     from headcount.population.quarters import Quarters
-    from headcount.report.studies.petti_flaxman_2020_about import About
     from headcount.studies.christ_2022.people import Source
     from headcount.studies.christ_2022.settings import Settings as ChristSettings
     from headcount.studies.hawes_rodriguez_2021 import Settings as HawesSettings
+    from headcount.studies.petti_flaxman_2020.report_about import About
 
 US1940, IPUMS = "us1940", "ipums:"
 NATION = 51
@@ -28,8 +28,8 @@ NATION = 51
 
 def run_flaxman_2019(out: Path, *, seed: int, replicates: int, progress: Progress = silent) -> Path:
     """The study flaxman-2019 in a directory; returns the report's path."""
-    from headcount.report.studies.flaxman_2019 import report
     from headcount.studies.flaxman_2019 import run_study
+    from headcount.studies.flaxman_2019.report import report
 
     study = "flaxman-2019"
     settings = {"seed": seed, "replicates": replicates}
@@ -148,8 +148,8 @@ def run_petti_flaxman_2020(
                    beside ``out``, with the ending ".cache", if None. It tells exact counts.
     """
     from headcount.engines.local import LocalEngine
-    from headcount.report.studies.petti_flaxman_2020 import report
     from headcount.studies.petti_flaxman_2020 import EPSILONS, STUDY, run_study
+    from headcount.studies.petti_flaxman_2020.report import report
 
     chosen = sorted(epsilons or EPSILONS)
     settings = people.settings() | {
@@ -185,7 +185,7 @@ def run_petti_flaxman_2020(
 
 def _about_1940(people: People1940, population: Population, public: bool, replicates: int) -> About:
     from headcount.population.us1940.figures import published, states
-    from headcount.report.studies.petti_flaxman_2020_about import About
+    from headcount.studies.petti_flaxman_2020.report_about import About
 
     geography = population.geography
     codes = geography.units[geography.depth("state")]
@@ -250,7 +250,7 @@ def run_christ_2022(
         cache   keeps finished pieces so that a stopped study goes on; beside ``out``, with the
                 ending ".cache", if None
     """
-    from headcount.report.studies.christ_2022 import About, report
+    from headcount.studies.christ_2022.report import About, report
     from headcount.studies.christ_2022.settings import STUDY
     from headcount.studies.christ_2022.study import run_study
 
@@ -357,9 +357,9 @@ def run_hawes_rodriguez_2021(
                 ending ".cache", if None
     """
     from headcount.engines.local import LocalEngine
-    from headcount.report.studies.hawes_rodriguez_2021 import report
-    from headcount.report.studies.hawes_rodriguez_2021_words import About
     from headcount.studies.hawes_rodriguez_2021 import STUDY, households_digest, run_study
+    from headcount.studies.hawes_rodriguez_2021.report import report
+    from headcount.studies.hawes_rodriguez_2021.report_words import About
 
     households = people.read(seed=settings.seed, progress=progress)
     told = {

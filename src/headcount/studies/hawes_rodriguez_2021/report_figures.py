@@ -10,7 +10,11 @@ import polars as pl
 from headcount.evaluate.attackers import PERFECT
 from headcount.report.figures import Axis, Control, band_chart, control_name, line_chart
 from headcount.report.model import Figure
-from headcount.report.studies.hawes_rodriguez_2021_words import (
+from headcount.report.theme import INK, looks_for
+from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE, TOTAL, categories
+from headcount.studies.hawes_rodriguez_2021.methods import HI, LO, SUPPRESSION, TOPDOWN, ZCDP
+from headcount.studies.hawes_rodriguez_2021.published import published
+from headcount.studies.hawes_rodriguez_2021.report_words import (
     ATTACKERS,
     MEANT,
     UNIVERSES,
@@ -18,10 +22,6 @@ from headcount.report.studies.hawes_rodriguez_2021_words import (
     main_methods,
     swapping_noise,
 )
-from headcount.report.theme import INK, looks_for
-from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE, TOTAL, categories
-from headcount.studies.hawes_rodriguez_2021.methods import HI, LO, SUPPRESSION, TOPDOWN, ZCDP
-from headcount.studies.hawes_rodriguez_2021.published import published
 from headcount.studies.hawes_rodriguez_2021.settings import PLACE
 
 if TYPE_CHECKING:

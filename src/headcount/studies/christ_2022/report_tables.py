@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from headcount.report.model import Column, Table, table_from_frame
-from headcount.report.studies.christ_2022_words import Tables, at_rate
+from headcount.studies.christ_2022.report_words import Tables, at_rate
 from headcount.studies.christ_2022.settings import SWAPPERS
 
 PLACE = Column(key="county", label="Block group")

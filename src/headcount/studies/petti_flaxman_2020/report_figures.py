@@ -8,8 +8,9 @@ import polars as pl
 
 from headcount.report.figures import Axis, Control, control_name, line_chart
 from headcount.report.model import Figure
-from headcount.report.studies.petti_flaxman_2020_empty import hide_anchors, with_anchors
-from headcount.report.studies.petti_flaxman_2020_words import (
+from headcount.report.theme import INK
+from headcount.studies.petti_flaxman_2020.report_empty import hide_anchors, with_anchors
+from headcount.studies.petti_flaxman_2020.report_words import (
     ALIKE,
     Tables,
     compared,
@@ -20,7 +21,6 @@ from headcount.report.studies.petti_flaxman_2020_words import (
     promise_named,
     shortly,
 )
-from headcount.report.theme import INK
 
 if TYPE_CHECKING:
     from altair.typing import ChartType

@@ -6,9 +6,9 @@ import polars as pl
 
 from headcount.report.figures import Axis, Control, Reference, band_chart, line_chart
 from headcount.report.model import Block, Callout, Figure, Prose, Section, Subheading
-from headcount.report.studies import petti_flaxman_2020_appendix as appendix
-from headcount.report.studies.petti_flaxman_2020_empty import hide_anchors, with_anchors
-from headcount.report.studies.petti_flaxman_2020_words import (
+from headcount.studies.petti_flaxman_2020 import report_appendix as appendix
+from headcount.studies.petti_flaxman_2020.report_empty import hide_anchors, with_anchors
+from headcount.studies.petti_flaxman_2020.report_words import (
     LEVEL_NAMES,
     LEVELS,
     Tables,

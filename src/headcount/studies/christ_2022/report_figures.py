@@ -8,7 +8,7 @@ import polars as pl
 
 from headcount.report.figures import Axis, Control, line_chart, two_scale_chart
 from headcount.report.model import Figure
-from headcount.report.studies.christ_2022_words import (
+from headcount.studies.christ_2022.report_words import (
     CLIPPED,
     GROUPS,
     Tables,

@@ -18,9 +18,9 @@ from headcount.report.model import (
     Subheading,
 )
 from headcount.report.provenance import gather_provenance
-from headcount.report.studies import flaxman_2019_figures as figures
-from headcount.report.studies import flaxman_2019_tables as tables
 from headcount.studies.flaxman_2019 import FlaxmanStudy
+from headcount.studies.flaxman_2019 import report_figures as figures
+from headcount.studies.flaxman_2019 import report_tables as tables
 from headcount.studies.flaxman_2019.settings import FIGURE_1, MechanismName
 
 

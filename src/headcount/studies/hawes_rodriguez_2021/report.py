@@ -14,9 +14,16 @@ from headcount.report.model import (
     Report,
     Section,
 )
-from headcount.report.studies import hawes_rodriguez_2021_figures as figures
-from headcount.report.studies import hawes_rodriguez_2021_tables as shown
-from headcount.report.studies.hawes_rodriguez_2021_words import (
+from headcount.studies.hawes_rodriguez_2021 import report_figures as figures
+from headcount.studies.hawes_rodriguez_2021 import report_tables as shown
+from headcount.studies.hawes_rodriguez_2021.methods import (
+    COMPLEMENTARY,
+    HI,
+    LO,
+    NONE,
+    SUPPRESSION,
+)
+from headcount.studies.hawes_rodriguez_2021.report_words import (
     About,
     Tables,
     confirmed,
@@ -25,13 +32,6 @@ from headcount.report.studies.hawes_rodriguez_2021_words import (
     percent,
     precision,
     topdown_names,
-)
-from headcount.studies.hawes_rodriguez_2021.methods import (
-    COMPLEMENTARY,
-    HI,
-    LO,
-    NONE,
-    SUPPRESSION,
 )
 from headcount.studies.hawes_rodriguez_2021.settings import DELTA, QUERY_SHARES
 

@@ -7,13 +7,13 @@ import polars as pl
 from headcount.evaluate.attackers import COMMERCIAL, PERFECT
 from headcount.evaluate.reidentified import ALL, TELLING
 from headcount.report.model import Column, Table, table_from_frame
-from headcount.report.studies.hawes_rodriguez_2021_words import (
+from headcount.studies.hawes_rodriguez_2021.accuracy import EVERY, TOTAL
+from headcount.studies.hawes_rodriguez_2021.crossing import OWN
+from headcount.studies.hawes_rodriguez_2021.report_words import (
     Tables,
     main_methods,
     swapping_noise,
 )
-from headcount.studies.hawes_rodriguez_2021.accuracy import EVERY, TOTAL
-from headcount.studies.hawes_rodriguez_2021.crossing import OWN
 
 METHOD = Column(key="method", label="Method")
 _RATES = (

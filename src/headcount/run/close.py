@@ -9,7 +9,7 @@ from headcount.config.load import config_digest
 from headcount.errors import RunError
 from headcount.privacy import Ledger, Spend, SpendState
 from headcount.release.directory import RunDirectory
-from headcount.run import kept_config
+from headcount.run.protect import kept_config
 
 
 @dataclass(frozen=True, kw_only=True)

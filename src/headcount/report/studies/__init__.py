@@ -1,1 +1,0 @@
-"""Reports of studies: one module for each."""
