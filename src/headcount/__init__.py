@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from headcount.config.topdown import topdown
     from headcount.mechanisms import Averaged, Geometric, Identity, Raked, Sampling, protect
     from headcount.mechanisms.histogram import Histogram
-    from headcount.mechanisms.swapping import HouseholdSwapping, TargetedSwapping
-    from headcount.mechanisms.swapping.person_mechanism import PersonSwapping
+    from headcount.mechanisms.person_swapping import PersonSwapping
+    from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
+    from headcount.mechanisms.targeted_swapping import TargetedSwapping
     from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
     from headcount.population import Households, Population, uniform
     from headcount.population.from_households import to_population
@@ -41,13 +42,13 @@ _HOME = {
     "Geometric": "mechanisms",
     "Guarantee": "privacy",
     "Histogram": "mechanisms.histogram",
-    "HouseholdSwapping": "mechanisms.swapping",
+    "HouseholdSwapping": "mechanisms.swapping.mechanism",
     "Households": "population",
     "Identity": "mechanisms",
     "KeyedNoise": "noise",
     "Ledger": "privacy",
     "OpenDPNoise": "noise",
-    "PersonSwapping": "mechanisms.swapping.person_mechanism",
+    "PersonSwapping": "mechanisms.person_swapping",
     "Population": "population",
     "Query": "tabulate",
     "Raked": "mechanisms",
@@ -56,7 +57,7 @@ _HOME = {
     "RunKey": "noise",
     "Sampling": "mechanisms",
     "Schema": "schema",
-    "TargetedSwapping": "mechanisms.swapping",
+    "TargetedSwapping": "mechanisms.targeted_swapping",
     "load_schema": "schema",
     "protect": "mechanisms",
     "protect_run": "run.protect",

@@ -12,7 +12,7 @@ from headcount.attacks.released import knowledge_of_release, tells_years
 from headcount.errors import InputError
 from headcount.evaluate.attackers import perfect_attacker, true_records
 from headcount.mechanisms import Identity, protect
-from headcount.mechanisms.counting import Geometric
+from headcount.mechanisms.geometric import Geometric
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.schema import load_schema

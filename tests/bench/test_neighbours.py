@@ -123,7 +123,7 @@ def test_households_that_count_half_are_seen(monkeypatch: pytest.MonkeyPatch):
 
 def test_households_that_are_not_cut_are_seen(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("headcount.run.protect.cut_for", lambda mechanism, population: population)
-    monkeypatch.setattr("headcount.mechanisms.noisy.refuse_uncut", lambda *_given, **_named: None)
+    monkeypatch.setattr("headcount.mechanisms._noisy.refuse_uncut", lambda *_given, **_named: None)
     unit = UnitOfPrivacy.HOUSEHOLD_ADD_REMOVE
     assert any(case.above for case in cases("households", "geometric", unit))
 
@@ -156,7 +156,7 @@ def test_the_benchmark_counts_pairs_and_tells_what_was_above(monkeypatch: pytest
     assert readings["all: pairs above the plan"].unit == "of 3"
     monkeypatch.setattr("headcount.privacy.sensitivity._person", lambda unit, steps: (0, 0))
     monkeypatch.setattr("headcount.bench.neighbours._loss", lambda *_a, **_k: 1)
-    monkeypatch.setattr("headcount.mechanisms.noisy.rate_for", lambda *_a, plan, **_k: plan)
+    monkeypatch.setattr("headcount.mechanisms._noisy.rate_for", lambda *_a, plan, **_k: plan)
     monkeypatch.setattr("headcount.bench.neighbours._stated", lambda *_a, **_k: None)
     readings = {one.what: one for one in neighbours.measure(cases=3)}
     assert readings["all: pairs above the plan"].value == 3

@@ -11,14 +11,11 @@ from headcount.config.build import build_mechanism
 from headcount.config.load import load_config
 from headcount.errors import ConfigError
 from headcount.mechanisms.histogram import Histogram
-from headcount.mechanisms.swapping import (
-    HouseholdSwapping,
-    PersonSwapping,
-    PseudoUnits,
-    Risk,
-    SizeNoise,
-    TargetedSwapping,
-)
+from headcount.mechanisms.person_swapping import PersonSwapping
+from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise
+from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
+from headcount.mechanisms.swapping.risk import Risk
+from headcount.mechanisms.targeted_swapping import TargetedSwapping
 
 HEAD = '[population]\nkind = "towns"\n[run]\nout = "out"\n[mechanism]\n'
 NEAR = ("tract", "county", "state")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from headcount.errors import PrivacyError
 from headcount.geography import Geography, regular
 from headcount.mechanisms import Averaged, Geometric, Identity, Raked
-from headcount.mechanisms.base import cell_stream
-from headcount.mechanisms.counting import rake
+from headcount.mechanisms._base import cell_stream
+from headcount.mechanisms.raked import rake
 from headcount.noise import KeyedNoise, RunKey, Stream
 from headcount.population import uniform
 from headcount.privacy import UnitOfPrivacy

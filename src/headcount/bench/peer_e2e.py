@@ -116,7 +116,7 @@ def replicate(counts: Counts, mechanism: TopDown, times: int) -> tuple[Releases,
 
     Returns the releases and the CPU seconds they took.
     """
-    from headcount.mechanisms.base import protect
+    from headcount.mechanisms._base import protect
 
     begin = process_time()
     totals, cells = [], []

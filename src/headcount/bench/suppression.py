@@ -21,7 +21,7 @@ from headcount.evaluate.suppressed import audit_release
 from headcount.evaluate.withheld import Attacker, audit_withheld
 from headcount.evaluate.witnessed import check_witnesses
 from headcount.mechanisms import protect
-from headcount.mechanisms.base import Context
+from headcount.mechanisms._base import Context
 from headcount.mechanisms.suppression.complementary import Pattern, complement
 from headcount.mechanisms.suppression.exact import cheapest_pattern
 from headcount.mechanisms.suppression.mechanism import Suppression

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from headcount.bench.figures import Reading
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.mechanisms.swapping.households import HouseholdSwapping
 from headcount.mechanisms.swapping.keys import PseudoUnits
+from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.risk import Risk
 from headcount.population.households import Households
 from headcount.schema import Attribute

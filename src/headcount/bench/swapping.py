@@ -12,10 +12,10 @@ import numpy as np
 
 from headcount.bench.figures import Reading, timed
 from headcount.config.swapping import SwappingModel
-from headcount.mechanisms.swapping.households import HouseholdSwapping
+from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.report import Swapped, SwapReport
 from headcount.mechanisms.swapping.risk import Risk
-from headcount.mechanisms.swapping.targeted import TargetedSwapping
+from headcount.mechanisms.targeted_swapping import TargetedSwapping
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population.from_households import to_population
 from headcount.population.workload_s import workload_s

@@ -71,7 +71,7 @@ def _release(
 
     from headcount.config.topdown import TopDownModel
     from headcount.engines.local import LocalEngine
-    from headcount.mechanisms.base import Context, protect
+    from headcount.mechanisms._base import Context, protect
     from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 
     table = {"name": "topdown", "preset": "e2e-2018", "epsilon": str(epsilon)}

@@ -27,7 +27,7 @@ from headcount.config.values import (
 )
 from headcount.errors import InputError, PrivacyError
 from headcount.geography.build import LONGEST_CODE
-from headcount.mechanisms.units import Neighbours
+from headcount.mechanisms._units import Neighbours
 from headcount.population.from_households import KIND
 from headcount.population.suspicious import Totals
 from headcount.population.towns.generate import FEWEST_PEOPLE, MOST_PEOPLE, most_counties

@@ -9,13 +9,13 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from headcount.config.values import Flag, Strict, Whole, Wrong, fraction
 from headcount.errors import HeadcountError, InputError
+from headcount.mechanisms.person_swapping import PersonSwapping
 from headcount.mechanisms.presets import load_preset
-from headcount.mechanisms.swapping.households import HouseholdSwapping
 from headcount.mechanisms.swapping.keys import ADULTS, SIZE, PseudoUnits, SizeNoise
-from headcount.mechanisms.swapping.person_mechanism import PersonSwapping
+from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.persons import KEEP
 from headcount.mechanisms.swapping.risk import Risk
-from headcount.mechanisms.swapping.targeted import TargetedSwapping
+from headcount.mechanisms.targeted_swapping import TargetedSwapping
 
 
 def _rate(value: object) -> Fraction:

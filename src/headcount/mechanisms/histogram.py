@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from headcount.draws import binomial
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms.base import Context, Outcome
-from headcount.mechanisms.counting import Geometric
+from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms.geometric import Geometric
 from headcount.noise import Noise
 from headcount.release import Release
 from headcount.schema import Attribute, Recode, Schema

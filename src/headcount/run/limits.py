@@ -11,8 +11,8 @@ from pathlib import Path
 
 from headcount.errors import ConfigError
 from headcount.mechanisms import Averaged, Geometric, Identity, Mechanism, Raked
+from headcount.mechanisms._measured import Measured
 from headcount.mechanisms.histogram import Histogram
-from headcount.mechanisms.measured import Measured
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.memory import gib, memory_limit

@@ -21,7 +21,7 @@ from headcount.evaluate.suppressed import (
 )
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Context, Mechanism, complete_guarantee, protect
-from headcount.mechanisms.base import cut_for
+from headcount.mechanisms._base import cut_for
 from headcount.mechanisms.sampling import Sampling
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.topdown.mechanism import TopDown

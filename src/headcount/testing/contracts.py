@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from headcount import mechanisms
 from headcount.geography import regular
 from headcount.mechanisms import Mechanism
-from headcount.mechanisms.base import Runs
-from headcount.mechanisms.measured import total_loss
+from headcount.mechanisms._base import Runs
+from headcount.mechanisms._measured import total_loss
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.privacy import UnitOfPrivacy

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, hstack, kron, vstack
 
 from headcount.evaluate.suppressed import audit_release
 from headcount.mechanisms import protect
-from headcount.mechanisms.base import Context
+from headcount.mechanisms._base import Context
 from headcount.mechanisms.suppression import moves
 from headcount.mechanisms.suppression.mechanism import Suppression, all_values
 from headcount.mechanisms.suppression.rules import find_tables

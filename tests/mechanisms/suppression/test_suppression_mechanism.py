@@ -13,7 +13,7 @@ from headcount.attacks.released import hold, knowledge_of_release
 from headcount.errors import ConfigError, InputError
 from headcount.evaluate.suppressed import audit_release
 from headcount.mechanisms import protect
-from headcount.mechanisms.base import Context
+from headcount.mechanisms._base import Context
 from headcount.mechanisms.suppression.mechanism import Suppression, all_values
 from headcount.mechanisms.suppression.rules import Thresholds, find_tables, race_tables
 from headcount.population.from_households import to_population

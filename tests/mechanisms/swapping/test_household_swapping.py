@@ -16,8 +16,8 @@ from headcount.bench.swap_need import at_risk_and_pairs, some_mechanism, some_to
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.mechanisms import Context, protect
-from headcount.mechanisms.swapping.households import HouseholdSwapping
 from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise, household_values, pairs_for
+from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.pairing import choose_pairs
 from headcount.mechanisms.swapping.report import changed_counts, partners_by_level
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
@@ -292,7 +292,7 @@ def test_a_higher_rate_protects_no_less(floor, monkeypatch):
     assert left_at_risk(Fraction(2, 3), 1000) == 0  # twice, with and without the floor
     assert left_at_risk(Fraction(1), 100) == 0
     by_chance = partial(choose_pairs, at_risk=0)
-    plain = "headcount.mechanisms.swapping.households.choose_pairs"
+    plain = "headcount.mechanisms.swapping.mechanism.choose_pairs"
     monkeypatch.setattr(plain, lambda *a, at_risk, **more: by_chance(*a, **more))
     assert left_at_risk(Fraction(2, 3), 100) > 40  # a control: served in no order
 
@@ -368,7 +368,7 @@ def test_groups_too_many_for_64_bits_are_numbered_anew(monkeypatch):
     town = dwellings(400, seed=8, geography=spine(4, 4, 4))
     plain = HouseholdSwapping(rate=HALF, key=("size",))
     made = plain.swap(town, np.random.default_rng(1)).partner
-    monkeypatch.setattr("headcount.mechanisms.swapping.households.MOST", 1)
+    monkeypatch.setattr("headcount.mechanisms.swapping.mechanism.MOST", 1)
     again = plain.swap(town, np.random.default_rng(1)).partner
     assert np.array_equal(made, again)
 

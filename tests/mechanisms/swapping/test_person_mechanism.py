@@ -12,7 +12,7 @@ import pytest
 from headcount.errors import ConfigError, InputError
 from headcount.geography import regular
 from headcount.mechanisms import Context, Outcome, protect
-from headcount.mechanisms.swapping.person_mechanism import (
+from headcount.mechanisms.person_swapping import (
     PersonSwapping,
     codes_of,
     in_years,

@@ -12,7 +12,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.mechanisms import protect
 from headcount.mechanisms.swapping.donors import swap_areas
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
-from headcount.mechanisms.swapping.targeted import TargetedSwapping, quotas
+from headcount.mechanisms.targeted_swapping import TargetedSwapping, quotas
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.schema import Attribute, Schema

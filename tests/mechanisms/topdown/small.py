@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headcount.geography import Geography
-from headcount.mechanisms.base import Context, Outcome
+from headcount.mechanisms._base import Context, Outcome
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.settings import Invariant, QuartersBounds
 from headcount.noise import KeyedNoise, RunKey

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from headcount.engines.local import LocalEngine
-from headcount.mechanisms.base import Context
+from headcount.mechanisms._base import Context
 from headcount.mechanisms.topdown import descend as descending
 from headcount.mechanisms.topdown.parents import chunks
 from headcount.mechanisms.topdown.settings import QuartersBounds

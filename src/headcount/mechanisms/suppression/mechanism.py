@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from headcount.errors import ConfigError
 from headcount.geography import Geography
-from headcount.mechanisms.base import Context, Outcome
-from headcount.mechanisms.measured import Measured
+from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._measured import Measured
 from headcount.mechanisms.suppression.rules import (
     GROUPS_OF,
     RACE_ONLY,

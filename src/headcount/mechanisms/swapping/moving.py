@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.mechanisms.base import Context, Outcome
+from headcount.mechanisms._base import Context, Outcome
 from headcount.mechanisms.sampling import generator
 from headcount.mechanisms.swapping.report import (
     Swapped,

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from headcount.errors import PrivacyError
 from headcount.geography import Geography
+from headcount.mechanisms._units import refuse_housemates
 from headcount.mechanisms.topdown import kernels
 from headcount.mechanisms.topdown.settings import TopDownSettings
-from headcount.mechanisms.units import refuse_housemates
 from headcount.noise import (
     Noise,
     Stream,

@@ -9,8 +9,9 @@ from math import exp, floor, log
 
 from headcount.errors import TruthError
 from headcount.geography import Geography
-from headcount.mechanisms.base import Context, Outcome
-from headcount.mechanisms.measured import Measured, guarantee_of, measure_cells, rate_for
+from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._measured import Measured, guarantee_of, measure_cells, rate_for
+from headcount.mechanisms._units import refuse_uncut
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
@@ -31,7 +32,6 @@ from headcount.mechanisms.topdown.restrict import (
 from headcount.mechanisms.topdown.room_plan import refuse_too_wide
 from headcount.mechanisms.topdown.settings import TableBounds, TopDownSettings
 from headcount.mechanisms.topdown.tighten import refuse_fixed_units, tighten
-from headcount.mechanisms.units import refuse_uncut
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.schema import Schema

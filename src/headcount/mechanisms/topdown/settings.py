@@ -10,7 +10,7 @@ from pathlib import Path
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
-from headcount.mechanisms.units import Neighbours, steps_of_all
+from headcount.mechanisms._units import Neighbours, steps_of_all
 from headcount.privacy import DEFAULT_UNIT, Allocation, PureLoss, ZCDPLoss, allocate
 from headcount.schema.attribute import first_repeated, one_of
 from headcount.schema.follows import Steps

@@ -9,7 +9,8 @@ import polars as pl
 
 from headcount.geography import Geography
 from headcount.mechanisms import Mechanism
-from headcount.mechanisms.swapping import HouseholdSwapping, PseudoUnits, SizeNoise
+from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise
+from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.recoded import Grouping, RecodedQuery
 from headcount.mechanisms.topdown.settings import Invariant

@@ -43,7 +43,7 @@ TABLES = ("matches", "agreement", "errors", "withheld")
 
 CODE = (
     *("attacks", "noise", "solve", "tabulate", "mechanisms/swapping", "mechanisms/topdown"),
-    *("mechanisms/suppression", "mechanisms/measured.py", "mechanisms/sampling.py"),
+    *("mechanisms/suppression", "mechanisms/_measured.py", "mechanisms/sampling.py"),
     *("evaluate/agreement.py", "evaluate/attackers.py", "evaluate/reidentified.py"),
     "evaluate/witnessed.py",
     *(

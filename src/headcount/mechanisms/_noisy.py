@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from headcount.geography import Geography
-from headcount.mechanisms.measured import Measured, guarantee_of, rate_for
-from headcount.mechanisms.units import Neighbours, refuse_housemates, refuse_uncut
+from headcount.mechanisms._measured import Measured, guarantee_of, rate_for
+from headcount.mechanisms._units import Neighbours, refuse_housemates, refuse_uncut
 from headcount.privacy import Guarantee
 from headcount.privacy.loss import positive
 from headcount.schema import Schema

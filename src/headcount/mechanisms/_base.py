@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import PrivacyError
 from headcount.geography import Geography
-from headcount.mechanisms.measured import Measured
+from headcount.mechanisms._measured import Measured
 from headcount.noise import KeyedNoise, Noise, RunKey, Stream
 from headcount.population import Population, cut_households
 from headcount.privacy import Guarantee

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from headcount.errors import ConfigError, InputError
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.geography import Geography
-from headcount.mechanisms.base import Context, Outcome
-from headcount.mechanisms.measured import Measured
+from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._measured import Measured
 from headcount.mechanisms.sampling import generator
 from headcount.mechanisms.swapping.keys import depth_of, share
 from headcount.mechanisms.swapping.marking import Codes, Ints

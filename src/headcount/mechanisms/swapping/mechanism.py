@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
-from headcount.mechanisms.base import Context, Outcome
-from headcount.mechanisms.measured import Measured
+from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._measured import Measured
 from headcount.mechanisms.swapping.fits import Fits
 from headcount.mechanisms.swapping.keys import (
     ADULTS,

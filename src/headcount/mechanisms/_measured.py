@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from headcount.errors import PrivacyError
 from headcount.geography import Geography
-from headcount.mechanisms.units import Neighbours, steps_of_all
+from headcount.mechanisms._units import Neighbours, steps_of_all
 from headcount.noise import discrete_gaussian_variance, geometric_variance
 from headcount.noise.laws import Gaussian as GaussianLaw
 from headcount.noise.laws import Geometric as GeometricLaw

@@ -1,0 +1,75 @@
+"""Averaged counting of Flaxman (2019): the mean of several geometric releases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+
+from headcount.errors import ConfigError, PrivacyError, TruthError
+from headcount.geography import Geography
+from headcount.mechanisms._base import Context, Outcome, cell_stream, noisy, summed_draws
+from headcount.mechanisms._measured import Measured, measure_cells
+from headcount.mechanisms._noisy import Noisy
+from headcount.noise import Noise
+from headcount.schema import Schema
+from headcount.tabulate import Counts
+
+MOST_SUM = 1 << 63
+"""Sums of 64-bit integers stay below."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Averaged(Noisy):
+    """ADPC: the mean of P independent noisy counts, each at epsilon / P (Flaxman 2019, 2.2).
+
+    P releases at epsilon / P compose to epsilon; averaging them costs nothing.
+    """
+
+    parts: int = 4
+    name = "averaged"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if type(self.parts) is not int or self.parts < 1:
+            raise PrivacyError(f"averaged: parts: found {self.parts!r}, expected 1 or more")
+
+    def measures(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every leaf cell P times."""
+        leaf = geography.leaf
+        return (measure_cells(schema, geography, leaf, neighbours=self, draws=self.parts),)
+
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Refuse sums over the parts that 64 bits would not hold, beside what others refuse.
+
+        The sum of P draws of scale s is beyond 100 s sqrt(P) with a chance below e^-98 (Chernoff
+        with exp(x / (s sqrt(P)))).
+        """
+        super().check(counts)
+        (one,) = self.plan(counts.schema, counts.geography)
+        reach = int(100 * (isqrt(self.parts) + 1) / one.known_rate) + 1
+        if reach >= MOST_SUM // 2:
+            raise ConfigError(
+                "averaged", place="parts", found=f"{self.parts:,} with epsilon {self.epsilon}",
+                expected="noise whose sum over the parts fits 62 bits",
+            )  # fmt: skip
+        if self.parts * int(counts.matrix.max()) + reach >= MOST_SUM:
+            raise TruthError(
+                "averaged", place="parts", found="counts whose sum over the parts passes 63 bits",
+                expected="fewer parts, or smaller counts",
+            )  # fmt: skip
+        return ()
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
+        """Sum the P integer answers of each run, then divide."""
+        self.check(counts)
+        (leaf,) = self.plan(counts.schema, counts.geography)
+        stream, parts = cell_stream(counts), self.parts
+        drawn = [
+            summed_draws(noise, stream, epsilon=leaf.known_rate, draws=range(first, first + parts))
+            for first in (run * parts for run in runs)
+        ]
+        return Outcome({counts.level: noisy(counts, np.stack(drawn), times=parts) / parts})

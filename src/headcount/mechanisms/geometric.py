@@ -1,0 +1,44 @@
+"""Geometric counting of Flaxman (2019): two-sided geometric noise on every cell,
+
+    Pr[G(z) = k] = (1 - exp(-z)) / (1 + exp(-z)) exp(-z |k|)
+
+where
+    z   the rate of the noise: a count that moves by 1 costs z
+
+``epsilon`` is the loss under ``unit``, and the rate follows from it: epsilon over the sum of what
+one step between neighbours moves in everything that is measured (``rate_for``). The paper's own
+figures are for ``unit="add-remove"``, where one count of each level moves by 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headcount.geography import Geography
+from headcount.mechanisms._base import Context, Outcome, cell_stream, noisy
+from headcount.mechanisms._measured import Measured, measure_cells
+from headcount.mechanisms._noisy import Noisy
+from headcount.mechanisms._units import refuse_uncut
+from headcount.noise import Noise
+from headcount.schema import Schema
+from headcount.tabulate import Counts
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Geometric(Noisy):
+    """GDPC: two-sided geometric noise on each leaf count (Flaxman 2019, 2.2)."""
+
+    name = "geometric"
+
+    def measures(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every leaf cell once."""
+        return (measure_cells(schema, geography, geography.leaf, neighbours=self),)
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
+        """Leaf counts plus noise."""
+        refuse_uncut(counts, self, name=self.name)
+        (leaf,) = self.plan(counts.schema, counts.geography)
+        drawn = noise.geometric(cell_stream(counts), epsilon=leaf.known_rate, draws=runs)
+        return Outcome({counts.level: noisy(counts, drawn)})

@@ -1,0 +1,97 @@
+"""Raked counting of Flaxman (2019): geometric noise at every level, made to add up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.geography import Geography
+from headcount.mechanisms._base import Context, Outcome, cell_stream, noisy
+from headcount.mechanisms._measured import Measured, measure_cells
+from headcount.mechanisms._noisy import Noisy
+from headcount.mechanisms._units import refuse_uncut
+from headcount.noise import Noise
+from headcount.schema import Schema
+from headcount.tabulate import Counts
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Raked(Noisy):
+    """RDPC: noisy counts at every level, raked from the top to add up (Flaxman 2019, 2.2).
+
+    Each of the J + 1 levels is measured with noise of the same rate: under add-remove that is
+    epsilon / (J + 1), as in the paper. A single count at the top costs nothing when a record
+    changes; its noise is that of the other levels, and these share epsilon. From the top down the
+    noisy counts of the children are scaled to their parent's raked count, cell by cell,
+
+        RDPC_child = NoisyC_child * RDPC_parent / sum over siblings of NoisyC
+
+    where a zero sum shares the parent's count equally among the children; the receipt counts
+    how often that happened.
+    """
+
+    name = "raked"
+
+    def measures(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every cell of every level once; one that no neighbour changes costs nothing."""
+        return tuple(
+            measure_cells(schema, geography, level, neighbours=self) for level in geography.levels
+        )
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Outcome:
+        """Measure every level, then rake from the top."""
+        refuse_uncut(counts, self, name=self.name)
+        geography = counts.geography
+        rate = self.plan(counts.schema, geography)[0].known_rate
+        tables: dict[str, NDArray[np.float64]] = {}
+        shared_equally = 0
+        for depth, level in enumerate(geography.levels):
+            here = counts.at(level)
+            drawn = noise.geometric(cell_stream(here), epsilon=rate, draws=runs)
+            answers = noisy(here, drawn)
+            if depth == 0:
+                tables[level] = answers.astype(np.float64)
+                continue
+            above = geography.levels[depth - 1]
+            tables[level], zeros = rake(
+                answers,
+                tables[above],
+                parent=geography.parents[depth],
+                start=geography.children_start(above),
+                possible=counts.schema.possible,
+            )
+            shared_equally += zeros
+        return Outcome(tables, {"raked_from_a_zero_sum": shared_equally})
+
+
+def rake(
+    answers: NDArray[np.int64],
+    above: NDArray[np.float64],
+    *,
+    parent: NDArray[np.int32],
+    start: NDArray[np.int64],
+    possible: NDArray[np.bool_],
+) -> tuple[NDArray[np.float64], int]:
+    """Scale children to their parents; return them and how many zero sums were shared equally.
+
+    where
+        answers    noisy counts of the children, runs x units x cells
+        above      raked counts of the parents
+        parent     each child's parent
+        start      each parent's first child
+        possible   the cells that are no structural zeros
+    """
+    sums = np.add.reduceat(answers, start, axis=1)
+    zero = (sums == 0) & possible
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale: NDArray[np.float64] = np.where(sums == 0, 0.0, above / sums)
+    raked: NDArray[np.float64] = answers * scale[:, parent]
+    if zero.any():
+        children = np.diff(start, append=len(parent))[None, :, None]
+        equal = np.where(zero, above / children, 0.0)
+        raked = np.where(zero[:, parent], equal[:, parent], raked)
+    return raked, int(zero.sum())
