@@ -67,7 +67,7 @@ def test_some_neighbours_move_as_far_as_the_plan_says(unit: UnitOfPrivacy):
 @pytest.mark.parametrize("mechanism", ["geometric", "topdown", "topdown-rho"])
 def test_a_plan_without_housemates_is_seen(mechanism: str, monkeypatch: pytest.MonkeyPatch):
     """What the stated losses were before: one person, one count."""
-    for where in ("measured", "units", "topdown.settings"):
+    for where in ("_measured", "_units", "topdown.settings"):
         monkeypatch.setattr(f"headcount.mechanisms.{where}.steps_of_all", lambda attributes: ALONE)
     assert any(case.above for case in cases("households", mechanism, UnitOfPrivacy.ADD_REMOVE))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.mechanisms import Averaged, Geometric, Raked, base, counting
+from headcount.mechanisms import Averaged, Geometric, Raked, _base, averaged, geometric, raked
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import uniform
 from headcount.tabulate import counts as counts_room
@@ -17,6 +17,8 @@ from headcount.tabulate import tabulate
 
 AFTER_THE_NOISE = {"rake", "run"}
 """Functions that take noisy integers and go on in floats: post-processing."""
+
+ON_THE_WAY = [_base, averaged, geometric, raked, counts_room]
 
 
 def floats_on_the_way(work: Any, modules: list[ModuleType]) -> list[str]:
@@ -57,7 +59,7 @@ def the_whole_way(mechanism: Any) -> Any:
 @pytest.mark.parametrize("kind", [Geometric, Raked, Averaged])
 def test_from_counts_to_noisy_counts_everything_is_integer(kind):
     mechanism = kind(epsilon=Fraction(1, 3))
-    assert floats_on_the_way(the_whole_way(mechanism), [base, counting, counts_room]) == []
+    assert floats_on_the_way(the_whole_way(mechanism), ON_THE_WAY) == []
 
 
 @pytest.mark.parametrize("kind", [Geometric, Raked, Averaged])
@@ -69,12 +71,13 @@ def test_from_counts_to_noisy_counts_everything_is_integer(kind):
     ],
 )
 def test_one_float_in_a_copy_is_found(monkeypatch, kind, line, with_float):
-    source = Path(base.__file__).read_text(encoding="utf-8")
+    source = Path(_base.__file__).read_text(encoding="utf-8")
     assert line in source
-    changed: dict[str, Any] = {"__name__": base.__name__, "__file__": base.__file__}
+    changed: dict[str, Any] = {"__name__": _base.__name__, "__file__": _base.__file__}
     body = source.replace(line, with_float)
     body = body.replace("answers += times * truth", "answers = answers + times * truth")
-    exec(compile(body, base.__file__, "exec"), changed)
-    monkeypatch.setattr(counting, "noisy", changed["noisy"])
+    exec(compile(body, _base.__file__, "exec"), changed)
+    for module in (averaged, geometric, raked):
+        monkeypatch.setattr(module, "noisy", changed["noisy"])
     mechanism = kind(epsilon=Fraction(1, 3))
-    assert floats_on_the_way(the_whole_way(mechanism), [base, counting, counts_room])
+    assert floats_on_the_way(the_whole_way(mechanism), ON_THE_WAY)

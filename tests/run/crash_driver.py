@@ -42,9 +42,9 @@ WATCHED = {
     for name in (
         "files.py",
         "mechanisms/topdown/checkpoint.py",
-        "run.py",
-        "run_limits.py",
-        "run_receipt.py",
+        "run/protect.py",
+        "run/limits.py",
+        "run/receipt.py",
         "noise/keyed.py",
         "noise/keys.py",
         "noise/recorded.py",
@@ -55,6 +55,7 @@ WATCHED = {
         "release/store.py",
     )
 }
+assert all(Path(name).is_file() for name in WATCHED)
 
 
 def watch(kill_line: int | None, kill_at: str | None) -> Callable[[], int]:
