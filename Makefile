@@ -30,7 +30,7 @@ UPGRADE ?=
 # Files are dealt whole to the workers, so that what a file prepares is prepared once.
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 
-.PHONY: help demo test test-newest lint bench fuzz extreme kills lock sbom clean
+.PHONY: help demo test test-newest lint sentences bench fuzz extreme kills lock sbom clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ test-newest:  ## the tests with the newest versions that pyproject allows, on th
 	@$(NEWEST)/bin/python -c 'import sys, numpy, scipy, polars, pydantic; \
 	  print("Python", sys.version.split()[0], *(f"{m.__name__} {m.__version__}" for m in (numpy, scipy, polars, pydantic)))'
 	$(NEWEST)/bin/python -m pytest $(PYTEST_ARGS)
+
+sentences: $(VENV)/.dev  ## list every sentence that a user can see, to be read from top to bottom
+	@$(BIN)/python -m tests.sentences
 
 lint: $(VENV)/.dev  ## ruff, mypy and import-linter
 	$(BIN)/ruff check .

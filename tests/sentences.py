@@ -1,0 +1,96 @@
+"""Every sentence that a user can see, for reading from top to bottom: ``make sentences``.
+
+Help, errors, warnings, log lines, guarantees and report texts, with file and line. What is
+worked out when the program runs stands in braces.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "headcount"
+TEMPLATES = (".md", ".j2")
+SHORTEST = 12
+"""Shorter texts are keys and names."""
+LOGGED = {"debug", "info", "warning", "error"}
+SPOKEN = {"found", "expected", "help", "title", "caption", "subtitle", "note", "words", "label"}
+"""Arguments that reach a reader, whoever is called."""
+SPEAKERS = {"Guarantee", "Prose", "Subheading", "Callout", "KeyNumber", "Section", "Column"}
+"""What is called with sentences for a release or a report."""
+
+
+def sentences(path: Path) -> Iterator[tuple[int, str, str]]:
+    """Line, kind and text of each sentence in a module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    raised = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise)]
+    if path.parent.name == "cli":
+        yield from _of_commands(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node in raised:
+            yield from _of_error(node)
+        elif isinstance(node, ast.Call):
+            yield from _of_call(node)
+
+
+def _of_commands(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and (doc := ast.get_docstring(node)):
+            yield node.lineno, "help", doc
+
+
+def _of_error(call: ast.Call) -> Iterator[tuple[int, str, str]]:
+    """An error as it is printed, with its place, what was found and what was expected."""
+    parts = [_text(value) for value in call.args]
+    parts += [f"{k.arg} {_text(k.value)}" for k in call.keywords]
+    yield call.lineno, "error", ", ".join(part for part in parts if part)
+
+
+def _of_call(call: ast.Call) -> Iterator[tuple[int, str, str]]:
+    name = call.func
+    called = name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")
+    owner = getattr(name.value, "id", "") if isinstance(name, ast.Attribute) else ""
+    spoken = [k.value for k in call.keywords if k.arg in SPOKEN]
+    kind = "text"
+    if called in LOGGED and owner in ("log", "_log", "logger"):
+        kind, spoken = "log", call.args[:1]
+    elif called in SPEAKERS or owner in SPEAKERS:
+        kind, spoken = called, [*call.args, *spoken]
+    for value in spoken:
+        if len(text := _text(value)) >= SHORTEST and " " in text:
+            yield value.lineno, kind, text
+
+
+def _text(node: ast.AST) -> str:
+    """A text as the reader gets it; anything else in braces."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(_text(part) for part in node.values)
+    if isinstance(node, ast.FormattedValue):
+        return f"{{{ast.unparse(node.value)}}}"
+    if isinstance(node, ast.BinOp | ast.IfExp):
+        return " | ".join(_text(part) for part in ast.iter_child_nodes(node) if _is_text(part))
+    return f"{{{ast.unparse(node)}}}"
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp | ast.IfExp)
+
+
+def main() -> None:
+    """Print them all, each once."""
+    for path in sorted(SOURCE.rglob("*")):
+        name = path.relative_to(SOURCE)
+        if path.suffix in TEMPLATES:
+            sys.stdout.write(f"\n{name}\n{path.read_text(encoding='utf-8')}\n")
+        if path.suffix == ".py" and (found := sorted(set(sentences(path)))):
+            sys.stdout.write(f"\n{name}\n")
+            for line, kind, text in found:
+                sys.stdout.write(f"  {line} {kind}: {' '.join(text.split())}\n")
+
+
+if __name__ == "__main__":
+    main()
