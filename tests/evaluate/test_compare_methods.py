@@ -11,6 +11,8 @@ import polars as pl
 import pytest
 
 from headcount.errors import InputError, RunError
+from headcount.evaluate.choice import Choice
+from headcount.evaluate.evaluation import Evaluation
 from headcount.evaluate.scores import compare_methods
 from headcount.mechanisms import Geometric, protect
 from headcount.noise import KeyedNoise, RunKey
@@ -68,6 +70,9 @@ def write_people(folder: Path, *, seed: int = 5) -> None:
     pl.DataFrame(every).write_csv(folder / "tracts.csv")
 
 
+EITHER = Choice(metrics=("error",), settings={"error": {"cells": "either"}})
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One population, released by each method."""
@@ -101,8 +106,10 @@ def mean_error_by_polars(folder: Path, run: str, cells: str) -> tuple[int, float
 def test_the_mean_error_of_three_methods_is_that_of_ten_lines_of_polars(folder: Path, cells):
     runs = [folder / name for name in ("geometric", "topdown", "sample")]
     refuse_other_data(runs)
-    scores = {run: evaluate_run(run, cells=cells)[0] for run in runs}
-    table = side_by_side(scores).filter(level="tract", query="cells")
+    choice = Choice(metrics=("error",), settings={"error": {"cells": cells}})
+    found = {run: evaluate_run(run, choice=choice).evaluation for run in runs}
+    (compared,) = side_by_side(found)
+    table = compared.table.filter(level="tract", query="cells")
     assert table.height == 1  # the same number of counts for every method
     for run in runs:
         n, error = mean_error_by_polars(folder, run.name, cells)
@@ -122,7 +129,9 @@ def test_the_mean_error_of_three_methods_is_that_of_ten_lines_of_polars(folder: 
 def test_the_papers_set_is_another_one_for_each_method(folder: Path):
     """Why it is refused where methods are compared: the number of counts gives it away."""
     sizes = {
-        name: evaluate_run(folder / name, cells="either")[0].filter(level="tract", query="cells")
+        name: evaluate_run(folder / name, choice=EITHER)
+        .evaluation["error"]
+        .table.filter(level="tract", query="cells")
         for name in ("geometric", "topdown", "sample")
     }
     assert len({frame["n"].item() for frame in sizes.values()}) == 3
@@ -141,10 +150,11 @@ def test_runs_on_other_data_are_not_compared(folder: Path, tmp_path: Path):
         refuse_other_data([other, other.parent / "." / other.name])
 
 
-def test_a_comparison_needs_counts():
-    withheld = pl.DataFrame({"table": ["P1"], "withheld": [3]})
-    with pytest.raises(RunError, match="found no run with counts, expected at least one"):
-        side_by_side({Path("suppressed"): withheld})
+def test_a_comparison_needs_a_metric_that_two_runs_have(folder: Path):
+    one = evaluate_run(folder / "geometric", choice=EITHER).evaluation
+    other = Evaluation(findings=())
+    with pytest.raises(RunError, match="found no metric that two runs have, expected at least"):
+        side_by_side({Path("one"): one, Path("other"): other})
 
 
 def test_negative_counts_are_facts_of_the_release():

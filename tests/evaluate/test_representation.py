@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.errors import InputError
+from headcount.evaluate.metrics.representation import Representation
 from headcount.evaluate.representation import (
     Yardsticks,
     mean_squared_error,
@@ -15,11 +16,11 @@ from headcount.evaluate.representation import (
     minorities,
     minority_rows,
     represent,
-    represent_release,
     size_bands,
     smoothed_kl,
     underallocated,
 )
+from headcount.evaluate.truth import Truth
 from headcount.geography import regular
 from headcount.mechanisms import Identity, protect
 from headcount.population import Population
@@ -153,8 +154,7 @@ def test_areas_that_are_all_above_the_last_edge_stand_beside_smaller_ones():
     leaf, cell = np.arange(4, dtype=np.int32), np.array([0, 1, 2, 3], dtype=np.int32)
     geography = regular(children=2, depth=2)
     counts = tabulate(Population("two areas", schema, geography, leaf, cell, people))
-    frame = represent_release(counts, protect(counts, Identity()))
-    assert frame is not None
+    frame = Representation().compute(protect(counts, Identity()), Truth.of(counts)).table
     bands = frame.filter(metric="mse", group="everyone").select("level", "low", "high", "areas")
     assert bands.rows() == [
         (geography.levels[1], 100_000, None, 2),

@@ -26,11 +26,12 @@ def test_the_account_of_what_is_withheld(tmp_path, rule):
     (tmp_path / "config.toml").write_text(CONFIG.format(rule=rule, out=tmp_path / "run"))
     run = protect_run(tmp_path / "config.toml")
     before = {path: path.read_bytes() for path in (run / "release").iterdir()}
-    frame, report, public = evaluate_run(run)
-    assert public
+    done = evaluate_run(run)
+    frame, report = done.evaluation["withheld"].table, done.report
+    assert done.public
     assert report.parent == run / "internal" / "evaluation"
     text = report.read_text()
-    assert "What is withheld" in text
+    assert "What is withheld, and what still leaks" in text
     assert "withheld cells audited" in text
     everybody = int(open_run(run)[1].counts.totals().sum())
     first = frame.filter(table="P1")  # counts everybody once, whatever the level

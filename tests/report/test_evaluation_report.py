@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from headcount.evaluate import CellSet
-from headcount.evaluate.scores import score
+from headcount.evaluate.choice import Choice
+from headcount.evaluate.evaluation import evaluate_release
+from headcount.evaluate.truth import Truth
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, Mechanism, Raked, protect
 from headcount.mechanisms.histogram import Histogram
@@ -37,8 +39,9 @@ def report_on(
     digest = content_digest(counts)
     noise = KeyedNoise(key or RunKey.from_os(), mechanism.name, digest, b"config")
     release = protect(counts, mechanism, noise)
-    scores = score(counts, release, cells=cells)
-    return evaluation_report(release, scores, recipe="headcount evaluate town", public=public)
+    choice = Choice(metrics=("error",), settings={"error": {"cells": cells}})
+    found = evaluate_release(release, Truth.of(counts), choice=choice).findings
+    return evaluation_report(release, found, recipe="headcount evaluate town", public=public)
 
 
 def said(report: Report) -> str:

@@ -7,7 +7,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from headcount.bench.neighbour_homes import Dwellings, Home, drawn_dwellings
@@ -86,7 +85,7 @@ def test_people_who_were_cut_are_an_error_of_the_release(hamlet: Path):
     _, planned = open_run(out)
     assert planned.truth.totals().sum() == 13
     assert planned.counts.totals().sum() == 11
-    scores = pl.DataFrame(evaluate_run(out)[0])
+    scores = evaluate_run(out).evaluation["error"].table
     assert not scores.is_empty()
     assert (out / "internal/evaluation/errors.csv").is_file()
 

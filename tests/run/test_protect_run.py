@@ -434,10 +434,10 @@ def test_evaluate_works_from_any_folder(town: Path, monkeypatch: pytest.MonkeyPa
     elsewhere = town / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    scores, report, public = evaluate_run(Path("../out"))
-    assert scores["max_absolute"].max() == 0
-    assert report.is_file()
-    assert not public
+    done = evaluate_run(Path("../out"))
+    assert done.evaluation["error"].table["max_absolute"].max() == 0
+    assert done.report.is_file()
+    assert not done.public
     assert {p.parent.name for p in (town / "out" / "internal").rglob("errors.csv")} == {
         "evaluation"
     }

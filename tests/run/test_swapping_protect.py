@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from headcount.errors import InputError
+from headcount.evaluate.choice import Choice
 from headcount.run.evaluate import evaluate_run, open_run
 from headcount.run.protect import protect_run
 from tests.run.town import contents, write_config
@@ -56,7 +57,7 @@ def test_provenance_and_report_are_internal(tmp_path: Path, mechanism: str):
 
 def test_evaluation_tells_how_small_groups_fare(tmp_path: Path):
     out = protect_run(write_config(tmp_path, population=TOWNS, mechanism=PERSONS))
-    scores, _, _ = evaluate_run(out)
+    scores = evaluate_run(out).evaluation["error"].table
     release, planned = open_run(out)
     made = pl.read_csv(out / "internal/evaluation/representation.csv")
     assert set(made["level"]) == {"county", "tract", "block_group", "block"}
@@ -75,7 +76,8 @@ def test_evaluation_tells_how_small_groups_fare(tmp_path: Path):
     assert cells["n"] == release.at("block").size
     assert cells["cells"] == "all"
     assert cells["mean_absolute"] == pytest.approx(apart.mean())
-    either, _, _ = evaluate_run(out, cells="either")
+    choice = Choice(metrics=("error",), settings={"error": {"cells": "either"}})
+    either = evaluate_run(out, choice=choice).evaluation["error"].table
     n = either.filter(level="block", query="cells")["n"].item()
     assert n == np.count_nonzero(release.at("block") + planned.counts.dense())
 

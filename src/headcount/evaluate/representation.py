@@ -16,8 +16,6 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from headcount.errors import InputError
-from headcount.evaluate.scores import released_at
-from headcount.release import Release
 from headcount.release.release import Table
 from headcount.tabulate import Counts, Query
 
@@ -33,8 +31,7 @@ SIZE_BANDS = (100, 1_000, 10_000, 100_000)
 """Edges of area sizes in people, where nobody names others."""
 
 MOST_ANSWERS = 20_000_000
-
-METRICS = ("kl", "mse", "underallocated")
+"""A level of more groups of people than this is left out of an evaluation."""
 
 HISPANIC_BY_RACE = Query("hispanic x race", ("hispanic", "race"))
 
@@ -177,22 +174,6 @@ def represent(
         raise InputError("representation", found="nobody", expected="at least one person")
     # Without a type, an open last band on its own would be a column of nothing.
     return pl.DataFrame(rows, schema_overrides={"high": pl.Int64})
-
-
-def represent_release(counts: Counts, release: Release) -> pl.DataFrame | None:
-    """Every metric at every level below the whole, by size of area; None without race or origin.
-
-    Levels of more than ``MOST_ANSWERS`` answers are left out.
-    """
-    if not {"hispanic", "race"} <= set(counts.schema.names):
-        return None
-    groups = HISPANIC_BY_RACE.size(counts.schema)
-    tables = [
-        represent(counts, released_at(release, level), level=level, bands=SIZE_BANDS)
-        for level in release.geography.levels[1:]
-        if release.geography.size(level) * groups <= MOST_ANSWERS
-    ]
-    return pl.concat(tables) if tables else None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,14 +30,11 @@ class Scores:
         errors       a row for each level and query
         groups       a row for each level and level of an attribute: the counts of that group, one
                      a unit; empty for a schema without attributes
-        impossible   released leaf counts that are not 0 where nobody can be: part of no set. A
-                     method that moves people and leaves some attributes in place can make them
     """
 
     cells: CellSet
     errors: pl.DataFrame
     groups: pl.DataFrame
-    impossible: int = 0
 
 
 def released_at(release: Release, level: str) -> Table:
@@ -72,7 +69,6 @@ def score(counts: Counts, release: Release, *, cells: CellSet = "all") -> Scores
         cells=cells,
         errors=pl.DataFrame(errors, infer_schema_length=None),
         groups=_frame(groups, errors),
-        impossible=_impossible(release),
     )
 
 
@@ -105,12 +101,6 @@ def _answers(
         if clipped:
             made = np.maximum(made, 0) if isinstance(made, np.ndarray) else made.maximum(0)
         yield query, pair_counts(truth @ answer, made, cells=cells)
-
-
-def _impossible(release: Release) -> int:
-    leaf: Any = released_at(release, release.geography.leaf)
-    strange = leaf[:, np.flatnonzero(~release.schema.possible)]
-    return int(np.count_nonzero(strange) if isinstance(leaf, np.ndarray) else strange.nnz)
 
 
 def _possible(query: Query, schema: Schema) -> np.ndarray[Any, Any]:

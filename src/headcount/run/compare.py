@@ -1,13 +1,15 @@
-"""Several finished runs on the same data, scored on the same counts."""
+"""Several finished runs on the same data, side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from headcount.errors import RunError
+from headcount.evaluate.evaluation import Evaluation
 from headcount.release.directory import RunDirectory
 
 
@@ -26,19 +28,34 @@ def refuse_other_data(paths: Sequence[Path]) -> None:
             )
 
 
-def side_by_side(scores: Mapping[Path, pl.DataFrame]) -> pl.DataFrame:
-    """Mean absolute error by level and query, a column for each run of counts.
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One metric of several runs: what is compared, and a table with a column for each run."""
 
-    A suppressed release has no error to be compared: what it withholds is in its own account.
-    """
-    counted = {path: frame for path, frame in scores.items() if "mean_absolute" in frame.columns}
-    made = [
-        frame.select(pl.lit(str(path)).alias("run"), "level", "query", "n", "mean_count",
-                     "mean_absolute")
-        for path, frame in counted.items()
-    ]  # fmt: skip
-    if not made:
-        raise RunError("comparison: found no run with counts, expected at least one")
-    return pl.concat(made).pivot(
-        "run", index=["level", "query", "n", "mean_count"], values="mean_absolute"
-    )
+    name: str
+    words: str
+    table: pl.DataFrame
+
+
+def side_by_side(evaluations: Mapping[Path, Evaluation]) -> tuple[Compared, ...]:
+    """Every metric that two runs or more have, row by row."""
+    found: dict[str, list[tuple[Path, pl.DataFrame]]] = {}
+    kinds = {}
+    for path, evaluation in evaluations.items():
+        for finding in evaluation:
+            if (frame := finding.compared()) is not None:
+                found.setdefault(finding.name, []).append((path, frame))
+                kinds[finding.name] = finding
+    compared = []
+    for name, frames in found.items():
+        if len(frames) > 1:
+            index, value = kinds[name].index, kinds[name].value
+            both = pl.concat(
+                [frame.select(pl.lit(str(path)).alias("run"), pl.all()) for path, frame in frames],
+                how="vertical_relaxed",
+            )
+            table = both.pivot("run", index=index, values=value)
+            compared.append(Compared(name, kinds[name].value_words, table))
+    if not compared:
+        raise RunError("comparison: found no metric that two runs have, expected at least one")
+    return tuple(compared)

@@ -1,30 +1,36 @@
-"""A finished release scored against the truth it was made from."""
+"""A finished release evaluated with the truth it was made from."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
-
-import polars as pl
 
 from headcount.config.load import config_digest
 from headcount.errors import RunError
-from headcount.evaluate.error import CellSet, check_cells
-from headcount.evaluate.representation import represent_release
-from headcount.evaluate.scores import score
-from headcount.evaluate.suppressed import WITNESSES, audit_release, withheld_frame
+from headcount.evaluate.choice import Choice
+from headcount.evaluate.evaluation import Evaluation, evaluate_release
+from headcount.evaluate.truth import Truth
 from headcount.files import write_text_atomic
-from headcount.mechanisms.suppression.mechanism import Suppression
+from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_release
 from headcount.report.evaluation import evaluation_report
 from headcount.report.html import write_report
-from headcount.report.withheld import withheld_report
 from headcount.run.protect import Plan, kept_config, plan
 from headcount.tabulate import content_digest
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedRun:
+    """What was found about a run, where the report is, and whether it may be shown."""
+
+    evaluation: Evaluation
+    report: Path
+    public: bool
 
 
 def open_run(path: Path) -> tuple[Release, Plan]:
@@ -47,41 +53,42 @@ def open_run(path: Path) -> tuple[Release, Plan]:
     return read_release(directory.release), planned
 
 
-def evaluate_run(path: Path, *, cells: CellSet = "all") -> tuple[pl.DataFrame, Path, bool]:
-    """Score a finished run into ``internal/evaluation/``; return scores, report, and if public.
+def truth_of(planned: Plan, internal: Path) -> Truth:
+    """The curator's side of a run."""
+    return Truth(
+        counts=planned.truth,
+        protected=planned.counts,
+        mechanism=planned.mechanism,
+        internal=internal,
+    )
 
-    ``cells`` is the set of counts that errors are taken over (``headcount.evaluate.error``).
+
+def evaluate_run(
+    path: Path, *, choice: Choice | None = None, progress: Progress = silent
+) -> EvaluatedRun:
+    """Evaluate a finished run into ``internal/evaluation/``: its tables and a report.
+
+    ``choice`` says which metrics and attacks are wanted; all that are not slow without it.
     """
-    check_cells(cells)
+    choice = choice or Choice()
     release, planned = open_run(path)
-    folder = RunDirectory(path).internal / "evaluation"
+    internal = RunDirectory(path).internal
+    evaluation = evaluate_release(
+        release, truth_of(planned, internal), choice=choice, progress=progress
+    )
+    folder = internal / "evaluation"
     folder.mkdir(exist_ok=True)
-    if isinstance(planned.mechanism, Suppression):
-        withheld = withheld_frame(planned.counts, release)
-        write_text_atomic(folder / "withheld.csv", withheld.write_csv())
-        audits = audit_release(
-            planned.counts, release, planned.mechanism, witnesses=_witnesses(folder.parent)
-        )
-        recipe = f"headcount evaluate {path.name}"
-        told = withheld_report(release, withheld, audits, recipe=recipe, public=planned.public)
-        write_report(told, folder / "report.html")
-        return withheld, folder / "report.html", planned.public
-    scores = score(planned.truth, release, cells=cells)
-    write_text_atomic(folder / "errors.csv", scores.errors.write_csv())
-    write_text_atomic(folder / "groups.csv", scores.groups.write_csv())
-    if (by_group := represent_release(planned.truth, release)) is not None:
-        write_text_atomic(folder / "representation.csv", by_group.write_csv())
-    recipe = f"headcount evaluate {path.name}"
-    if scores.impossible:
-        log.warning(
-            "%s: %s released counts are not 0 where the schema says that nobody can be",
-            path, f"{scores.impossible:,}",
-        )  # fmt: skip
-    report = evaluation_report(release, scores, recipe=recipe, public=planned.public)
+    for finding in evaluation:
+        for name, table in finding.files().items():
+            write_text_atomic(folder / f"{name}.csv", table.write_csv())
+        for warning in finding.warnings():
+            log.warning("%s: %s", path, warning)
+    report = evaluation_report(
+        release,
+        evaluation.findings,
+        not_computed=[(one.name, one.why) for one in evaluation.not_computed],
+        recipe=f"headcount evaluate {path.name}",
+        public=planned.public,
+    )
     write_report(report, folder / "report.html")
-    return scores.errors, folder / "report.html", planned.public
-
-
-def _witnesses(internal: Path) -> Path | None:
-    """The tables that show what a suppressed release protects, where there are any."""
-    return internal / WITNESSES if (internal / WITNESSES).exists() else None
+    return EvaluatedRun(evaluation, folder / "report.html", planned.public)

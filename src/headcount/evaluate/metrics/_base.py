@@ -1,0 +1,37 @@
+"""What a metric is: it compares a release with the truth, and says when it cannot."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from headcount.evaluate.truth import Truth
+from headcount.progress import Progress, silent
+from headcount.release import Release
+from headcount.report.finding import SUPPORTED, Finding, Support
+
+
+class Metric(ABC):
+    """A way to measure a release against the truth: a frozen dataclass of its parameters.
+
+    ``name`` is that of its module and of its table in a config. ``on_request`` is set where a
+    metric is too slow to run unless it is asked for by name.
+    """
+
+    name: ClassVar[str]
+    on_request: ClassVar[bool] = False
+
+    @abstractmethod
+    def supports(self, release: Release, truth: Truth) -> Support:
+        """Whether the metric can be computed for this release; if not, why not."""
+
+    @abstractmethod
+    def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
+        """The metric of a release that it supports."""
+
+
+def publishes_counts(release: Release) -> Support:
+    """Whether a release has counts of every unit and cell, rather than tables with gaps."""
+    if release.published:
+        return Support("the release publishes tables, not counts of every unit and cell")
+    return SUPPORTED

@@ -1,0 +1,116 @@
+"""What a metric or an attack found about a release: a table, a figure, and words about both.
+
+A finding can show itself: reports, terminals and comparisons ask it and know nothing of its kind.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import polars as pl
+
+from headcount.report.model import (
+    Block,
+    Column,
+    Figure,
+    KeyNumber,
+    Prose,
+    Section,
+    table_from_frame,
+)
+
+
+@dataclass(frozen=True)
+class Support:
+    """Whether a metric or an attack applies to a release; false comes with the reason."""
+
+    why_not: str = ""
+
+    def __bool__(self) -> bool:
+        return not self.why_not
+
+
+SUPPORTED = Support()
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Finding(ABC):
+    """The result of one metric or attack; computed from the truth unless it says otherwise.
+
+    A subclass gives the class variables, draws the figure and explains itself.
+
+    where
+        table       one row for each thing that was measured
+        title       heading of its section in a report, in plain words
+        index       columns of the table that name a row: two releases are compared row by row
+        value       the column that is compared; "" where there is nothing to compare
+        value_words what that column is, with its unit
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    index: ClassVar[tuple[str, ...]] = ()
+    value: ClassVar[str] = ""
+    value_words: ClassVar[str] = ""
+
+    table: pl.DataFrame
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"  # no number: it was computed from the truth
+
+    @abstractmethod
+    def figure(self) -> Figure:
+        """The finding as a picture."""
+
+    @abstractmethod
+    def explain(self) -> str:
+        """What the figures are and are not, their unit, and how uncertain they are."""
+
+    def files(self) -> Mapping[str, pl.DataFrame]:
+        """Tables to be written, by name of the file."""
+        return {self.name: self.table}
+
+    def numbers(self) -> tuple[KeyNumber, ...]:
+        """What belongs at the head of a report."""
+        return ()
+
+    def columns(self) -> tuple[Column, ...]:
+        """How the columns of the table are headed and written."""
+        return tuple(
+            Column(
+                key=name,
+                label=name.replace("_", " "),
+                format=",.4g" if kind.is_float() else ",d" if kind.is_integer() else "",
+            )
+            for name, kind in self.table.schema.items()
+        )
+
+    def blocks(self) -> tuple[Block, ...]:
+        """Figures and tables, in reading order."""
+        table = table_from_frame(
+            self.table, name=f"{self.name}-table", caption=self.title, columns=self.columns()
+        )
+        return (self.figure(), table)
+
+    def warnings(self) -> tuple[str, ...]:
+        """What the curator should be warned of at once."""
+        return ()
+
+    def terminal(self) -> Mapping[str, pl.DataFrame]:
+        """Short tables for a terminal, by title."""
+        return {}
+
+    def notes(self) -> str:
+        """What a reader of these short tables must know."""
+        return ""
+
+    def section(self) -> Section:
+        """The finding as a part of a report, explained first."""
+        return Section(title=self.title, blocks=(Prose(self.explain()), *self.blocks()))
+
+    def compared(self) -> pl.DataFrame | None:
+        """What is set side by side with other releases: the index and the value."""
+        return self.table.select(*self.index, self.value) if self.value else None
