@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from fractions import Fraction
 from math import nan
 from pathlib import Path
@@ -13,42 +14,39 @@ import pytest
 from scipy.stats import t as student
 
 from headcount.attacks.guesses import MODAL, PROPORTIONAL
-from headcount.attacks.intervals import intervals
 from headcount.config.swapping import SwappingModel
 from headcount.errors import ConfigError, InputError
 from headcount.evaluate.reidentified import RECORDS
 from headcount.geography import Geography
-from headcount.mechanisms.suppression.rules import Thresholds
+from headcount.mechanisms import protect
+from headcount.mechanisms.suppression.rules import Thresholds, race_tables
 from headcount.population.households import Households
 from headcount.population.towns import towns
 from headcount.privacy import ApproximateLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.privacy.convert import zcdp_to_approximate
+from headcount.release import Release
+from headcount.release.published import PublishedCells, is_total
 from headcount.studies.hawes_rodriguez_2021 import Settings, households_digest
 from headcount.studies.hawes_rodriguez_2021.accuracy import categories, errors
 from headcount.studies.hawes_rodriguez_2021.claims import claims_table
-from headcount.studies.hawes_rodriguez_2021.complemented import (
-    Complemented,
-    complement_rows,
-    complemented,
-    complemented_tables,
-)
 from headcount.studies.hawes_rodriguez_2021.crossing import find_crossing
-from headcount.studies.hawes_rodriguez_2021.field import Battlefield, prepare, reconstructed
 from headcount.studies.hawes_rodriguez_2021.methods import (
+    COMPLEMENTARY,
     HI,
     LO,
     NONE,
     PURE,
+    SUPPRESSION,
     TOPDOWN,
     Method,
     methods,
     methods_table,
 )
 from headcount.studies.hawes_rodriguez_2021.pieces import kept_or_made, run_method
+from headcount.studies.hawes_rodriguez_2021.recovered import recovered_table
 from headcount.studies.hawes_rodriguez_2021.scores import percent, reid_table
 from headcount.studies.hawes_rodriguez_2021.settings import DELTA, rho_for
-from headcount.studies.hawes_rodriguez_2021.suppressed import recovered_table, suppressed_tables
-from headcount.tabulate.linked_tables import link_tables
+from headcount.studies.hawes_rodriguez_2021.setup import Setup, prepare
 
 LIMITS = Thresholds()
 
@@ -59,7 +57,7 @@ def state() -> Households:
 
 
 @pytest.fixture(scope="module")
-def field(state: Households) -> Battlefield:
+def setup(state: Households) -> Setup:
     return prepare(state, seed=1)
 
 
@@ -67,8 +65,9 @@ def method_named(name: str, settings: Settings | None = None) -> Method:
     return next(m for m in methods(settings or Settings()) if m.name == name)
 
 
-def table(field: Battlefield, name: str):
-    return next(one for one in field.tables if one.table.name == name)
+def released(setup: Setup, name: str) -> Release:
+    counts = setup.counts
+    return protect(counts, method_named(name).mechanism(counts.schema, counts.geography))
 
 
 def test_the_two_settings_of_the_slides_are_the_presets():
@@ -136,141 +135,110 @@ def test_people_without_an_attribute_are_refused(state: Households):
         prepare(other, seed=1)
 
 
-def test_reconstructions_of_a_swap_make_the_swapped_tables(field: Battlefield):
-    counts = field.counts
+def test_reconstructions_of_a_swap_make_the_swapped_tables(setup: Setup):
+    counts = setup.counts
     mechanism = method_named(HI)._swapping()
-    swapped = mechanism.swap(field.households, np.random.default_rng(3))
+    swapped = mechanism.swap(setup.households, np.random.default_rng(3))
     from headcount.mechanisms.swapping.moving import counted_again
 
     matrix = counted_again(counts, swapped.households).matrix
-    found = reconstructed(field, matrix)
-    for one in field.tables:
-        assert np.array_equal((found @ one.matrix).toarray(), (matrix @ one.matrix).toarray())
+    exact = released(setup, NONE)
+    found = setup.reconstructed(replace(exact, tables={"block": matrix}))
+    for one in setup.tables:
+        cells = one.on(counts.schema).matrix
+        assert np.array_equal((found @ cells).toarray(), (matrix @ cells).toarray())
     same = np.flatnonzero(np.asarray(abs(matrix - counts.matrix).sum(axis=1)).reshape(-1) == 0)
     assert len(same) > 0
-    assert (abs(found[same] - field.solved.matrix[same])).sum() == 0
-    assert (abs(reconstructed(field, counts.matrix) - field.solved.matrix)).sum() == 0
+    assert (abs(found[same] - setup.solved.matrix[same])).sum() == 0
+    assert (abs(setup.reconstructed(exact) - setup.solved.matrix)).sum() == 0
 
 
-def test_blocks_of_zero_variability_are_recovered_exactly(field: Battlefield):
-    certain = np.flatnonzero(field.certain)
+def test_blocks_of_zero_variability_are_recovered_exactly(setup: Setup):
+    certain = np.flatnonzero(setup.certain)
     assert len(certain) > 5
-    assert abs(field.solved.matrix[certain] - field.counts.matrix[certain]).sum() == 0
+    assert abs(setup.solved.matrix[certain] - setup.counts.matrix[certain]).sum() == 0
 
 
-def test_suppressed_tables_hold_the_truth_and_hide_what_the_rules_say(field: Battlefield):
-    people = field.counts.totals()
-    truth = {one.table.name: (field.counts.matrix @ one.matrix).toarray() for one in field.tables}
-    blocks = np.arange(len(people))
-    for held in suppressed_tables(field, LIMITS):
-        low, high = held.bounds(blocks)
-        values = truth[held.name]
-        assert ((low <= values) & (values <= high)).all()
-        open_cells = (high > low).any(axis=1)
-        if held.name == "P1":
-            assert not open_cells.any()
-        elif held.name in ("P8", "P9"):
-            total = [labels == ("total",) * len(labels) for labels in held.cells.labels]
-            assert not (high > low)[:, total].any()
-            assert (
-                (high - low)[:, ~np.array(total)] == 2 * (values[:, ~np.array(total)] < 3)
-            ).all()
-        elif held.name in ("P10", "P11"):
-            name = {"P10": "P8", "P11": "P9"}[held.name]
-            groups = truth[name][:, table(field, name).inner]
-            assert np.array_equal(open_cells, ((groups > 0) & (groups < 15)).any(axis=1))
+def block_tables(release: Release) -> dict[str, PublishedCells]:
+    return {one.name: one for one in release.published if one.level == "block"}
+
+
+def test_the_rules_of_1980_hide_what_they_say_and_no_more(setup: Setup):
+    people = setup.counts.totals()
+    release = released(setup, SUPPRESSION)
+    truth = {
+        name: (setup.counts.matrix @ one.cells.matrix).toarray()
+        for name, one in block_tables(release).items()
+    }
+    for name, one in block_tables(release).items():
+        shown = ~one.withheld
+        if name in ("P1", "P2", "P8", "P9"):
+            small = (truth[name] < 3) & ~is_total(one.cells)
+            assert shown.all()
+            assert np.array_equal(one.value, np.where(small, 0, truth[name]))
+            assert one.zero_hides == 2
+            continue
+        assert np.array_equal(one.value[shown], truth[name][shown])
+        closed = ((truth["P1"][:, :1] > 0) & (truth["P1"][:, :1] < 15))[:, 0]
+        if name in ("P3", "P4", "P10", "P11"):
+            decides = "P1" if name in ("P3", "P10") else "P2"
+            inner = block_tables(release)[decides].cells.inner
+            groups = truth[decides][:, inner]
+            closed = ((groups > 0) & (groups < 15)).any(axis=1)
         else:
-            assert np.array_equal(open_cells, (people > 0) & (people < 15))
+            assert np.array_equal(closed, (people > 0) & (people < 15))
+        assert np.array_equal(one.withheld, np.repeat(closed[:, None], one.cells.size, axis=1))
 
 
 @pytest.fixture(scope="module")
-def left(field: Battlefield) -> Complemented:
-    return complemented(field.counts, LIMITS)
+def left(setup: Setup) -> Release:
+    return released(setup, COMPLEMENTARY)
 
 
 def test_the_complement_withholds_all_small_counts_and_hardly_a_total_above_the_block(
-    field: Battlefield, left: Complemented
+    setup: Setup, left: Release
 ):
-    assert [one.name for one in left.at("tract")] == ["P1", "P2", "P3", "P4"]
-    for one in left.tables:
-        truth = (field.counts.at(one.level).matrix @ one.cells.matrix).toarray()
-        total = np.array([set(labels) == {"total"} for labels in one.cells.labels])
-        spared = total & (one.name in ("P1", "P2") and one.level != "block")
+    for one in left.published:
+        if one.name not in ("P1", "P2", "P3", "P4"):
+            continue
+        truth = (setup.counts.at(one.level).matrix @ one.cells.matrix).toarray()
+        spared = is_total(one.cells) & (one.name in ("P1", "P2") and one.level != "block")
         assert np.array_equal(one.value[~one.withheld], truth[~one.withheld])
         assert one.withheld[:, spared].sum() <= 0.1 * len(truth)
         assert one.withheld[(truth == 1) | (truth == 2)].all()
         assert one.holds == 1
         assert not one.withheld[truth == 0].any()
-    rows = complement_rows(left)
-    block = rows.filter(table="P2", level="block").row(0, named=True)
-    assert block["total"] == 14 * (field.counts.totals() > 0).sum()
+
+
+def test_what_the_complement_withholds_is_counted_and_has_witnesses(setup: Setup):
+    found = run_method(method_named(COMPLEMENTARY), setup, Settings(replicates=1))["withheld"]
+    block = found.filter(table="P2", level="block").row(0, named=True)
+    assert block["total"] == 14 * (setup.counts.totals() > 0).sum()
     assert 0 < block["withheld"] < block["total"]
-    assert set(rows["bare"]) == {0}
+    assert set(found["unprotected"]) == {0}
 
 
-def test_no_small_count_follows_from_the_complemented_tables(
-    field: Battlefield, left: Complemented
-):
-    """By the attacker's linear programs, which share no code with the suppressor."""
-    values = {
-        (one.name, one.level): (field.counts.at(one.level).matrix @ one.cells.matrix).toarray()
-        for one in left.tables
-    }
-    cells = tuple(one.cells for one in left.at("block"))
-    (linked,) = link_tables(cells, field.geography)
-    hidden = linked.gather({(one.name, one.level): one.withheld for one in left.tables}) == 1
-    hidden |= ~linked.published
-    truth = linked.gather(values)
-    small = np.flatnonzero(hidden & linked.published & (truth > 0) & (truth < 3))[::8]
-    assert len(small) > 5
-    shown = np.where(hidden, 0, truth)
-    least = np.where(linked.published, 1, 0)  # zeros are never withheld
-    found = intervals(linked.additive, shown, hidden, low=least, cells=small)
-    assert (found.width >= 3).all()
-    assert (found.high > 2).all()
-    only = hidden & ((truth < 3) | ~linked.published)  # without the complement some of them follow
-    assert (
-        intervals(linked.additive, np.where(only, 0, truth), only, cells=small).width == 0
-    ).any()
-
-
-def test_other_tables_are_not_published_where_they_restate_a_withheld_cell(
-    field: Battlefield, left: Complemented
-):
-    held = {one.name: one for one in complemented_tables(field, left, LIMITS)}
-    people = field.counts.totals()
-    blocks = np.arange(len(people))
-    for one in held.values():
-        low, high = one.bounds(blocks)
-        values = (field.counts.matrix @ one.cells.matrix).toarray()
-        assert ((low <= values) & (values <= high)).all()
-    races, adults = left.at("block")[0], left.at("block")[2]
-    white = races.cells.labels.index(("white",))
-    for name, cell in (("P12", 0), ("P12A", white)):
-        closed = races.withheld[:, cell] | adults.withheld[:, cell] | ((people > 0) & (people < 15))
-        known = held[name].known
-        assert known is not None
-        assert np.array_equal(~known, closed)
-        assert 0 < closed.sum() < len(closed)
-    young, ages = held["P14"].known, held["P12"].known
-    assert young is not None
-    assert ages is not None
-    assert np.array_equal(young, ages)
-
-
-def test_withheld_counts_have_no_error(field: Battlefield):
-    races = np.full((3, 7), np.nan)
-    races[0] = 0.0
-    found = errors(field.counts, field.counts.matrix, totals=np.full(3, np.nan), races=races)
+def test_withheld_counts_have_no_error(setup: Setup, left: Release):
+    hidden = [
+        replace(one, withheld=np.ones_like(one.withheld), value=np.zeros_like(one.value))
+        if one.name == "P1" and one.level in ("county", "block")
+        else one
+        for one in left.published
+    ]
+    for one in hidden:
+        if one.name == "P1" and one.level == "county":
+            one.withheld[0] = False
+    release = replace(left, published=tuple(hidden))
+    found = errors(setup.counts, release, areas=setup.households.areas)
     county = found.filter(area="county", size_category="all")
-    assert "total population" not in county["statistic"].to_list()
     assert set(county["units"]) == {1}
+    assert "place" not in found["area"].to_list()  # no block's people are known
 
 
-def test_recovered_cells_by_plain_loops(field: Battlefield):
-    found = recovered_table(field.counts, LIMITS)
-    counts = field.counts
-    races = table(field, "P8")
+def test_recovered_cells_by_plain_loops(setup: Setup):
+    found = recovered_table(setup.counts, LIMITS)
+    counts = setup.counts
+    races = race_tables()["P1"].on(counts.schema)
     values = (counts.matrix @ races.matrix).toarray()[:, races.inner]
     changed = again = by_total = 0
     for row in values:
@@ -286,11 +254,11 @@ def test_recovered_cells_by_plain_loops(field: Battlefield):
     assert changed > 0
 
 
-def test_errors_by_plain_loops(field: Battlefield):
-    counts = field.counts
-    other = counts.matrix.copy()
+def test_errors_by_plain_loops(setup: Setup):
+    counts = setup.counts
+    exact, other = released(setup, NONE), counts.matrix.copy()
     other.data = other.data + (np.arange(len(other.data)) % 3 == 0)
-    found = errors(counts, other)
+    found = errors(counts, replace(exact, tables={"block": other}))
     county = counts.geography.ancestors("county")
     before, after = np.zeros(3), np.zeros(3)
     np.add.at(before, county, counts.totals())
@@ -304,7 +272,7 @@ def test_errors_by_plain_loops(field: Battlefield):
         if row.height:
             assert row["units"][0] == inside.sum()
             assert row["mae"][0] == pytest.approx(abs(after - before)[inside].mean())
-    assert (errors(counts, counts.matrix)["mae"] == 0).all()
+    assert (errors(counts, exact)["mae"] == 0).all()
     assert categories("place")[1:3] == ("under 500", "500 to 999")
 
 
@@ -349,9 +317,9 @@ def test_where_topdown_leaves_the_guess(gaps, said: str):
     assert str(find_crossing(gaps)) == said
 
 
-def test_methods_say_what_they_promise(field: Battlefield):
+def test_methods_say_what_they_promise(setup: Setup):
     settings = Settings(epsilons=(Fraction(1),))
-    found = methods_table(methods(settings), field.counts.schema, field.geography)
+    found = methods_table(methods(settings), setup.counts.schema, setup.geography)
     promised = dict(found.select("method", "guarantee").iter_rows())
     assert promised[LO] == promised[HI] == promised[NONE] == "none"
     assert promised["topdown pure, epsilon 1"] == "epsilon 1 when one person's record changes"
@@ -359,7 +327,7 @@ def test_methods_say_what_they_promise(field: Battlefield):
 
 
 def test_a_method_is_kept_and_a_damaged_file_is_made_again(
-    field: Battlefield, state: Households, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    setup: Setup, state: Households, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     settings = Settings(replicates=1)
     method = Method(name="topdown pure, epsilon 4", kind=TOPDOWN, epsilon=Fraction(4), loss=PURE)
@@ -367,7 +335,7 @@ def test_a_method_is_kept_and_a_damaged_file_is_made_again(
 
     def make():
         calls.append(1)
-        return run_method(method, field, settings)
+        return run_method(method, setup, settings)
 
     def get():
         return kept_or_made(

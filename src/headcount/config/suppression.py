@@ -33,12 +33,14 @@ class SuppressionModel(Strict):
     lowest: str = ""
     width: Whole = Field(3, ge=1)
     effort: Whole = Field(1, ge=0, le=LARGEST_EFFORT)
+    keep_totals: bool = False
+    whole: tuple[str, ...] = ()
     audit: Whole = Field(50, ge=0)
 
     @model_validator(mode="after")
     def _sound(self) -> SuppressionModel:
         known = known_tables()
-        for name in self.tables:
+        for name in (*self.tables, *self.whole):
             if name not in known:
                 raise Wrong(found=f"table {name!r}", expected=f"some of {', '.join(known)}")
         if (repeated := first_repeated(self.tables)) is not None:
@@ -59,5 +61,7 @@ class SuppressionModel(Strict):
             lowest=self.lowest,
             width=self.width,
             effort=self.effort,
+            keep_totals=self.keep_totals,
+            whole=self.whole,
             audit=self.audit,
         )

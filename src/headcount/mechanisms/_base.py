@@ -96,6 +96,7 @@ def protect(
     mechanism: Mechanism,
     noise: Noise | None = None,
     *,
+    run: int = 0,
     context: Context | None = None,
 ) -> Release:
     """Protect a population once: one run of the mechanism, with its guarantee completed.
@@ -111,7 +112,7 @@ def protect(
     if noise is None:
         config = sha256(repr(mechanism).encode()).digest()
         noise = KeyedNoise(RunKey.from_os(), mechanism.name, content_digest(counts), config)
-    outcome = mechanism.run(counts, noise, runs=range(1), context=context)
+    outcome = mechanism.run(counts, noise, runs=range(run, run + 1), context=context)
     return Release(
         schema=counts.schema,
         geography=counts.geography,

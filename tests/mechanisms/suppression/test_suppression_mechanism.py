@@ -16,6 +16,7 @@ from headcount.mechanisms import protect
 from headcount.mechanisms._base import Context
 from headcount.mechanisms.suppression.mechanism import Suppression, all_values
 from headcount.mechanisms.suppression.rules import Thresholds, find_tables, race_tables
+from headcount.mechanisms.suppression.whole import given_back
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.release.published import PublishedCells, by_name, is_total
@@ -177,6 +178,61 @@ def test_publishing_one_more_cell_is_found_by_the_audit(counts, complemented, wi
         assert len(one.witnessed.wrong)
 
 
+def test_totals_above_the_leaf_are_kept_where_that_is_asked_for(counts):
+    def withheld_totals(**settings):
+        made = protect(counts, Suppression(rule="complementary", effort=0, **settings))
+        return sum(
+            int(one.withheld[:, is_total(one.cells)].sum())
+            for one in made.published
+            if one.name == "P1" and one.level != "block"
+        )
+
+    assert withheld_totals(keep_totals=True) < withheld_totals()
+
+
+@pytest.mark.parametrize("name", ["P12", "P12A", "P12I", "P14"])
+def test_a_table_gives_back_the_cells_that_linear_algebra_finds_in_it(name):
+    """Alone: c in the span of its cells. Together: with the span of p besides."""
+    others = find_tables(("P1", "P2", "P3", "P4"), SCHEMA)
+    (table,) = find_tables((name,), SCHEMA)
+    own = np.linalg.qr(table.matrix.toarray()[:, table.inner].astype(float))[0]
+    every = np.hstack([one.matrix.toarray() for one in others]).astype(float)
+    left = every - own @ (own.T @ every)  # what of each cell the table does not tell
+    size = np.square(left).sum(axis=0)
+    told = size < 1e-9
+    parallel = np.square(left.T @ left) >= np.outer(size, size) * (1 - 1e-9)
+    found = given_back(table, others)
+    assert np.array_equal(found.alone, told)
+    assert told.any() == (name != "P14")  # which counts nobody of 20 and over
+    other = ~(every[:, :, None] == every[:, None]).all(axis=0)  # p is not c itself
+    unknown = ~told & ~told[:, None] & other
+    assert np.array_equal(found.together & unknown, parallel & unknown)
+    assert (found.together & unknown).any()
+
+
+def test_whole_tables_are_withheld_where_they_give_a_withheld_cell_back(counts):
+    mechanism = Suppression(
+        rule="complementary", effort=0, keep_totals=True, whole=("P12", "P12A", "P14")
+    )
+    made = by_name(protect(counts, mechanism).published)
+    values = all_values(counts, find_tables(mechanism.whole, SCHEMA))
+    people = counts.totals()
+    few = (people > 0) & (people < 15)
+    white = made["P1", "block"].cells.labels.index(("white",))
+    for name, cell in (("P12", 0), ("P12A", white), ("P14", 0)):
+        one = made[name, "block"]
+        everyone, adults = (made[other, "block"].withheld[:, cell] for other in ("P1", "P3"))
+        # Minors tell adults where everyone is known, and the other way round.
+        closed = few | (everyone ^ adults if name == "P14" else everyone | adults)
+        assert np.array_equal(one.withheld, np.repeat(closed[:, None], one.cells.size, axis=1))
+        assert np.array_equal(one.value[~closed], values[name, "block"][~closed])
+        assert few.sum() < closed.sum() < len(closed)
+    said = str(mechanism.guarantee(SCHEMA, counts.geography))
+    assert "Tables P12, P12A, P14 are published whole beside these" in said
+    (audit,) = audit_release(counts, protect(counts, mechanism), mechanism)
+    assert audit.tables == ("P1", "P2", "P3", "P4")
+
+
 def test_a_release_comes_back_from_disk(released, complemented, tmp_path):
     from headcount.release.receipt import guarantee_to_json
 
@@ -241,6 +297,12 @@ def test_values_of_withheld_cells_are_refused():
         ),
         ({"effort": 4}, "effort: found 4, expected 0 to 3"),
         ({"by_cell": ("P12",)}, "by_cell: found 'P12', expected some of P1, P2, P3, P4"),
+        ({"keep_totals": True}, "keep_totals: found rule '1980', expected the rule 'complement"),
+        ({"whole": ("P12",)}, "whole: found rule '1980', expected the rule 'complementary'"),
+        (
+            {"rule": "complementary", "whole": ("P12", "P3")},
+            "whole: found 'P3', which is among tables, expected other tables",
+        ),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
@@ -24,13 +24,14 @@ from headcount.mechanisms.suppression.rules import (
     too_small,
     withhold_units,
 )
+from headcount.mechanisms.suppression.whole import given_back
 from headcount.mechanisms.suppression.witnesses import Witnesses, write_witnesses
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.release.published import PublishedCells
 from headcount.schema import Schema
 from headcount.tabulate import Counts
-from headcount.tabulate.linked_tables import levels_of, link_tables
+from headcount.tabulate.linked_tables import LinkedTables, levels_of, link_tables
 from headcount.tabulate.published import TableCells
 
 Ints = NDArray[np.int64]
@@ -42,6 +43,8 @@ WIDEST_INTERVAL = 100
 """The largest width and threshold of complementary suppression."""
 UNPUBLISHED = 0.01
 """Price of a cell that no table has: the programs need one above 0."""
+TOTAL_KEPT = 100.0
+"""Price of a total of people that is to be kept: of anything else more than would ever do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +63,10 @@ class Suppression:
         width        under "complementary", how wide the interval of a small count must stay for an
                      attacker who knows the rules (see ``complementary.complement``)
         effort       0 to 3: more time saves cells
+        keep_totals  under "complementary", withhold how many people live in a unit above the leaf
+                     only where nothing else will do
+        whole        under "complementary", further tables: published as they are, but for units in
+                     which few people live or the table would give a withheld cell back
         audit        how many withheld cells the curator's audit attacks by linear programs; under
                      "complementary" all have witnesses besides
     """
@@ -71,6 +78,8 @@ class Suppression:
     lowest: str = ""
     width: int = 3
     effort: int = 1
+    keep_totals: bool = False
+    whole: tuple[str, ...] = ()
     audit: int = 50
     name = "suppression"
     draws_noise = False
@@ -93,6 +102,20 @@ class Suppression:
                 )
         if self.rule == "complementary":
             self._refuse_wide()
+        elif self.keep_totals or self.whole:
+            raise ConfigError(
+                "suppression",
+                place="keep_totals" if self.keep_totals else "whole",
+                found=f"rule {self.rule!r}",
+                expected="the rule 'complementary'",
+            )
+        if twice := sorted(set(self.whole) & set(self.tables)):
+            raise ConfigError(
+                "suppression",
+                place="whole",
+                found=f"{twice[0]!r}, which is among tables",
+                expected="other tables",
+            )
         if strange := sorted(set(self.by_cell) - set(TABLES)):
             raise ConfigError(
                 "suppression", place="by_cell", found=repr(strange[0]),
@@ -119,13 +142,20 @@ class Suppression:
                 f"withheld; {published}, totals included, and a hidden count can often be worked "
                 "out from margins and from the levels above"
             )
+        beside = (
+            f". Tables {', '.join(self.whole)} are published whole beside these; where one of them "
+            "would give a withheld cell back, alone or with one other cell, it is withheld, but "
+            "not covered is what several of them tell together"
+            if self.whole
+            else ""
+        )
         return Guarantee.none(
             f"counts of 1 to {self.thresholds.cell} are withheld with others, so that by the "
             f"tables and the rules each may be {self.thresholds.cell + 1} or more and is uncertain "
             f"by {self.width}; {published}. That somebody is in a withheld cell is disclosed: a 0 "
             "is published as 0. Not covered are people who know cells of their own or more "
             "besides, what the choice of the cells to withhold tells, and what tables that cross "
-            "each other tell beyond their sums, because all count the same people"
+            f"each other tell beyond their sums, because all count the same people{beside}"
         )
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
@@ -135,7 +165,7 @@ class Suppression:
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Refuse tables that the population cannot make, and levels that it does not have."""
         made = find_tables(self.tables, counts.schema)
-        for cells in made:
+        for cells in (*made, *find_tables(self.whole, counts.schema)):
             levels_of(cells, counts.geography, self.lowest)
         if self.rule == "complementary":
             for cells in made:
@@ -199,6 +229,8 @@ class Suppression:
             # What no table has is withheld for nothing; taking the rest of it as published only
             # makes the attacker stronger than he is.
             price = np.where(linked.published, default_price(truth), UNPUBLISHED)
+            if self.keep_totals:
+                price[_everybody_above_leaf(linked, made, counts)] = TOTAL_KEPT
             pattern = complement(
                 linked.additive, truth, primary, width=self.width,
                 threshold=self.thresholds.cell, price=price, effort=self.effort,
@@ -217,7 +249,35 @@ class Suppression:
                         cells=cells, level=level, value=value, withheld=withheld[where], holds=1
                     )
                 )
-        return tuple(published), tuple(witnesses)
+        return (*published, *self._whole(counts, published)), tuple(witnesses)
+
+    def _whole(
+        self, counts: Counts, protected: Sequence[PublishedCells]
+    ) -> Iterator[PublishedCells]:
+        """The tables that are published whole, where they give nothing away."""
+        for cells in find_tables(self.whole, counts.schema):
+            found = given_back(cells, find_tables(self.tables, counts.schema))
+            for level in levels_of(cells, counts.geography, self.lowest):
+                at_level = counts.at(level)
+                withheld = np.hstack([one.withheld for one in protected if one.level == level])
+                units = too_small(at_level.totals(), self.thresholds.persons)
+                units |= found.units(withheld)
+                yield withhold_units(table_values(at_level, cells), cells, units, level=level)
+
+
+def _everybody_above_leaf(
+    linked: LinkedTables, made: Sequence[TableCells], counts: Counts
+) -> NDArray[np.bool_]:
+    """Cells of linked tables that count all people of a unit above the leaf."""
+    found = np.zeros(linked.additive.size, dtype=bool)
+    people = {
+        cells.table.name: np.asarray(cells.matrix.sum(axis=0)).ravel() == counts.schema.size
+        for cells in made
+    }
+    for (name, level), number in linked.number.items():
+        if level != counts.geography.leaf:
+            found[number[:, people[name]]] = True
+    return found
 
 
 def table_values(at_level: Counts, cells: TableCells) -> Ints:

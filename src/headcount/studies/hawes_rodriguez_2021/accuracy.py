@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from headcount.geography import Areas
+from headcount.geography import Areas, Geography
+from headcount.release import Release
+from headcount.release.published import by_name, is_total
+from headcount.schema import Schema
 from headcount.studies.hawes_rodriguez_2021.settings import PLACE
 from headcount.tabulate import Counts, Query
 from headcount.tabulate.counts import adder
+from headcount.tabulate.published import TableCells
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -43,41 +50,66 @@ def categories(area: str) -> tuple[str, ...]:
     return (EVERY, *inner, category(bounds[-1], None))
 
 
-def race_totals(counts: Counts, matrix: Any) -> Ints:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Shown:
+    """People as a release shows them; not a number where withheld.
+
+    where
+        races    counties x race groups
+        people   of each county
+        blocks   people of each leaf unit
+    """
+
+    races: Floats
+    people: Floats
+    blocks: Floats
+
+
+def shown(release: Release) -> Shown:
+    """Counts of a release added up, or what its table P1 says."""
+    if release.published:
+        county, leaf = (_p1(release, level) for level in (COUNTY, release.geography.leaf))
+        total = is_total(county[0])
+        races = county[1][:, county[0].inner]
+        return Shown(races=races, people=county[1][:, total][:, 0], blocks=leaf[1][:, total][:, 0])
+    table = release.tables[release.geography.leaf]
+    races = race_totals(release.schema, release.geography, table).astype(np.float64)
+    blocks = np.asarray(table.sum(axis=1), dtype=np.float64).reshape(-1)
+    return Shown(races=races, people=races.sum(axis=1), blocks=blocks)
+
+
+def _p1(release: Release, level: str) -> tuple[TableCells, Floats]:
+    one = by_name(release.published)["P1", level]
+    return one.cells, np.where(one.withheld, np.nan, one.value)
+
+
+def race_totals(schema: Schema, geography: Geography, matrix: Any) -> Ints:
     """Counties x race groups of a table (leaf units x cells)."""
-    up = adder(counts.geography, COUNTY, of=counts.level)
-    by_race = Query("race", ("race",)).matrix(counts.schema)
-    return np.asarray((up @ (matrix @ by_race)).toarray(), dtype=np.int64)
+    up = adder(geography, COUNTY, of=geography.leaf)
+    by_race = Query("race", ("race",)).matrix(schema)
+    return np.asarray((up @ csr_array(matrix @ by_race)).toarray(), dtype=np.int64)
 
 
-def place_totals(areas: Areas, matrix: Any) -> Ints:
-    """People of each place."""
-    return areas.add_up(np.asarray(matrix.sum(axis=1), dtype=np.int64).reshape(-1))
-
-
-def errors(
-    counts: Counts, matrix: Any, *, totals: Floats | None = None, races: Floats | None = None
-) -> pl.DataFrame:
+def errors(counts: Counts, release: Release, *, areas: Sequence[Areas] = ()) -> pl.DataFrame:
     """Mean absolute error of one release by area, size category (in truth) and statistic.
 
-    ``totals`` and ``races`` are what is published about counties, where that is not the sums of
-    the release: under the rules of 1980 small race groups are published as 0. Those that are not
-    a number are withheld: they have no error, and are not among the ``units``.
+    Places are the sums of their blocks. Counts that are withheld, and places with a block that
+    is, have no error and are not among the ``units``.
     """
-    truth = race_totals(counts, counts.matrix)
-    release = race_totals(counts, matrix)
-    people = truth.sum(axis=1)
-    shown = release.sum(axis=1) if totals is None else totals
-    rows = _by_size(COUNTY, TOTAL, people, np.abs(shown - people))
-    published = release if races is None else races
+    truth = race_totals(counts.schema, counts.geography, counts.matrix)
+    people, made = truth.sum(axis=1), shown(release)
+    rows = _by_size(COUNTY, TOTAL, people, np.abs(made.people - people))
     for number, level in enumerate(counts.schema.attribute("race").levels):
-        off = np.abs(published[:, number] - truth[:, number])
+        off = np.abs(made.races[:, number] - truth[:, number])
         rows += _by_size(COUNTY, RACE + level, people, off)
-    areas = () if counts.households is None else counts.households.areas
+    withheld = np.isnan(made.blocks)
+    blocks = np.where(withheld, 0, made.blocks).astype(np.int64)
     for places in areas:
         if places.name == PLACE:
-            own = place_totals(places, counts.matrix)
-            rows += _by_size(PLACE, TOTAL, own, np.abs(place_totals(places, matrix) - own))
+            own = places.add_up(counts.totals())
+            off = np.abs(places.add_up(blocks) - own).astype(np.float64)
+            off[places.add_up(withheld.astype(np.int64)) > 0] = np.nan
+            rows += _by_size(PLACE, TOTAL, own, off)
     return pl.DataFrame(rows)
 
 
@@ -91,7 +123,12 @@ def _by_size(
         inside = np.isfinite(off) & (group == number if number else True)
         if inside.any():
             rows.append(
-                {"area": area, "size_category": label, "statistic": statistic,
-                 "units": int(inside.sum()), "mae": float(off[inside].mean())}
-            )  # fmt: skip
+                {
+                    "area": area,
+                    "size_category": label,
+                    "statistic": statistic,
+                    "units": int(inside.sum()),
+                    "mae": float(off[inside].mean()),
+                }
+            )
     return rows

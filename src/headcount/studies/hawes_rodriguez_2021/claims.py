@@ -11,9 +11,9 @@ from headcount.attacks.guesses import PROPORTIONAL
 from headcount.evaluate.attackers import COMMERCIAL, PERFECT
 from headcount.evaluate.reidentified import ALL, TELLING
 from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE, TOTAL
-from headcount.studies.hawes_rodriguez_2021.complemented import RULE as COMPLEMENT
 from headcount.studies.hawes_rodriguez_2021.crossing import OWN, POINTS
 from headcount.studies.hawes_rodriguez_2021.methods import (
+    COMPLEMENT,
     COMPLEMENTARY,
     HI,
     LO,

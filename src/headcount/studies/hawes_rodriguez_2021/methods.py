@@ -8,7 +8,8 @@ from fractions import Fraction
 import polars as pl
 
 from headcount.geography import Geography
-from headcount.mechanisms import Mechanism
+from headcount.mechanisms import Identity, Mechanism
+from headcount.mechanisms.suppression.mechanism import TABLES, Rule, Suppression
 from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.topdown.mechanism import TopDown
@@ -28,12 +29,18 @@ from headcount.studies.hawes_rodriguez_2021.settings import (
     rho_for,
 )
 from headcount.tabulate import Query
+from headcount.tabulate.published import supported, tables
 
 NONE, SUPPRESSION, COMPLEMENTARY = "none", "suppression 1980", "suppression complementary"
 SUPPRESSING = "suppression"
 LO, HI = "swapping LO", "swapping HI"
 SWAPPING, TOPDOWN = "swapping", "topdown"
 PURE, ZCDP = "pure", "zCDP"
+COMPLEMENT: Rule = "complementary"
+EFFORT = 0
+"""Seconds for a state; at 1 it saves some cells and takes ten times as long."""
+REPEATED = ("P8", "P9", "P10", "P11")
+"""Tables of Summary File 1 that are P1 to P4 of the redistricting data again."""
 MICRODATA = ", microdata"
 """Ends the name of a method whose records are attacked as they are, without tables."""
 
@@ -59,8 +66,26 @@ class Method:
     loss: str = ""
 
     def mechanism(self, schema: Schema, geography: Geography) -> Mechanism:
-        """The mechanism, for swapping and TopDown."""
+        """The mechanism that ``protect`` runs."""
+        if self.kind == NONE:
+            return Identity()
+        if self.kind == SUPPRESSING:
+            return self._suppression(schema)
         return self._swapping() if self.kind == SWAPPING else self._topdown(schema, geography)
+
+    def _suppression(self, schema: Schema) -> Suppression:
+        """P1 to P4 by the rule, and beside them the other block tables of Summary File 1.
+
+        The complementary step protects P1 to P4. Ages are published whole where they give no
+        cell of these back; tables that only repeat P1 to P4 are left out.
+        """
+        made, _ = supported(tables("sf1").values(), schema)
+        others = [one.table.name for one in made if one.table.lowest == "block"]
+        others = [name for name in others if name not in TABLES]
+        if self.name == SUPPRESSION:
+            return Suppression(rule="1980", tables=(*TABLES, *others))
+        ages = tuple(name for name in others if name not in REPEATED)
+        return Suppression(rule=COMPLEMENT, effort=EFFORT, keep_totals=True, whole=ages, audit=0)
 
     def _swapping(self) -> HouseholdSwapping:
         """As in the slides: the key is the household's size, partners as near as possible."""
@@ -157,11 +182,9 @@ def methods_table(found: list[Method], schema: Schema, geography: Geography) -> 
     """Every method, its parameters in percent, and what it promises."""
     rows = []
     for method in found:
-        moving, noisy = method.kind == SWAPPING, method.kind == TOPDOWN
-        promise = "none"
-        if moving or noisy:
-            stated = method.mechanism(schema, geography).guarantee(schema, geography)
-            promise = "; ".join(str(loss) for loss in stated.losses) or "none"
+        moving = method.kind == SWAPPING
+        stated = method.mechanism(schema, geography).guarantee(schema, geography)
+        promise = "; ".join(str(loss) for loss in stated.losses) or "none"
         rows.append(
             {
                 "method": method.name,

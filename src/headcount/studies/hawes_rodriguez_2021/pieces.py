@@ -5,69 +5,54 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 import polars as pl
+from scipy.sparse import csr_array
 
 from headcount.engines.protocol import Engine, InOrder
-from headcount.mechanisms import Context
-from headcount.mechanisms.suppression.rules import Thresholds
+from headcount.evaluate.suppressed import WITNESSES, audit_release, withheld_frame
+from headcount.mechanisms import Context, protect
+from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.noise import KeyedNoise, RunKey
+from headcount.release import Release
 from headcount.studies.hawes_rodriguez_2021.accuracy import errors
-from headcount.studies.hawes_rodriguez_2021.complemented import (
-    COLUMNS,
-    complement_rows,
-    complemented,
-    county_counts,
-    reconstruct_complemented,
-)
-from headcount.studies.hawes_rodriguez_2021.field import Battlefield, attack, reconstructed
 from headcount.studies.hawes_rodriguez_2021.methods import (
-    COMPLEMENTARY,
+    COMPLEMENT,
     MICRODATA,
     NONE,
-    SUPPRESSING,
     TOPDOWN,
     Method,
 )
 from headcount.studies.hawes_rodriguez_2021.settings import Settings
-from headcount.studies.hawes_rodriguez_2021.suppressed import (
-    published_races,
-    reconstruct_suppressed,
-)
+from headcount.studies.hawes_rodriguez_2021.setup import Setup
 from headcount.studies.kept import Frames, code_digest, kept_frames
 from headcount.tabulate import content_digest
 
 TABLES = ("matches", "agreement", "errors", "withheld")
 """``withheld`` counts cells, for a method that withholds more than the rules of 1980."""
 
+WITHHELD = {
+    **dict.fromkeys(("table", "rule", "level"), pl.String),
+    **dict.fromkeys(("total", "withheld"), pl.Int64),
+    "percent": pl.Float64,
+    "unprotected": pl.Int64,
+}
+
 CODE = (
-    *("attacks", "noise", "solve", "tabulate", "mechanisms/swapping", "mechanisms/topdown"),
-    *("mechanisms/suppression", "mechanisms/_measured.py", "mechanisms/sampling.py"),
-    *("evaluate/agreement.py", "evaluate/attackers.py", "evaluate/reidentified.py"),
-    "evaluate/witnessed.py",
-    *(
-        f"studies/hawes_rodriguez_2021/{name}.py"
-        for name in (
-            "accuracy",
-            "complemented",
-            "field",
-            "methods",
-            "pieces",
-            "settings",
-            "suppressed",
-        )
-    ),
+    *("attacks", "noise", "solve", "tabulate", "mechanisms", "evaluate", "release"),
+    *("privacy", "population", "studies/hawes_rodriguez_2021"),
 )
 
 
 def run_method(
-    method: Method, field: Battlefield, settings: Settings, *, engine: Engine | None = None
+    method: Method, setup: Setup, settings: Settings, *, engine: Engine | None = None
 ) -> Frames:
-    """Protect, reconstruct, attack and measure errors, once for each replicate."""
-    if method.kind in (NONE, SUPPRESSING):
-        return _without_chance(method, field, settings)
-    counts = field.counts
+    """Protect, reconstruct, attack and measure errors, once for each replicate.
+
+    A release that is always the same is made once: then only the order of ties is left to chance.
+    """
+    counts = setup.counts
     mechanism = method.mechanism(counts.schema, counts.geography)
     noise = KeyedNoise(
         RunKey.from_seed(settings.seed),
@@ -75,60 +60,45 @@ def run_method(
         content_digest(counts),
         sha256(repr(mechanism).encode()).digest(),
     )
-    rows = _no_rows()
-    for replicate in range(settings.replicates):
-        runs = range(replicate, replicate + 1)
-        context = Context(engine=engine or InOrder())
-        table = mechanism.run(counts, noise, runs=runs, context=context).tables[counts.level][0]
-        _attack(rows, method.name, field, reconstructed(field, table), replicate, settings)
-        if method.kind == TOPDOWN:
-            _attack(rows, method.name + MICRODATA, field, table, replicate, settings)
-        rows["errors"].append(_named(errors(counts, table), method.name, replicate))
-    return _joined(rows)
-
-
-def _no_rows() -> dict[str, list[pl.DataFrame]]:
-    return {name: [] for name in TABLES} | {"withheld": [pl.DataFrame(schema=COLUMNS)]}
-
-
-def _joined(rows: dict[str, list[pl.DataFrame]]) -> Frames:
+    rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    rows["withheld"].append(pl.DataFrame(schema=WITHHELD))
+    with TemporaryDirectory() as folder:
+        witnesses = Path(folder) / WITNESSES
+        context = Context(engine=engine or InOrder(), witnesses=witnesses)
+        for replicate in range(settings.replicates):
+            if replicate == 0 or mechanism.draws_noise:
+                release = protect(counts, mechanism, noise, run=replicate, context=context)
+                records = {method.name: setup.reconstructed(release)}
+                if method.kind in (NONE, TOPDOWN):
+                    own = release.tables[counts.level]
+                    records[method.name + MICRODATA] = csr_array(own)
+                off = errors(counts, release, areas=setup.households.areas)
+            for name, matrix in records.items():
+                matches, agreed = setup.attack(matrix, seed=settings.seed + replicate)
+                rows["matches"].append(_named(matches, name, replicate))
+                rows["agreement"].append(_named(agreed, name, replicate))
+            rows["errors"].append(_named(off, method.name, replicate))
+        if isinstance(mechanism, Suppression) and mechanism.rule == COMPLEMENT:
+            rows["withheld"].append(_withheld(setup, release, mechanism, witnesses))
     return {name: pl.concat(parts) for name, parts in rows.items()}
 
 
-def _without_chance(method: Method, field: Battlefield, settings: Settings) -> Frames:
-    """A release that is always the same: only the order of ties is left to chance."""
-    counts, limits = field.counts, Thresholds()
-    rows = _no_rows()
-    if method.name == NONE:
-        found = {NONE: field.solved.matrix, NONE + MICRODATA: counts.matrix}
-        off = errors(counts, counts.matrix)
-    elif method.name == COMPLEMENTARY:
-        left = complemented(counts, limits)
-        found = {method.name: reconstruct_complemented(field, left, limits)}
-        totals, races = county_counts(left)
-        off = errors(counts, counts.matrix, totals=totals, races=races)
-        rows["withheld"].append(complement_rows(left))
-    else:
-        found = {method.name: reconstruct_suppressed(field, limits)}
-        off = errors(counts, counts.matrix, races=published_races(counts, limits))
-    for replicate in range(settings.replicates):
-        for name, matrix in found.items():
-            _attack(rows, name, field, matrix, replicate, settings)
-        rows["errors"].append(_named(off, method.name, replicate))
-    return _joined(rows)
-
-
-def _attack(
-    rows: dict[str, list[pl.DataFrame]],
-    name: str,
-    field: Battlefield,
-    matrix: Any,
-    replicate: int,
-    settings: Settings,
-) -> None:
-    matches, agreed = attack(field, matrix, seed=settings.seed + replicate)
-    rows["matches"].append(_named(matches, name, replicate))
-    rows["agreement"].append(_named(agreed, name, replicate))
+def _withheld(
+    setup: Setup, release: Release, mechanism: Suppression, witnesses: Path
+) -> pl.DataFrame:
+    """Cells of the protected tables withheld in all, and small ones that no witness protects."""
+    (audit,) = audit_release(setup.counts, release, mechanism, witnesses=witnesses)
+    assert audit.witnessed is not None
+    found = withheld_frame(setup.counts, release).filter(pl.col("table").is_in(mechanism.tables))
+    return found.select(
+        "table",
+        pl.lit(mechanism.rule).alias("rule"),
+        "level",
+        pl.col("cells").alias("total"),
+        "withheld",
+        "percent",
+        pl.lit(len(audit.witnessed.unprotected)).cast(pl.Int64).alias("unprotected"),
+    )
 
 
 def _named(frame: pl.DataFrame, method: str, replicate: int) -> pl.DataFrame:

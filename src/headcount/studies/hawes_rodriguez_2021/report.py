@@ -233,8 +233,8 @@ def _complement(tables: Tables) -> str:
     def share(rule: str, level: str) -> float:
         return one(tables["suppression"], "percent", table="P2", rule=rule, level=level)
 
-    bare = tables["about"]["cells_bare"][0]
-    protected = "Every" if bare == 0 else f"But for {bare:,}, every"
+    left = tables["about"]["cells_unprotected"][0]
+    protected = "Every" if left == 0 else f"But for {left:,}, every"
     return (
         "With the complementary step, "
         f"{share('complementary', 'tract'):.0f} % of the cells of P2 are withheld for tracts, "

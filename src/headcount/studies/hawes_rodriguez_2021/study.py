@@ -15,13 +15,13 @@ from headcount.population.households import Households
 from headcount.progress import Progress, silent
 from headcount.studies.hawes_rodriguez_2021.claims import claims_table
 from headcount.studies.hawes_rodriguez_2021.crossing import crossing_table
-from headcount.studies.hawes_rodriguez_2021.field import Battlefield, prepare
 from headcount.studies.hawes_rodriguez_2021.methods import methods, methods_table
 from headcount.studies.hawes_rodriguez_2021.pieces import TABLES, kept_or_made, run_method
 from headcount.studies.hawes_rodriguez_2021.published import published_table
+from headcount.studies.hawes_rodriguez_2021.recovered import recovered_table
 from headcount.studies.hawes_rodriguez_2021.scores import agreement_table, mae_table, reid_table
 from headcount.studies.hawes_rodriguez_2021.settings import PLACE, Settings
-from headcount.studies.hawes_rodriguez_2021.suppressed import recovered_table
+from headcount.studies.hawes_rodriguez_2021.setup import Setup, prepare
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,13 +73,13 @@ def run_study(
     engine: Engine | None = None,
 ) -> HawesRodriguezStudy:
     """Protect, reconstruct, re-identify and measure with every method; judge the claims."""
-    field = prepare(households, seed=settings.seed)
+    setup = prepare(households, seed=settings.seed)
     digest = households_digest(households)
     every = methods(settings)
     found: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     for method in progress(every, what="Methods", total=len(every)):
         made = kept_or_made(
-            lambda method=method: run_method(method, field, settings, engine=engine),  # type: ignore[misc]
+            lambda method=method: run_method(method, setup, settings, engine=engine),  # type: ignore[misc]
             method=method, digest=digest, settings=settings, cache=cache,
         )  # fmt: skip
         for name, rows in made.items():
@@ -88,20 +88,22 @@ def run_study(
     frames = {
         "suppression": pl.concat(
             [
-                suppression_summary(field.counts, thresholds=limits),
+                suppression_summary(setup.counts, thresholds=limits),
                 complement.select("table", "rule", "level", "total", "withheld", "percent"),
             ]
         ),
-        "recovered": recovered_table(field.counts, limits),
+        "recovered": recovered_table(setup.counts, limits),
         "reid": reid_table(pl.concat(found["matches"])),
         "mae": mae_table(pl.concat(found["errors"])),
         "agreement": agreement_table(pl.concat(found["agreement"])),
-        "methods": methods_table(every, field.counts.schema, field.geography),
+        "methods": methods_table(every, setup.counts.schema, setup.geography),
     }
     frames["crossing"] = crossing_table(frames["reid"], frames["methods"])
     frames["published"] = published_table(frames["suppression"], frames["reid"])
     frames["claims"] = claims_table(frames)
-    frames["about"] = pl.DataFrame([_about(field) | {"cells_bare": _bare(complement)}])
+    frames["about"] = pl.DataFrame(
+        [_about(setup) | {"cells_unprotected": _unprotected(complement)}]
+    )
     return HawesRodriguezStudy(settings=settings, public=households.public, **frames)
 
 
@@ -121,20 +123,20 @@ def households_digest(households: Households) -> str:
     return found.hexdigest()
 
 
-def _bare(complement: pl.DataFrame) -> int:
-    """Small cells that no witness shows to be protected; P1 and P3 lie in P2 and P4."""
-    return int(complement.filter(pl.col("table").is_in(["P2", "P4"]))["bare"].sum())
+def _unprotected(complement: pl.DataFrame) -> int:
+    """Small cells that no witness shows to be protected, of all tables that hang together."""
+    return int(complement["unprotected"].max())  # type: ignore[arg-type]
 
 
-def _about(field: Battlefield) -> dict[str, object]:
+def _about(setup: Setup) -> dict[str, object]:
     """What there is, and how well the exact tables can be inverted."""
-    people = field.counts.totals()
-    lived, certain = people > 0, field.certain
-    places = [areas.size for areas in field.households.areas if areas.name == PLACE]
-    tree = field.geography
+    people = setup.counts.totals()
+    lived, certain = people > 0, setup.certain
+    places = [areas.size for areas in setup.households.areas if areas.name == PLACE]
+    tree = setup.geography
     return {
         "people": int(people.sum()),
-        "households": int(field.households.is_household.sum()),
+        "households": int(setup.households.is_household.sum()),
         "blocks": int(lived.sum()),
         "block_groups": tree.size(tree.levels[-2]),
         "tracts": tree.size("tract"),
@@ -142,7 +144,7 @@ def _about(field: Battlefield) -> dict[str, object]:
         "places": places[0] if places else 0,
         "zero_variability_blocks_percent": 100 * float(certain[lived].mean()),
         "zero_variability_people_percent": 100 * float(people[certain].sum() / people.sum()),
-        "not_proven_blocks": int((lived & ~field.solved.proven).sum()),
-        "tables": ", ".join(one.table.name for one in field.tables),
-        "tables_left_out": "; ".join(field.missing.values()),
+        "not_proven_blocks": int((lived & ~setup.solved.proven).sum()),
+        "tables": ", ".join(one.name for one in setup.tables),
+        "tables_left_out": "; ".join(setup.missing.values()),
     }
