@@ -55,7 +55,7 @@ def release(peer: Peer, epsilon: Fraction, *, seed: int, runs: int) -> Releases:
     counts = tabulate(peer.population)
     noise = KeyedNoise(RunKey.from_seed(seed), "topdown", b"data", b"config")
     made = peer_settings(peer, epsilon).run(counts, noise, runs=range(runs))
-    dense = np.array([table.toarray() for table in made.tables[counts.geography.leaf]])
+    dense = made.dense(counts.geography.leaf)
     cells = dense.reshape(runs, dense.shape[1], SHAPE[0], -1).sum(axis=2)
     return Releases(totals=dense.sum(axis=2), cells=cells)
 

@@ -172,7 +172,7 @@ def test_structural_zeros_belong_to_no_set_and_what_stands_there_is_counted():
     assert counted.compute(release, Truth.of(counts)).table["not_zero"].to_list() == [0, 0, 0]
     table = release.at(GEOGRAPHY.leaf).copy()
     table[3, 5] = 2
-    strange = replace(release, tables={GEOGRAPHY.leaf: table})
+    strange = replace(release.as_counts(), tables={GEOGRAPHY.leaf: table})
     scores = score(counts, strange)
     strange_ones = counted.compute(strange, Truth.of(counts))
     assert strange_ones.table["not_zero"].to_list() == [1, 1, 1]

@@ -102,9 +102,9 @@ def test_noise_is_that_of_the_geometric_mechanism_and_the_output_says_how_it_was
     mechanism = Histogram(epsilon=HALF, clip=clip)
     noise = KeyedNoise(RunKey.from_seed(1), "x", b"", b"")
     made = mechanism.run(counts, noise, runs=range(3))
-    cells = Geometric(epsilon=HALF).run(counts, noise, runs=range(3)).tables["level_1"]
+    cells = Geometric(epsilon=HALF).run(counts, noise, runs=range(3)).dense("level_1")
     shown = cells if clip == "query" else np.maximum(cells, 0)
-    assert np.array_equal(made.tables["level_1"], shown)
+    assert np.array_equal(made.dense("level_1"), shown)
     words = {"query": "summed from cells with their noise, then set to 0",
              "cell": "cells set to 0 where negative, then summed"}[clip]  # fmt: skip
     assert words in str(made.notes["negative_counts"])

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.geography import regular
-from headcount.mechanisms import Outcome, protect
+from headcount.mechanisms import CountsOutcome, protect
 from headcount.mechanisms.sampling import Sampling, generator, sample_counts, sample_rows
 from headcount.noise import KeyedNoise, OpenDPNoise, RunKey, Stream
 from headcount.population import Population, uniform
@@ -27,7 +27,7 @@ class DenseSampling(Sampling):
 
     def run(self, counts, noise, *, runs, context=None):
         made = super().run(counts, noise, runs=runs, context=context)
-        return Outcome({level: np.stack([t.toarray() for t in ts]) for level, ts in
+        return CountsOutcome({level: np.stack([t.toarray() for t in ts]) for level, ts in
                         made.tables.items()})  # fmt: skip
 
 

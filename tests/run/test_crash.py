@@ -207,7 +207,7 @@ def test_kills_from_the_very_first_line(drive: Driver, tmp_path: Path):
     whole = tmp_path / "whole"
     shutil.copytree(home, whole)
     lines = drive(whole)["lines"]
-    tables = read_release(whole / "out/release").tables
+    tables = read_release(whole / "out/release").as_counts().tables
     generator = random.Random(4)
     for line in generator.sample(range(1, lines + 1), 15):
         copy = tmp_path / f"line-{line}"
@@ -218,7 +218,7 @@ def test_kills_from_the_very_first_line(drive: Driver, tmp_path: Path):
         (spend,) = Ledger.open(copy / "ledger.db").history("town")
         assert spend.state is SpendState.COMPLETE
         assert spend.not_private_because
-        for level, table in read_release(copy / "out/release").tables.items():
+        for level, table in read_release(copy / "out/release").as_counts().tables.items():
             np.testing.assert_array_equal(table, tables[level])
         shutil.rmtree(copy)
 
@@ -281,12 +281,12 @@ def test_kills_while_opendp_draws(drive: Driver, tmp_path: Path):
             assert {name: second.get(name) for name in first} == first
             shutil.copytree(noise, home / "noise")
         assert drive(home)["ended"] == "finished"
-        release, planned = open_run(home / "out")
+        made, planned = open_run(home / "out")
         if (home / "noise").exists():
             replay = RecordedNoise(OpenDPNoise(), home / "noise")
             expected = protect(planned.counts, Raked(epsilon=planned.mechanism.epsilon), replay)  # type: ignore[attr-defined]
-            for level, table in expected.tables.items():
-                np.testing.assert_array_equal(release.tables[level], table)
+            for level, table in expected.as_counts().tables.items():
+                np.testing.assert_array_equal(made.as_counts().tables[level], table)
         assert faults(home, contents(home / "out/release")) == []
         shutil.rmtree(home)
     assert len(recorded) > 1

@@ -105,9 +105,9 @@ def test_a_release_is_the_mechanism_and_nothing_else(town: Path):
     )
     expected = protect(planned.counts, Raked(epsilon=Fraction(3, 2)), noise)
     found = read_release(out / "release")
-    assert list(found.tables) == ["whole", "county", "tract"]
-    for level, table in expected.tables.items():
-        np.testing.assert_array_equal(found.tables[level], table)
+    assert list(found.as_counts().tables) == ["whole", "county", "tract"]
+    for level, table in expected.as_counts().tables.items():
+        np.testing.assert_array_equal(found.as_counts().tables[level], table)
     for field in ("schema", "mechanism", "guarantee", "key_kind", "backend", "notes"):
         assert getattr(found, field) == getattr(expected, field)
 

@@ -75,9 +75,10 @@ def test_counts_people_quarters_measurements_and_receipt(town: Path, noise: str)
     assert measured <= set(contents(out / "release"))
     assert all(name in json.dumps(listed) for name in measured)
     residents = pl.read_parquet(out / "release/microdata/people.parquet")
-    assert residents.height == release.tables["whole"].sum() == planned.counts.totals().sum()
+    whole = release.at("whole").sum()
+    assert residents.height == whole == planned.counts.totals().sum()
     counted = [residents.filter(pl.col("tract") == tract).height for _, tract in UNITS]
-    assert counted == release.tables["tract"].sum(axis=1).tolist()
+    assert counted == release.at("tract").sum(axis=1).tolist()
     receipt = json.loads((out / "release/receipt.json").read_text())
     assert "seconds" not in receipt  # of steps that read the truth
     seconds = json.loads((out / "internal/seconds.json").read_text())
@@ -129,7 +130,7 @@ def test_what_is_published_is_what_was_used(town: Path, noise: str):
     release, planned = open_run(out)
     frame = pl.read_parquet(out / "release/measurements/whole-cells.parquet")
     answers = np.maximum(frame.drop("unit").to_numpy(), 0)
-    np.testing.assert_array_equal(answers, release.tables["whole"])
+    np.testing.assert_array_equal(answers, release.at("whole"))
     assert (answers != planned.counts.at("whole").dense()).any()  # there was noise to tell
 
 

@@ -143,7 +143,7 @@ def test_reconstructions_of_a_swap_make_the_swapped_tables(setup: Setup):
 
     matrix = counted_again(counts, swapped.households).matrix
     exact = released(setup, NONE)
-    found = setup.reconstructed(replace(exact, tables={"block": matrix}))
+    found = setup.reconstructed(replace(exact.as_counts(), tables={"block": matrix}))
     for one in setup.tables:
         cells = one.on(counts.schema).matrix
         assert np.array_equal((found @ cells).toarray(), (matrix @ cells).toarray())
@@ -160,7 +160,7 @@ def test_blocks_of_zero_variability_are_recovered_exactly(setup: Setup):
 
 
 def block_tables(release: Release) -> dict[str, PublishedCells]:
-    return {one.name: one for one in release.published if one.level == "block"}
+    return {one.name: one for one in release.as_tables().published if one.level == "block"}
 
 
 def test_the_rules_of_1980_hide_what_they_say_and_no_more(setup: Setup):
@@ -198,7 +198,7 @@ def left(setup: Setup) -> Release:
 def test_the_complement_withholds_all_small_counts_and_hardly_a_total_above_the_block(
     setup: Setup, left: Release
 ):
-    for one in left.published:
+    for one in left.as_tables().published:
         if one.name not in ("P1", "P2", "P3", "P4"):
             continue
         truth = (setup.counts.at(one.level).matrix @ one.cells.matrix).toarray()
@@ -223,12 +223,12 @@ def test_withheld_counts_have_no_error(setup: Setup, left: Release):
         replace(one, withheld=np.ones_like(one.withheld), value=np.zeros_like(one.value))
         if one.name == "P1" and one.level in ("county", "block")
         else one
-        for one in left.published
+        for one in left.as_tables().published
     ]
     for one in hidden:
         if one.name == "P1" and one.level == "county":
             one.withheld[0] = False
-    release = replace(left, published=tuple(hidden))
+    release = replace(left.as_tables(), published=tuple(hidden))
     found = errors(setup.counts, release, areas=setup.households.areas)
     county = found.filter(area="county", size_category="all")
     assert set(county["units"]) == {1}
@@ -258,7 +258,7 @@ def test_errors_by_plain_loops(setup: Setup):
     counts = setup.counts
     exact, other = released(setup, NONE), counts.matrix.copy()
     other.data = other.data + (np.arange(len(other.data)) % 3 == 0)
-    found = errors(counts, replace(exact, tables={"block": other}))
+    found = errors(counts, replace(exact.as_counts(), tables={"block": other}))
     county = counts.geography.ancestors("county")
     before, after = np.zeros(3), np.zeros(3)
     np.add.at(before, county, counts.totals())

@@ -319,7 +319,7 @@ def test_residuals_are_those_of_the_outer_join(counts):
         mechanism = topdown(parameter) if name == "topdown" else sampling(parameter)
         config = sha256(repr(mechanism).encode()).digest()
         noise = KeyedNoise(RunKey.from_seed(5), name, digest, config)
-        leaf = mechanism.run(counts, noise, runs=range(1, 2)).tables[counts.level][0].toarray()
+        leaf = mechanism.run(counts, noise, runs=range(1, 2)).dense(counts.level)[0]
         for level in LEVELS:
             released = add_up(leaf, counts.geography, level)
             exact = counts.at(level).dense()
@@ -661,27 +661,25 @@ def test_a_mistake_moves_rmse_outside_the_tolerance(washington, right, mutant, m
 def test_bounds_masks_root_and_support_are_kept(washington):
     counts, mechanism = washington, topdown(Fraction(1, 4))
     noise = KeyedNoise(RunKey.from_seed(1), "topdown", content_digest(counts), b"")
-    tables = mechanism.run(counts, noise, runs=range(1)).tables
-    released = {level: tables[level][0] for level in counts.geography.levels}
+    made = mechanism.run(counts, noise, runs=range(1))
+    released = {level: made.dense(level)[0] for level in counts.geography.levels}
     leaf = counts.geography.leaf
     by_type = released[leaf] @ Query("hhgq", ("hhgq",)).matrix(counts.schema)
     occupied = counts.quarters.occupied
     caps = np.array([99, *[99_999] * 7])
-    assert (by_type.toarray() >= occupied).all()
-    assert (by_type.toarray() <= occupied * caps).all()  # nobody where there are no quarters
+    assert (by_type >= occupied).all()
+    assert (by_type <= occupied * caps).all()  # nobody where there are no quarters
     # Support comes from the parent's estimate, not from the truth.
     parent = counts.geography.ancestors("county")
-    empty_above = (released["county"].toarray() == 0)[parent]
-    assert not (released[leaf].toarray() > 0)[empty_above].any()
+    empty_above = (released["county"] == 0)[parent]
+    assert not (released[leaf] > 0)[empty_above].any()
     truth = counts.dense()
-    assert ((released[leaf].toarray() > 0) & (truth == 0)).sum() > 500
-    assert ((released["county"].toarray() > 0) & (counts.at("county").dense() == 0)).any()
+    assert ((released[leaf] > 0) & (truth == 0)).sum() > 500
+    assert ((released["county"] > 0) & (counts.at("county").dense() == 0)).any()
     # The root is measured with noise; only its total is exact.
     levels = {level: counts.at(level) for level in counts.geography.levels}
     answers = measure.Measurements(levels, mechanism, noise, run=0).margin("nation", "va_hisp_race")
     exact = counts.at("nation").dense() @ STRATA.matrix(counts.schema)
     assert (answers != exact).mean() > 0.9
     for level in counts.geography.levels:
-        assert np.array_equal(
-            add_up(released[leaf].toarray(), counts.geography, level), released[level].toarray()
-        )
+        assert np.array_equal(add_up(released[leaf], counts.geography, level), released[level])

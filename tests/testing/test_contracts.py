@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from headcount.geography import Geography
-from headcount.mechanisms import Averaged, Geometric, Identity, Mechanism, Outcome, Raked
+from headcount.mechanisms import Averaged, CountsOutcome, Geometric, Identity, Mechanism, Raked
 from headcount.noise import Noise
 from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
 from headcount.schema import Schema
@@ -43,73 +43,73 @@ class Base(Geometric):
 class OnlyWhereSomeoneIs(Base):
     """Noise on non-zero counts only: a new person shows as a new entry."""
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
         answers = self.table(counts, noise, runs)
-        return Outcome({counts.level: np.where(counts.dense() > 0, answers, 0)})
+        return CountsOutcome({counts.level: np.where(counts.dense() > 0, answers, 0)})
 
 
 class OnlyUnitsWithPeople(Base):
     """Noise on every cell, but only of units where someone lives."""
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
         answers = self.table(counts, noise, runs)
-        return Outcome({counts.level: answers * (counts.totals() > 0)[:, None]})
+        return CountsOutcome({counts.level: answers * (counts.totals() > 0)[:, None]})
 
 
 class NoiseOnStructuralZeros(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
         answers = self.table(counts, noise, runs)
-        return Outcome({counts.level: answers + ~counts.schema.possible})
+        return CountsOutcome({counts.level: answers + ~counts.schema.possible})
 
 
 class SameNoiseEachRun(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
         answers = self.table(counts, noise, range(1))
-        return Outcome({counts.level: np.repeat(answers, len(runs), axis=0)})
+        return CountsOutcome({counts.level: np.repeat(answers, len(runs), axis=0)})
 
 
 class RunsCountedFromZero(Base):
     """Run 3 alone gets the noise of run 0."""
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
-        return Outcome({counts.level: self.table(counts, noise, range(len(runs)))})
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
+        return CountsOutcome({counts.level: self.table(counts, noise, range(len(runs)))})
 
 
 class OwnRandomness(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
         answers = self.table(counts, noise, runs)
-        return Outcome({counts.level: answers + np.random.default_rng().integers(0, 10**9)})
+        return CountsOutcome({counts.level: answers + np.random.default_rng().integers(0, 10**9)})
 
 
 class IgnoresTheSeed(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
         drawn = [np.random.default_rng(run).integers(-9, 9, counts.dense().shape) for run in runs]
-        return Outcome({counts.level: (np.array(drawn) * counts.schema.possible)})
+        return CountsOutcome({counts.level: (np.array(drawn) * counts.schema.possible)})
 
 
 class ShortTable(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
-        return Outcome({counts.level: self.table(counts, noise, runs)[:, 1:]})
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
+        return CountsOutcome({counts.level: self.table(counts, noise, runs)[:, 1:]})
 
 
 class NarrowNumbers(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
         narrow: Any = self.table(counts, noise, runs).astype(np.float32)
-        return Outcome({counts.level: narrow})
+        return CountsOutcome({counts.level: narrow})
 
 
 class NotFinite(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
-        return Outcome({counts.level: self.table(counts, noise, runs) / np.zeros(1)})
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
+        return CountsOutcome({counts.level: self.table(counts, noise, runs) / np.zeros(1)})
 
 
 class NoLeaf(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
         return super().run(counts.at("whole"), noise, runs=runs)
 
 
 class ChangesTheTruth(Base):
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
         counts.matrix.data += 1
         return super().run(counts, noise, runs=runs)
 
@@ -135,7 +135,7 @@ class PlansNothing(Base):
     def plan(self, schema: Schema, geography: Geography) -> tuple[()]:
         return ()
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
         return Base().run(counts, noise, runs=runs)
 
 
@@ -166,7 +166,7 @@ class Changeable:
     def plan(self, schema: Schema, geography: Geography) -> Any:
         return Geometric(epsilon=self.epsilon).plan(schema, geography)
 
-    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> Outcome:
+    def run(self, counts: Counts, noise: Noise, *, runs: range, **_: object) -> CountsOutcome:
         return Geometric(epsilon=self.epsilon).run(counts, noise, runs=runs)
 
 

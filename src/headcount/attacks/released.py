@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import singledispatch
 
 import numpy as np
 
 from headcount.attacks.knowledge import UNKNOWN, Held, Knowledge, exact
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.release import Release
+from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.release.published import PublishedCells, is_total
 from headcount.tabulate.published import PublishedTable, supported
 
 
+@singledispatch
 def knowledge_of_release(
     release: Release, tables: Sequence[PublishedTable] = (), *, together: str | None = None
 ) -> Knowledge:
@@ -24,13 +26,27 @@ def knowledge_of_release(
     counts the attacker makes ``tables``, those that the schema allows, at the leaf and at the
     level ``together``.
     """
-    if release.published:
-        held = tuple(hold(one) for one in release.published)
-        return Knowledge(release.schema, _told(release), held)
+    raise InputError(
+        "release", found=type(release).__name__, expected="counts, or published tables"
+    )
+
+
+@knowledge_of_release.register
+def _(
+    release: TablesRelease, tables: Sequence[PublishedTable] = (), *, together: str | None = None
+) -> Knowledge:
+    held = tuple(hold(one) for one in release.published)
+    return Knowledge(release.schema, _published_geography(release), held)
+
+
+@knowledge_of_release.register
+def _(
+    release: CountsRelease, tables: Sequence[PublishedTable] = (), *, together: str | None = None
+) -> Knowledge:
     return Knowledge(release.schema, release.geography, _made(release, tables, together))
 
 
-def _told(release: Release) -> Geography:
+def _published_geography(release: TablesRelease) -> Geography:
     """The geography down to the lowest level of which anything is published."""
     geography = release.geography
     stop = 1 + max(geography.depth(one.level) for one in release.published)
@@ -59,7 +75,7 @@ def hold(one: PublishedCells) -> Held:
 
 
 def _made(
-    release: Release, tables: Sequence[PublishedTable], together: str | None
+    release: CountsRelease, tables: Sequence[PublishedTable], together: str | None
 ) -> tuple[Held, ...]:
     geography = release.geography
     made, reasons = supported(tables, release.schema)

@@ -121,7 +121,7 @@ def replicate(counts: Counts, mechanism: TopDown, times: int) -> tuple[Releases,
     begin = process_time()
     totals, cells = [], []
     for _ in range(times):
-        table: Any = protect(counts, mechanism).tables[counts.geography.leaf]
+        table: Any = protect(counts, mechanism).as_counts().tables[counts.geography.leaf]
         dense = table.toarray()
         totals.append(dense.sum(axis=1))
         cells.append(_beside_type(counts, dense))

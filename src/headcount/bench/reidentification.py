@@ -45,7 +45,7 @@ def measure(households: int = 1_000_000, replicates: int = 10) -> list[Reading]:
         if method != "none":
             mechanism = SwappingModel.model_validate({"name": "swapping", "preset": method}).build()
             noise = KeyedNoise(RunKey.from_seed(SEED), mechanism.name, bytes(32), bytes(32))
-            released = protect(counts, mechanism, noise).tables[tree.leaf]
+            released = protect(counts, mechanism, noise).as_counts().tables[tree.leaf]
             records = records_of(released, truth.features)
         same = agreement(records, truth, blocks=blocks)[ALL]
         readings.append(

@@ -138,7 +138,7 @@ def _tables(counts: Counts, names: tuple[str, ...], lowest: str, effort: int) ->
         release, _, cpu = timed(
             lambda: protect(counts, mechanism, context=Context(witnesses=file))
         )  # fmt: skip
-        for one in audit_release(counts, release, mechanism, witnesses=file):
+        for one in audit_release(counts, release, witnesses=file):
             assert one.witnessed is not None  # the complementary rule has witnesses
             readings += [
                 Reading(

@@ -86,7 +86,7 @@ def _release(
             assert kept is not None
             rows, shape = kept[0], (kept[0].units, population.schema.size)
             estimated[level] = csr_array((rows.value, rows.cell, rows.start), shape=shape)
-    return release.tables, estimated, release.notes
+    return release.as_counts().tables, estimated, release.notes
 
 
 def _describe(population: Population) -> list[Reading]:

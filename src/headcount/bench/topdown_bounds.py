@@ -93,7 +93,7 @@ def run_case(case: Case, number: int, seen: Counter[str]) -> str:
     for what, value in outcome.notes.items():
         seen["failsafe"] += int(value) if what.endswith(": failsafe") else 0
         seen["room"] += int(value) if what.endswith(": room made") else 0
-    leaf = np.asarray(outcome.tables[counts.geography.leaf][0].toarray(), dtype=np.int64)
+    leaf = np.asarray(outcome.dense(counts.geography.leaf)[0], dtype=np.int64)
     return "completed" if keeps(case, leaf) else "broken"
 
 

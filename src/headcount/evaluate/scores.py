@@ -14,10 +14,8 @@ from headcount.evaluate.error import CellSet, CountPairs, check_cells, pair_coun
 from headcount.evaluate.relative import beside_size
 from headcount.mechanisms.histogram import clips_answers
 from headcount.release import Release
-from headcount.release.release import Table
 from headcount.schema import Schema
 from headcount.tabulate import TOTAL, Counts, Query, every_cell
-from headcount.tabulate.counts import adder
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -35,17 +33,6 @@ class Scores:
     cells: CellSet
     errors: pl.DataFrame
     groups: pl.DataFrame
-
-
-def released_at(release: Release, level: str) -> Table:
-    """Protected counts at a level, sparse where they were made so: 63 races by age are wide."""
-    leaf = release.geography.leaf
-    if leaf not in release.tables:
-        return release.at(level)  # refuses
-    if level in release.tables:
-        return release.tables[level]
-    added: Table = adder(release.geography, level, of=leaf) @ release.tables[leaf]
-    return added
 
 
 def score(counts: Counts, release: Release, *, cells: CellSet = "all") -> Scores:
@@ -91,7 +78,7 @@ def _answers(
     counts: Counts, release: Release, level: str, cells: CellSet
 ) -> Iterator[tuple[Query, CountPairs]]:
     schema, clipped = release.schema, clips_answers(release)
-    truth, released = counts.at(level).matrix, released_at(release, level)
+    truth, released = counts.at(level).matrix, release.table(level)
     queries = [TOTAL, *(Query(name, (name,)) for name in schema.names)]
     if len(schema.attributes) > 1:
         queries.append(every_cell(schema))

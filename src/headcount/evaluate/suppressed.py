@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import singledispatch
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,11 @@ from headcount.attacks.intervals import intervals
 from headcount.evaluate.withheld import WithheldAudit, draw, judge, least_known
 from headcount.evaluate.witnessed import WitnessAudit, check_witnesses
 from headcount.files import write_text_atomic
-from headcount.mechanisms.suppression.mechanism import Suppression, all_values, table_values
-from headcount.mechanisms.suppression.rules import find_tables, too_small
+from headcount.mechanisms.suppression.mechanism import all_values, table_values
+from headcount.mechanisms.suppression.rules import too_small
 from headcount.mechanisms.suppression.summary import suppression_summary
 from headcount.mechanisms.suppression.witnesses import Witnesses, read_witnesses
-from headcount.release import Release
+from headcount.release import Release, TablesRelease
 from headcount.release.published import by_name, is_total
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import LinkedTables, link_tables
@@ -85,8 +86,7 @@ class TablesAudit:
 
 def audit_release(
     counts: Counts,
-    release: Release,
-    mechanism: Suppression,
+    audited: Release,
     *,
     witnesses: Path | None = None,
     seed: int = 0,
@@ -99,39 +99,42 @@ def audit_release(
         seed        of the sample of hidden cells that are attacked, half of them primary
     """
     # In a table that counts people twice nothing adds up, and nothing can be subtracted.
+    release = audited.as_tables()
+    rules, depth = release.rules, counts.geography.depth
+    protected = [one for one in release.published if one.name in rules.tables]
+    tables = {one.name: one.cells for one in protected}
     made = tuple(
-        cells
-        for cells in find_tables(mechanism.tables, counts.schema)
-        if not any(coding.overlapping for coding in cells.axes)
+        cells for cells in tables.values() if not any(coding.overlapping for coding in cells.axes)
     )
     full = tuple(cells.crossed for cells in made)
-    values = all_values(counts, full, lowest=mechanism.lowest)
-    groups = link_tables(made, counts.geography, lowest=mechanism.lowest)
+    lowest = max((one.level for one in protected), key=depth)
+    values = all_values(counts, full, lowest=lowest)
+    groups = link_tables(made, counts.geography, lowest=lowest)
     stored = None if witnesses is None else read_witnesses(witnesses, groups=len(groups))
     audits = []
     for number, linked in enumerate(groups):
         truth = linked.gather(values)
         hidden, high = _hidden(linked, release)
         told, low = hidden, None
-        if by_rules := mechanism.rule == "complementary":
+        if rules.complementary:
             # Taking it as known which cells that no table has are 0 makes the attacker stronger.
             told, low = hidden & (truth > 0), least_known(truth)
         withheld = hidden & linked.published  # what no table has is nobody's secret
-        small = linked.published & too_small(truth, mechanism.thresholds.cell)
+        small = linked.published & too_small(truth, rules.thresholds.cell)
         primary = withheld & small
-        cells = draw(withheld & told, primary, mechanism.audit, seed)
+        cells = draw(withheld & told, primary, rules.audit, seed)
         found = judge(
             intervals(
                 linked.additive, np.where(told, 0, truth), told, low=low, high=high, cells=cells
             ),
-            truth, primary=primary, width=mechanism.width,
+            truth, primary=primary, width=rules.width,
         )  # fmt: skip
         witnessed = None
-        if by_rules:
+        if rules.complementary:
             witnessed = check_witnesses(
                 linked.additive, truth, withheld=hidden, primary=small,
                 witnesses=Witnesses.of([]) if stored is None else stored[number],
-                threshold=mechanism.thresholds.cell, width=mechanism.width,
+                threshold=rules.thresholds.cell, width=rules.width,
                 published=linked.published,
             )  # fmt: skip
         audits.append(
@@ -147,7 +150,7 @@ def audit_release(
     return tuple(audits)
 
 
-def _hidden(linked: LinkedTables, release: Release) -> tuple[Flags, NDArray[np.float64]]:
+def _hidden(linked: LinkedTables, release: TablesRelease) -> tuple[Flags, NDArray[np.float64]]:
     """Cells that no table shows, and the most that each may hold by what a 0 may stand for."""
     hidden = np.ones(linked.additive.size, dtype=bool)
     high = np.full(linked.additive.size, np.inf)
@@ -161,18 +164,24 @@ def _hidden(linked: LinkedTables, release: Release) -> tuple[Flags, NDArray[np.f
     return hidden, high
 
 
-def write_account(counts: Counts, release: Release, mechanism: Suppression, folder: Path) -> None:
-    """Write the audit and the summary of the rules where only the curator reads them."""
-    stored = folder / WITNESSES if mechanism.rule == "complementary" else None
-    found = audit_release(counts, release, mechanism, witnesses=stored)
+@singledispatch
+def write_account(release: Release, counts: Counts, folder: Path) -> None:
+    """Write what only the curator may know of a release, where its kind has anything of that."""
+
+
+@write_account.register
+def _(release: TablesRelease, counts: Counts, folder: Path) -> None:
+    """The audit and the summary of the rules."""
+    stored = folder / WITNESSES if release.rules.complementary else None
+    found = audit_release(counts, release, witnesses=stored)
     audits = [one.to_json() for one in found]
-    text = json.dumps({"mechanism": repr(mechanism), "audits": audits}, indent=2) + "\n"
+    text = json.dumps({"mechanism": release.mechanism, "audits": audits}, indent=2) + "\n"
     write_text_atomic(folder / ACCOUNT, text)
-    summary = suppression_summary(counts, thresholds=mechanism.thresholds)
+    summary = suppression_summary(counts, thresholds=release.rules.thresholds)
     write_text_atomic(folder / SUMMARY, summary.write_csv())
 
 
-def withheld_frame(counts: Counts, release: Release) -> pl.DataFrame:
+def withheld_frame(counts: Counts, release: TablesRelease) -> pl.DataFrame:
     """What suppression costs, by table and level.
 
     Columns: table, level, units (with people), cells (of the detail, in these units), withheld and

@@ -1,6 +1,13 @@
 """Ways to protect counts."""
 
-from headcount.mechanisms._base import Context, Mechanism, Outcome, complete_guarantee, protect
+from headcount.mechanisms._base import (
+    Context,
+    CountsOutcome,
+    Mechanism,
+    TablesOutcome,
+    complete_guarantee,
+    protect,
+)
 from headcount.mechanisms.averaged import Averaged
 from headcount.mechanisms.geometric import Geometric
 from headcount.mechanisms.identity import Identity
@@ -10,12 +17,13 @@ from headcount.mechanisms.sampling import Sampling
 __all__ = [
     "Averaged",
     "Context",
+    "CountsOutcome",
     "Geometric",
     "Identity",
     "Mechanism",
-    "Outcome",
     "Raked",
     "Sampling",
+    "TablesOutcome",
     "complete_guarantee",
     "protect",
 ]

@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import PrivacyError
+from headcount.files import write_text_atomic
 from headcount.geography import Geography
 from headcount.mechanisms._measured import Measured
+from headcount.mechanisms._outcome import CountsOutcome as CountsOutcome
+from headcount.mechanisms._outcome import Making, Outcome
+from headcount.mechanisms._outcome import TablesOutcome as TablesOutcome
 from headcount.noise import KeyedNoise, Noise, RunKey, Stream
 from headcount.population import Population, cut_households
 from headcount.privacy import Guarantee
 from headcount.progress import Progress, silent
 from headcount.release import Release
-from headcount.release.published import PublishedCells
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts, content_digest, tabulate
 
 DRAWN_AT_ONCE = 1 << 20
 """Scalars of noise held at once where many draws are added up."""
 
-Runs: TypeAlias = Any
-"""Protected counts of several runs: an array runs x units x cells, or one sparse table a run."""
-
-
-@dataclass(frozen=True, eq=False)
-class Outcome:
-    """What a mechanism made: protected counts per published level, and facts for the receipt.
-
-    A mechanism that withholds cells has no counts of every unit and cell: it has ``published``
-    tables, the same in every run.
-    """
-
-    tables: Mapping[str, Runs]
-    notes: Mapping[str, float | str] = field(default_factory=dict)
-    published: tuple[PublishedCells, ...] = ()
+SECONDS = "seconds.json"
+"""How long each part of a run took: in the curator's folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +48,8 @@ class Context:
     """Where to write who was swapped with whom: for scoring only, never part of a release."""
     witnesses: Path | None = None
     """Where to write the tables that show withheld cells protected: they tell the truth."""
-    seconds: dict[str, float] = field(default_factory=dict)
-    """Filled in by the run: how long each of its parts took."""
+    curator: Path | None = None
+    """The curator's folder, for what may never be part of a release."""
 
 
 class Mechanism(Protocol):
@@ -113,19 +103,20 @@ def protect(
         config = sha256(repr(mechanism).encode()).digest()
         noise = KeyedNoise(RunKey.from_os(), mechanism.name, content_digest(counts), config)
     outcome = mechanism.run(counts, noise, runs=range(run, run + 1), context=context)
-    return Release(
+    if outcome.seconds and context is not None and context.curator is not None:
+        text = json.dumps(outcome.seconds, indent=2, ensure_ascii=False) + "\n"
+        write_text_atomic(context.curator / SECONDS, text)
+    making = Making(
         schema=counts.schema,
         geography=counts.geography,
         mechanism=repr(mechanism),
-        tables={level: runs[0] for level, runs in outcome.tables.items()},
         guarantee=complete_guarantee(
             counts, mechanism, key_kind=noise.key_kind, backend=noise.backend
         ),
         key_kind=noise.key_kind if mechanism.draws_noise else "none",
         backend=noise.backend if mechanism.draws_noise else "none",
-        notes=outcome.notes,
-        published=outcome.published,
     )
+    return outcome.release(0, making)
 
 
 def cut_for(mechanism: Mechanism, population: Population) -> Population:

@@ -9,7 +9,7 @@ import numpy as np
 
 from headcount.errors import ConfigError, PrivacyError, TruthError
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, Outcome, cell_stream, noisy, summed_draws
+from headcount.mechanisms._base import Context, CountsOutcome, cell_stream, noisy, summed_draws
 from headcount.mechanisms._measured import Measured, measure_cells
 from headcount.mechanisms._noisy import Noisy
 from headcount.noise import Noise
@@ -63,7 +63,7 @@ class Averaged(Noisy):
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> Outcome:
+    ) -> CountsOutcome:
         """Sum the P integer answers of each run, then divide."""
         self.check(counts)
         (leaf,) = self.plan(counts.schema, counts.geography)
@@ -72,4 +72,4 @@ class Averaged(Noisy):
             summed_draws(noise, stream, epsilon=leaf.known_rate, draws=range(first, first + parts))
             for first in (run * parts for run in runs)
         ]
-        return Outcome({counts.level: noisy(counts, np.stack(drawn), times=parts) / parts})
+        return CountsOutcome({counts.level: noisy(counts, np.stack(drawn), times=parts) / parts})

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, Outcome, cell_stream, noisy
+from headcount.mechanisms._base import Context, CountsOutcome, cell_stream, noisy
 from headcount.mechanisms._measured import Measured, measure_cells
 from headcount.mechanisms._noisy import Noisy
 from headcount.mechanisms._units import refuse_uncut
@@ -36,9 +36,9 @@ class Geometric(Noisy):
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> Outcome:
+    ) -> CountsOutcome:
         """Leaf counts plus noise."""
         refuse_uncut(counts, self, name=self.name)
         (leaf,) = self.plan(counts.schema, counts.geography)
         drawn = noise.geometric(cell_stream(counts), epsilon=leaf.known_rate, draws=runs)
-        return Outcome({counts.level: noisy(counts, drawn)})
+        return CountsOutcome({counts.level: noisy(counts, drawn)})

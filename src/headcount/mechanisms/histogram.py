@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from headcount.draws import binomial
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms.geometric import Geometric
 from headcount.noise import Noise
 from headcount.release import Release
@@ -63,12 +63,12 @@ class Histogram(Geometric):
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> Outcome:
+    ) -> CountsOutcome:
         """Leaf cells plus noise, clipped here if that is done cell by cell."""
         tables = super().run(counts, noise, runs=runs, context=context).tables
         if self.clip == "cell":
             tables = {level: np.maximum(cells, 0) for level, cells in tables.items()}
-        return Outcome(tables, {CLIP_NOTE: CLIP_WORDS[self.clip]})
+        return CountsOutcome(tables, {CLIP_NOTE: CLIP_WORDS[self.clip]})
 
 
 def clips_answers(release: Release) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms._measured import Measured
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
@@ -36,6 +36,6 @@ class Identity:
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> Outcome:
+    ) -> CountsOutcome:
         """The truth, once per run."""
-        return Outcome({counts.level: np.repeat(counts.dense()[None], len(runs), axis=0)})
+        return CountsOutcome({counts.level: np.repeat(counts.dense()[None], len(runs), axis=0)})

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from headcount.errors import ConfigError, InputError
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms._measured import Measured
 from headcount.mechanisms.sampling import generator
 from headcount.mechanisms.swapping.keys import depth_of, share
@@ -135,7 +135,7 @@ class PersonSwapping:
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> Outcome:
+    ) -> CountsOutcome:
         """The leaf counts after one swap per run; provenance where the context asks for it."""
         self.check(counts)
         unit, cell = rows_of(counts)
@@ -153,7 +153,7 @@ class PersonSwapping:
         made = [
             _recount(counts, unit, cell, codes, swap.origin(len(cell)), self.keep) for swap in swaps
         ]
-        return Outcome({counts.level: made})
+        return CountsOutcome({counts.level: made})
 
     def _swap(
         self, counts: Counts, codes: Codes, area: NDArray[np.int32], rng: np.random.Generator

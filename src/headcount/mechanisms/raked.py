@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, Outcome, cell_stream, noisy
+from headcount.mechanisms._base import Context, CountsOutcome, cell_stream, noisy
 from headcount.mechanisms._measured import Measured, measure_cells
 from headcount.mechanisms._noisy import Noisy
 from headcount.mechanisms._units import refuse_uncut
@@ -42,7 +42,7 @@ class Raked(Noisy):
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> Outcome:
+    ) -> CountsOutcome:
         """Measure every level, then rake from the top."""
         refuse_uncut(counts, self, name=self.name)
         geography = counts.geography
@@ -65,7 +65,7 @@ class Raked(Noisy):
                 possible=counts.schema.possible,
             )
             shared_equally += zeros
-        return Outcome(tables, {"raked_from_a_zero_sum": shared_equally})
+        return CountsOutcome(tables, {"raked_from_a_zero_sum": shared_equally})
 
 
 def rake(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms._measured import Measured
 from headcount.noise import Noise, Stream
 from headcount.privacy import Guarantee
@@ -75,7 +75,7 @@ class Sampling:
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> Outcome:
+    ) -> CountsOutcome:
         """The weighted counts of one sample per run, at the leaf."""
         self.check(counts)
         stream = Stream(level=counts.level, query="sample", size=_SEED_DRAWS)
@@ -85,7 +85,7 @@ class Sampling:
                 counts.matrix, fraction=self.fraction, rng=generator(noise, stream, run)
             )
             made.append(weighted(sampled, self.fraction))
-        return Outcome({counts.level: made})
+        return CountsOutcome({counts.level: made})
 
 
 def sample_counts(

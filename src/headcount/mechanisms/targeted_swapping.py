@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms._measured import Measured
 from headcount.mechanisms.swapping.donors import swap_areas
 from headcount.mechanisms.swapping.keys import (
@@ -110,7 +110,7 @@ class TargetedSwapping:
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> Outcome:
+    ) -> CountsOutcome:
         """The counts at the leaf after one swap per run."""
         self.check(counts)
         return run_swaps(

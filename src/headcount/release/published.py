@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.errors import InputError
+from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.schema import Schema
 from headcount.tabulate.published import PublishedTable, TableCells
@@ -20,6 +20,59 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 TOTAL = "total"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """The largest counts that are still too small to publish, by rule."""
+
+    cell: int = 2
+    group: int = 14
+    persons: int = 14
+    homes: int = 4
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if (value := getattr(self, field.name)) < 1:
+                raise ConfigError(
+                    "suppression", place=field.name, found=str(value), expected="1 or more"
+                )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """The rules by which cells were withheld, with what is needed to audit them.
+
+    where
+        rule         "1980": small counts published as 0, small tables withheld; "complementary":
+                     small counts withheld with others, so that no margin gives them away
+        tables       the tables that the rule protects; others are published whole, where they are
+        thresholds   the largest counts that are too small
+        width        how wide the interval of a small count must stay
+        audit        how many withheld cells the curator's audit attacks
+    """
+
+    rule: str
+    tables: tuple[str, ...]
+    thresholds: Thresholds
+    width: int
+    audit: int
+
+    @property
+    def complementary(self) -> bool:
+        """Whether small counts are protected against sums."""
+        return self.rule == "complementary"
+
+
+def rules_to_json(rules: Rules) -> dict[str, Any]:
+    """Rules as JSON."""
+    return {**asdict(rules), "tables": list(rules.tables)}
+
+
+def rules_from_json(data: Mapping[str, Any]) -> Rules:
+    """The rules that ``rules_to_json`` wrote."""
+    thresholds = Thresholds(**data["thresholds"])
+    return Rules(**{**data, "tables": tuple(data["tables"]), "thresholds": thresholds})
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -1,4 +1,4 @@
-"""The release: protected counts, what they promise, and how they were made."""
+"""The release: what is published, what it promises, and how it was made."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
-from headcount.release.published import PublishedCells
+from headcount.release.published import PublishedCells, Rules
 from headcount.schema import Schema
 from headcount.tabulate.counts import adder
 
@@ -23,39 +23,87 @@ Dense = NDArray[np.int64] | NDArray[np.float64]
 Table: TypeAlias = "NDArray[np.int64] | NDArray[np.float64] | csr_array[Any, tuple[int, int]]"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Release:
     """What is published: a type of its own, so that truth and release are never mistaken.
 
     where
         mechanism   the mechanism with its parameters, as written to make it again
-        tables      protected counts (units x cells) for each level the mechanism publishes
         guarantee   what the release promises, or that it promises nothing
         key_kind    'os' (fresh entropy), 'seed' (repeatable, therefore not private) or 'none'
         backend     which sampler drew the noise
         notes       facts about the making, none of them computed from the truth alone
-        published   tables with withheld cells, in place of counts of every unit and cell
+
+    What is published is said by the kinds of release: ``CountsRelease``, ``TablesRelease``.
     """
 
     schema: Schema
     geography: Geography
     mechanism: str
-    tables: Mapping[str, Table]
     guarantee: Guarantee
     key_kind: str
     backend: str
     notes: Mapping[str, float | str] = field(default_factory=dict)
-    published: tuple[PublishedCells, ...] = ()
 
     def __repr__(self) -> str:
-        parts = [*self.tables, *(f"{one.name} at {one.level}" for one in self.published)]
-        return f"<Release by {self.mechanism}: {', '.join(parts)}>"
+        return f"<Release by {self.mechanism}: {', '.join(self.parts())}>"
+
+    def parts(self) -> tuple[str, ...]:
+        """The names of the tables that are published."""
+        raise NotImplementedError
+
+    def as_counts(self) -> CountsRelease:
+        """The same as counts of every unit and cell; an error if it has none."""
+        raise InputError(
+            "release",
+            found="published tables with withheld cells",
+            expected="counts of every unit and cell",
+        )
+
+    def at(self, level: str) -> Dense:
+        """Protected counts at a level as a full array: as published, or the leaf added up."""
+        return self.as_counts().at(level)
+
+    def table(self, level: str) -> Table:
+        """Protected counts at a level, as published or added up; sparse where they were made so."""
+        return self.as_counts().table(level)
+
+    def as_tables(self) -> TablesRelease:
+        """The same as published tables; an error if it has none."""
+        raise InputError(
+            "release",
+            found="counts of every unit and cell",
+            expected="published tables, some of whose cells are withheld",
+        )
 
     def negative_counts(self) -> dict[str, dict[str, int]]:
         """How many published counts there are at each level, and how many of them are below 0.
 
         Facts of what is published. Counts that cannot be other than zero are not among them.
         """
+        return {}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CountsRelease(Release):
+    """Protected counts of every unit and cell.
+
+    where
+        tables   units x cells for each level that the mechanism publishes, the leaf among them
+    """
+
+    tables: Mapping[str, Table]
+
+    def parts(self) -> tuple[str, ...]:
+        """The levels."""
+        return tuple(self.tables)
+
+    def as_counts(self) -> CountsRelease:
+        """Itself."""
+        return self
+
+    def negative_counts(self) -> dict[str, dict[str, int]]:
+        """How many published counts there are at each level, and how many of them are below 0."""
         possible = int(self.schema.possible.sum())
         return {
             level: {
@@ -67,16 +115,36 @@ class Release:
             for level, table in self.tables.items()
         }
 
-    def at(self, level: str) -> Dense:
-        """Protected counts at a level: as published, or the published leaf added up."""
+    def table(self, level: str) -> Table:
+        """Protected counts at a level, as published or added up; sparse where they were made so."""
+        if level in self.tables:
+            return self.tables[level]
         leaf = self.geography.leaf
-        if leaf not in self.tables:
-            raise InputError(
-                "release",
-                found="published tables with withheld cells",
-                expected="counts of every unit and cell",
-            )
-        if level not in self.tables:
-            return np.asarray(adder(self.geography, level, of=leaf) @ self.at(leaf))
-        table = self.tables[level]
+        added: Table = adder(self.geography, level, of=leaf) @ self.tables[leaf]
+        return added
+
+    def at(self, level: str) -> Dense:
+        """Protected counts at a level as a full array: as published, or the leaf added up."""
+        table = self.table(level)
         return table if isinstance(table, np.ndarray) else np.asarray(table.toarray())
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TablesRelease(Release):
+    """Published tables, some of whose cells are withheld.
+
+    where
+        published   each table at each level
+        rules       the rules by which cells are withheld, which every attacker may read
+    """
+
+    published: tuple[PublishedCells, ...]
+    rules: Rules
+
+    def parts(self) -> tuple[str, ...]:
+        """The tables with their levels."""
+        return tuple(f"{one.name} at {one.level}" for one in self.published)
+
+    def as_tables(self) -> TablesRelease:
+        """Itself."""
+        return self

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import singledispatch
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,15 @@ import polars as pl
 from headcount.errors import InputError, RunError
 from headcount.files import write_bytes_atomic
 from headcount.geography.geography import Geography
-from headcount.release.published import definition_of, published_frame, read_published
+from headcount.release.published import (
+    definition_of,
+    published_frame,
+    read_published,
+    rules_from_json,
+    rules_to_json,
+)
 from headcount.release.receipt import guarantee_from_json
-from headcount.release.release import Dense, Release, Table
+from headcount.release.release import CountsRelease, Dense, Release, Table, TablesRelease
 from headcount.schema import Attribute, Schema, impossible
 
 MANIFEST = "manifest.json"
@@ -39,26 +46,41 @@ def write_release(
     ``more`` are files below ``folder`` that are written already and belong to the release.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    names, long = [], long_levels(release)
-    for level in release.tables:
-        frame = (
-            long_frame(release.geography, release.schema, level, release.tables[level])
-            if level in long
-            else level_frame(release.geography, release.schema, level, release.at(level))
-        )
-        names.append(table_file(level))
-        _write_frame(folder / names[-1], frame)
-    if release.published or long:
-        names.append(UNITS)
-        _write_frame(folder / UNITS, units_frame(release.geography, release.geography.leaf))
-    for one in release.published:
-        names.append(published_file(one.name, one.level))
-        _write_frame(folder / names[-1], published_frame(one, release.geography))
+    names = []
+    for name, frame in _frames(release):
+        names.append(name)
+        _write_frame(folder / name, frame)
     _write_json(folder / RECEIPT, dict(receipt))
     names += [RECEIPT, *(str(path.relative_to(folder)) for path in more)]
     files = {name: _digest(folder / name) for name in names}
     manifest = {"domain": _domain(release), "files": files}
     _write_json(folder / MANIFEST, {**manifest, "sha256": _content_digest(manifest)})
+
+
+@singledispatch
+def _frames(release: Release) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The files of a kind of release: names and tables."""
+    raise NotImplementedError(f"{type(release).__name__} has no form on disk")
+
+
+@_frames.register
+def _(release: CountsRelease) -> Iterator[tuple[str, pl.DataFrame]]:
+    long, geography = long_levels(release), release.geography
+    for level, table in release.tables.items():
+        if level in long:
+            yield table_file(level), long_frame(geography, release.schema, level, table)
+        else:
+            frame = level_frame(geography, release.schema, level, release.at(level))
+            yield table_file(level), frame
+    if long:
+        yield UNITS, units_frame(geography, geography.leaf)
+
+
+@_frames.register
+def _(release: TablesRelease) -> Iterator[tuple[str, pl.DataFrame]]:
+    yield UNITS, units_frame(release.geography, release.geography.leaf)
+    for one in release.published:
+        yield published_file(one.name, one.level), published_frame(one, release.geography)
 
 
 def read_release(folder: Path) -> Release:
@@ -67,26 +89,16 @@ def read_release(folder: Path) -> Release:
     receipt = read_receipt(folder)
     domain = manifest["domain"]
     schema = schema_from_json(domain)
-    geography, tables = _read_tables(folder, schema, domain)
-    published = tuple(
-        read_published(
-            pl.read_parquet(folder / published_file(one["table"]["name"], one["level"])),
-            one,
-            schema,
-            geography,
-        )
-        for one in domain.get("tables", ())
-    )
-    return Release(
+    read = _read_published if "tables" in domain else _read_counts
+    return read(
+        folder,
+        domain,
         schema=schema,
-        geography=geography,
         mechanism=receipt["mechanism"],
-        tables=tables,
         guarantee=guarantee_from_json(receipt["guarantee"]),
         key_kind=receipt["key_kind"],
         backend=receipt["noise_backend"],
         notes=receipt["notes"],
-        published=published,
     )
 
 
@@ -174,7 +186,7 @@ def level_frame(geography: Geography, schema: Schema, level: str, table: Dense) 
     )
 
 
-def long_levels(release: Release) -> list[str]:
+def long_levels(release: CountsRelease) -> list[str]:
     """Levels whose tables are sparse and wide: 63 races by single years are 20,000 columns."""
     if release.schema.size <= WIDEST:
         return []
@@ -224,13 +236,36 @@ def units_frame(geography: Geography, level: str) -> pl.DataFrame:
     )
 
 
-def _read_tables(
-    folder: Path, schema: Schema, domain: dict[str, Any]
-) -> tuple[Geography, dict[str, Table]]:
+def _read_published(
+    folder: Path, domain: dict[str, Any], *, schema: Schema, **made: Any
+) -> TablesRelease:
+    if "rules" not in domain:
+        raise RunError(
+            f"{folder}: found tables with withheld cells and no rules for them, as an older "
+            f"version of headcount wrote them, expected a release that states its rules"
+        )
+    geography = geography_of_units(pl.read_parquet(folder / UNITS), domain["levels"])
+    published = tuple(
+        read_published(
+            pl.read_parquet(folder / published_file(one["table"]["name"], one["level"])),
+            one,
+            schema,
+            geography,
+        )
+        for one in domain["tables"]
+    )
+    rules = rules_from_json(domain["rules"])
+    return TablesRelease(
+        schema=schema, geography=geography, published=published, rules=rules, **made
+    )
+
+
+def _read_counts(
+    folder: Path, domain: dict[str, Any], *, schema: Schema, **made: Any
+) -> CountsRelease:
     frames = {level: pl.read_parquet(folder / table_file(level)) for level in domain["published"]}
     leaf, long = domain["levels"][-1], domain.get("long", ())
-    apart = leaf not in frames or bool(long)
-    units = pl.read_parquet(folder / UNITS) if apart else frames[leaf]
+    units = pl.read_parquet(folder / UNITS) if long else frames[leaf]
     geography = geography_of_units(units, domain["levels"])
     tables: dict[str, Table] = {}
     for level, frame in frames.items():
@@ -242,7 +277,7 @@ def _read_tables(
             for name, possible in zip(schema.cell_names, schema.possible, strict=True)
         ]
         tables[level] = np.column_stack(columns)
-    return geography, tables
+    return CountsRelease(schema=schema, geography=geography, tables=tables, **made)
 
 
 def geography_of_units(leaf: pl.DataFrame, levels: list[str]) -> Geography:
@@ -278,14 +313,31 @@ def schema_from_json(data: Mapping[str, Any]) -> Schema:
     )
 
 
+@singledispatch
 def _domain(release: Release) -> dict[str, Any]:
-    tables, long = [definition_of(one) for one in release.published], long_levels(release)
+    """What is needed to read a kind of release again, beside its files."""
+    raise NotImplementedError(f"{type(release).__name__} has no form on disk")
+
+
+@_domain.register
+def _(release: CountsRelease) -> dict[str, Any]:
+    long = long_levels(release)
     return {
-        **({"tables": tables} if tables else {}),
         **({"long": long} if long else {}),
         **schema_to_json(release.schema),
         "levels": list(release.geography.levels),
         "published": list(release.tables),
+    }
+
+
+@_domain.register
+def _(release: TablesRelease) -> dict[str, Any]:
+    return {
+        "tables": [definition_of(one) for one in release.published],
+        "rules": rules_to_json(release.rules),
+        **schema_to_json(release.schema),
+        "levels": list(release.geography.levels),
+        "published": [],
     }
 
 

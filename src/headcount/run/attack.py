@@ -298,12 +298,13 @@ def _records(source: Path) -> tuple[Records, Geography, NDArray[np.bool_] | None
     """Records with their geography, blocks of zero variability, and whether ages are years."""
     if (source / RECORDS).is_file():
         return _kept_records(source)
-    release = read_release(release_folder(source))
-    if release.published:
+    try:
+        release = read_release(release_folder(source)).as_counts()
+    except InputError:
         raise RunError(
             f"{source}: found published tables, expected records; run headcount attack "
             f"reconstruct on it first, and give its --out here"
-        )
+        ) from None
     features = Features.of(release.schema)
     records = records_of(release.at(release.geography.leaf), features)
     return records, release.geography, None, features.years

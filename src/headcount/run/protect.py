@@ -23,7 +23,6 @@ from headcount.files import write_text_atomic
 from headcount.mechanisms import Context, Mechanism, complete_guarantee, protect
 from headcount.mechanisms._base import cut_for
 from headcount.mechanisms.sampling import Sampling
-from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.publish import refuse_same_columns
 from headcount.noise import KeyedNoise, Noise, OpenDPNoise, RunKey
@@ -264,14 +263,11 @@ def _make(
         measurements=measured if "measurements" in config.run.publish else None,
         provenance=directory.internal / "provenance.parquet",
         witnesses=directory.internal / WITNESSES,
+        curator=directory.internal,
     )
     release = protect(planned.counts, planned.mechanism, noise, context=context)
     more = [*sorted(measured.glob("*.parquet")), *_microdata(directory, planned, release, progress)]
-    if isinstance(planned.mechanism, Suppression):
-        write_account(planned.counts, release, planned.mechanism, directory.internal)
-    if context.seconds:  # of steps that read the truth, so not for the receipt
-        text = json.dumps(context.seconds, indent=2, ensure_ascii=False) + "\n"
-        write_text_atomic(directory.internal / "seconds.json", text)
+    write_account(release, planned.counts, directory.internal)
     receipt = finished_receipt(draft, facts, release, ledger)
     write_release(release, directory.release, receipt=receipt, more=more)
 
@@ -291,7 +287,7 @@ def _microdata(
             folder = directory.release / kind
             folder.mkdir(parents=True, exist_ok=True)
             written += write(
-                release.tables[release.geography.leaf],
+                release.as_counts().tables[release.geography.leaf],
                 schema=release.schema,
                 geography=release.geography,
                 quarters=quarters,
@@ -306,7 +302,7 @@ def _sample(
 ) -> list[Path]:
     """The people whose weighted counts the release holds."""
     (path,) = write_sample(
-        release.tables[release.geography.leaf],
+        release.as_counts().tables[release.geography.leaf],
         fraction=mechanism.fraction,
         schema=release.schema,
         geography=release.geography,

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from headcount import mechanisms
 from headcount.geography import regular
 from headcount.mechanisms import Mechanism
-from headcount.mechanisms._base import Runs
 from headcount.mechanisms._measured import total_loss
+from headcount.mechanisms._outcome import Runs
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.privacy import UnitOfPrivacy
@@ -264,15 +264,8 @@ def _run(
     mechanism: Mechanism, counts: Counts, runs: range, *, seed: int = 1
 ) -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
     noise = KeyedNoise(RunKey.from_seed(seed), mechanism.name, b"contract", b"contract")
-    made = mechanism.run(counts, noise, runs=runs).tables
-    return {level: _dense(tables) for level, tables in made.items()}
-
-
-def _dense(runs: Runs) -> NDArray[np.int64] | NDArray[np.float64]:
-    """One array for all runs: mechanisms may give one sparse table for each."""
-    if isinstance(runs, np.ndarray):
-        return runs
-    return np.stack([one.toarray() if hasattr(one, "toarray") else one for one in runs])
+    made = mechanism.run(counts, noise, runs=runs).as_counts()
+    return {level: made.dense(level) for level in made.tables}
 
 
 def _equal(one: Mapping[str, Runs], other: Mapping[str, Runs]) -> bool:

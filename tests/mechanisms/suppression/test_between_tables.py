@@ -96,10 +96,10 @@ def test_no_small_count_can_be_told_from_all_tables_together(counts, names, tmp_
     mechanism = Suppression(rule="complementary", tables=names, lowest=_levels(names)[-1], audit=30)
     file = tmp_path / "witnesses.parquet"
     release = protect(counts, mechanism, context=Context(witnesses=file))
-    rows, values, hidden = _oracle(counts, by_name(release.published), names)
+    rows, values, hidden = _oracle(counts, by_name(release.as_tables().published), names)
     some = np.random.default_rng(3).permutation(_primary(counts, names))[:10]
     assert (_widths(rows, values, hidden, some) >= mechanism.width).all()
-    (audit,) = audit_release(counts, release, mechanism, witnesses=file)
+    (audit,) = audit_release(counts, release, witnesses=file)
     assert audit.clean
     assert audit.found.primaries
     assert audit.witnessed is not None
@@ -112,21 +112,20 @@ def test_tables_protected_one_by_one_leak_and_the_audit_says_so(counts, names):
         protect(
             counts,
             Suppression(rule="complementary", tables=(name,), lowest=_levels(names)[-1]),
-        )
+        ).as_tables()
         for name in names
     ]
     alone = tuple(one for release in each for one in release.published)
-    release = replace(each[0], published=alone)
-    mechanism = Suppression(
-        rule="complementary", tables=names, lowest=_levels(names)[-1], audit=200
+    release = replace(
+        each[0], published=alone, rules=replace(each[0].rules, tables=names, audit=200)
     )
-    (audit,) = audit_release(counts, release, mechanism)
+    (audit,) = audit_release(counts, release)
     assert len(audit.found.narrow_primary) > 0
     assert not audit.found.clean
     rows, values, hidden = _oracle(counts, by_name(alone), names)
     some = _primary(counts, names)
     some = some if names == RACES else np.random.default_rng(3).permutation(some)[:12]
-    assert (_widths(rows, values, hidden, some) < mechanism.width).any()
+    assert (_widths(rows, values, hidden, some) < each[0].rules.width).any()
 
 
 def test_what_is_a_sum_of_what():
@@ -165,7 +164,7 @@ def test_a_search_that_finds_nothing_withholds_everything(counts, monkeypatch, t
     file = tmp_path / "witnesses.parquet"
     release = protect(counts, mechanism, context=Context(witnesses=file))
     values = all_values(counts, find_tables(("P1",), SCHEMA), lowest="county")
-    for where, one in by_name(release.published).items():
+    for where, one in by_name(release.as_tables().published).items():
         assert np.array_equal(one.withheld, values[where] > 0)
-    (audit,) = audit_release(counts, release, mechanism, witnesses=file)
+    (audit,) = audit_release(counts, release, witnesses=file)
     assert audit.clean

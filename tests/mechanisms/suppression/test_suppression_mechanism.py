@@ -37,7 +37,7 @@ def counts():
 
 @pytest.fixture(scope="module")
 def released(counts):
-    return protect(counts, Suppression(tables=("P1", "P2", "P3", "P4", "P12")))
+    return protect(counts, Suppression(tables=("P1", "P2", "P3", "P4", "P12"))).as_tables()
 
 
 @pytest.fixture(scope="module")
@@ -48,14 +48,20 @@ def witnesses(tmp_path_factory):
 @pytest.fixture(scope="module")
 def complemented(counts, witnesses):
     mechanism = Suppression(rule="complementary", lowest="tract")
-    return protect(counts, mechanism, context=Context(witnesses=witnesses))
+    return protect(counts, mechanism, context=Context(witnesses=witnesses)).as_tables()
+
+
+def audited(release, cells):
+    """The same, with so many of its cells audited."""
+    return replace(release, rules=replace(release.rules, audit=cells))
 
 
 def test_every_table_is_published_at_every_level(counts, released):
     found = by_name(released.published)
     levels = counts.geography.levels
     assert set(found) == {(t, level) for t in ("P1", "P2", "P3", "P4", "P12") for level in levels}
-    assert not released.tables
+    with pytest.raises(InputError, match="counts of every unit and cell"):
+        released.as_counts()
     assert not released.guarantee.exists
 
 
@@ -82,7 +88,8 @@ def test_each_table_has_its_rule(counts, released):
 
 def test_the_cell_rule_can_be_asked_for_on_tables_of_adults(counts):
     made = protect(counts, Suppression(tables=("P3",), by_cell=("P3",), lowest="county"))
-    assert all(one.zero_hides == 2 and not one.withheld.any() for one in made.published)
+    tables = made.as_tables().published
+    assert all(one.zero_hides == 2 and not one.withheld.any() for one in tables)
 
 
 def test_the_attacker_reads_a_0_as_a_range_and_a_withheld_table_as_unknown(counts, released):
@@ -124,42 +131,41 @@ def test_a_reconstruction_from_suppressed_tables_keeps_their_totals(counts, rele
 def test_complementary_patterns_pass_the_audit_and_the_rules_of_1980_do_not(
     counts, released, complemented, witnesses
 ):
-    mechanism = Suppression(rule="complementary", lowest="tract", audit=400)
-    for one in audit_release(counts, complemented, mechanism, witnesses=witnesses):
+    for one in audit_release(counts, audited(complemented, 400), witnesses=witnesses):
         assert one.clean
         assert one.found.clean
         assert one.witnessed is not None
         assert one.witnessed.primaries == one.primary > 0
         assert "have witnesses" in str(one)
-    mechanism = Suppression(tables=("P1", "P2"), lowest="tract", audit=60)
-    leaky = replace(released, published=tuple(
-        one for one in released.published
-        if one.name in mechanism.tables and one.level in ("state", "county", "tract")
-    ))  # fmt: skip
-    (audit,) = audit_release(counts, leaky, mechanism)
+    shown = tuple(
+        one
+        for one in released.published
+        if one.name in ("P1", "P2") and one.level in ("state", "county", "tract")
+    )
+    (audit,) = audit_release(counts, audited(replace(released, published=shown), 60))
     assert len(audit.found.exact_primary)
     assert not len(audit.found.missed)
     assert "primary exact" in audit.to_json()["words"]
 
 
 def test_an_audit_of_nothing_says_neither_clean_nor_not(counts, released):
-    mechanism = Suppression(tables=("P1", "P2"), audit=0)
-    found = [one.to_json() for one in audit_release(counts, released, mechanism)]
+    shown = tuple(one for one in released.published if one.name in ("P1", "P2"))
+    nothing = audited(replace(released, published=shown), 0)
+    found = [one.to_json() for one in audit_release(counts, nothing)]
     assert [(one["audited"], one["clean"], one["witnessed"]) for one in found] == [(0, None, None)]
 
 
 def test_without_witnesses_nothing_is_shown_to_be_protected(counts, complemented, witnesses):
-    mechanism = Suppression(rule="complementary", lowest="tract", audit=0)
-    (bare,) = (one.to_json() for one in audit_release(counts, complemented, mechanism))
+    unaudited = audited(complemented, 0)
+    (bare,) = (one.to_json() for one in audit_release(counts, unaudited))
     assert bare["clean"] is False
     assert bare["witnessed"]["primary_unprotected"] == bare["primary"] > 0
-    (full,) = audit_release(counts, complemented, mechanism, witnesses=witnesses)
+    (full,) = audit_release(counts, unaudited, witnesses=witnesses)
     assert full.to_json()["clean"] is True
 
 
 def test_publishing_one_more_cell_is_found_by_the_audit(counts, complemented, witnesses):
     """Negative control: a hole made on purpose."""
-    mechanism = Suppression(rule="complementary", lowest="tract", audit=400)
     values = all_values(counts, find_tables(("P2",), SCHEMA), lowest="tract")
     holed = []
     for one in complemented.published:
@@ -168,9 +174,8 @@ def test_publishing_one_more_cell_is_found_by_the_audit(counts, complemented, wi
             secondary = withheld & (values["P2", one.level] > 2)
             withheld[secondary], value[secondary] = False, values["P2", one.level][secondary]
         holed.append(replace(one, withheld=withheld, value=value))
-    audits = audit_release(
-        counts, replace(complemented, published=tuple(holed)), mechanism, witnesses=witnesses
-    )
+    made = audited(replace(complemented, published=tuple(holed)), 400)
+    audits = audit_release(counts, made, witnesses=witnesses)
     assert not all(one.found.clean for one in audits)
     for one in audits:
         assert one.witnessed is not None
@@ -183,7 +188,7 @@ def test_totals_above_the_leaf_are_kept_where_that_is_asked_for(counts):
         made = protect(counts, Suppression(rule="complementary", effort=0, **settings))
         return sum(
             int(one.withheld[:, is_total(one.cells)].sum())
-            for one in made.published
+            for one in made.as_tables().published
             if one.name == "P1" and one.level != "block"
         )
 
@@ -214,7 +219,7 @@ def test_whole_tables_are_withheld_where_they_give_a_withheld_cell_back(counts):
     mechanism = Suppression(
         rule="complementary", effort=0, keep_totals=True, whole=("P12", "P12A", "P14")
     )
-    made = by_name(protect(counts, mechanism).published)
+    made = by_name(protect(counts, mechanism).as_tables().published)
     values = all_values(counts, find_tables(mechanism.whole, SCHEMA))
     people = counts.totals()
     few = (people > 0) & (people < 15)
@@ -229,7 +234,7 @@ def test_whole_tables_are_withheld_where_they_give_a_withheld_cell_back(counts):
         assert few.sum() < closed.sum() < len(closed)
     said = str(mechanism.guarantee(SCHEMA, counts.geography))
     assert "Tables P12, P12A, P14 are published whole beside these" in said
-    (audit,) = audit_release(counts, protect(counts, mechanism), mechanism)
+    (audit,) = audit_release(counts, protect(counts, mechanism))
     assert audit.tables == ("P1", "P2", "P3", "P4")
 
 
@@ -252,7 +257,7 @@ def test_a_release_comes_back_from_disk(released, complemented, tmp_path):
             np.array_equal(a, b)
             for a, b in zip(back.geography.units, release.geography.units, strict=True)
         )
-        for one, other in zip(back.published, release.published, strict=True):
+        for one, other in zip(back.as_tables().published, release.published, strict=True):
             assert (one.name, one.level, one.zero_hides, one.holds) == (
                 other.name, other.level, other.zero_hides, other.holds,
             )  # fmt: skip
@@ -384,7 +389,7 @@ def test_tables_on_race_alone_go_by_the_rules_of_p1_to_p4(counts):
     schema = load_schema("persons-2010")
     whole = tabulate(to_population(towns(seed=4, people=1_500, counties=2), schema=schema))
     mechanism = Suppression(tables=(*names, *same.values()), lowest="county", audit=4)
-    found = by_name(protect(whole, mechanism).published)
+    found = by_name(protect(whole, mechanism).as_tables().published)
     for name, twin in same.items():
         one, other = found[name, "county"], found[twin, "county"]
         assert one.zero_hides == other.zero_hides
@@ -400,4 +405,4 @@ def test_tables_that_count_people_twice_are_published_but_not_audited():
     schema = load_schema("persons-2010")
     whole = tabulate(to_population(towns(seed=4, people=1_500, counties=2), schema=schema))
     mechanism = Suppression(tables=("P6",), lowest="county")
-    assert audit_release(whole, protect(whole, mechanism), mechanism) == ()
+    assert audit_release(whole, protect(whole, mechanism)) == ()

@@ -405,7 +405,7 @@ def test_provenance_tells_who_went_where(tmp_path):
     again = tabulate(
         Population("t", counts.schema, town.geography, block[town.dwelling], counts.person_cell)
     )
-    assert np.array_equal(again.dense(), made.tables["block"][0].toarray())
+    assert np.array_equal(again.dense(), made.dense("block")[0])
     pairs = dict(table.select("dwelling", "partner").iter_rows())
     assert all(pairs[partner] == dwelling for dwelling, partner in pairs.items())
     told = json.loads((tmp_path / "swap-report.json").read_text())["0"]
@@ -578,7 +578,7 @@ def test_a_rate_below_one_pair_is_told_without_a_number(caplog):
         HouseholdSwapping(rate=Fraction(1, 2)).run(counts, noise(), runs=range(1))
         assert caplog.messages == []
         made = HouseholdSwapping(rate=Fraction(1, 50)).run(counts, noise(), runs=range(2))
-    assert np.array_equal(made.tables["block"][0].toarray(), counts.dense())
+    assert np.array_equal(made.dense("block")[0], counts.dense())
     assert caplog.messages == [
         "swapping: nobody was swapped: after rounding, the rate asks for no pair"
     ]

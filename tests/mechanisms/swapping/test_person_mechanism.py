@@ -11,7 +11,7 @@ import pytest
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import regular
-from headcount.mechanisms import Context, Outcome, protect
+from headcount.mechanisms import Context, CountsOutcome, protect
 from headcount.mechanisms.person_swapping import (
     PersonSwapping,
     codes_of,
@@ -55,7 +55,7 @@ class DenseSwapping(PersonSwapping):
 
     def run(self, counts, noise, *, runs, context=None):
         made = super().run(counts, noise, runs=runs, context=context)
-        return Outcome(
+        return CountsOutcome(
             {level: np.stack([t.toarray() for t in ts]) for level, ts in made.tables.items()}
         )
 

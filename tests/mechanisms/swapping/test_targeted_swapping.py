@@ -163,13 +163,13 @@ def test_carried_attributes_stay_with_the_place():
     )
     assert np.array_equal(before, after)
     noise = KeyedNoise(RunKey.from_seed(1), "t", bytes(32), bytes(32))
-    released = stay.run(counts, noise, runs=range(1)).tables["block"][0].toarray()
+    released = stay.run(counts, noise, runs=range(1)).dense("block")[0]
     for tenure_rows in (slice(0, 3), slice(3, 6)):
         assert np.array_equal(
             released[:, tenure_rows].sum(axis=1), counts.dense()[:, tenure_rows].sum(axis=1)
         )
     without = TargetedSwapping(rate=Fraction(1, 2), risk_variables=("race",), k=0)
-    moved_too = without.run(counts, noise, runs=range(1)).tables["block"][0].toarray()
+    moved_too = without.run(counts, noise, runs=range(1)).dense("block")[0]
     assert not np.array_equal(moved_too[:, :3].sum(axis=1), counts.dense()[:, :3].sum(axis=1))
 
 

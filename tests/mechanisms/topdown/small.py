@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.settings import Invariant, QuartersBounds
 from headcount.noise import KeyedNoise, RunKey
@@ -79,13 +79,13 @@ def keyed(seed: int = 1) -> KeyedNoise:
     return KeyedNoise(RunKey.from_seed(seed), "topdown", b"data", b"config")
 
 
-def run(mechanism: TopDown, counts: Counts, *, seed: int = 1, **context: Any) -> Outcome:
+def run(mechanism: TopDown, counts: Counts, *, seed: int = 1, **context: Any) -> CountsOutcome:
     """One run; its tables are dense below."""
     return mechanism.run(counts, keyed(seed), runs=range(1), context=Context(**context))
 
 
-def dense(outcome: Outcome) -> dict[str, Ints]:
-    return {level: np.asarray(runs[0].toarray()) for level, runs in outcome.tables.items()}
+def dense(outcome: CountsOutcome) -> dict[str, Ints]:
+    return {level: np.asarray(outcome.dense(level)[0]) for level in outcome.tables}
 
 
 def same(one: Mapping[str, Ints], other: Mapping[str, Ints]) -> bool:

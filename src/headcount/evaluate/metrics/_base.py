@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
-from headcount.release import Release
+from headcount.release import Release, TablesRelease
 from headcount.report.finding import SUPPORTED, Finding, Support
 
 
@@ -32,6 +32,6 @@ class Metric(ABC):
 
 def publishes_counts(release: Release) -> Support:
     """Whether a release has counts of every unit and cell, rather than tables with gaps."""
-    if release.published:
+    if isinstance(release, TablesRelease):
         return Support("the release publishes tables, not counts of every unit and cell")
     return SUPPORTED

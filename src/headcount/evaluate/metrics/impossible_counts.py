@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from headcount.evaluate.metrics._base import Metric, publishes_counts
-from headcount.evaluate.scores import released_at
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -37,7 +36,7 @@ class ImpossibleCounts(Metric):
         ruled_out = np.flatnonzero(~release.schema.possible)
         rows = []
         for level in release.geography.levels:
-            table: Any = released_at(release, level)
+            table: Any = release.table(level)
             found = table[:, ruled_out]
             values = found.ravel() if isinstance(found, np.ndarray) else found.data
             rows.append(

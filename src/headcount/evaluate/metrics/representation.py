@@ -14,7 +14,6 @@ from headcount.evaluate.representation import (
     Yardsticks,
     represent,
 )
-from headcount.evaluate.scores import released_at
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -73,7 +72,7 @@ class Representation(Metric):
         by = Yardsticks(mu=self.smoothing, minority_below=self.minority_below, under=self.under)
         levels = self._levels(release)
         tables = [
-            represent(truth.counts, released_at(release, level), level=level, by=by,
+            represent(truth.counts, release.table(level), level=level, by=by,
                       bands=SIZE_BANDS)
             for level in progress(levels, what="Representation", total=len(levels))
         ]  # fmt: skip

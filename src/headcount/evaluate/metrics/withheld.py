@@ -10,9 +10,8 @@ import polars as pl
 from headcount.evaluate.metrics._base import Metric
 from headcount.evaluate.suppressed import WITNESSES, TablesAudit, audit_release, withheld_frame
 from headcount.evaluate.truth import Truth
-from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.progress import Progress, silent
-from headcount.release import Release
+from headcount.release import Release, TablesRelease
 from headcount.report.figures import Axis, line_chart
 from headcount.report.finding import SUPPORTED, Finding, Support
 from headcount.report.model import (
@@ -41,7 +40,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Withheld(Metric):
-    """Cells withheld by table and level; where the rules are known, also what still leaks.
+    """Cells withheld by table and level; and what still leaks.
 
     ``seed`` draws the withheld cells that are attacked with linear programs.
     """
@@ -51,20 +50,17 @@ class Withheld(Metric):
 
     def supports(self, release: Release, truth: Truth) -> Support:
         """Published tables."""
-        if not release.published:
+        if not isinstance(release, TablesRelease):
             return Support("the release publishes every count: it withholds nothing")
         return SUPPORTED
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
-        """What is withheld, and an audit of it where the mechanism says by which rules."""
-        rules = truth.mechanism
-        audits: tuple[TablesAudit, ...] = ()
-        if isinstance(rules, Suppression):
-            audits = audit_release(
-                truth.counts, release, rules, witnesses=truth.file(WITNESSES), seed=self.seed
-            )
+        """What is withheld, and an audit of it."""
+        audits = audit_release(
+            truth.counts, release, witnesses=truth.file(WITNESSES), seed=self.seed
+        )
         return WithheldCells(
-            table=withheld_frame(truth.counts, release),
+            table=withheld_frame(truth.counts, release.as_tables()),
             audits=audits,
             levels=release.geography.levels,
         )
@@ -188,7 +184,7 @@ class WithheldCells(Finding):
             caption="Detailed cells in units with people, by table and level.",
         )
         leaks = "\n".join(f"- {', '.join(one.tables)}: {one}." for one in self.audits)
-        nothing = "Nothing was audited: the rules are not known, or no table's cells add up."
+        nothing = "Nothing was audited: no table's cells add up."
         return (
             self.figure(),
             people,

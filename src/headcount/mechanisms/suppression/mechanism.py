@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from headcount.errors import ConfigError
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._base import Context, TablesOutcome
 from headcount.mechanisms._measured import Measured
 from headcount.mechanisms.suppression.rules import (
     GROUPS_OF,
@@ -28,7 +28,7 @@ from headcount.mechanisms.suppression.whole import given_back
 from headcount.mechanisms.suppression.witnesses import Witnesses, write_witnesses
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
-from headcount.release.published import PublishedCells
+from headcount.release.published import PublishedCells, Rules
 from headcount.schema import Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import LinkedTables, levels_of, link_tables
@@ -179,16 +179,26 @@ class Suppression:
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> Outcome:
+    ) -> TablesOutcome:
         """The tables, less what is withheld: the same in every run."""
         self.check(counts)
         made = find_tables(self.tables, counts.schema)
         if self.rule == "1980":
-            return Outcome({}, published=self._by_rules(counts, made))
+            return TablesOutcome(self._by_rules(counts, made), self._rules)
         published, witnesses = self._complemented(counts, made)
         if context is not None and context.witnesses is not None:
             write_witnesses(context.witnesses, witnesses)
-        return Outcome({}, published=published)
+        return TablesOutcome(published, self._rules)
+
+    @property
+    def _rules(self) -> Rules:
+        return Rules(
+            rule=self.rule,
+            tables=self.tables,
+            thresholds=self.thresholds,
+            width=self.width,
+            audit=self.audit,
+        )
 
     def _by_rules(self, counts: Counts, made: tuple[TableCells, ...]) -> tuple[PublishedCells, ...]:
         published = []

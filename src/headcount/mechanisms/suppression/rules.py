@@ -14,7 +14,6 @@ margin may give a hidden count away (see ``complementary``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from headcount.errors import ConfigError
 from headcount.release.published import PublishedCells, is_total
+from headcount.release.published import Thresholds as Thresholds  # a setting of the mechanism too
 from headcount.schema import Schema
 from headcount.tabulate.published import PublishedTable, TableCells, tables
 
@@ -32,23 +32,6 @@ GROUPS_OF = {"P3": "P1", "P4": "P2", "P10": "P1", "P11": "P2"}
 """Tables of people of 18 and over, and the table of all ages whose groups decide on them."""
 RACE_ONLY = ("P6", "P7", "P8", "P9")
 """Tables of Summary File 1 on race and origin alone: as P1 and P2, they have the cell rule."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Thresholds:
-    """The largest counts that are still too small to publish, by rule."""
-
-    cell: int = 2
-    group: int = 14
-    persons: int = 14
-    homes: int = 4
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            if (value := getattr(self, field.name)) < 1:
-                raise ConfigError(
-                    "suppression", place=field.name, found=str(value), expected="1 or more"
-                )
 
 
 def race_tables() -> dict[str, PublishedTable]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms.sampling import generator
 from headcount.mechanisms.swapping.report import (
     Swapped,
@@ -100,7 +100,7 @@ def run_swaps(
     rate: Fraction,
     runs: range,
     context: Context | None,
-) -> Outcome:
+) -> CountsOutcome:
     """Swap once for each run, count again, and leave a trace on the curator's side."""
     households = some_households(counts, name)
     stream = Stream(level=counts.geography.leaf, query="swap", size=_SEED_DRAWS)
@@ -114,7 +114,7 @@ def run_swaps(
         log_nobody(name)
     if context is not None and context.provenance is not None:
         write_provenance(context.provenance, households, swaps)
-    return Outcome({counts.geography.leaf: made})
+    return CountsOutcome({counts.geography.leaf: made})
 
 
 def counted_again(counts: Counts, moved: Households) -> Counts:

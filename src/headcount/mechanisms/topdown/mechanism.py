@@ -9,7 +9,7 @@ from math import exp, floor, log
 
 from headcount.errors import TruthError
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, Outcome
+from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms._measured import Measured, guarantee_of, measure_cells, rate_for
 from headcount.mechanisms._units import refuse_uncut
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
@@ -140,7 +140,7 @@ class TopDown(TopDownSettings):
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> Outcome:
+    ) -> CountsOutcome:
         """Protect the counts once for each run number."""
         context = context or Context()
         self.refuse_strangers(counts.schema, counts.geography)
@@ -149,6 +149,7 @@ class TopDown(TopDownSettings):
         levels = {level: counts.at(level) for level in counts.geography.levels}
         restrictions = self._restrictions(levels)
         made: list[Descent] = []
+        seconds: dict[str, float] = {}
         for run in runs:
             measurements = Measurements(levels, self, noise, run=run)
             if context.measurements is not None:
@@ -169,7 +170,7 @@ class TopDown(TopDownSettings):
                     engine=context.engine,
                     progress=context.progress,
                     finished=kept,
-                    seconds=context.seconds,
+                    seconds=seconds,
                 )
             )
         notes: dict[str, float | str] = {
@@ -180,7 +181,7 @@ class TopDown(TopDownSettings):
         if self.report_epsilon and self.loss is not None:
             notes |= self._report(counts, made[0], noise, run=runs.start)
         tables = {level: [one.tables[level] for one in made] for level in counts.geography.levels}
-        return Outcome(tables, notes)
+        return CountsOutcome(tables, notes, seconds)
 
     def _report(self, counts: Counts, made: Descent, noise: Noise, *, run: int) -> dict[str, float]:
         """The protected share of people whose record differs, with an upper bound (E18)."""

@@ -94,8 +94,9 @@ def direct_runs(
             settings=settings, variant=EXACT, seed=seed, runs=numbers,
         )  # fmt: skip
         seen = []
-        for tables in (outcome.tables for outcome in made):
-            at_levels = [tables[level][:, at, 0] for level, at in where.items() if level in tables]
+        for outcome in made:
+            levels = [level for level in where if level in outcome.tables]
+            at_levels = [outcome.dense(level)[:, where[level], 0] for level in levels]
             seen.append(np.stack(at_levels, axis=1))
         return np.concatenate(seen).astype(np.float64)
 

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from headcount.mechanisms import Outcome
+from headcount.mechanisms import CountsOutcome
 from headcount.noise import KeyedNoise, Noise, RunKey
 from headcount.population import Population
 from headcount.studies.flaxman_2019.noise import PublishedNoise
@@ -35,7 +35,7 @@ def outcomes(
     variant: Variant,
     seed: int,
     runs: range,
-) -> Iterator[Outcome]:
+) -> Iterator[CountsOutcome]:
     """Yield the outcomes of the runs in order, several runs in each.
 
     Run r has noise of its own, and two databases never share noise: streams are keyed by the
@@ -52,10 +52,11 @@ def outcomes(
     scalars = counts.geography.size(counts.level) * settings.shares(name)
     step = max(1, _AT_ONCE // scalars)
     for start in range(runs.start, runs.stop, step):
-        yield mechanism.run(counts, noise, runs=range(start, min(start + step, runs.stop)))
+        some = range(start, min(start + step, runs.stop))
+        yield mechanism.run(counts, noise, runs=some).as_counts()
 
 
-def leaf_residuals(counts: Counts, made: Iterator[Outcome]) -> Iterator[np.ndarray]:
+def leaf_residuals(counts: Counts, made: Iterator[CountsOutcome]) -> Iterator[np.ndarray]:
     """Yield exact minus released for every area of each run: the sign the paper plots.
 
     All areas of the public domain enter, whether or not anyone lives there.

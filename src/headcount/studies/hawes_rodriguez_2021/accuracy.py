@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from headcount.geography import Areas, Geography
-from headcount.release import Release
+from headcount.release import Release, TablesRelease
 from headcount.release.published import by_name, is_total
 from headcount.schema import Schema
 from headcount.studies.hawes_rodriguez_2021.settings import PLACE
@@ -67,18 +67,18 @@ class Shown:
 
 def shown(release: Release) -> Shown:
     """Counts of a release added up, or what its table P1 says."""
-    if release.published:
+    if isinstance(release, TablesRelease):
         county, leaf = (_p1(release, level) for level in (COUNTY, release.geography.leaf))
         total = is_total(county[0])
         races = county[1][:, county[0].inner]
         return Shown(races=races, people=county[1][:, total][:, 0], blocks=leaf[1][:, total][:, 0])
-    table = release.tables[release.geography.leaf]
+    table = release.table(release.geography.leaf)
     races = race_totals(release.schema, release.geography, table).astype(np.float64)
     blocks = np.asarray(table.sum(axis=1), dtype=np.float64).reshape(-1)
     return Shown(races=races, people=races.sum(axis=1), blocks=blocks)
 
 
-def _p1(release: Release, level: str) -> tuple[TableCells, Floats]:
+def _p1(release: TablesRelease, level: str) -> tuple[TableCells, Floats]:
     one = by_name(release.published)["P1", level]
     return one.cells, np.where(one.withheld, np.nan, one.value)
 

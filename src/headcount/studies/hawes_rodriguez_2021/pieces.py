@@ -15,7 +15,7 @@ from headcount.evaluate.suppressed import WITNESSES, audit_release, withheld_fra
 from headcount.mechanisms import Context, protect
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.noise import KeyedNoise, RunKey
-from headcount.release import Release
+from headcount.release import TablesRelease
 from headcount.studies.hawes_rodriguez_2021.accuracy import errors
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENT,
@@ -70,7 +70,7 @@ def run_method(
                 release = protect(counts, mechanism, noise, run=replicate, context=context)
                 records = {method.name: setup.reconstructed(release)}
                 if method.kind in (NONE, TOPDOWN):
-                    own = release.tables[counts.level]
+                    own = release.table(counts.level)
                     records[method.name + MICRODATA] = csr_array(own)
                 off = errors(counts, release, areas=setup.households.areas)
             for name, matrix in records.items():
@@ -79,20 +79,19 @@ def run_method(
                 rows["agreement"].append(_named(agreed, name, replicate))
             rows["errors"].append(_named(off, method.name, replicate))
         if isinstance(mechanism, Suppression) and mechanism.rule == COMPLEMENT:
-            rows["withheld"].append(_withheld(setup, release, mechanism, witnesses))
+            rows["withheld"].append(_withheld(setup, release.as_tables(), witnesses))
     return {name: pl.concat(parts) for name, parts in rows.items()}
 
 
-def _withheld(
-    setup: Setup, release: Release, mechanism: Suppression, witnesses: Path
-) -> pl.DataFrame:
+def _withheld(setup: Setup, release: TablesRelease, witnesses: Path) -> pl.DataFrame:
     """Cells of the protected tables withheld in all, and small ones that no witness protects."""
-    (audit,) = audit_release(setup.counts, release, mechanism, witnesses=witnesses)
+    (audit,) = audit_release(setup.counts, release, witnesses=witnesses)
     assert audit.witnessed is not None
-    found = withheld_frame(setup.counts, release).filter(pl.col("table").is_in(mechanism.tables))
+    rules = release.rules
+    found = withheld_frame(setup.counts, release).filter(pl.col("table").is_in(rules.tables))
     return found.select(
         "table",
-        pl.lit(mechanism.rule).alias("rule"),
+        pl.lit(rules.rule).alias("rule"),
         "level",
         pl.col("cells").alias("total"),
         "withheld",

@@ -23,7 +23,7 @@ from headcount.geography import Geography
 from headcount.mechanisms import Identity, protect
 from headcount.population.from_households import to_population
 from headcount.population.households import Households
-from headcount.release import Release
+from headcount.release import Release, TablesRelease
 from headcount.schema import load_schema
 from headcount.studies.hawes_rodriguez_2021.settings import LEVELS_NEEDED, SCHEMA, STUDY
 from headcount.tabulate import Counts, tabulate
@@ -71,7 +71,7 @@ class Setup:
         A release of tables is read as it stands, small zeros and withheld cells as ranges.
         """
         known = knowledge_of_release(release, self.tables)
-        if release.published:
+        if isinstance(release, TablesRelease):
             return reconstruct(known, variability=False).matrix
         return reconstruct_again(known, self.exact, self.solved)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from zipfile import BadZipFile
 
 import numpy as np
@@ -108,7 +108,8 @@ def draw(
     )
     context = Context(engine=engine or InOrder())
     runs = range(case.replicate, case.replicate + 1)
-    leaf = mechanism.run(counts, noise, runs=runs, context=context).tables[counts.level][0]
+    made = mechanism.run(counts, noise, runs=runs, context=context).as_counts()
+    leaf: Any = made.tables[counts.level][0]
     denominator = 1
     if case.mechanism == "sampling":
         # A sampled count over f = a/b is a whole number of 1/a people.

@@ -1,0 +1,116 @@
+"""What a post-tabular step made: protected counts, or published tables, of one or more runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TypeAlias, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError, InputError
+from headcount.geography import Geography
+from headcount.privacy import Guarantee
+from headcount.release import CountsRelease, Dense, Table, TablesRelease
+from headcount.release.published import PublishedCells, Rules
+from headcount.schema import Schema
+
+Runs: TypeAlias = NDArray[np.int64] | NDArray[np.float64] | Sequence[Table]
+"""Protected counts of several runs: an array runs x units x cells, or one table a run."""
+
+
+class Making(TypedDict):
+    """How a release was made: what its kinds have in common."""
+
+    schema: Schema
+    geography: Geography
+    mechanism: str
+    guarantee: Guarantee
+    key_kind: str
+    backend: str
+
+
+@dataclass(frozen=True, eq=False)
+class CountsOutcome:
+    """Protected counts per published level, and facts for the receipt.
+
+    where
+        seconds   how long each part took: of steps that read the truth, so for the curator only
+    """
+
+    tables: Mapping[str, Runs]
+    notes: Mapping[str, float | str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def as_counts(self) -> CountsOutcome:
+        """Itself."""
+        return self
+
+    def dense(self, level: str) -> Dense:
+        """Protected counts of all runs at a published level: runs x units x cells."""
+        runs = self.tables[level]
+        if isinstance(runs, np.ndarray):
+            return runs
+        full = [one if isinstance(one, np.ndarray) else one.toarray() for one in runs]
+        return np.stack(full)
+
+    def weighted(self, weight: Fraction) -> CountsOutcome:
+        """The same with every count times the weight of a person in a sample."""
+        if weight == 1:
+            return self
+        tables = {
+            level: [_weighted(one, weight) for one in runs] for level, runs in self.tables.items()
+        }
+        return replace(self, tables=tables)
+
+    def release(self, number: int, making: Making) -> CountsRelease:
+        """The release of the run with this number in the outcome."""
+        tables = {level: runs[number] for level, runs in self.tables.items()}
+        return CountsRelease(tables=tables, notes=self.notes, **making)
+
+
+@dataclass(frozen=True, eq=False)
+class TablesOutcome:
+    """Published tables with withheld cells, the same in every run, and the rules behind them."""
+
+    published: tuple[PublishedCells, ...]
+    rules: Rules
+    notes: Mapping[str, float | str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def as_counts(self) -> CountsOutcome:
+        """An error: there are no counts of every unit and cell."""
+        raise InputError(
+            "mechanism",
+            found="published tables with withheld cells",
+            expected="counts of every unit and cell",
+        )
+
+    def weighted(self, weight: Fraction) -> TablesOutcome:
+        """Itself: what is withheld by its size cannot be weighted afterwards."""
+        if weight != 1:
+            raise ConfigError(
+                "published tables",
+                found=f"people who stand for {weight} each",
+                expected="everybody: counts of a sample are small for another reason",
+            )
+        return self
+
+    def release(self, number: int, making: Making) -> TablesRelease:
+        """The release, whatever the run."""
+        return TablesRelease(published=self.published, rules=self.rules, notes=self.notes, **making)
+
+
+Outcome: TypeAlias = CountsOutcome | TablesOutcome
+
+
+def _weighted(table: Table, weight: Fraction) -> Table:
+    """Counts times a weight, as floats: multiplied first, so that whole results are exact."""
+    if isinstance(table, np.ndarray):
+        return np.asarray(table * weight.numerator / weight.denominator)
+    from scipy.sparse import csr_array
+
+    values = table.data * weight.numerator / weight.denominator
+    return csr_array((values, table.indices, table.indptr), shape=table.shape)
