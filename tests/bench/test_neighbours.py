@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from headcount.bench.neighbour_homes import Dwellings, Home, drawn_dwellings
 from headcount.bench.neighbours import MECHANISMS, Case, combinations, run_case, units_for
 from headcount.config.load import load_config
 from headcount.config.models import UNIONS
+from headcount.noise import TwoSidedGeometric
 from headcount.privacy import UnitOfPrivacy
 from headcount.run.protect import plan
 from headcount.schema.follows import ALONE
@@ -144,7 +146,7 @@ def test_a_household_of_five_against_four(tmp_path: Path):
     assert np.abs(counts[0] - counts[1]).sum() == 9
     (leaf,) = planned.mechanism.plan(planned.counts.schema, planned.counts.geography)
     assert leaf.sensitivity(UnitOfPrivacy.ADD_REMOVE).l1 == 9
-    assert leaf.known_rate * 9 == 1
+    assert leaf.law == TwoSidedGeometric(Fraction(1, 9))
 
 
 def test_the_benchmark_counts_pairs_and_tells_what_was_above(monkeypatch: pytest.MonkeyPatch):
@@ -156,7 +158,8 @@ def test_the_benchmark_counts_pairs_and_tells_what_was_above(monkeypatch: pytest
     assert readings["all: pairs above the plan"].unit == "of 3"
     monkeypatch.setattr("headcount.privacy.sensitivity._person", lambda unit, steps: (0, 0))
     monkeypatch.setattr("headcount.bench.neighbours._loss", lambda *_a, **_k: 1)
-    monkeypatch.setattr("headcount.mechanisms._noisy.rate_for", lambda *_a, plan, **_k: plan)
+    one_law = TwoSidedGeometric(Fraction(1))
+    monkeypatch.setattr("headcount.mechanisms._noisy.law_of_all", lambda *_a, **_k: one_law)
     monkeypatch.setattr("headcount.bench.neighbours._stated", lambda *_a, **_k: None)
     readings = {one.what: one for one in neighbours.measure(cases=3)}
     assert readings["all: pairs above the plan"].value == 3

@@ -15,7 +15,7 @@ from headcount.geography import Geography, regular
 from headcount.mechanisms import Averaged, Geometric, Identity, Raked
 from headcount.mechanisms._base import cell_stream
 from headcount.mechanisms.raked import rake
-from headcount.noise import KeyedNoise, RunKey, Stream
+from headcount.noise import KeyedNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.population import uniform
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema, impossible
@@ -49,7 +49,7 @@ def test_geometric_is_truth_plus_the_streams_noise_on_every_possible_cell(popula
     mechanism = Geometric(epsilon=Fraction(1, 3), unit=ADD_REMOVE)
     made = mechanism.run(counts, keyed(), runs=runs).tables
     stream = Stream(counts.level, CELLS, counts.dense().size)
-    drawn = keyed().geometric(stream, epsilon=Fraction(1, 3), draws=runs)
+    drawn = keyed().draw(stream, TwoSidedGeometric(Fraction(1, 3)), draws=runs)
     for run, noise in zip(made[counts.level], drawn, strict=True):
         for unit, row in enumerate(counts.dense()):
             for cell, truth in enumerate(row):
@@ -66,7 +66,7 @@ def test_averaged_is_the_mean_of_parts_no_other_run_uses(population, parts, firs
     share = Fraction(1, parts)
     stream = cell_stream(counts)
     part_numbers = range(first * parts, (first + 1) * parts)
-    drawn = keyed().geometric(stream, epsilon=share, draws=part_numbers)
+    drawn = keyed().draw(stream, TwoSidedGeometric(share), draws=part_numbers)
     total = drawn.sum(axis=0).reshape(made.shape) * population.schema.possible
     assert np.array_equal(made, (counts.dense() * parts + total) / parts)
 
@@ -166,7 +166,7 @@ def test_raked_follows_its_measurements_and_adds_up_at_every_level(population):
         for depth, level in enumerate(tree.levels):
             truth = counts.at(level).dense()
             stream = Stream(level, CELLS, truth.size)
-            drawn = keyed().geometric(stream, epsilon=share, draws=range(2))[run]
+            drawn = keyed().draw(stream, TwoSidedGeometric(share), draws=range(2))[run]
             answers = (truth + drawn.reshape(truth.shape) * schema.possible)[:, schema.possible]
             if depth == 0:
                 above = [[Fraction(int(value)) for value in answers[0]]]
@@ -265,8 +265,8 @@ def test_a_moved_person_leaves_the_root_of_raked_alone(depth):
     assert totals == (epsilon, 2 * epsilon * parts)
     # The levels that cost something share the whole epsilon; the root has noise like theirs.
     assert losses(changed, Schema(), tree) == (epsilon / (2 * parts), epsilon)
-    rates = {one.rate for one in changed.plan(Schema(), tree)}
-    assert rates == {epsilon / (2 * depth)}
+    laws = {one.law for one in changed.plan(Schema(), tree)}
+    assert laws == {TwoSidedGeometric(epsilon / (2 * depth))}
     # With several possible cells a changed record can change the root's cells as well.
     assert losses(added, Schema((SEX,)), tree) == (epsilon, 2 * epsilon)
     assert losses(changed, Schema((SEX,)), tree) == (epsilon / 2, epsilon)

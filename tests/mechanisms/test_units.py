@@ -15,6 +15,7 @@ from headcount.geography import regular
 from headcount.mechanisms import Averaged, Geometric, Raked, protect
 from headcount.mechanisms.histogram import Histogram
 from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.noise import TwoSidedGeometric
 from headcount.population import Population, cut_households
 from headcount.population.from_households import to_population
 from headcount.population.households import Households
@@ -120,7 +121,8 @@ def test_epsilon_is_spent_exactly_under_every_unit(mechanism, settings, l1):
     assert eval(repr(made), {"UnitOfPrivacy": UnitOfPrivacy, "Fraction": Fraction,
                              mechanism.__name__: mechanism}) == made  # fmt: skip
     plan = made.plan(population.schema, population.geography)
-    assert sum(one.rate * one.draws * l1 for one in plan) == Fraction(1, 3)
+    laws = {one.law for one in plan}
+    assert laws == {TwoSidedGeometric(Fraction(1, 3) / sum(one.draws * l1 for one in plan))}
     release = protect(population, made)
     assert release.guarantee.losses[0] == PureLoss(epsilon=Fraction(1, 3), unit=made.unit)
     assert [loss.unit for loss in release.guarantee.losses] == list(made.unit.pair)

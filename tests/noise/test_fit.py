@@ -5,18 +5,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from headcount.noise import KeyedNoise, RunKey, Stream
-from headcount.noise.fit import cut_tail, double_zero, fit, fudged, magnitudes, two_sample
-from headcount.noise.laws import Gaussian, Geometric, Law
+from headcount.bench.noise_fit import cut_tail, double_zero, fit, fudged, magnitudes, two_sample
+from headcount.noise import DiscreteGaussian, KeyedNoise, Law, RunKey, Stream, TwoSidedGeometric
 from headcount.noise.opendp_backend import opendp_sampler
+from headcount.studies.flaxman_2019.noise import GeometricByRatio
 
 FULL = 10_000_000
 LAWS: dict[str, Law] = {
-    "geometric, scale 320": Geometric("epsilon", Fraction(1, 320)),
-    "geometric, scale 47": Geometric("epsilon", Fraction(1, 47)),
-    "geometric, ratio 1/3": Geometric("ratio", Fraction(1, 3)),
-    "Gaussian, variance 10": Gaussian(Fraction(10)),
-    "Gaussian, variance 8000": Gaussian(Fraction(8000)),
+    "geometric, scale 320": TwoSidedGeometric(Fraction(1, 320)),
+    "geometric, scale 47": TwoSidedGeometric(Fraction(1, 47)),
+    "geometric, ratio 1/3": GeometricByRatio(Fraction(1, 3)),
+    "Gaussian, variance 10": DiscreteGaussian(Fraction(10)),
+    "Gaussian, variance 8000": DiscreteGaussian(Fraction(8000)),
 }
 ACCEPT, REJECT = 1e-3, 1e-6
 
@@ -24,11 +24,7 @@ ACCEPT, REJECT = 1e-3, 1e-6
 def sample(law: Law, count: int, *, word_bits: int = 64, seed: int = 11) -> np.ndarray:
     noise = KeyedNoise(RunKey.from_seed(seed), "test", b"", b"", word_bits=word_bits)
     stream = Stream("nation", "cells", count)
-    if isinstance(law, Gaussian):
-        return noise.gaussian(stream, variance=law.parameter, draws=range(1)).ravel()
-    if law.form == "ratio":
-        return noise.geometric_ratio(stream, ratio=law.parameter, draws=range(1)).ravel()
-    return noise.geometric(stream, epsilon=law.parameter, draws=range(1)).ravel()
+    return noise.draw(stream, law, draws=range(1)).ravel()
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -68,9 +64,9 @@ def test_a_missing_tail_is_rejected(name):
 @pytest.mark.parametrize(
     "law",
     [
-        Geometric("epsilon", Fraction(1, 5)),
-        Geometric("ratio", Fraction(1, 3)),
-        Gaussian(Fraction(10)),
+        TwoSidedGeometric(Fraction(1, 5)),
+        GeometricByRatio(Fraction(1, 3)),
+        DiscreteGaussian(Fraction(10)),
     ],
     ids=str,
 )

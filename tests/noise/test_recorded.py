@@ -9,11 +9,20 @@ import numpy as np
 import pytest
 
 from headcount.errors import PrivacyError, RunError
-from headcount.noise import KeyedNoise, OpenDPNoise, RunKey, Stream
+from headcount.noise import (
+    DiscreteGaussian,
+    KeyedNoise,
+    OpenDPNoise,
+    RunKey,
+    Stream,
+    TwoSidedGeometric,
+)
 from headcount.noise.recorded import RecordedNoise
+from headcount.studies.flaxman_2019.noise import GeometricByRatio
 
 STREAM = Stream("tract", "cells", 7)
 ONE = Fraction(1)
+LAW = TwoSidedGeometric(ONE)
 
 
 class Counting:
@@ -36,12 +45,12 @@ def recorded(folder: Path) -> tuple[RecordedNoise, Counting]:
 
 def test_a_draw_is_made_once_and_read_ever_after(tmp_path: Path):
     noise, source = recorded(tmp_path)
-    first = noise.geometric(STREAM, epsilon=ONE, draws=range(3))
+    first = noise.draw(STREAM, LAW, draws=range(3))
     assert first.shape == (3, 7)
     assert first.dtype == np.int64
     resumed, untouched = recorded(tmp_path)
     for again in (noise, resumed):
-        np.testing.assert_array_equal(again.geometric(STREAM, epsilon=ONE, draws=range(3)), first)
+        np.testing.assert_array_equal(again.draw(STREAM, LAW, draws=range(3)), first)
     assert (source.times, untouched.times) == (1, 0)
     assert (noise.key_kind, noise.backend) == ("os", "opendp")
 
@@ -50,11 +59,11 @@ def test_what_differs_is_drawn_apart(tmp_path: Path):
     noise, source = recorded(tmp_path)
     wide = Stream("tract", "cells", 400)
     draws = [
-        noise.geometric(wide, epsilon=ONE, draws=range(1)),
-        noise.geometric(wide, epsilon=ONE, draws=range(1, 2)),
-        noise.geometric(Stream("county", "cells", 400), epsilon=ONE, draws=range(1)),
-        noise.geometric(Stream("tract", "age", 400), epsilon=ONE, draws=range(1)),
-        noise.gaussian(Stream("tract", "g", 400), variance=ONE, draws=range(1)),
+        noise.draw(wide, LAW, draws=range(1)),
+        noise.draw(wide, LAW, draws=range(1, 2)),
+        noise.draw(Stream("county", "cells", 400), LAW, draws=range(1)),
+        noise.draw(Stream("tract", "age", 400), LAW, draws=range(1)),
+        noise.draw(Stream("tract", "g", 400), DiscreteGaussian(ONE), draws=range(1)),
     ]
     assert source.times == 5
     assert len({draw.tobytes() for draw in draws}) == 5
@@ -67,16 +76,16 @@ def test_positions_are_those_of_the_whole_draw(tmp_path: Path):
     noise = RecordedNoise(keyed, tmp_path / "noise")
     half = Fraction(1, 2)
     np.testing.assert_array_equal(
-        noise.geometric_at(STREAM, epsilon=ONE, draw=2, index=index),
-        keyed.geometric_at(STREAM, epsilon=ONE, draw=2, index=index),
+        noise.draw_at(STREAM, LAW, draw=2, index=index),
+        keyed.draw_at(STREAM, LAW, draw=2, index=index),
     )
     np.testing.assert_array_equal(
-        noise.geometric_ratio_at(STREAM, ratio=half, draw=0, index=index),
-        keyed.geometric_ratio_at(STREAM, ratio=half, draw=0, index=index),
+        noise.draw_at(STREAM, GeometricByRatio(half), draw=0, index=index),
+        keyed.draw_at(STREAM, GeometricByRatio(half), draw=0, index=index),
     )
     np.testing.assert_array_equal(
-        noise.gaussian_at(STREAM, variance=ONE, draw=1, index=index),
-        keyed.gaussian_at(STREAM, variance=ONE, draw=1, index=index),
+        noise.draw_at(STREAM, DiscreteGaussian(ONE), draw=1, index=index),
+        keyed.draw_at(STREAM, DiscreteGaussian(ONE), draw=1, index=index),
     )
     assert noise.key_kind == "seed"
 
@@ -92,23 +101,23 @@ def test_a_draw_that_could_not_be_written_is_never_seen(
     with monkeypatch.context() as patch:
         patch.setattr("headcount.noise.recorded.write_bytes_atomic", full)
         with pytest.raises(OSError, match="No space left"):
-            noise.geometric(STREAM, epsilon=ONE, draws=range(1))
+            noise.draw(STREAM, LAW, draws=range(1))
     assert source.times == 1
     with pytest.raises(PrivacyError, match="second request for draw 0"):
-        noise.geometric(STREAM, epsilon=ONE, draws=range(1))  # in the process that has seen it
+        noise.draw(STREAM, LAW, draws=range(1))  # in the process that has seen it
     resumed, _ = recorded(tmp_path)
-    resumed.geometric(STREAM, epsilon=ONE, draws=range(1))
+    resumed.draw(STREAM, LAW, draws=range(1))
 
 
 def test_a_damaged_recording_is_found(tmp_path: Path):
     noise, _ = recorded(tmp_path)
-    noise.geometric(STREAM, epsilon=ONE, draws=range(1))
+    noise.draw(STREAM, LAW, draws=range(1))
     (path,) = (tmp_path / "noise").iterdir()
     whole = path.read_bytes()
     for content in (b"", whole[:-5], b"other", whole.replace(b"}", b" ", 1)):
         path.write_bytes(content)
         with pytest.raises(RunError, match=r"\.npy: found a damaged file, expected recorded noise"):
-            noise.geometric(STREAM, epsilon=ONE, draws=range(1))
+            noise.draw(STREAM, LAW, draws=range(1))
 
 
 def test_the_folder_is_closed_to_others(tmp_path: Path):
@@ -126,11 +135,11 @@ def test_threads_that_ask_at_once_share_one_draw(tmp_path: Path):
     def ask(part: int):
         index = np.arange(part * 625, part * 625 + 625)
         together.wait()
-        return noise.geometric_at(wide, epsilon=ONE, draw=0, index=index)
+        return noise.draw_at(wide, LAW, draw=0, index=index)
 
     with ThreadPoolExecutor(8) as pool:
         parts = list(pool.map(ask, range(8)))
     assert source.times == 1
-    whole = noise.geometric(wide, epsilon=ONE, draws=range(1))[0]
+    whole = noise.draw(wide, LAW, draws=range(1))[0]
     np.testing.assert_array_equal(np.concatenate(parts), whole)
     parts[0][0] += 1  # an answer is the caller's own, not the file

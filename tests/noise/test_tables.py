@@ -13,37 +13,40 @@ import pytest
 from headcount.errors import ConfigError, PrivacyError
 from headcount.noise import tables
 from headcount.noise.exact import Bits, _decide, invert, rejection_gaussian
-from headcount.noise.laws import LARGEST_SCALE, Gaussian, Geometric, Law
+from headcount.noise.law import LARGEST_SCALE, Law
+from headcount.noise.laws import DiscreteGaussian, TwoSidedGeometric
 from headcount.noise.tables import build_table, certify_thresholds
+from headcount.studies.flaxman_2019.noise import GeometricByRatio
 
 LAWS: list[Law] = [
-    Geometric("epsilon", Fraction(1, 320)),
-    Geometric("epsilon", Fraction(27, 1280)),
-    Geometric("epsilon", Fraction(3)),
-    Geometric("epsilon", Fraction(60)),
-    Geometric("ratio", Fraction(1, 3)),
-    Geometric("ratio", Fraction(99, 100)),
-    Gaussian(Fraction(1, 50)),
-    Gaussian(Fraction(10)),
-    Gaussian(Fraction(8000)),
-    Gaussian(Fraction(114921, 293764)),
+    TwoSidedGeometric(Fraction(1, 320)),
+    TwoSidedGeometric(Fraction(27, 1280)),
+    TwoSidedGeometric(Fraction(3)),
+    TwoSidedGeometric(Fraction(60)),
+    GeometricByRatio(Fraction(1, 3)),
+    GeometricByRatio(Fraction(99, 100)),
+    DiscreteGaussian(Fraction(1, 50)),
+    DiscreteGaussian(Fraction(10)),
+    DiscreteGaussian(Fraction(8000)),
+    DiscreteGaussian(Fraction(114921, 293764)),
 ]
 SMALL: list[Law] = [
-    Geometric("epsilon", Fraction(1, 2)),
-    Geometric("epsilon", Fraction(3)),
-    Geometric("ratio", Fraction(1, 3)),
-    Geometric("ratio", Fraction(3, 4)),
-    Gaussian(Fraction(1, 2)),
-    Gaussian(Fraction(10)),
+    TwoSidedGeometric(Fraction(1, 2)),
+    TwoSidedGeometric(Fraction(3)),
+    GeometricByRatio(Fraction(1, 3)),
+    GeometricByRatio(Fraction(3, 4)),
+    DiscreteGaussian(Fraction(1, 2)),
+    DiscreteGaussian(Fraction(10)),
 ]
 
 
 def mp_survival(law: Law) -> list[mpmath.mpf]:
     """Pr[|X| > k] at the precision in force, by mpmath: a library that shares nothing with arb."""
-    value = mpmath.mpf(law.parameter.numerator) / law.parameter.denominator
+    (text,) = law.stated.values()
+    value = mpmath.mpf(Fraction(text).numerator) / Fraction(text).denominator
     smallest = mpmath.mpf(2) ** -90
-    if isinstance(law, Geometric):
-        a = mpmath.exp(-value) if law.form == "epsilon" else value
+    if not isinstance(law, DiscreteGaussian):
+        a = mpmath.exp(-value) if isinstance(law, TwoSidedGeometric) else value
         out = [2 * a / (1 + a)]
         while out[-1] > smallest:
             out.append(out[-1] * a)
@@ -69,7 +72,7 @@ def test_thresholds_agree_with_mpmath(law):
     table = build_table(law)
     assert table is not None
     found = table.thresholds.tolist()
-    if law == Geometric("ratio", Fraction(1, 3)):
+    if law == GeometricByRatio(Fraction(1, 3)):
         assert found[0] == 2**62  # exactly one half: only exact arithmetic can say so
         found, expected = found[1:], expected[1:]
     assert found == expected
@@ -132,7 +135,7 @@ def test_short_words_give_the_exact_law(law, bits):
 
 def test_a_wrong_law_fails_the_exact_check():
     """The check above has teeth: a scale 0.3 % off is outside the bounds it proves."""
-    right, wrong = Geometric("epsilon", Fraction(1, 2)), Geometric("epsilon", Fraction(1003, 2000))
+    right, wrong = TwoSidedGeometric(Fraction(1, 2)), TwoSidedGeometric(Fraction(1003, 2000))
     for u in range(1 << 15):
         if _decide(right, u, 15) not in (None, _decide(wrong, u, 15)):
             break
@@ -141,7 +144,7 @@ def test_a_wrong_law_fails_the_exact_check():
 
 
 def test_undecided_words_use_their_extension():
-    law = Geometric("epsilon", Fraction(1, 2))
+    law = TwoSidedGeometric(Fraction(1, 2))
     table = build_table(law, word_bits=8)
     assert table is not None
     u = int(table.thresholds[0])
@@ -155,31 +158,31 @@ def test_undecided_words_use_their_extension():
 
 def test_dyadic_threshold_ends_with_the_first_digit_that_differs():
     """Ratio 1/3 has Pr[X = 0] = 1/2 exactly: U = 0.1000... stays open until a digit is one."""
-    law = Geometric("ratio", Fraction(1, 3))
+    law = GeometricByRatio(Fraction(1, 3))
     assert invert(law, 0b1000_0000, bits=8, extension=iter([0, 0, 0, 1])) == 1
 
 
 def test_too_wide_a_law_has_no_table():
-    assert build_table(Geometric("epsilon", Fraction(1, 320)), limit=13_974) is None
-    assert build_table(Geometric("epsilon", Fraction(1, 320)), limit=13_975) is not None
-    assert build_table(Gaussian(Fraction(8000)), limit=812) is None
-    assert build_table(Gaussian(Fraction(8000)), limit=813) is not None
-    assert build_table(Geometric("epsilon", Fraction(1, 10**6))) is None
-    assert build_table(Gaussian(Fraction(10**12))) is None
+    assert build_table(TwoSidedGeometric(Fraction(1, 320)), limit=13_974) is None
+    assert build_table(TwoSidedGeometric(Fraction(1, 320)), limit=13_975) is not None
+    assert build_table(DiscreteGaussian(Fraction(8000)), limit=812) is None
+    assert build_table(DiscreteGaussian(Fraction(8000)), limit=813) is not None
+    assert build_table(TwoSidedGeometric(Fraction(1, 10**6))) is None
+    assert build_table(DiscreteGaussian(Fraction(10**12))) is None
 
 
 def test_tables_are_cached_and_read_only():
-    law = Gaussian(Fraction(10))
+    law = DiscreteGaussian(Fraction(10))
     table = build_table(law)
-    assert table is build_table(Gaussian(Fraction(20, 2)))
+    assert table is build_table(DiscreteGaussian(Fraction(20, 2)))
     assert table is not None
     with pytest.raises(ValueError, match="read-only"):
         table.thresholds[0] = 0
 
 
 def test_threads_build_the_same_tables():
-    laws: list[Law] = [Gaussian(Fraction(n, 7)) for n in range(50, 60)] + [
-        Geometric("epsilon", Fraction(n, 99)) for n in range(5, 15)
+    laws: list[Law] = [DiscreteGaussian(Fraction(n, 7)) for n in range(50, 60)] + [
+        TwoSidedGeometric(Fraction(n, 99)) for n in range(5, 15)
     ]
     alone = [certify_thresholds(law, bits=63, limit=10_000) for law in laws]
     with ThreadPoolExecutor(8) as pool:
@@ -194,18 +197,18 @@ def test_uncertified_floor_is_refused(monkeypatch):
     """With too few digits a floor cannot be certified, and no table is better than a wrong one."""
     monkeypatch.setattr(tables, "_PRECISIONS", (40, 60))
     with pytest.raises(PrivacyError, match="not separated from an integer by 60 bits, expected a"):
-        certify_thresholds(Gaussian(Fraction(10)), bits=63, limit=1000)
+        certify_thresholds(DiscreteGaussian(Fraction(10)), bits=63, limit=1000)
     monkeypatch.setattr(tables, "_PRECISIONS", (40, 60, 192))
-    assert certify_thresholds(Gaussian(Fraction(10)), bits=63, limit=1000) is not None
+    assert certify_thresholds(DiscreteGaussian(Fraction(10)), bits=63, limit=1000) is not None
 
 
 REFUSED: list[tuple[Any, tuple[Any, ...], str]] = [
-    (Geometric, ("epsilon", 0.5), r"noise: epsilon: found 0.5 \(float\), expected an exact"),
-    (Geometric, ("epsilon", Fraction(0)), "noise: epsilon: found 0, expected 1/1099511627776 to"),
-    (Geometric, ("epsilon", Fraction(-1, 2)), "noise: epsilon: found -1/2, expected"),
-    (Geometric, ("ratio", Fraction(1)), "noise: ratio: found 1, expected"),
-    (Gaussian, (Fraction(0),), "noise: variance: found 0, expected"),
-    (Gaussian, (float("inf"),), r"noise: variance: found inf \(float\), expected an exact"),
+    (TwoSidedGeometric, (0.5,), r"noise: rate: found 0.5 \(float\), expected an exact"),
+    (TwoSidedGeometric, (Fraction(0),), "noise: rate: found 0, expected 1/1099511627776 to"),
+    (TwoSidedGeometric, (Fraction(-1, 2),), "noise: rate: found -1/2, expected"),
+    (GeometricByRatio, (Fraction(1),), "noise: ratio: found 1, expected"),
+    (DiscreteGaussian, (Fraction(0),), "noise: sigma2: found 0, expected"),
+    (DiscreteGaussian, (float("inf"),), r"noise: sigma2: found inf \(float\), expected an exact"),
 ]
 
 
@@ -225,15 +228,17 @@ def test_bits_are_taken_in_order_and_integers_by_rejection():
 
 def test_rejection_sampler_follows_the_law():
     """CKS on 20,000 draws, chi-square; and the same sample against a wrong variance."""
-    from headcount.noise.fit import fit
+    from headcount.bench.noise_fit import fit
 
     generator = np.random.default_rng(3)
     words = iter(lambda: int(generator.integers(0, 2**64, dtype=np.uint64)), None)
     source = Bits(words, bits=64)
-    law = Gaussian(Fraction(21, 2))
-    sample = np.array([rejection_gaussian(law, source) for _ in range(20_000)], dtype=np.int64)
+    law = DiscreteGaussian(Fraction(21, 2))
+    sample = np.array(
+        [rejection_gaussian(law.sigma2, source) for _ in range(20_000)], dtype=np.int64
+    )
     assert fit(law, sample).p > 1e-3
-    assert fit(Gaussian(Fraction(12)), sample).p < 1e-6
+    assert fit(DiscreteGaussian(Fraction(12)), sample).p < 1e-6
 
 
 def test_survivals_and_single_values_agree():
@@ -249,9 +254,9 @@ def test_survivals_and_single_values_agree():
 @pytest.mark.parametrize(
     "law",
     [
-        Geometric("epsilon", Fraction(6000)),
-        Geometric("epsilon", Fraction(LARGEST_SCALE)),
-        Gaussian(Fraction(1, LARGEST_SCALE)),
+        TwoSidedGeometric(Fraction(6000)),
+        TwoSidedGeometric(Fraction(LARGEST_SCALE)),
+        DiscreteGaussian(Fraction(1, LARGEST_SCALE)),
     ],
 )
 def test_a_tail_below_every_precision_still_has_a_table(law: Law) -> None:

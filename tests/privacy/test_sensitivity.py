@@ -14,15 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import PrivacyError
+from headcount.noise import DiscreteGaussian, TwoSidedGeometric
 from headcount.privacy import (
+    ApproximateLoss,
     PureLoss,
     UnitOfPrivacy,
     ZCDPLoss,
-    gaussian_variance,
-    geometric_rate,
+    law_for,
     marginal_sensitivity,
+    noise_loss,
 )
 from headcount.schema.follows import merged
+from headcount.studies.flaxman_2019.noise import GeometricByRatio
 
 ADD_REMOVE, CHANGE_ONE = UnitOfPrivacy.ADD_REMOVE, UnitOfPrivacy.CHANGE_ONE
 
@@ -153,9 +156,9 @@ def test_a_level_without_units_is_refused():
 def test_geometric_rates_of_the_2018_test_on_1940_data(epsilon, p, variance):
     """Closed form: p = 1 - exp(-rate), variance = 2 (1 - p) / p^2, to every published digit."""
     moved = marginal_sensitivity(unit=CHANGE_ONE, units=49, cells=192)
-    rate = geometric_rate(PureLoss(epsilon=Fraction(epsilon), unit=CHANGE_ONE), sensitivity=moved)
-    assert rate == Fraction(epsilon) / 2
-    found = -math.expm1(-rate)
+    law = law_for(PureLoss(epsilon=Fraction(epsilon), unit=CHANGE_ONE), moved)
+    assert law == TwoSidedGeometric(Fraction(epsilon) / 2)
+    found = -math.expm1(-law.rate)
     assert round(found, 7) == p
     assert round(2 * (1 - found) / found**2, 1) == variance
 
@@ -163,20 +166,21 @@ def test_geometric_rates_of_the_2018_test_on_1940_data(epsilon, p, variance):
 def test_gaussian_variance_is_the_inverse_of_rho_when_a_record_changes():
     rho = Fraction(293764, 114921) * Fraction(104, 4099) * Fraction(3213, 4097)
     moved = marginal_sensitivity(unit=CHANGE_ONE, units=1, cells=2016)
-    variance = gaussian_variance(ZCDPLoss(rho=rho, unit=CHANGE_ONE), sensitivity=moved)
-    assert variance == 1 / rho
-    assert round(math.sqrt(variance), 2) == 4.43  # published for the nation's detailed query
+    law = law_for(ZCDPLoss(rho=rho, unit=CHANGE_ONE), moved)
+    assert law == DiscreteGaussian(1 / rho)
+    assert round(math.sqrt(law.sigma2), 2) == 4.43  # published for the nation's detailed query
     added = marginal_sensitivity(unit=ADD_REMOVE, units=1, cells=2016)
-    assert gaussian_variance(ZCDPLoss(rho=rho, unit=ADD_REMOVE), sensitivity=added) == 1 / (2 * rho)
+    half = law_for(ZCDPLoss(rho=rho, unit=ADD_REMOVE), added)
+    assert half == DiscreteGaussian(1 / (2 * rho))
 
 
 def test_noise_for_the_root_total_is_refused_when_records_only_change():
     total = marginal_sensitivity(unit=CHANGE_ONE, units=1, cells=1)
     assert (total.l1, total.l2_squared) == (0, 0)
     with pytest.raises(PrivacyError, match=r"sensitivity 0, .* Give it no share"):
-        geometric_rate(PureLoss(epsilon=Fraction(1), unit=CHANGE_ONE), sensitivity=total)
+        law_for(PureLoss(epsilon=Fraction(1), unit=CHANGE_ONE), total)
     with pytest.raises(PrivacyError, match="sensitivity 0"):
-        gaussian_variance(ZCDPLoss(rho=Fraction(1), unit=CHANGE_ONE), sensitivity=total)
+        law_for(ZCDPLoss(rho=Fraction(1), unit=CHANGE_ONE), total)
 
 
 def test_loss_and_sensitivity_must_have_one_unit():
@@ -184,4 +188,25 @@ def test_loss_and_sensitivity_must_have_one_unit():
     with pytest.raises(
         PrivacyError, match="a loss for 'change-one' and a sensitivity for 'add-remove'"
     ):
-        geometric_rate(PureLoss(epsilon=Fraction(1), unit=CHANGE_ONE), sensitivity=added)
+        law_for(PureLoss(epsilon=Fraction(1), unit=CHANGE_ONE), added)
+
+
+@pytest.mark.parametrize("unit", [CHANGE_ONE, ADD_REMOVE])
+def test_the_law_that_a_loss_buys_costs_that_loss(unit):
+    moved = marginal_sensitivity(unit=unit, units=3, cells=4)
+    for loss in (
+        PureLoss(epsilon=Fraction(3, 7), unit=unit),
+        ZCDPLoss(rho=Fraction(2, 9), unit=unit),
+    ):
+        assert noise_loss(law_for(loss, moved), moved) == loss
+        assert noise_loss(law_for(loss, moved), moved, draws=5).amount == 5 * loss.amount
+
+
+def test_a_law_without_accounting_and_a_loss_without_a_law_are_refused():
+    moved = marginal_sensitivity(unit=ADD_REMOVE, units=2, cells=2)
+    ratio = GeometricByRatio(Fraction(1, 2))
+    with pytest.raises(PrivacyError, match="ratio 1/2, whose loss nobody has stated"):
+        noise_loss(ratio, moved)
+    loss = ApproximateLoss(epsilon=Fraction(1), delta=Fraction(1, 10**6), unit=ADD_REMOVE)
+    with pytest.raises(PrivacyError, match="expected a pure or a zCDP loss"):
+        law_for(loss, moved)

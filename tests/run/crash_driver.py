@@ -30,7 +30,7 @@ import scipy.sparse  # noqa: F401
 
 import headcount.run.protect
 from headcount.errors import HeadcountError
-from headcount.noise import KeyedNoise, OpenDPNoise, RunKey, Stream
+from headcount.noise import KeyedNoise, OpenDPNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.release import directory
 from headcount.release.directory import RunDirectory
 from headcount.release.store import write_release
@@ -142,8 +142,8 @@ def main() -> None:
     """Warm up what is slow and has no threads, then serve."""
     stream = Stream("warm", "up", 10)
     noise = KeyedNoise(RunKey.from_seed(0), "warm", b"", b"")
-    noise.geometric(stream, epsilon=Fraction(1, 6), draws=range(1))
-    OpenDPNoise().geometric(stream, epsilon=Fraction(1), draws=range(1))
+    noise.draw(stream, TwoSidedGeometric(Fraction(1, 6)), draws=range(1))
+    OpenDPNoise().draw(stream, TwoSidedGeometric(Fraction(1)), draws=range(1))
     for line in sys.stdin:
         sys.stdout.write(run(json.loads(line)) + "\n")
         sys.stdout.flush()

@@ -48,7 +48,7 @@ def test_rates_whose_variance_is_next_to_nothing_are_released(town: Path, name: 
     mechanism = f'name = "{name}"\nunit = "add-remove"\nepsilon = {rate * 12}'
     release, planned = open_run(protect_run(write_config(town, mechanism=mechanism, run=LEDGER)))
     assert all(
-        one.variance < 1e-100
+        one.law.variance < 1e-100
         for one in planned.mechanism.plan(planned.counts.schema, planned.counts.geography)
     )
     np.testing.assert_array_equal(release.at("tract"), planned.counts.dense())
@@ -66,18 +66,18 @@ def test_averaging_many_parts_holds_no_more_than_some_draws_at_once(
     town: Path, monkeypatch: pytest.MonkeyPatch
 ):
     asked: list[int] = []
-    whole = KeyedNoise.geometric
+    whole = KeyedNoise.draw
 
-    def counted(self, stream, *, epsilon, draws):
+    def counted(self, stream, law, *, draws):
         asked.append(len(draws) * stream.size)
-        return whole(self, stream, epsilon=epsilon, draws=draws)
+        return whole(self, stream, law, draws=draws)
 
     counts = prepare(load_config(write_config(town))).counts
     mechanism = Averaged(epsilon=1000, parts=2000)  # type: ignore[arg-type]
     noise = KeyedNoise(RunKey.from_seed(3), "averaged", b"", b"")
     at_once = mechanism.run(counts, noise, runs=range(2)).tables["tract"]
     monkeypatch.setattr("headcount.mechanisms._base.DRAWN_AT_ONCE", 1000)
-    monkeypatch.setattr(KeyedNoise, "geometric", counted)
+    monkeypatch.setattr(KeyedNoise, "draw", counted)
     in_pieces = mechanism.run(counts, noise, runs=range(2)).tables["tract"]
     np.testing.assert_array_equal(at_once, in_pieces)
     assert max(asked) <= 1000

@@ -202,7 +202,7 @@ def test_a_run_may_be_voided_only_while_nothing_was_drawn(
 def test_an_epsilon_that_no_sampler_draws_is_refused_before_it_is_spent(town: Path, epsilon: str):
     ledger = make_ledger(town, total="10")
     config = write_config(town, run=LEDGER, mechanism=f'name = "raked"\nepsilon = {epsilon}')
-    with pytest.raises(ConfigError, match=r"epsilon: found .*, expected 1/1099511627776 to"):
+    with pytest.raises(ConfigError, match=r"noise: rate: found .*, expected 1/1099511627776 to"):
         protect_run(config)
     assert ledger.history("town") == ()
     assert not (town / "out").exists()

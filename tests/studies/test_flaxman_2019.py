@@ -14,7 +14,7 @@ from scipy import stats
 
 from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.mechanisms import Geometric, protect
-from headcount.noise import KeyedNoise, RunKey, Stream
+from headcount.noise import DiscreteGaussian, KeyedNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.population.uniform import uniform
 from headcount.studies.flaxman_2019 import (
     EXACT,
@@ -33,6 +33,7 @@ from headcount.studies.flaxman_2019 import (
 )
 from headcount.studies.flaxman_2019.direct import audit_table, direct_table, votes
 from headcount.studies.flaxman_2019.law import averaged_loss
+from headcount.studies.flaxman_2019.noise import GeometricByRatio
 from headcount.studies.flaxman_2019.runs import counted
 from headcount.tabulate import tabulate
 
@@ -180,7 +181,7 @@ def noise(variant: str) -> KeyedNoise | PublishedNoise:
 def test_noise_follows_its_law_and_not_the_other(variant: Variant) -> None:
     """At epsilon 0.5 the ratios are exp(-0.5) = 0.607 and 0.5: each fits one sample only."""
     stream = Stream("leaf", "cells", 20_000)
-    drawn = noise(variant).geometric(stream, epsilon=Fraction(1, 2), draws=range(1))
+    drawn = noise(variant).draw(stream, TwoSidedGeometric(Fraction(1, 2)), draws=range(1))
     ratios = {EXACT: exp(-0.5), PUBLISHED: 0.5}
     fits = {name: _fit(np.abs(drawn).ravel(), ratio) for name, ratio in ratios.items()}
     wrong: Variant = EXACT if variant == PUBLISHED else PUBLISHED
@@ -201,8 +202,8 @@ def _fit(size: np.ndarray, ratio: float) -> float:
 def test_published_noise_at_places_is_that_of_the_whole_draw() -> None:
     stream, index = Stream("leaf", "cells", 50), np.array([3, 40], dtype=np.int64)
     source = noise(PUBLISHED)
-    whole = source.geometric(stream, epsilon=Fraction(1, 10), draws=range(2))
-    some = source.geometric_at(stream, epsilon=Fraction(1, 10), draw=1, index=index)
+    whole = source.draw(stream, TwoSidedGeometric(Fraction(1, 10)), draws=range(2))
+    some = source.draw_at(stream, TwoSidedGeometric(Fraction(1, 10)), draw=1, index=index)
     assert np.array_equal(some, whole[1, index])
 
 
@@ -211,14 +212,14 @@ def test_other_laws_pass_through_unchanged() -> None:
     ours, base = noise(PUBLISHED), noise(EXACT)
     ratio, variance = Fraction(1, 3), Fraction(4)
     for a, b in (
-        (ours.geometric_ratio(stream, ratio=ratio, draws=range(1)),
-         base.geometric_ratio(stream, ratio=ratio, draws=range(1))),
-        (ours.gaussian(stream, variance=variance, draws=range(1)),
-         base.gaussian(stream, variance=variance, draws=range(1))),
-        (ours.geometric_ratio_at(stream, ratio=ratio, draw=0, index=index),
-         base.geometric_ratio_at(stream, ratio=ratio, draw=0, index=index)),
-        (ours.gaussian_at(stream, variance=variance, draw=0, index=index),
-         base.gaussian_at(stream, variance=variance, draw=0, index=index)),
+        (ours.draw(stream, GeometricByRatio(ratio), draws=range(1)),
+         base.draw(stream, GeometricByRatio(ratio), draws=range(1))),
+        (ours.draw(stream, DiscreteGaussian(variance), draws=range(1)),
+         base.draw(stream, DiscreteGaussian(variance), draws=range(1))),
+        (ours.draw_at(stream, GeometricByRatio(ratio), draw=0, index=index),
+         base.draw_at(stream, GeometricByRatio(ratio), draw=0, index=index)),
+        (ours.draw_at(stream, DiscreteGaussian(variance), draw=0, index=index),
+         base.draw_at(stream, DiscreteGaussian(variance), draw=0, index=index)),
     ):  # fmt: skip
         assert np.array_equal(a, b)
 

@@ -14,7 +14,7 @@ from headcount.config.topdown import TopDownModel
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.evaluate.error import pair_counts, summarise
 from headcount.mechanisms.topdown import measure
-from headcount.noise import KeyedNoise, RunKey, geometric_variance
+from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
 from headcount.population import uniform
 from headcount.population.us1940 import us1940
 from headcount.studies import kept as shared
@@ -579,31 +579,31 @@ def test_a_total_of_infinite_weight_is_met():
 # Mistakes that errors reveal
 
 
-def weights_all_one(noise, entries, query):
+def weights_all_one(noise, query):
     return replace(noise, weight=1.0)
 
 
-def weights_variance(noise, entries, query):
+def weights_variance(noise, query):
     return replace(noise, weight=1 / noise.weight)
 
 
-def weights_one_over_sd(noise, entries, query):
+def weights_one_over_sd(noise, query):
     return replace(noise, weight=noise.weight**0.5)
 
 
-def sensitivity_one(noise, entries, query):
-    return replace(noise, parameter=noise.parameter * 2, weight=_weight(noise.parameter * 2))
+def sensitivity_one(noise, query):
+    return _at_rate(noise, Fraction(2))
 
 
-def shares_counted_twice(noise, entries, query):
+def shares_counted_twice(noise, query):
     if query == "cells":
         return noise
-    rate = noise.parameter * Fraction(9, 10)
-    return replace(noise, parameter=rate, weight=_weight(rate))
+    return _at_rate(noise, Fraction(9, 10))
 
 
-def _weight(rate):
-    return 1 / geometric_variance(rate)
+def _at_rate(noise, factor):
+    law = TwoSidedGeometric(noise.law.rate * factor)
+    return replace(noise, law=law, weight=1 / law.variance)
 
 
 MUTANTS = [
@@ -645,8 +645,8 @@ def test_a_mistake_moves_rmse_outside_the_tolerance(washington, right, mutant, m
 
     def planned(settings, schema, geography):
         return {
-            (level, query): (mutant(noise, entries, query), entries)
-            for (level, query), (noise, entries) in real(settings, schema, geography).items()
+            (level, query): mutant(noise, query)
+            for (level, query), noise in real(settings, schema, geography).items()
         }
 
     monkeypatch.setattr(measure, "planned_noise", planned)

@@ -30,7 +30,14 @@ from headcount.mechanisms._measured import Measured
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.restrict import restrict
 from headcount.mechanisms.topdown.settings import QuartersBounds
-from headcount.privacy import Loss, PureLoss, UnitOfPrivacy
+from headcount.privacy import (
+    Loss,
+    PureLoss,
+    Sensitivity,
+    UnitOfPrivacy,
+    noise_loss,
+    pure_to_zcdp,
+)
 from headcount.run.protect import Plan, plan
 from headcount.tabulate import CELLS, Counts
 
@@ -218,11 +225,10 @@ def _compared(kind: str, mechanism: str, unit: UnitOfPrivacy, here: Plan, there:
     schema, geography = here.counts.schema, here.counts.geography
     measured = here.mechanism.plan(schema, geography)
     moved = tuple(_moved(one, unit, here, there) for one in measured)
-    stated = _stated(here, unit)
-    if stated is None:  # nothing that is measured can change
-        return Case(kind, mechanism, unit, moved, _loss(measured, moved, pure=True), Fraction(0))
-    pure = isinstance(stated, PureLoss)
-    return Case(kind, mechanism, unit, moved, _loss(measured, moved, pure=pure), stated.amount)
+    stated = _stated(here, unit)  # None if nothing that is measured can change
+    pure = stated is None or isinstance(stated, PureLoss)
+    loss = _loss(measured, moved, unit, pure=pure)
+    return Case(kind, mechanism, unit, moved, loss, stated.amount if stated else Fraction(0))
 
 
 def _stated(planned: Plan, unit: UnitOfPrivacy) -> Loss | None:
@@ -248,15 +254,19 @@ def _answers(one: Measured, planned: Plan) -> NDArray[np.int64]:
     return np.asarray(matrix.toarray(), dtype=np.int64)
 
 
-def _loss(measured: Sequence[Measured], moved: Sequence[Moved], *, pure: bool) -> Fraction:
+def _loss(
+    measured: Sequence[Measured], moved: Sequence[Moved], unit: UnitOfPrivacy, *, pure: bool
+) -> Fraction:
     """What these distances cost with the noise of the plan: epsilon, or rho."""
     total = Fraction(0)
     for one, found in zip(measured, moved, strict=True):
-        if one.rate is not None:
-            epsilon = one.rate * one.draws * found.l1
-            total += epsilon if pure else epsilon**2 / 2
-        elif one.sigma2 is not None:
-            total += found.l2_squared / (2 * one.sigma2) * one.draws
+        if not found.l1:
+            continue
+        distance = Sensitivity(l1=found.l1, l2_squared=found.l2_squared, unit=unit)
+        loss = noise_loss(one.law, distance, draws=one.draws)
+        if isinstance(loss, PureLoss) and not pure:
+            loss = pure_to_zcdp(loss).value
+        total += loss.amount
     return total
 
 

@@ -17,9 +17,9 @@ from headcount.bench.figures import Reading, timed
 from headcount.engines.local import LocalEngine
 from headcount.evaluate.error import summarise
 from headcount.mechanisms.topdown.descend import descend
-from headcount.mechanisms.topdown.measure import Measurements, NoiseOf
+from headcount.mechanisms.topdown.measure import Measurements, PlannedNoise
 from headcount.mechanisms.topdown.restrict import restrict
-from headcount.noise import KeyedNoise, RunKey, geometric_variance
+from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
 from headcount.population import Population
 from headcount.progress import silent
 from headcount.studies.petti_flaxman_2020 import run_study
@@ -31,7 +31,7 @@ from headcount.tabulate import CELLS, Counts, content_digest, tabulate
 
 SEED = 1940
 
-Change = Callable[[NoiseOf, str], NoiseOf]
+Change = Callable[[PlannedNoise, str], PlannedNoise]
 
 
 def measure(*, replicates: int = 4) -> list[Reading]:
@@ -109,14 +109,14 @@ class WrongBuild(Measurements):
     def change(self, change: Change) -> None:
         """Replace the noise of every query; weights go to the least squares as they are then."""
         self._planned = {
-            (level, query): (change(noise, query), entries)
-            for (level, query), (noise, entries) in self._planned.items()
+            (level, query): change(noise, query) for (level, query), noise in self._planned.items()
         }
 
 
-def _rate(noise: NoiseOf, factor: Fraction) -> NoiseOf:
-    rate = noise.parameter * factor
-    return replace(noise, parameter=rate, weight=1 / geometric_variance(rate))
+def _rate(noise: PlannedNoise, factor: Fraction) -> PlannedNoise:
+    assert isinstance(noise.law, TwoSidedGeometric)
+    law = TwoSidedGeometric(noise.law.rate * factor)
+    return replace(noise, law=law, weight=1 / law.variance)
 
 
 WRONG_BUILDS: dict[str, Change] = {

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from headcount.bench.figures import Reading
 from headcount.config.topdown import TopDownModel
 from headcount.evaluate.measuring_audit import MeasuringAudit, audit_measuring
-from headcount.mechanisms.topdown.measure import Measurements, NoiseOf
-from headcount.noise import Stream
+from headcount.mechanisms.topdown.measure import Measurements
+from headcount.noise import Law, Stream, TwoSidedGeometric
 from headcount.schema import load_schema
 from headcount.tabulate import CELLS
 
@@ -27,14 +27,15 @@ MUTANT_TRIALS = 25
 class SensitivityOne(Measurements):
     """A wrong build: noise as if a changed record moved one answer, not two."""
 
-    def _draw(self, law: NoiseOf, stream: Stream, index: Integers) -> Integers:
-        return super()._draw(replace(law, parameter=2 * law.parameter), stream, index)
+    def _draw(self, law: Law | None, stream: Stream, index: Integers) -> Integers:
+        assert isinstance(law, TwoSidedGeometric)
+        return super()._draw(TwoSidedGeometric(2 * law.rate), stream, index)
 
 
 class OneDraw(Measurements):
     """A wrong build: all answers of a unit reuse one draw."""
 
-    def _draw(self, law: NoiseOf, stream: Stream, index: Integers) -> Integers:
+    def _draw(self, law: Law | None, stream: Stream, index: Integers) -> Integers:
         units = self._counts[stream.level].geography.size(stream.level)
         return super()._draw(law, stream, index - index % (stream.size // units))
 

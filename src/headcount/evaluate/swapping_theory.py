@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from headcount.errors import InputError
-from headcount.noise import geometric_variance
+from headcount.noise import TwoSidedGeometric
 from headcount.schema import Schema
 from headcount.tabulate import Query
 
@@ -157,7 +157,7 @@ def summed_variance(cells: int, epsilon: Fraction) -> float:
     """Variance of a count that is the sum of c noisy cells: 2 c e^eps / (1 - e^eps)^2 (A.3)."""
     if cells < 0:
         raise InputError("variance", place="cells", found=f"{cells}", expected="0 or more")
-    return cells * geometric_variance(epsilon)
+    return cells * TwoSidedGeometric(epsilon).variance
 
 
 def variance_table(schema: Schema, query: Query, epsilon: Fraction) -> pl.DataFrame:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +19,7 @@ from headcount.mechanisms._measured import Measured
 from headcount.mechanisms._outcome import CountsOutcome as CountsOutcome
 from headcount.mechanisms._outcome import Making, Outcome
 from headcount.mechanisms._outcome import TablesOutcome as TablesOutcome
-from headcount.noise import KeyedNoise, Noise, RunKey, Stream
+from headcount.noise import KeyedNoise, Law, Noise, RunKey, Stream
 from headcount.population import Population, cut_households
 from headcount.privacy import Guarantee
 from headcount.progress import Progress, silent
@@ -166,13 +165,11 @@ def noisy(counts: Counts, drawn: NDArray[np.int64], *, times: int = 1) -> NDArra
     return answers
 
 
-def summed_draws(
-    noise: Noise, stream: Stream, *, epsilon: Fraction, draws: range
-) -> NDArray[np.int64]:
-    """The sum of several draws of geometric noise, in pieces: memory does not grow with them."""
+def summed_draws(noise: Noise, stream: Stream, law: Law, *, draws: range) -> NDArray[np.int64]:
+    """The sum of several draws of a law, in pieces: memory does not grow with them."""
     total = np.zeros(stream.size, dtype=np.int64)
     at_once = max(1, DRAWN_AT_ONCE // stream.size)
     for start in range(draws.start, draws.stop, at_once):
         some = range(start, min(start + at_once, draws.stop))
-        total += noise.geometric(stream, epsilon=epsilon, draws=some).sum(axis=0)
+        total += noise.draw(stream, law, draws=some).sum(axis=0)
     return total

@@ -9,10 +9,7 @@ from fractions import Fraction
 from headcount.errors import PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms._units import Neighbours, steps_of_all
-from headcount.noise import discrete_gaussian_variance, geometric_variance
-from headcount.noise.laws import Gaussian as GaussianLaw
-from headcount.noise.laws import Geometric as GeometricLaw
-from headcount.noise.laws import Law
+from headcount.noise import Law, TwoSidedGeometric
 from headcount.privacy import (
     Guarantee,
     Loss,
@@ -21,6 +18,7 @@ from headcount.privacy import (
     UnitOfPrivacy,
     ZCDPLoss,
     marginal_sensitivity,
+    noise_loss,
     pure_to_zcdp,
     sequential,
 )
@@ -31,12 +29,10 @@ from headcount.tabulate import CELLS
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One query measured at one level, ``draws`` times, with noise of one of two laws.
+    """One query measured at one level, ``draws`` times, with noise of one law.
 
     where
         entries             counts in the measured vector: units of the level x possible cells
-        rate                two-sided geometric, Pr[k] proportional to exp(-rate |k|)
-        sigma2              discrete Gaussian, Pr[k] proportional to exp(-k^2 / (2 sigma2))
         steps               how the counts go by household size, where they do
         largest_household   where households are the units of privacy: people in the largest
         distance            True for the L1 distance of the vector to one that was published, one
@@ -46,17 +42,11 @@ class Measured:
     level: str
     query: str
     entries: int
-    rate: Fraction | None = None
-    sigma2: Fraction | None = None
+    law: Law
     draws: int = 1
     steps: Steps = ALONE
     largest_household: int | None = None
     distance: bool = False
-
-    def __post_init__(self) -> None:
-        if (self.rate is None) == (self.sigma2 is None):
-            raise ValueError("a measurement has either a rate or a sigma2")
-        _ = self.noise_law  # refused here, before data is read, if no sampler can draw it
 
     @property
     def units(self) -> tuple[UnitOfPrivacy, ...]:
@@ -78,40 +68,7 @@ class Measured:
     def loss(self, unit: UnitOfPrivacy) -> Loss | None:
         """The exact loss of all draws together; None if a neighbour leaves every answer alone."""
         moved = self.sensitivity(unit)
-        if moved.l1 == 0:
-            return None
-        if self.rate is not None:
-            return PureLoss(epsilon=self.rate * moved.l1 * self.draws, unit=unit)
-        assert self.sigma2 is not None
-        rho = Fraction(moved.l2_squared) / (2 * self.sigma2) * self.draws
-        return ZCDPLoss(rho=rho, unit=unit)
-
-    @property
-    def known_rate(self) -> Fraction:
-        """The rate of geometric noise."""
-        assert self.rate is not None
-        return self.rate
-
-    @property
-    def noise_law(self) -> Law:
-        """The law of the noise; an error if its scale is beyond what samplers can draw."""
-        if self.rate is not None:
-            return GeometricLaw("epsilon", self.rate)
-        assert self.sigma2 is not None
-        return GaussianLaw(self.sigma2)
-
-    @property
-    def law(self) -> str:
-        """The noise in words."""
-        return "two-sided geometric" if self.rate is not None else "discrete Gaussian"
-
-    @property
-    def variance(self) -> float:
-        """Variance of each answer's noise in one draw."""
-        if self.rate is not None:
-            return geometric_variance(self.rate)
-        assert self.sigma2 is not None
-        return discrete_gaussian_variance(self.sigma2)
+        return noise_loss(self.law, moved, draws=self.draws) if moved.l1 else None
 
 
 def measure_cells(
@@ -126,7 +83,7 @@ def measure_cells(
     return Measured(
         level=level,
         query=CELLS,
-        rate=Fraction(1),
+        law=TwoSidedGeometric(Fraction(1)),
         entries=geography.size(level) * int(schema.possible.sum()),
         draws=draws,
         steps=steps_of_all(schema.attributes),
@@ -134,10 +91,10 @@ def measure_cells(
     )
 
 
-def rate_for(
+def law_of_all(
     epsilon: Fraction, *, unit: UnitOfPrivacy, plan: Sequence[Measured], name: str
-) -> tuple[Measured, ...]:
-    """The same measurements, all with the one rate at which together they cost ``epsilon``.
+) -> TwoSidedGeometric:
+    """The one law with which these measurements together cost ``epsilon``.
 
         rate = epsilon / (sum over measurements of draws x l1)
 
@@ -152,7 +109,7 @@ def rate_for(
             f"{name}: found one count alone with unit '{unit}', expected '{other}': when "
             f"{unit.phrase} the count stays as it is, so that no noise costs anything"
         )
-    return tuple(replace(one, rate=epsilon / at_rate_1.amount) for one in plan)
+    return TwoSidedGeometric(epsilon / at_rate_1.amount)
 
 
 def losses_of(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[Loss | None]:

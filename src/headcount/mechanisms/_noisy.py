@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import ClassVar
 
 from headcount.geography import Geography
-from headcount.mechanisms._measured import Measured, guarantee_of, rate_for
+from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all
 from headcount.mechanisms._units import Neighbours, refuse_housemates, refuse_uncut
+from headcount.noise import TwoSidedGeometric
 from headcount.privacy import Guarantee
 from headcount.privacy.loss import positive
 from headcount.schema import Schema
@@ -47,9 +48,14 @@ class Noisy(Neighbours):
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Every measurement, at the one rate at which together they cost epsilon."""
+        law = self.law(schema, geography)
+        return tuple(replace(one, law=law) for one in self.measures(schema, geography))
+
+    def law(self, schema: Schema, geography: Geography) -> TwoSidedGeometric:
+        """The noise of every measurement."""
         refuse_housemates(schema, self, name=self.name)
         at_rate_1 = self.measures(schema, geography)
-        return rate_for(self.epsilon, unit=self.unit, plan=at_rate_1, name=self.name)
+        return law_of_all(self.epsilon, unit=self.unit, plan=at_rate_1, name=self.name)
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """Epsilon under the chosen unit, and what the same noise costs under the other."""

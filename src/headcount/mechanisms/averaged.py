@@ -47,8 +47,8 @@ class Averaged(Noisy):
         with exp(x / (s sqrt(P)))).
         """
         super().check(counts)
-        (one,) = self.plan(counts.schema, counts.geography)
-        reach = int(100 * (isqrt(self.parts) + 1) / one.known_rate) + 1
+        law = self.law(counts.schema, counts.geography)
+        reach = int(100 * (isqrt(self.parts) + 1) / law.rate) + 1
         if reach >= MOST_SUM // 2:
             raise ConfigError(
                 "averaged", place="parts", found=f"{self.parts:,} with epsilon {self.epsilon}",
@@ -66,10 +66,10 @@ class Averaged(Noisy):
     ) -> CountsOutcome:
         """Sum the P integer answers of each run, then divide."""
         self.check(counts)
-        (leaf,) = self.plan(counts.schema, counts.geography)
+        law = self.law(counts.schema, counts.geography)
         stream, parts = cell_stream(counts), self.parts
         drawn = [
-            summed_draws(noise, stream, epsilon=leaf.known_rate, draws=range(first, first + parts))
+            summed_draws(noise, stream, law, draws=range(first, first + parts))
             for first in (run * parts for run in runs)
         ]
         return CountsOutcome({counts.level: noisy(counts, np.stack(drawn), times=parts) / parts})

@@ -6,7 +6,7 @@ where
     z   the rate of the noise: a count that moves by 1 costs z
 
 ``epsilon`` is the loss under ``unit``, and the rate follows from it: epsilon over the sum of what
-one step between neighbours moves in everything that is measured (``rate_for``). The paper's own
+one step between neighbours moves in everything that is measured (``law_of_all``). The paper's own
 figures are for ``unit="add-remove"``, where one count of each level moves by 1.
 """
 
@@ -39,6 +39,6 @@ class Geometric(Noisy):
     ) -> CountsOutcome:
         """Leaf counts plus noise."""
         refuse_uncut(counts, self, name=self.name)
-        (leaf,) = self.plan(counts.schema, counts.geography)
-        drawn = noise.geometric(cell_stream(counts), epsilon=leaf.known_rate, draws=runs)
+        law = self.law(counts.schema, counts.geography)
+        drawn = noise.draw(cell_stream(counts), law, draws=runs)
         return CountsOutcome({counts.level: noisy(counts, drawn)})

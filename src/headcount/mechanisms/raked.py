@@ -46,12 +46,12 @@ class Raked(Noisy):
         """Measure every level, then rake from the top."""
         refuse_uncut(counts, self, name=self.name)
         geography = counts.geography
-        rate = self.plan(counts.schema, geography)[0].known_rate
+        law = self.law(counts.schema, geography)
         tables: dict[str, NDArray[np.float64]] = {}
         shared_equally = 0
         for depth, level in enumerate(geography.levels):
             here = counts.at(level)
-            drawn = noise.geometric(cell_stream(here), epsilon=rate, draws=runs)
+            drawn = noise.draw(cell_stream(here), law, draws=runs)
             answers = noisy(here, drawn)
             if depth == 0:
                 tables[level] = answers.astype(np.float64)

@@ -14,7 +14,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms._measured import Measured
-from headcount.noise import Noise, Stream
+from headcount.noise import Noise, Stream, TwoSidedGeometric
 from headcount.privacy import Guarantee
 from headcount.privacy.loss import positive
 from headcount.schema import Schema
@@ -138,7 +138,7 @@ def generator(noise: Noise, stream: Stream, run: int) -> np.random.Generator:
     The seed is a digest of geometric draws with at least 1.1 bits of chance each, 280 in all, so
     any source of noise will do, and the same key, data and run give the same sample.
     """
-    drawn = noise.geometric(stream, epsilon=Fraction(1), draws=range(run, run + 1))
+    drawn = noise.draw(stream, TwoSidedGeometric(Fraction(1)), draws=range(run, run + 1))
     digest = sha256(drawn.astype("<i8").tobytes()).digest()
     words = np.frombuffer(digest, dtype="<u4")
     return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(words.tolist())))

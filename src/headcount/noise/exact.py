@@ -1,7 +1,7 @@
 """Exact slow samplers: the certified inversion of a growing prefix, and the CKS rejection sampler.
 
-Inversion serves words that a table cannot decide, and every draw of a geometric law too wide for
-a table. The rejection sampler serves discrete Gaussians too wide for a table.
+Inversion serves words that a table cannot decide, and every draw of a law too wide for a table
+unless the law has a sampler of its own: a discrete Gaussian has the rejection sampler.
 """
 
 from __future__ import annotations
@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from math import isqrt
+from typing import TYPE_CHECKING
 
-from headcount.noise.laws import Gaussian, Law, precision
+from headcount.noise.balls import precision
+
+if TYPE_CHECKING:
+    from headcount.noise.law import Law
 
 
 def invert(law: Law, word: int, *, bits: int, extension: Iterator[int]) -> int:
@@ -95,13 +99,12 @@ class Bits:
         return k % 2 == 1
 
 
-def rejection_gaussian(law: Gaussian, source: Bits) -> int:
+def rejection_gaussian(sigma2: Fraction, source: Bits) -> int:
     """A discrete Gaussian draw (Canonne, Kamath and Steinke 2020, algorithm 3)."""
-    variance = law.parameter
-    t = isqrt(variance.numerator // variance.denominator) + 1
+    t = isqrt(sigma2.numerator // sigma2.denominator) + 1
     while True:
         y = _discrete_laplace(t, source)
-        if source.bernoulli_exp((abs(y) - variance / t) ** 2 / (2 * variance)):
+        if source.bernoulli_exp((abs(y) - sigma2 / t) ** 2 / (2 * sigma2)):
             return y
 
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import ConfigError
-from headcount.noise.exact import Bits, invert, rejection_gaussian
+from headcount.noise.exact import invert
 from headcount.noise.keys import RunKey, encode
-from headcount.noise.laws import Gaussian, Geometric, Law, exact
+from headcount.noise.law import Law
 from headcount.noise.source import KeyKind, Stream, check_draws
 from headcount.noise.tables import TABLE_LIMIT, Table, build_table
 from headcount.noise.words import CHUNK, Words, compiled, derive_key
@@ -90,88 +89,26 @@ class KeyedNoise:
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (*self._made_from, self._word_bits, self._table_limit))
 
-    def geometric(self, stream: Stream, *, epsilon: Fraction, draws: range) -> NDArray[np.int64]:
-        """Two-sided geometric, Pr[k] proportional to exp(-epsilon |k|); (len(draws), size)."""
-        return self._all(self._source(stream, "epsilon", epsilon), draws)
-
-    def geometric_ratio(
-        self, stream: Stream, *, ratio: Fraction, draws: range
-    ) -> NDArray[np.int64]:
-        """Two-sided geometric, Pr[k] proportional to ratio^|k|; shape (len(draws), size)."""
-        return self._all(self._source(stream, "ratio", ratio), draws)
-
-    def gaussian(self, stream: Stream, *, variance: Fraction, draws: range) -> NDArray[np.int64]:
-        """Discrete Gaussian, Pr[k] proportional to exp(-k^2 / (2 variance)); (len(draws), size)."""
-        return self._all(self._source(stream, "variance", variance), draws)
-
-    def geometric_at(
-        self, stream: Stream, *, epsilon: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """The values of one draw of ``geometric`` at the positions ``index``."""
-        return self._some(self._source(stream, "epsilon", epsilon), draw, index)
-
-    def geometric_ratio_at(
-        self, stream: Stream, *, ratio: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """The values of one draw of ``geometric_ratio`` at the positions ``index``."""
-        return self._some(self._source(stream, "ratio", ratio), draw, index)
-
-    def gaussian_at(
-        self, stream: Stream, *, variance: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """The values of one draw of ``gaussian`` at the positions ``index``."""
-        return self._some(self._source(stream, "variance", variance), draw, index)
-
-    def _source(
-        self, stream: Stream, form: Literal["epsilon", "ratio", "variance"], parameter: Fraction
-    ) -> _Source:
-        """Derive the stream's keys, with the law bound in: two laws never share a word."""
-        law_name = "gaussian" if form == "variance" else "geometric"
-        parameter = exact(parameter)
-        top, bottom = getattr(parameter, "numerator", 0), getattr(parameter, "denominator", 0)
-        # The purpose comes last: parts are counted, so that a longer address is another one.
-        named, purpose = stream.address[:3], stream.address[3:]
-        address = (*named, form, top, bottom, *purpose)
-        source = self._sources.get(address)
-        if source is not None:
-            return source
-        law = Gaussian(parameter) if form == "variance" else Geometric(form, parameter)
-        words = Words(
-            key=derive_key(self._stream_key, encode("words", law_name, *address)),
-            extension_key=derive_key(self._stream_key, encode("extension", law_name, *address)),
-        )
-        table = build_table(law, word_bits=self._word_bits, limit=self._table_limit)
-        source = _Source(stream, law, words, table, self._word_bits)
-        self.served[(stream.level, stream.query)] = "table" if table is not None else "slow"
-        if table is None:
-            _log.warning(
-                "%s: %s %s = %s needs a table of more than %d thresholds; "
-                "the exact slow sampler serves it",
-                source.name,
-                law_name,
-                form,
-                parameter,
-                self._table_limit,
-            )
-        self._sources[address] = source
-        return source
-
-    def _all(self, source: _Source, draws: range) -> NDArray[np.int64]:
-        """Every scalar of the given draws."""
-        size = source.stream.size
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> NDArray[np.int64]:
+        """Every scalar of the given draws: an array ``(len(draws), stream.size)``."""
+        source = self._source(stream, law)
+        size = stream.size
         out = np.empty((len(draws), size), dtype=np.int64)
         if draws.step == 1:  # neighbouring draws are one run of words
-            check_draws(source.stream, draws)
+            check_draws(stream, draws)
             _fill_run(source, draws.start * size, out.reshape(-1))
         else:
             for row, draw in enumerate(draws):
-                check_draws(source.stream, range(draw, draw + 1))
+                check_draws(stream, range(draw, draw + 1))
                 _fill_run(source, draw * size, out[row])
         return out
 
-    def _some(self, source: _Source, draw: int, index: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The scalars of one draw at the given positions."""
-        check_draws(source.stream, range(draw, draw + 1))
+    def draw_at(
+        self, stream: Stream, law: Law, *, draw: int, index: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """One draw at the positions ``index``, equal to what the whole draw holds there."""
+        source = self._source(stream, law)
+        check_draws(stream, range(draw, draw + 1))
         if index.dtype != _INT64 or index.ndim != 1:
             raise ConfigError(
                 source.name,
@@ -179,12 +116,12 @@ class KeyedNoise:
                 found=f"{index.ndim}-dimensional {index.dtype}",
                 expected="a list of int64 positions",
             )
-        base = draw * source.stream.size
+        base = draw * stream.size
         out = np.empty(index.size, dtype=np.int64)
         for start in range(0, index.size, CHUNK):
             part = index[start : start + CHUNK]
             try:
-                words = source.words.at(part, base, source.stream.size)
+                words = source.words.at(part, base, stream.size)
             except IndexError as error:
                 raise ConfigError(
                     source.name,
@@ -196,6 +133,31 @@ class KeyedNoise:
             for i in _look_up(source, words, into):
                 into[i] = _slowly(source, base + int(part[i]), int(words[i]))
         return out
+
+    def _source(self, stream: Stream, law: Law) -> _Source:
+        """Derive the stream's keys, with the law bound in: two laws never share a word."""
+        # The purpose comes last: parts are counted, so that a longer address is another one.
+        named, purpose = stream.address[:3], stream.address[3:]
+        address = (law.kind, *named, *law.key_parts, *purpose)
+        source = self._sources.get(address)
+        if source is not None:
+            return source
+        words = Words(
+            key=derive_key(self._stream_key, encode("words", *address)),
+            extension_key=derive_key(self._stream_key, encode("extension", *address)),
+        )
+        table = build_table(law, word_bits=self._word_bits, limit=self._table_limit)
+        source = _Source(stream, law, words, table, self._word_bits)
+        self.served[(stream.level, stream.query)] = "table" if table is not None else "slow"
+        if table is None:
+            _log.warning(
+                "%s: %s needs a table of more than %d thresholds; the exact slow sampler serves it",
+                source.name,
+                law,
+                self._table_limit,
+            )
+        self._sources[address] = source
+        return source
 
 
 def served_by(law: Law) -> ServedBy:
@@ -237,6 +199,6 @@ def _slowly(source: _Source, number: int, word: int) -> int:
     """The draw of word ``number``, exactly, with as many extension words as it takes."""
     drop = 64 - source.word_bits
     extension = (more >> drop for more in source.words.extension(number))
-    if source.table is None and isinstance(source.law, Gaussian):
-        return rejection_gaussian(source.law, Bits(extension, bits=source.word_bits))
+    if source.table is None:
+        return source.law.without_table(word >> drop, bits=source.word_bits, extension=extension)
     return invert(source.law, word >> drop, bits=source.word_bits, extension=extension)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import singledispatch
 from math import inf, nextafter, sqrt
-from typing import NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import PrivacyError
-from headcount.noise.laws import Gaussian, Geometric, Law, exact
+from headcount.noise.law import Law
+from headcount.noise.laws import DiscreteGaussian, TwoSidedGeometric
 from headcount.noise.source import KeyKind, Stream, check_draws
 
 AT_ONCE = 1 << 18
@@ -35,50 +37,25 @@ class OpenDPNoise:
     def __init__(self) -> None:
         self._drawn: dict[tuple[str, str, str], list[range]] = {}
 
-    def geometric(self, stream: Stream, *, epsilon: Fraction, draws: range) -> NDArray[np.int64]:
-        """Two-sided geometric, Pr[k] proportional to exp(-epsilon |k|); (len(draws), size)."""
-        return self._draw(stream, Geometric("epsilon", exact(epsilon)), draws)
-
-    def gaussian(self, stream: Stream, *, variance: Fraction, draws: range) -> NDArray[np.int64]:
-        """Discrete Gaussian, Pr[k] proportional to exp(-k^2 / (2 variance)); (len(draws), size)."""
-        return self._draw(stream, Gaussian(exact(variance)), draws)
-
-    def geometric_ratio(
-        self, stream: Stream, *, ratio: Fraction, draws: range
-    ) -> NDArray[np.int64]:
-        """Not offered: a rational ratio has an irrational scale, which OpenDP cannot take."""
-        raise PrivacyError(
-            f"noise {stream.level}/{stream.query}: found ratio {ratio} with the opendp backend, "
-            "expected epsilon: OpenDP takes a scale, and 1 / -log(ratio) has no exact value"
-        )
-
-    def geometric_at(
-        self, stream: Stream, *, epsilon: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Not offered: see the module."""
-        _refuse_address(stream, "geometric_at")
-
-    def geometric_ratio_at(
-        self, stream: Stream, *, ratio: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Not offered: see the module."""
-        _refuse_address(stream, "geometric_ratio_at")
-
-    def gaussian_at(
-        self, stream: Stream, *, variance: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Not offered: see the module."""
-        _refuse_address(stream, "gaussian_at")
-
-    def _draw(self, stream: Stream, law: Law, draws: range) -> NDArray[np.int64]:
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> NDArray[np.int64]:
+        """Every scalar of the given draws: an array ``(len(draws), stream.size)``."""
+        sample = opendp_sampler(law)
         check_draws(stream, draws)
         self._refuse_again(stream, draws)
         values = np.empty(len(draws) * stream.size, dtype=np.int64)
-        sample = opendp_sampler(law)
         for start in range(0, values.size, AT_ONCE):  # OpenDP hands out Python's large integers
             into = values[start : start + AT_ONCE]
             into[:] = sample(into.size)
         return values.reshape(len(draws), stream.size)
+
+    def draw_at(
+        self, stream: Stream, law: Law, *, draw: int, index: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Not offered: see the module."""
+        raise PrivacyError(
+            f"noise {stream.level}/{stream.query}: found positions asked of the opendp backend, "
+            "expected a whole draw, written before use: OpenDP draws have no address to go back to"
+        )
 
     def _refuse_again(self, stream: Stream, draws: range) -> None:
         """Refuse a draw that was made, and remember these; runs of them as one: there are many."""
@@ -98,36 +75,48 @@ class OpenDPNoise:
 
 def opendp_sampler(law: Law) -> Callable[[int], list[int]]:
     """A function that draws ``count`` values of the law with OpenDP."""
-    import opendp.prelude as dp
-
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    if isinstance(law, Gaussian):
-        measure = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=_scale(law))
-    else:
-        measure = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=_scale(law))
+    measurement = opendp_measurement(law)
 
     def draw(count: int) -> list[int]:
         if count == 0:
             return []
-        values: list[int] = measure(np.zeros(count, dtype=np.int64))
+        values: list[int] = measurement(np.zeros(count, dtype=np.int64))
         return values
 
     return draw
 
 
-def _scale(law: Law) -> float:
-    """The smallest float near the law's scale that is not below it."""
-    power = 2 if isinstance(law, Gaussian) else 1
-    wanted = law.parameter if isinstance(law, Gaussian) else 1 / law.parameter
+@singledispatch
+def opendp_measurement(law: Law) -> Any:
+    """OpenDP's measurement that adds noise of the law to a vector of integers."""
+    raise PrivacyError(
+        f"noise: found {law} with the opendp backend, expected a law that OpenDP draws by its "
+        "scale: two-sided geometric or discrete Gaussian"
+    )
+
+
+@opendp_measurement.register
+def _(law: TwoSidedGeometric) -> Any:
+    dp, domain = _integers()
+    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=_scale(1 / law.rate, power=1))
+
+
+@opendp_measurement.register
+def _(law: DiscreteGaussian) -> Any:
+    dp, domain = _integers()
+    return dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale=_scale(law.sigma2, power=2))
+
+
+def _integers() -> tuple[Any, Any]:
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    return dp, dp.vector_domain(dp.atom_domain(T="i64"))
+
+
+def _scale(wanted: Fraction, *, power: int) -> float:
+    """The smallest float near the root of ``wanted`` whose power is not below it."""
     scale = sqrt(wanted) if power == 2 else float(wanted)
     while Fraction(scale) ** power < wanted:
         scale = nextafter(scale, inf)
     return scale
-
-
-def _refuse_address(stream: Stream, method: str) -> NoReturn:
-    raise PrivacyError(
-        f"noise {stream.level}/{stream.query}: found {method} with the opendp backend, expected a "
-        "whole draw, written before use: OpenDP draws have no address to go back to"
-    )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
-from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from headcount.errors import RunError
 from headcount.files import write_bytes_atomic
 from headcount.noise.keys import encode
+from headcount.noise.law import Law
 from headcount.noise.source import KeyKind, Noise, Stream
 
 
@@ -34,83 +33,31 @@ class RecordedNoise:
         self._drawing = Lock()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def geometric(self, stream: Stream, *, epsilon: Fraction, draws: range) -> NDArray[np.int64]:
-        """Two-sided geometric noise, drawn once."""
-        return self._once(
-            ("geometric", epsilon, stream, draws),
-            lambda: self._source.geometric(stream, epsilon=epsilon, draws=draws),
-        )
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> NDArray[np.int64]:
+        """Every scalar of the given draws, drawn once."""
+        return self._once(stream, law, draws)
 
-    def geometric_ratio(
-        self, stream: Stream, *, ratio: Fraction, draws: range
-    ) -> NDArray[np.int64]:
-        """Two-sided geometric noise by its ratio, drawn once."""
-        return self._once(
-            ("geometric_ratio", ratio, stream, draws),
-            lambda: self._source.geometric_ratio(stream, ratio=ratio, draws=draws),
-        )
-
-    def gaussian(self, stream: Stream, *, variance: Fraction, draws: range) -> NDArray[np.int64]:
-        """Discrete Gaussian noise, drawn once."""
-        return self._once(
-            ("gaussian", variance, stream, draws),
-            lambda: self._source.gaussian(stream, variance=variance, draws=draws),
-        )
-
-    def geometric_at(
-        self, stream: Stream, *, epsilon: Fraction, draw: int, index: NDArray[np.int64]
+    def draw_at(
+        self, stream: Stream, law: Law, *, draw: int, index: NDArray[np.int64]
     ) -> NDArray[np.int64]:
         """Positions of a whole recorded draw."""
-        draws = range(draw, draw + 1)
-        whole = self._once(
-            ("geometric", epsilon, stream, draws),
-            lambda: self._source.geometric(stream, epsilon=epsilon, draws=draws),
-            mapped=True,
-        )
-        return np.array(whole[0, index])
-
-    def geometric_ratio_at(
-        self, stream: Stream, *, ratio: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Positions of a whole recorded draw."""
-        draws = range(draw, draw + 1)
-        whole = self._once(
-            ("geometric_ratio", ratio, stream, draws),
-            lambda: self._source.geometric_ratio(stream, ratio=ratio, draws=draws),
-            mapped=True,
-        )
-        return np.array(whole[0, index])
-
-    def gaussian_at(
-        self, stream: Stream, *, variance: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Positions of a whole recorded draw."""
-        draws = range(draw, draw + 1)
-        whole = self._once(
-            ("gaussian", variance, stream, draws),
-            lambda: self._source.gaussian(stream, variance=variance, draws=draws),
-            mapped=True,
-        )
+        # Mapped, not read: a thread that asks for some positions need not hold the whole.
+        whole = self._once(stream, law, range(draw, draw + 1), mapped=True)
         return np.array(whole[0, index])
 
     def _once(
-        self,
-        address: tuple[str, Fraction, Stream, range],
-        draw: Callable[[], NDArray[np.int64]],
-        *,
-        mapped: bool = False,
+        self, stream: Stream, law: Law, draws: range, *, mapped: bool = False
     ) -> NDArray[np.int64]:
-        kind, parameter, stream, draws = address
         named, purpose = stream.address[:3], stream.address[3:]
-        name = encode(kind, str(parameter), *named, draws.start, draws.stop, *purpose)
+        which = (draws.start, draws.stop, draws.step)
+        name = encode(law.kind, *law.key_parts, *named, *which, *purpose)
         path = self._folder / f"{sha256(name).hexdigest()[:32]}.npy"
         with self._drawing:  # two threads at once would each use a draw of their own
             if not path.exists():
                 buffer = io.BytesIO()
-                np.save(buffer, draw())
+                np.save(buffer, self._source.draw(stream, law, draws=draws))
                 write_bytes_atomic(path, buffer.getvalue())
         try:
-            # Mapped, not read: a thread that asks for some positions need not hold the whole.
             noise: NDArray[np.int64] = np.load(path, mmap_mode="r" if mapped else None)
         except (ValueError, EOFError, SyntaxError, TokenError):  # numpy parses the header
             raise RunError(f"{path}: found a damaged file, expected recorded noise") from None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import ConfigError
+from headcount.noise.law import Law
 
 KeyKind = Literal["os", "seed"]
 
@@ -61,12 +61,7 @@ class Stream:
 
 
 class Noise(Protocol):
-    """A source of exact integer noise.
-
-    Every method returns signed 64-bit integers. A whole-stream method returns the array
-    ``(len(draws), stream.size)``; an ``_at`` method returns the values of one draw at the
-    positions ``index``, equal to what the whole draw holds there.
-    """
+    """A source of exact integer noise: signed 64-bit integers that follow a law."""
 
     @property
     def key_kind(self) -> KeyKind:
@@ -76,31 +71,13 @@ class Noise(Protocol):
     def backend(self) -> str:
         """``"table"`` or ``"opendp"``."""
 
-    def geometric(self, stream: Stream, *, epsilon: Fraction, draws: range) -> NDArray[np.int64]:
-        """Two-sided geometric, Pr[k] proportional to exp(-epsilon |k|)."""
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> NDArray[np.int64]:
+        """Every scalar of the given draws: an array ``(len(draws), stream.size)``."""
 
-    def geometric_ratio(
-        self, stream: Stream, *, ratio: Fraction, draws: range
+    def draw_at(
+        self, stream: Stream, law: Law, *, draw: int, index: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Two-sided geometric, Pr[k] proportional to ratio^|k|."""
-
-    def gaussian(self, stream: Stream, *, variance: Fraction, draws: range) -> NDArray[np.int64]:
-        """Discrete Gaussian, Pr[k] proportional to exp(-k^2 / (2 variance))."""
-
-    def geometric_at(
-        self, stream: Stream, *, epsilon: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """The values of one draw of ``geometric`` at the positions ``index``."""
-
-    def geometric_ratio_at(
-        self, stream: Stream, *, ratio: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """The values of one draw of ``geometric_ratio`` at the positions ``index``."""
-
-    def gaussian_at(
-        self, stream: Stream, *, variance: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """The values of one draw of ``gaussian`` at the positions ``index``."""
+        """One draw at the positions ``index``, equal to what the whole draw holds there."""
 
 
 def check_draws(stream: Stream, draws: range) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import PrivacyError
-from headcount.noise.laws import Law, precision
+from headcount.noise.balls import precision
+from headcount.noise.law import Law
 
 TABLE_LIMIT = 1 << 20
 """Most thresholds a table may have (8 MiB): geometric to scale 24,000, Gaussian to sigma 110,000.

@@ -19,12 +19,8 @@ from headcount.privacy.ledger_records import (
     SpendState,
 )
 from headcount.privacy.loss import ApproximateLoss, Currency, Loss, PureLoss, ZCDPLoss
-from headcount.privacy.sensitivity import (
-    Sensitivity,
-    gaussian_variance,
-    geometric_rate,
-    marginal_sensitivity,
-)
+from headcount.privacy.noise_loss import law_for, noise_loss
+from headcount.privacy.sensitivity import Sensitivity, marginal_sensitivity
 from headcount.privacy.unit import DEFAULT_UNIT, UnitOfPrivacy, unit_of_privacy
 
 __all__ = [
@@ -49,9 +45,9 @@ __all__ = [
     "ZCDPLoss",
     "add_remove_to_change_one",
     "allocate",
-    "gaussian_variance",
-    "geometric_rate",
+    "law_for",
     "marginal_sensitivity",
+    "noise_loss",
     "parallel",
     "pure_to_zcdp",
     "sequential",

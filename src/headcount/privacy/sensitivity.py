@@ -1,4 +1,4 @@
-"""How far one step between neighbours can move the answers to a query, and the noise it asks for.
+"""How far one step between neighbours can move the answers to a query.
 
 A query at a level is measured as **one vector**: its cells in every unit of the level. Each person
 lives in one unit of the level and falls into one cell of the query, so a person is one count in
@@ -39,11 +39,9 @@ to another: l1 = 2m, l2^2 = 2 m^2. A person in group quarters is a unit alone, 1
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import pairwise, product
 
 from headcount.errors import PrivacyError
-from headcount.privacy.loss import PureLoss, ZCDPLoss
 from headcount.privacy.unit import UnitOfPrivacy
 from headcount.schema.follows import ALONE, Steps
 
@@ -129,41 +127,3 @@ def _household(unit: UnitOfPrivacy, largest: int | None, *, alone: bool) -> tupl
     if alone:
         return largest - 1, (largest - 1) ** 2
     return 2 * largest, 2 * largest**2
-
-
-def geometric_rate(loss: PureLoss, *, sensitivity: Sensitivity) -> Fraction:
-    """The rate of the two-sided geometric noise that costs ``loss``.
-
-    Pr[noise = k] is proportional to exp(-rate |k|), with rate = epsilon / l1
-
-    Ghosh, Roughgarden and Sundararajan (2012), "Universally Utility-Maximizing Privacy
-    Mechanisms", definition 2.2.
-    """
-    _check(loss, sensitivity=sensitivity)
-    return loss.epsilon / sensitivity.l1
-
-
-def gaussian_variance(loss: ZCDPLoss, *, sensitivity: Sensitivity) -> Fraction:
-    """The variance parameter of the discrete Gaussian noise that costs ``loss``.
-
-    Pr[noise = k] is proportional to exp(-k^2 / (2 sigma^2)), with sigma^2 = l2_squared / (2 rho)
-
-    Canonne, Kamath and Steinke (2020), "The Discrete Gaussian for Differential Privacy",
-    theorem 4 and, for vectors, theorem 14.
-    """
-    _check(loss, sensitivity=sensitivity)
-    return sensitivity.l2_squared / (2 * loss.rho)
-
-
-def _check(loss: PureLoss | ZCDPLoss, *, sensitivity: Sensitivity) -> None:
-    if loss.unit is not sensitivity.unit:
-        raise PrivacyError(
-            f"noise: found a loss for '{loss.unit}' and a sensitivity for '{sensitivity.unit}', "
-            f"expected one unit of privacy"
-        )
-    if sensitivity.l1 == 0:
-        raise PrivacyError(
-            f"noise: found a query of sensitivity 0, expected one that a person can change: "
-            f"when {loss.unit.phrase} its answer stays the same. Give it no share, or take the "
-            f"unit '{loss.unit.pair[1]}'"
-        )

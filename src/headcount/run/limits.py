@@ -62,7 +62,7 @@ def refuse_too_large(mechanism: Mechanism, counts: Counts, *, backend: str, out:
 def draw_seconds(plan: Sequence[Measured], *, backend: str) -> float:
     """Roughly how long the draws of a plan take on one core."""
     return sum(
-        one.entries * one.draws * COST[backend if backend == "opendp" else served_by(one.noise_law)]
+        one.entries * one.draws * COST[backend if backend == "opendp" else served_by(one.law)]
         for one in plan
     )
 

@@ -72,7 +72,7 @@ def finished_receipt(
 
 
 def _served(plan: Sequence[Measured]) -> dict[str, str]:
-    return {f"{one.level}/{one.query}": served_by(one.noise_law) for one in plan}
+    return {f"{one.level}/{one.query}": served_by(one.law) for one in plan}
 
 
 def _measurements(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[dict[str, Any]]:
@@ -81,17 +81,16 @@ def _measurements(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[dict[st
     told = []
     for one, part in zip(plan, parts, strict=True):
         costs = {which: one.loss(which) for which in one.units}
-        currency = "epsilon" if one.rate is not None else "rho"
-        parameter = {"rate": str(one.rate)} if one.rate is not None else {"sigma2": str(one.sigma2)}
+        currency = next(loss.currency for loss in costs.values() if loss)  # somebody moves it
         told.append(
             {
                 "level": one.level,
                 "query": one.query,
                 "share": str(part.amount / whole.amount) if part and whole else "0",
                 "draws": one.draws,
-                "noise": one.law,
-                **parameter,
-                "variance": one.variance,
+                "noise": one.law.name,
+                **one.law.stated,
+                "variance": one.law.variance,
                 **{
                     f"{currency} {which}": str(loss.amount) if loss else "0"
                     for which, loss in costs.items()

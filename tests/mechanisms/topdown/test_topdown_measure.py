@@ -24,7 +24,7 @@ from headcount.mechanisms.topdown.measure import (
     planned_noise,
 )
 from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.noise import discrete_gaussian_variance
+from headcount.noise import DiscreteGaussian, TwoSidedGeometric
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import load_schema
 from headcount.tabulate import CELLS, Query
@@ -70,12 +70,11 @@ def test_the_preset_has_the_published_variances():
         "hhgq": ("0.0140625", 40454.2, 8),
         "va_hisp_race": ("0.0421875", 4494.8, 24),
     }
-    for (level, query), (noise, entries) in planned.items():
+    for (level, query), noise in planned.items():
         epsilon, variance, scalars = published[query]
-        assert not noise.gaussian
-        assert noise.parameter == Fraction(epsilon) / 2
+        assert noise.law == TwoSidedGeometric(Fraction(epsilon) / 2)
         assert 1 / noise.weight == pytest.approx(variance, abs=0.05)
-        assert entries == NATION.size(level) * scalars
+        assert noise.entries == NATION.size(level) * scalars
 
 
 def test_224_scalars_are_measured_in_each_unit():
@@ -92,16 +91,15 @@ def test_gaussian_noise_has_the_variance_that_rho_buys():
     """Changing one record moves two answers by 1: sigma^2 = 2 / (2 rho)."""
     planned = planned_noise(preset(rho="2.56"), E2E, NATION)
     shares = {CELLS: "0.1", "hhgq": "0.225", "va_hisp_race": "0.675"}
-    for (_, query), (noise, _) in planned.items():
-        rho = Fraction("2.56") / 4 * Fraction(shares[query])
-        assert noise.gaussian
-        assert noise.parameter == 1 / rho
-        assert 1 / noise.weight == pytest.approx(discrete_gaussian_variance(1 / rho), rel=1e-12)
+    for (_, query), noise in planned.items():
+        law = DiscreteGaussian(4 / Fraction("2.56") / Fraction(shares[query]))
+        assert noise.law == law
+        assert 1 / noise.weight == pytest.approx(law.variance, rel=1e-12)
 
 
 def test_weights_are_of_the_discrete_law_where_it_differs_from_the_continuous():
     noise = noise_of(zcdp(8), entries=10)
-    assert noise.parameter == Fraction(1, 8)
+    assert noise.law == DiscreteGaussian(Fraction(1, 8))
     k = np.arange(-40, 41)
     mass = np.exp(-(k**2) / (2 / 8))
     assert 1 / noise.weight == pytest.approx((mass * k**2).sum() / mass.sum(), rel=1e-12)
@@ -111,7 +109,8 @@ def test_weights_are_of_the_discrete_law_where_it_differs_from_the_continuous():
 def test_adding_or_removing_one_person_costs_half_the_noise():
     change = noise_of(pure(1), entries=6)
     add = noise_of(pure(1, UnitOfPrivacy.ADD_REMOVE), entries=6)
-    assert (change.parameter, add.parameter) == (HALF, Fraction(1))
+    assert change.law == TwoSidedGeometric(HALF)
+    assert add.law == TwoSidedGeometric(Fraction(1))
 
 
 def test_levels_and_queries_get_the_shares_they_are_given():
@@ -126,7 +125,12 @@ def test_levels_and_queries_get_the_shares_they_are_given():
         level_queries=(("leaf", ((CELLS, Fraction(1, 3)), ("total", Fraction(2, 3)))),),
     )
     planned = planned_noise(mechanism, SCHEMA, VILLAGE)
-    assert {where: 2 * noise.parameter for where, (noise, _) in planned.items()} == {
+    rates = {
+        where: 2 * noise.law.rate
+        for where, noise in planned.items()
+        if isinstance(noise.law, TwoSidedGeometric)
+    }
+    assert rates == {
         ("whole", CELLS): Fraction(1, 4),
         ("whole", "kind"): Fraction(1, 4),
         ("whole", "age"): HALF,
@@ -211,12 +215,9 @@ class Recorded:
         self.value = value
         self.asked: list[Any] = []
 
-    def geometric_at(self, stream, *, epsilon, draw, index):
-        self.asked.append((stream, epsilon, draw, index.copy()))
+    def draw_at(self, stream, law, *, draw, index):
+        self.asked.append((stream, law, draw, index.copy()))
         return np.full(len(index), self.value, dtype=np.int64)
-
-    def gaussian_at(self, stream, *, variance, draw, index):
-        return self.geometric_at(stream, epsilon=variance, draw=draw, index=index)
 
 
 @pytest.mark.parametrize("loss", [pure(1), zcdp(1)])
@@ -319,10 +320,11 @@ def test_the_distance_to_the_truth_is_exact_but_for_its_noise():
     released = counts.matrix.copy()
     released.data[:3] += 2
     noise: Any = Recorded(-7)
-    got = distance_to_truth(counts, released, rate=Fraction(1, 200), noise=noise, run=0)
+    noise_law = TwoSidedGeometric(Fraction(1, 200))
+    got = distance_to_truth(counts, released, law=noise_law, noise=noise, run=0)
     assert got == 6 - 7
-    ((stream, rate, draw, index),) = noise.asked
-    assert (stream.query, rate, draw) == ("distance to the truth", Fraction(1, 200), 0)
+    ((stream, law, draw, index),) = noise.asked
+    assert (stream.query, law, draw) == ("distance to the truth", noise_law, 0)
     assert index.tolist() == [0]
 
 
@@ -335,7 +337,8 @@ def test_no_float_between_the_truth_and_the_noisy_answers(loss, monkeypatch):
             measurements = Measurements(by_level(village()), settings(loss), keyed(), run=0)
             measurements.margin("leaf", "age")
             measurements.detail("leaf", np.arange(7), np.arange(7) % 6)
-            distance_to_truth(village(), village().matrix, rate=HALF, noise=keyed(), run=0)
+            law = TwoSidedGeometric(HALF)
+            distance_to_truth(village(), village().matrix, law=law, noise=keyed(), run=0)
 
         found = floats_on_the_way(work, [measure])
         return [one for one in found if not one.startswith("noise_of:")]
@@ -356,7 +359,7 @@ def test_noise_that_is_never_drawn_has_a_weight_all_the_same(loss):
 @pytest.mark.parametrize("loss", [pure("1/100000000000000"), zcdp(Fraction(1, 10**26))])
 def test_noise_too_wide_for_floats_is_refused_before_a_loss(loss):
     with pytest.raises(
-        PrivacyError, match=r"'\w+' at 'whole': found noise of a standard deviation"
+        PrivacyError, match=r"'\w+' at 'whole': noise: (rate|sigma2): found \d+(/\d+)?, expected 1/"
     ):
         settings(loss).check(village())
 

@@ -10,31 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.errors import PrivacyError
+from headcount.errors import ConfigError, PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms._units import refuse_housemates
 from headcount.mechanisms.topdown import kernels
 from headcount.mechanisms.topdown.settings import TopDownSettings
-from headcount.noise import (
-    Noise,
-    Stream,
-    discrete_gaussian_variance,
-    geometric_variance,
-)
-from headcount.privacy import (
-    Loss,
-    PureLoss,
-    ZCDPLoss,
-    gaussian_variance,
-    geometric_rate,
-    marginal_sensitivity,
-)
+from headcount.noise import Law, Noise, Stream
+from headcount.privacy import Loss, law_for, marginal_sensitivity
 from headcount.schema import Schema
 from headcount.schema.follows import ALONE, Steps
 from headcount.tabulate import CELLS, Counts
@@ -46,50 +33,44 @@ Integers = NDArray[np.int64]
 
 REPORT = "report"
 """The purpose of the noise on the distance to the truth."""
-HARDLY_ANY = 1e-9
+SMALLEST_VARIANCE = 1e-9
 """Smaller variances say no more about counts, and are too much for a least-squares solver."""
-WIDEST = 2.0**40
-"""Answers and estimates are exact in floats up to 2^53: wider noise could leave them."""
+LARGEST_COUNT = 1 << 40
+"""Answers and estimates are exact in floats up to 2^53: no count, and no law's scale, is larger."""
 
 
 @dataclass(frozen=True)
-class NoiseOf:
-    """The noise of one measured query: its parameter and the weight of its answers.
+class PlannedNoise:
+    """The noise of one measured query and the weight of its answers.
 
     where
-        parameter   rate of the two-sided geometric, or variance of the discrete Gaussian
-        weight      1 / variance of the noise, as in the 2018 code
+        law       of the noise; None where the loss has no limit: no noise
+        weight    1 / variance of the noise, as in the 2018 code
+        entries   how many answers the query has at its level
     """
 
-    gaussian: bool
-    parameter: Fraction
+    law: Law | None
     weight: float
+    entries: int
 
 
 def noise_of(
     loss: Loss | None, *, entries: int, steps: Steps = ALONE, largest_household: int | None = None
-) -> NoiseOf:
+) -> PlannedNoise:
     """The noise that a loss buys for a vector of so many answers; no loss at all, no noise."""
     if loss is None:
-        return NoiseOf(gaussian=False, parameter=Fraction(0), weight=1.0)
+        return PlannedNoise(law=None, weight=1.0, entries=entries)
     moved = marginal_sensitivity(
         unit=loss.unit, units=entries, cells=1, steps=steps, largest_household=largest_household
     )
-    if isinstance(loss, ZCDPLoss):
-        variance = gaussian_variance(loss, sensitivity=moved)
-        weight = 1 / max(discrete_gaussian_variance(variance), HARDLY_ANY)
-        return NoiseOf(gaussian=True, parameter=variance, weight=weight)
-    if isinstance(loss, PureLoss):
-        rate = geometric_rate(loss, sensitivity=moved)
-        weight = 1 / max(geometric_variance(rate), HARDLY_ANY)
-        return NoiseOf(gaussian=False, parameter=rate, weight=weight)
-    raise PrivacyError(f"topdown: found {loss}, expected a pure or a zCDP loss")
+    law = law_for(loss, moved)
+    return PlannedNoise(law, weight=1 / max(law.variance, SMALLEST_VARIANCE), entries=entries)
 
 
 def planned_noise(
     settings: TopDownSettings, schema: Schema, geography: Geography
-) -> dict[tuple[str, str], tuple[NoiseOf, int]]:
-    """For each measured (level, query) its noise and the number of its answers."""
+) -> dict[tuple[str, str], PlannedNoise]:
+    """The noise of each measured (level, query)."""
     if settings.loss is not None:
         refuse_housemates(schema, settings.neighbours, name="topdown")
     allocation = settings.allocation(geography)
@@ -99,22 +80,16 @@ def planned_noise(
         cells = int(schema.possible.sum())
         if query != CELLS:
             cells = settings.query(query).size(schema)
-        entries = geography.size(level) * cells
         try:
             noise = noise_of(
                 losses.get((level, query)),
-                entries=entries,
+                entries=geography.size(level) * cells,
                 steps=settings.steps_of(query, schema),
                 largest_household=settings.largest_household,
             )
-        except PrivacyError as error:
+        except (PrivacyError, ConfigError) as error:  # nothing moves it, or no sampler draws it
             raise PrivacyError(f"topdown: {query!r} at {level!r}: {error}") from None
-        if noise.weight * WIDEST**2 < 1:
-            raise PrivacyError(
-                f"topdown: {query!r} at {level!r}: found noise of a standard deviation above 2^40, "
-                f"expected a share of the loss that leaves something to estimate from"
-            )
-        planned[level, query] = (noise, entries)
+        planned[level, query] = noise
     return planned
 
 
@@ -133,16 +108,15 @@ class Measurements:
         for level in counts.values():
             level.matrix.sum_duplicates()  # detail looks counts up by bisection
 
-    def noise_of(self, level: str, query: str) -> NoiseOf | None:
+    def noise_of(self, level: str, query: str) -> PlannedNoise | None:
         """The noise of a query at a level; None where it is not measured."""
-        planned = self._planned.get((level, query))
-        return planned[0] if planned is not None else None
+        return self._planned.get((level, query))
 
     def margin(self, level: str, query: str) -> Integers:
         """Noisy answers of a marginal at a level: units x groups, always summed over the truth."""
         counts = self._counts[level]
         truth = (counts.matrix @ self._settings.query(query).matrix(counts.schema)).toarray()
-        law = self._require(level, query)
+        law = self._law(level, query)
         stream = Stream(level=level, query=query, size=truth.size)
         drawn = self._draw(law, stream, np.arange(truth.size, dtype=np.int64))
         return np.asarray(truth, dtype=np.int64) + drawn.reshape(truth.shape)
@@ -150,7 +124,7 @@ class Measurements:
     def detail(self, level: str, unit: Integers, cell: Integers) -> Integers:
         """Noisy detailed answers of some (unit, cell) pairs of a level."""
         counts = self._counts[level]
-        law = self._require(level, CELLS)
+        law = self._law(level, CELLS)
         cells = counts.schema.size
         stream = Stream(level=level, query=CELLS, size=counts.geography.size(level) * cells)
         answers = self._draw(law, stream, unit * cells + cell)
@@ -158,26 +132,22 @@ class Measurements:
         kernels.add_truth(matrix.indptr, matrix.indices, matrix.data, unit, cell, answers)
         return answers
 
-    def _require(self, level: str, query: str) -> NoiseOf:
-        if (law := self.noise_of(level, query)) is None:
+    def _law(self, level: str, query: str) -> Law | None:
+        if (planned := self.noise_of(level, query)) is None:
             raise PrivacyError(f"topdown: {query!r} at {level!r} has no share and is not measured")
-        return law
+        return planned.law
 
-    def _draw(self, law: NoiseOf, stream: Stream, index: Integers) -> Integers:
-        if law.parameter == 0:
+    def _draw(self, law: Law | None, stream: Stream, index: Integers) -> Integers:
+        if law is None:
             return np.zeros(len(index), dtype=np.int64)
-        if law.gaussian:
-            return self._noise.gaussian_at(
-                stream, variance=law.parameter, draw=self._run, index=index
-            )
-        return self._noise.geometric_at(stream, epsilon=law.parameter, draw=self._run, index=index)
+        return self._noise.draw_at(stream, law, draw=self._run, index=index)
 
 
 def distance_to_truth(
     counts: Counts,
     released: csr_array[Any, tuple[int, int]],
     *,
-    rate: Fraction,
+    law: Law,
     noise: Noise,
     run: int,
 ) -> int:
@@ -189,5 +159,5 @@ def distance_to_truth(
     """
     distance = int(abs(counts.matrix - released).sum())
     stream = Stream(level=counts.level, query="distance to the truth", size=1, purpose=REPORT)
-    drawn = noise.geometric_at(stream, epsilon=rate, draw=run, index=np.zeros(1, dtype=np.int64))
+    drawn = noise.draw_at(stream, law, draw=run, index=np.zeros(1, dtype=np.int64))
     return distance + int(drawn[0])

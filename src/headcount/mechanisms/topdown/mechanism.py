@@ -10,12 +10,12 @@ from math import exp, floor, log
 from headcount.errors import TruthError
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, CountsOutcome
-from headcount.mechanisms._measured import Measured, guarantee_of, measure_cells, rate_for
+from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all, measure_cells
 from headcount.mechanisms._units import refuse_uncut
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
-    WIDEST,
+    LARGEST_COUNT,
     Measurements,
     distance_to_truth,
     planned_noise,
@@ -32,7 +32,7 @@ from headcount.mechanisms.topdown.restrict import (
 from headcount.mechanisms.topdown.room_plan import refuse_too_wide
 from headcount.mechanisms.topdown.settings import TableBounds, TopDownSettings
 from headcount.mechanisms.topdown.tighten import refuse_fixed_units, tighten
-from headcount.noise import Noise
+from headcount.noise import Noise, TwoSidedGeometric
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
 from headcount.tabulate import Counts, content_digest
@@ -60,24 +60,25 @@ class TopDown(TopDownSettings):
             Measured(
                 level=level,
                 query=query,
-                entries=entries,
-                sigma2=noise.parameter if noise.gaussian else None,
-                rate=None if noise.gaussian else noise.parameter,
+                entries=noise.entries,
+                law=noise.law,
                 steps=self.steps_of(query, schema),
                 largest_household=self.largest_household,
             )
-            for (level, query), (noise, entries) in planned_noise(self, schema, geography).items()
+            for (level, query), noise in planned_noise(self, schema, geography).items()
+            if noise.law is not None
         ]
         if self.report_epsilon:
-            plan.append(self._reported(schema, geography))
+            distance, law = self._reported(schema, geography)
+            plan.append(replace(distance, law=law))
         return tuple(plan)
 
-    def _reported(self, schema: Schema, geography: Geography) -> Measured:
-        """The distance to the truth, with the noise that ``report_epsilon`` buys."""
+    def _reported(self, schema: Schema, geography: Geography) -> tuple[Measured, TwoSidedGeometric]:
+        """The distance to the truth, and the noise that ``report_epsilon`` buys for it."""
         cells = measure_cells(schema, geography, geography.leaf, neighbours=self.neighbours)
-        distance = (replace(cells, query=REPORT, distance=True),)
+        distance = replace(cells, query=REPORT, distance=True)
         unit, name = self.neighbours.unit, f"topdown: {REPORT}"
-        return rate_for(self.report_epsilon, unit=unit, plan=distance, name=name)[0]
+        return distance, law_of_all(self.report_epsilon, unit=unit, plan=[distance], name=name)
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """The loss under the chosen unit, given everything that is released exactly.
@@ -107,7 +108,7 @@ class TopDown(TopDownSettings):
         if self.loss is not None:
             refuse_uncut(counts, self.neighbours, name=self.name)
         levels = {level: counts.at(level) for level in counts.geography.levels}
-        if int(levels[counts.geography.levels[0]].totals()[0]) > WIDEST:
+        if int(levels[counts.geography.levels[0]].totals()[0]) > LARGEST_COUNT:
             raise TruthError(
                 "topdown", found="more than 2^40 people", expected="counts that floats hold exactly"
             )
@@ -187,9 +188,9 @@ class TopDown(TopDownSettings):
         """The protected share of people whose record differs, with an upper bound (E18)."""
         released = made.tables[counts.geography.leaf]
         people = max(int(released.sum()), 1)  # a distance to nobody is still a number
-        rate = self._reported(counts.schema, counts.geography).known_rate
-        distance = distance_to_truth(counts, released, rate=rate, noise=noise, run=run)
-        reach = noise_quantile(rate, confidence=_CONFIDENCE)
+        _, law = self._reported(counts.schema, counts.geography)
+        distance = distance_to_truth(counts, released, law=law, noise=noise, run=run)
+        reach = noise_quantile(law.rate, confidence=_CONFIDENCE)
         return {
             f"{REPORT}, share of people": distance / (2 * people),
             f"{REPORT}, upper bound at {_CONFIDENCE:.0%} confidence": (distance + reach)

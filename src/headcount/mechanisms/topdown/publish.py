@@ -40,11 +40,10 @@ def write_measurements(
     The estimate uses the same draws: noise is a function of its address.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for (level, name), (noise, _) in planned_noise(settings, schema, geography).items():
+    for (level, name), noise in planned_noise(settings, schema, geography).items():
         query = every_cell(schema) if name == CELLS else settings.query(name)
         columns = _labels(query, schema)
-        law = "discrete Gaussian, sigma2" if noise.gaussian else "two-sided geometric, rate"
-        about = {b"headcount": f"{law} {noise.parameter}".encode()}
+        about = {b"headcount": str(noise.law or "no noise").encode()}
         form = pa.schema([(UNIT, pa.string()), *((c, pa.int64()) for c in columns)], about)
         with (
             whole_files(folder / measurement_file(level, name)) as (file,),

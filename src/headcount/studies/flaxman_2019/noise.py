@@ -1,16 +1,59 @@
-"""The noise of the paper's code, which exists in this study only, and what it really costs."""
+"""The noise of the paper's code, a law that exists in this study only, and what it really costs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log1p
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import PrivacyError
-from headcount.noise import KeyKind, Noise, Stream
+from headcount.noise import KeyKind, Law, Noise, Stream, TwoSidedGeometric
+from headcount.noise.balls import enclose
+from headcount.noise.law import SMALLEST, exact_parameter
+
+if TYPE_CHECKING:
+    from flint import arb
+
+
+@dataclass(frozen=True)
+class GeometricByRatio(Law):
+    """Two-sided geometric by a rational ratio: Pr[X = k] = (1 - ratio) / (1 + ratio) ratio^|k|.
+
+    Its loss is -ln(ratio) for each count moved, no rational number: no plan can state it, and no
+    release can be made with it.
+    """
+
+    ratio: Fraction
+
+    name = "two-sided geometric by its ratio"
+    kind = "geometric"
+
+    def __post_init__(self) -> None:
+        ratio = exact_parameter(self.ratio, "ratio", low=SMALLEST, high=1 - SMALLEST)
+        object.__setattr__(self, "ratio", ratio)
+
+    @property
+    def key_parts(self) -> tuple[str | int, ...]:
+        """Named "ratio"."""
+        return ("ratio", self.ratio.numerator, self.ratio.denominator)
+
+    @property
+    def variance(self) -> float:
+        """2 ratio / (1 - ratio)^2."""
+        return float(2 * self.ratio / (1 - self.ratio) ** 2)
+
+    def survival(self, k: int) -> arb:
+        """Enclose Pr[|X| > k] = 2 ratio^(k+1) / (1 + ratio)."""
+        ratio = enclose(self.ratio)
+        return 2 * ratio ** (k + 1) / (1 + ratio)
+
+    def exact_survival(self, k: int) -> Fraction:
+        """The same, exactly."""
+        return 2 * self.ratio ** (k + 1) / (1 + self.ratio)
 
 
 def published_loss(epsilon: Fraction, *, shares: int = 1) -> float:
@@ -52,38 +95,19 @@ class PublishedNoise:
             "mechanism: the published variant loses -ln(1 - epsilon), more than the epsilon stated"
         )
 
-    def geometric(self, stream: Stream, *, epsilon: Fraction, draws: range) -> NDArray[np.int64]:
-        """Two-sided geometric with ratio 1 - epsilon."""
-        return self.base.geometric_ratio(stream, ratio=1 - _share(epsilon), draws=draws)
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> NDArray[np.int64]:
+        """Geometric noise with ratio 1 - rate; other laws as the base draws them."""
+        return self.base.draw(stream, _published(law), draws=draws)
 
-    def geometric_at(
-        self, stream: Stream, *, epsilon: Fraction, draw: int, index: NDArray[np.int64]
+    def draw_at(
+        self, stream: Stream, law: Law, *, draw: int, index: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Some values of one draw of ``geometric``."""
-        ratio = 1 - _share(epsilon)
-        return self.base.geometric_ratio_at(stream, ratio=ratio, draw=draw, index=index)
+        """Some values of one draw."""
+        return self.base.draw_at(stream, _published(law), draw=draw, index=index)
 
-    def geometric_ratio(
-        self, stream: Stream, *, ratio: Fraction, draws: range
-    ) -> NDArray[np.int64]:
-        """As the base draws it: a ratio is not an epsilon."""
-        return self.base.geometric_ratio(stream, ratio=ratio, draws=draws)
 
-    def geometric_ratio_at(
-        self, stream: Stream, *, ratio: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """As the base draws it."""
-        return self.base.geometric_ratio_at(stream, ratio=ratio, draw=draw, index=index)
-
-    def gaussian(self, stream: Stream, *, variance: Fraction, draws: range) -> NDArray[np.int64]:
-        """As the base draws it."""
-        return self.base.gaussian(stream, variance=variance, draws=draws)
-
-    def gaussian_at(
-        self, stream: Stream, *, variance: Fraction, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """As the base draws it."""
-        return self.base.gaussian_at(stream, variance=variance, draw=draw, index=index)
+def _published(law: Law) -> Law:
+    return GeometricByRatio(1 - _share(law.rate)) if isinstance(law, TwoSidedGeometric) else law
 
 
 def _share(epsilon: Fraction) -> Fraction:

@@ -1,4 +1,4 @@
-"""Variances: closed forms to every printed digit, and samples that agree."""
+"""Laws: what they say of themselves; variances to every printed digit, and samples that agree."""
 
 from fractions import Fraction
 from math import sqrt
@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from headcount.noise import (
+    DiscreteGaussian,
     KeyedNoise,
+    Law,
     RunKey,
     Stream,
-    discrete_gaussian_variance,
-    geometric_ratio_variance,
-    geometric_variance,
+    TwoSidedGeometric,
 )
+from headcount.studies.flaxman_2019.noise import GeometricByRatio
 
 # share of a level's epsilon, then for each total epsilon: variance and standard deviation as
 # published for the 1940 end-to-end test (four levels, sensitivity 2: z = epsilon * share / 8)
@@ -37,16 +38,16 @@ ROWS = [
 
 @pytest.mark.parametrize(("z", "variance", "deviation"), ROWS)
 def test_geometric_variance_to_every_printed_digit(z, variance, deviation):
-    assert f"{geometric_variance(z):.4f}" == variance
-    assert f"{sqrt(geometric_variance(z)):.4f}" == deviation
+    assert f"{TwoSidedGeometric(z).variance:.4f}" == variance
+    assert f"{sqrt(TwoSidedGeometric(z).variance):.4f}" == deviation
 
 
 @pytest.mark.parametrize("z", [row[0] for row in ROWS[::5]])
 def test_sampled_variance_within_half_a_percent(z):
     noise = KeyedNoise(RunKey.from_seed(2), "test", b"", b"")
-    x = noise.geometric(Stream("nation", "cells", 10_000_000), epsilon=z, draws=range(1))
+    x = noise.draw(Stream("nation", "cells", 10_000_000), TwoSidedGeometric(z), draws=range(1))
     found = float(np.square(x, dtype=np.float64).mean())
-    assert abs(found / geometric_variance(z) - 1) < 0.005
+    assert abs(found / TwoSidedGeometric(z).variance - 1) < 0.005
 
 
 @pytest.mark.parametrize(
@@ -66,15 +67,15 @@ def test_geometric_variance_against_the_definition(z):
         a = mpmath.exp(-mpmath.mpf(z.numerator) / z.denominator)
         exact = 2 * a / (1 - a) ** 2
         denormal = mpmath.mpf(2) ** -1072  # above 708 a float has fewer digits
-        assert abs(geometric_variance(z) - exact) <= max(
+        assert abs(TwoSidedGeometric(z).variance - exact) <= max(
             (1e-12 if z > 700 else 1e-14) * exact, denormal
         )
-    assert geometric_variance(Fraction(2000)) == 0
+    assert TwoSidedGeometric(Fraction(2000)).variance == 0
 
 
-def test_ratio_variance_is_exact():
-    assert geometric_ratio_variance(Fraction(1, 2)) == 4
-    assert geometric_ratio_variance(Fraction(9, 10)) == 180
+def test_the_variance_by_the_ratio():
+    assert GeometricByRatio(Fraction(1, 2)).variance == 4
+    assert GeometricByRatio(Fraction(9, 10)).variance == 180
 
 
 @pytest.mark.parametrize("text", ["1/100", "1/2", "1", "3", "999/100", "10", "8000"])
@@ -86,4 +87,18 @@ def test_discrete_gaussian_variance_against_the_sum(text):
         weights = [mpmath.exp(-(mpmath.mpf(k) ** 2) / (2 * value)) for k in range(last)]
         top = 2 * mpmath.fsum(k * k * w for k, w in enumerate(weights))
         exact = top / (2 * mpmath.fsum(weights) - 1)
-        assert abs(discrete_gaussian_variance(variance) / exact - 1) < 1e-14
+        assert abs(DiscreteGaussian(variance).variance / exact - 1) < 1e-14
+
+
+def test_a_law_states_its_parameters_as_receipts_print_them():
+    assert TwoSidedGeometric(Fraction(3, 40)).stated == {"rate": "3/40"}
+    assert DiscreteGaussian(Fraction(9, 2)).stated == {"sigma2": "9/2"}
+    assert str(TwoSidedGeometric(Fraction(3, 40))) == "two-sided geometric, rate 3/40"
+    assert str(DiscreteGaussian(Fraction(9, 2))) == "discrete Gaussian, sigma2 9/2"
+
+
+def test_whole_numbers_are_exact_and_laws_are_values():
+    assert TwoSidedGeometric(2) == TwoSidedGeometric(Fraction(2))  # type: ignore[arg-type]
+    assert DiscreteGaussian(Fraction(4, 2)) == DiscreteGaussian(Fraction(2))
+    laws: list[Law] = [TwoSidedGeometric(Fraction(1, 2)), GeometricByRatio(Fraction(1, 2))]
+    assert laws[0] != laws[1]

@@ -12,7 +12,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.noise.laws import Gaussian, Geometric, Law, precision
+from headcount.noise import DiscreteGaussian, Law, TwoSidedGeometric
+from headcount.noise.balls import precision
 
 BINS = 40
 """Few bins: the power against a small change of scale falls with their number."""
@@ -77,7 +78,7 @@ def fit(law: Law, sample: NDArray[np.int64]) -> Fit:
     expected = n * chances
     chi_square = float(((counts - expected) ** 2 / expected).sum())
     k = np.arange(p.size, dtype=np.float64)
-    power = 2 if isinstance(law, Gaussian) else 1
+    power = 2 if isinstance(law, DiscreteGaussian) else 1
     mean = float((p * k**power).sum())
     spread = sqrt(float((p * k ** (2 * power)).sum()) - mean**2)
     z = (float((both * k**power).sum()) / n - mean) / (spread / sqrt(n))
@@ -128,9 +129,10 @@ def two_sample(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
 
 def fudged(law: Law, factor: Fraction) -> Law:
     """A control that must be rejected: the law with its scale multiplied by the factor."""
-    if isinstance(law, Gaussian):
-        return Gaussian(law.parameter * factor**2)
-    return Geometric("epsilon", law.parameter / factor)
+    if isinstance(law, DiscreteGaussian):
+        return DiscreteGaussian(law.sigma2 * factor**2)
+    assert isinstance(law, TwoSidedGeometric)
+    return TwoSidedGeometric(law.rate / factor)
 
 
 def double_zero(law: Law, sample: NDArray[np.int64]) -> NDArray[np.int64]:
