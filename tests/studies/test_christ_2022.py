@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,10 +12,20 @@ import polars as pl
 import pytest
 
 from headcount.errors import ConfigError, InputError
-from headcount.evaluate.representation import mean_squared_error, minorities, smoothed_kl
-from headcount.mechanisms.swapping.persons import Pool, swap_area
-from headcount.mechanisms.swapping.similar import Likeness
-from headcount.studies.christ_2022.accuracy import FourAttributes, score_noise, score_swaps
+from headcount.evaluate.representation import (
+    HISPANIC_BY_RACE,
+    mean_squared_error,
+    minorities,
+    smoothed_kl,
+)
+from headcount.mechanisms import protect
+from headcount.mechanisms.swapping.rates import AreaSwaps
+from headcount.studies.christ_2022.accuracy import (
+    FourAttributes,
+    released_cells,
+    score_noise,
+    score_swaps,
+)
 from headcount.studies.christ_2022.claims import kink_claim, near, share
 from headcount.studies.christ_2022.claims_theory import theory_claims
 from headcount.studies.christ_2022.detailed import Neighbours, swap_detailed
@@ -22,7 +33,7 @@ from headcount.studies.christ_2022.kinks import find_kinks
 from headcount.studies.christ_2022.people import Area, Synthetic, national_order, read_table
 from headcount.studies.christ_2022.privacy import attack_swaps
 from headcount.studies.christ_2022.settings import FOUR, RACE, UNIQUE_BY, Settings
-from headcount.studies.christ_2022.swapped import Swapped, swap_all, unique_rows
+from headcount.studies.christ_2022.swapped import noise_for, swap_all, swapping, unique_rows
 from headcount.studies.christ_2022.theory import detailed_combinations, theorem_1, variances
 
 SETTINGS = Settings(rates=5, epsilons=4, replicates=6, pool=20_000)
@@ -39,7 +50,7 @@ def area(source: Synthetic) -> Area:
 
 
 @pytest.fixture(scope="module")
-def swapped(area: Area) -> Swapped:
+def swaps(area: Area) -> AreaSwaps:
     return swap_all(area, "3-similar", SETTINGS)
 
 
@@ -48,7 +59,7 @@ def test_rates_and_epsilons_run_from_end_to_end():
     assert rates[:3] == (Fraction(0), Fraction(1, 100), Fraction(2, 100))
     assert rates[-1] == 1
     assert len(rates) == 101
-    assert (promises[0], promises[-1], len(promises)) == (0.1, 10.0, 200)
+    assert (promises[0], promises[-1], len(promises)) == (Fraction(1, 10), 10, 200)
     with pytest.raises(ConfigError, match=r"christ-2022: rates: found 1, expected 2 to 1,000"):
         Settings(rates=1)
 
@@ -59,49 +70,38 @@ def test_the_order_of_frequency_is_a_permutation_with_whites_first():
     assert order[0] == 0  # not Hispanic, white
 
 
-def test_a_lower_rate_is_the_beginning_of_a_higher_one(area: Area, swapped: Swapped):
-    unique = unique_rows(area.rows, UNIQUE_BY)
+def test_a_lower_rate_is_the_beginning_of_a_higher_one(area: Area, swaps: AreaSwaps):
+    unique = unique_rows(swaps.rows, UNIQUE_BY)
     before = np.zeros((SETTINGS.replicates, area.size), dtype=bool)
     for rate in SETTINGS.swap_rates():
-        made, taken = swapped.at(rate)
+        made, taken = swaps.at(rate)
         assert (taken.sum(axis=1) == round(rate * area.size)).all()
         assert (taken | before == taken).all()
         if rate <= Fraction(int(unique.sum()), area.size):
             assert unique[np.nonzero(taken)[1]].all()
-        for name, own in area.rows.items():
+        for name, own in swaps.rows.items():
             assert (made[name][~taken] == np.broadcast_to(own, taken.shape)[~taken]).all()
-        assert (made["tenure"] == area.rows["tenure"]).all()
+        assert (made["tenure"] == swaps.rows["tenure"]).all()
         before = taken
 
 
-def test_prefixes_have_the_law_of_a_swap_at_that_rate(area: Area):
-    """Mean counts of the largest group from prefixes, and from swaps at the rate itself."""
-    rate, rng = Fraction(3, 5), np.random.default_rng(7)
-    many = Settings(rates=5, epsilons=4, replicates=60, pool=20_000)
-    made, _ = swap_all(area, "random", many).at(rate)
-    group = int(area.truth().argmax())
-    prefix = (area.group(made) == group).sum(axis=1)
-    pool = Pool.of(area.pool, Likeness(kind="random"))
-    direct = []
-    for _ in range(60):
-        swap = swap_area(area.rows, pool, rate=rate, rng=rng, unique_by=UNIQUE_BY)
-        codes = area.group(area.rows).copy()
-        codes[swap.rows] = area.group(area.pool)[swap.partners]
-        direct.append(int((codes == group).sum()))
-    error = np.sqrt((prefix.var() + np.var(direct)) / 60)
-    assert abs(prefix.mean() - np.mean(direct)) < 4 * error
+def test_swaps_of_the_study_are_runs_of_the_mechanism(area: Area, swaps: AreaSwaps):
+    """At a rate between, counted cell by cell."""
+    rate, counts = SETTINGS.swap_rates()[3], area.with_pool()
+    whole = swapping(area, "3-similar")
+    noise = noise_for(whole, counts, SETTINGS)
+    release = protect(counts, replace(whole, rate=rate), noise, run=4)
+    made, _ = swaps.at(rate)
+    schema = counts.schema
+    cell = np.ravel_multi_index([made[name][4] for name in schema.names], schema.shape)
+    own = release.tables["area"][[0]].toarray()[0]
+    assert np.array_equal(np.bincount(cell, minlength=schema.size), own)
 
 
-def test_unique_by_must_name_attributes(area: Area):
-    pool = Pool.of(area.pool, Likeness(kind="random"))
-    with pytest.raises(InputError, match=r"unique_by: found no attribute 'income', expected some"):
-        swap_area(area.rows, pool, rate=1, rng=np.random.default_rng(1), unique_by=("income",))
-
-
-def test_accuracy_of_swaps_is_that_of_released_rows(area: Area, swapped: Swapped):
-    table = score_swaps(swapped, SETTINGS, mechanism="3-similar")
+def test_accuracy_of_swaps_is_that_of_released_rows(area: Area, swaps: AreaSwaps):
+    table = score_swaps(area, swaps, SETTINGS, mechanism="3-similar")
     rate = SETTINGS.swap_rates()[3]
-    made, _ = swapped.at(rate)
+    made, _ = swaps.at(rate)
     tally = [
         Counter(zip(h.tolist(), r.tolist(), strict=True))
         for h, r in zip(made["hispanic"], made["race"], strict=True)
@@ -120,27 +120,30 @@ def test_accuracy_of_swaps_is_that_of_released_rows(area: Area, swapped: Swapped
 @pytest.mark.parametrize("buckets", [2, 45])
 def test_four_attributes_are_scored_as_all_cells_would_be(area: Area, buckets: int):
     query = FourAttributes(area, buckets)
-    truth = query.by_group().ravel()
-    made = query.draw(0.8, 5, np.random.default_rng(3))
-    few = np.repeat(minorities(area.truth()), buckets * 4)
+    truth, schema = query.counts.dense()[0], query.counts.schema
+    made = np.maximum(released_cells(query.counts, Fraction(4, 5), SETTINGS), 0)
+    few = minorities(area.truth())[HISPANIC_BY_RACE.groups(schema)]
     assert truth.sum() == area.size
     found = {(row["group"], row["metric"]): row["mean"] for row in query.rows(made)}
     for group, only in (("everyone", None), ("minorities", few)):
         assert found[group, "kl"] == pytest.approx(smoothed_kl(truth, made, only=only).mean())
         wanted = mean_squared_error(truth, made, only=only).mean()
         assert found[group, "mse"] == pytest.approx(wanted)
+    everybody = np.broadcast_to(area.rows["age"], (1, area.size))
+    own = {name: np.broadcast_to(column, everybody.shape) for name, column in area.rows.items()}
+    assert np.array_equal(query.count(own)[0], truth)
 
 
-def test_noise_of_empty_cells_has_the_clipped_geometric_law(area: Area):
-    query, epsilon = FourAttributes(area, 6), 0.9
-    empty = query.by_group().ravel() == 0
-    drawn = query.draw(epsilon, 60, np.random.default_rng(5))[:, empty].ravel()
-    a = np.exp(-epsilon)
+def test_releases_of_the_study_have_the_noise_of_the_stated_epsilon(area: Area):
+    query = FourAttributes(area, 6)
+    many = Settings(rates=5, epsilons=4, replicates=60, pool=20_000)
+    drawn = released_cells(query.counts, Fraction(9, 10), many) - query.counts.dense()[0]
+    a = np.exp(-0.9)
     for k in range(1, 6):
         chance = a**k / (1 + a)
         error = np.sqrt(chance * (1 - chance) / drawn.size)
         assert abs((drawn >= k).mean() - chance) < 5 * error
-        wrong = np.exp(-1.1 * epsilon) ** k / (1 + np.exp(-1.1 * epsilon))
+        wrong = np.exp(-1.1 * 0.9) ** k / (1 + np.exp(-1.1 * 0.9))
         assert abs((drawn >= k).mean() - wrong) > 5 * error  # another epsilon is told apart
 
 
@@ -153,11 +156,11 @@ def test_noise_says_how_it_was_clipped_and_clipping_cells_adds_people(area: Area
     assert by_clip["cell"] > 10 * by_clip["query"]
 
 
-def test_the_attack_agrees_with_one_row_by_row(area: Area, swapped: Swapped):
+def test_the_attack_agrees_with_one_row_by_row(area: Area, swaps: AreaSwaps):
     rate, width = SETTINGS.swap_rates()[2], 15
-    table = attack_swaps(swapped, SETTINGS, mechanism="3-similar")
-    made, taken = swapped.at(rate)
-    few = minorities(area.truth())[area.group(area.rows)]
+    table = attack_swaps(area, swaps, SETTINGS, mechanism="3-similar")
+    made, taken = swaps.at(rate)
+    few = minorities(area.truth())[area.group(swaps.rows)]
     wanted: dict[tuple[str, str], list[int]] = {}
     for run in range(SETTINGS.replicates):
         keys = list(zip(made["age"][run] // width, made["race"][run],
@@ -166,12 +169,12 @@ def test_the_attack_agrees_with_one_row_by_row(area: Area, swapped: Swapped):
         alone = {key for key, count in Counter(keys).items() if count == 1}
         right: Counter[tuple[str, str]] = Counter()
         for row in range(area.size):
-            key = (area.rows["age"][row] // width, area.rows["race"][row],
-                   area.rows["household_size"][row])  # fmt: skip
+            key = (swaps.rows["age"][row] // width, swaps.rows["race"][row],
+                   swaps.rows["household_size"][row])  # fmt: skip
             if key not in alone:
                 continue
             hit = where[key]
-            told = made["hispanic"][run, hit] == area.rows["hispanic"][row]
+            told = made["hispanic"][run, hit] == swaps.rows["hispanic"][row]
             for rule, same in (
                 ("slot", hit == row), ("person", hit == row and not taken[run, hit]),
                 ("value", True),

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise, product, takewhile
-from math import exp
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.draws import binomial
-from headcount.errors import ConfigError, InputError
+from headcount.errors import ConfigError
 from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms.geometric import Geometric
 from headcount.noise import Noise
@@ -127,47 +125,6 @@ def coarsen(counts: Counts, query: Query) -> Counts:
     schema = Schema(attributes, zeros)
     matrix = (counts.matrix @ query.matrix(fine)).tocsr()
     return replace(counts, schema=schema, matrix=matrix, quarters=None, households=None)
-
-
-def draw_sums(
-    cells: NDArray[np.integer],
-    *,
-    epsilon: float,
-    clip: Clip,
-    draws: int,
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
-    """Group counts of ``draws`` noisy histograms, for studies: seeded and fast, not for releases.
-
-    where
-        cells   true counts, groups x (cells of a group)
-
-    The sum of c two-sided geometric draws is the difference of two negative binomial ones. Where
-    cells are clipped one by one, an empty cell is positive with probability a / (1 + a), and then
-    1 plus a geometric draw, where a = exp(-epsilon); only filled cells are drawn one by one.
-    """
-    _check_clip(clip)
-    if not epsilon > 0 or cells.ndim != 2:
-        raise InputError(
-            "histogram",
-            found=f"epsilon {epsilon}, {cells.ndim} axes",
-            expected="epsilon above 0, groups x cells",
-        )
-    total = cells.sum(axis=1, dtype=np.int64)
-    size, a = (draws, len(total)), exp(-epsilon)
-    if clip == "query":
-        up, down = (rng.negative_binomial(cells.shape[1], 1 - a, size) for _ in range(2))
-        return np.asarray(np.maximum(total + up - down, 0))
-    group, _ = np.nonzero(cells)
-    filled = cells[cells != 0]
-    shape = (draws, len(filled))
-    noise = rng.geometric(1 - a, shape) - rng.geometric(1 - a, shape)
-    sums = np.zeros(size[::-1], dtype=np.int64)
-    np.add.at(sums, group, np.maximum(filled + noise, 0).T)
-    empty = (cells == 0).sum(axis=1)
-    phantoms = binomial(rng, empty, a / (1 + a), size)
-    more = rng.negative_binomial(np.maximum(phantoms, 1), 1 - a)
-    return np.asarray(sums.T + phantoms + np.where(phantoms > 0, more, 0))
 
 
 def _up_to(size: Attribute, largest: int) -> Recode:

@@ -141,9 +141,8 @@ class PersonSwapping:
         unit, cell = rows_of(counts)
         codes = codes_of(counts.schema, cell)
         area = counts.geography.ancestors(self.level, of=counts.level)[unit]
-        stream = Stream(level=counts.level, query="swap", size=_SEED_DRAWS)
         aged = codes | in_years(counts.schema, codes)
-        swaps = [self._swap(counts, aged, area, generator(noise, stream, run)) for run in runs]
+        swaps = [self._swap(counts, aged, area, swap_generator(counts, noise, run)) for run in runs]
         if any(swap.report.unswappable > 1 for swap in swaps):  # one is left if they are odd
             log_shortfall(self.name)
         elif self.rate and any(not swap.report.swapped for swap in swaps):
@@ -181,6 +180,11 @@ class PersonSwapping:
 
     def _codes(self, counts: Counts) -> NDArray[np.str_]:
         return counts.geography.units[counts.geography.depth(self.level)]
+
+
+def swap_generator(counts: Counts, noise: Noise, run: int) -> np.random.Generator:
+    """What marks people and draws partners in a run."""
+    return generator(noise, Stream(level=counts.level, query="swap", size=_SEED_DRAWS), run)
 
 
 def rows_of(counts: Counts) -> tuple[Ints, Ints]:

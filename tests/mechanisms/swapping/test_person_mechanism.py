@@ -2,7 +2,7 @@
 
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +19,7 @@ from headcount.mechanisms.person_swapping import (
     read_origin,
     rows_of,
 )
+from headcount.mechanisms.swapping.rates import swap_at_all_rates
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.schema import Attribute, Schema, impossible
@@ -213,3 +214,31 @@ def test_bad_settings_and_data_are_refused():
     empty = tabulate(Population("e", odd, TREE, np.zeros(0, np.int32), np.zeros(0, np.int32)))
     with pytest.raises(ConfigError, match=r"keep: found \['tenure'\], in a structural zero with"):
         swapping(kind="random").check(empty)
+
+
+@pytest.mark.parametrize(
+    ("kind", "k"), [("random", 0), ("pseudo-random", 0), ("similar", 0), ("similar", 3)]
+)
+def test_all_rates_at_once_are_the_runs_at_each_rate(kind, k):
+    counts = tabulate(town())
+    whole = swapping(kind=kind, k=k, area="1", unique_by=("race", "age"))
+    swaps = swap_at_all_rates(whole, counts, seeded(), runs=range(2, 5))
+    inside = counts.geography.ancestors("level_1") == 1
+    for rate in (Fraction(0), Fraction(1, 7), Fraction(1, 2), Fraction(1)):
+        made, swapped = swaps.at(rate)
+        assert (swapped.sum(axis=1) == round(rate * swaps.people)).all()
+        cell = np.ravel_multi_index([made[name] for name in SCHEMA.names], SCHEMA.shape)
+        for number, run in enumerate(range(2, 5)):
+            release = protect(counts, replace(whole, rate=rate), seeded(), run=run)
+            wanted = release.at("level_2")[inside].sum(axis=0)
+            assert np.array_equal(np.bincount(cell[number], minlength=SCHEMA.size), wanted)
+
+
+def test_people_are_marked_at_random_if_nothing_makes_them_unique():
+    counts = tabulate(town())
+    swaps = swap_at_all_rates(
+        swapping(kind="random", area="1", unique_by=()), counts, seeded(), runs=range(60)
+    )
+    assert swaps.turn.mean(axis=0).std() < 0.2 * swaps.people  # nobody always goes first
+    uniques = swap_at_all_rates(swapping(kind="random", area="1"), counts, seeded(), runs=range(60))
+    assert uniques.turn.mean(axis=0).std() > 0.2 * swaps.people

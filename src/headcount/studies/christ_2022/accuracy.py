@@ -7,6 +7,7 @@ histogram. A minority is a group of Hispanic origin by race below 10 % of its ar
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.evaluate.representation import (
+    HISPANIC_BY_RACE,
     MU,
     metrics,
     minorities,
     smoothed_kl,
 )
-from headcount.mechanisms.histogram import Clip, draw_sums
-from headcount.studies.christ_2022.people import Area, Codes
+from headcount.mechanisms import protect
+from headcount.mechanisms.histogram import Clip, Histogram, answers, coarsen, histogram_query
+from headcount.mechanisms.swapping.rates import AreaSwaps
+from headcount.studies.christ_2022.people import AREA, Area, Codes
 from headcount.studies.christ_2022.settings import (
     AGES,
     BUCKETS,
@@ -28,9 +32,11 @@ from headcount.studies.christ_2022.settings import (
     FOUR,
     MUS,
     RACE,
+    UNIT,
     Settings,
 )
-from headcount.studies.christ_2022.swapped import Swapped, stream
+from headcount.studies.christ_2022.swapped import noise_for
+from headcount.tabulate import Counts
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -61,14 +67,19 @@ def frame(rows: list[Row]) -> pl.DataFrame:
 
 
 def score_swaps(
-    swapped: Swapped, settings: Settings, *, mechanism: str, four: bool = True, attributes: int = 6
+    area: Area,
+    swaps: AreaSwaps,
+    settings: Settings,
+    *,
+    mechanism: str,
+    four: bool = True,
+    attributes: int = SHORT,
 ) -> pl.DataFrame:
     """Every metric of one swapper, at every rate."""
-    area = swapped.area
     truth, rows = area.truth(), []
     cells = {buckets: FourAttributes(area, buckets) for buckets in (BUCKETS if four else ())}
     for rate in settings.swap_rates():
-        made, _ = swapped.at(rate)
+        made, _ = swaps.at(rate)
         about = {"mechanism": mechanism, "parameter": float(rate)}
         counts = _counts(area.group(made), area.groups)
         for row in race_rows(truth, counts, mus=mechanism == "0-similar"):
@@ -80,22 +91,34 @@ def score_swaps(
 
 
 def score_noise(area: Area, buckets: int, settings: Settings) -> pl.DataFrame:
-    """Every metric of the noisy histogram with so many age buckets, at every epsilon."""
-    rng = stream(settings.seed, area.name, DP, str(buckets))
+    """Every metric of the noisy histogram with so many age buckets, at every epsilon.
+
+    The same noisy cells are read in both ways: clipped after they were summed, and before.
+    """
     query, truth, rows = FourAttributes(area, buckets), area.truth(), []
-    cells = query.by_group()
     for epsilon in settings.promises():
+        cells = released_cells(query.counts, epsilon, settings)
+        about = {"parameter": float(epsilon)}
         for clip in CLIPS:
-            made = draw_sums(cells, epsilon=epsilon, clip=clip, draws=settings.replicates, rng=rng)
+            made = answers(cells, query.counts.schema, HISPANIC_BY_RACE, clip=clip)
             mus = buckets == BUCKETS[0] and clip == "query"
             for row in race_rows(truth, made, mus=mus):
-                rows.append({"parameter": epsilon, "clip": clip, **row})
-        noisy = query.draw(epsilon, settings.replicates, rng)
-        for row in query.rows(noisy):
+                rows.append({**about, "clip": clip, **row})
+        for row in query.rows(np.maximum(cells, 0)):
             # Each answer is one cell, so that both ways to clip are the same.
-            rows.append({"parameter": epsilon, "clip": "query = cell", **row})
+            rows.append({**about, "clip": "query = cell", **row})
     shared = {"county": area.name, "mechanism": DP, "buckets": buckets, "attributes": SHORT}
     return frame([{**shared, **row} for row in rows])
+
+
+def released_cells(counts: Counts, epsilon: Fraction, settings: Settings) -> Numbers:
+    """Cells of the noisy histogram of one area, one release for each replicate."""
+    mechanism = Histogram(epsilon=epsilon, unit=UNIT)
+    noise = noise_for(mechanism, counts, settings)
+    releases = (
+        protect(counts, mechanism, noise, run=run).at(AREA) for run in range(settings.replicates)
+    )
+    return np.concatenate(list(releases)).astype(np.int64)
 
 
 def race_rows(truth: Numbers, made: Numbers, *, mus: bool) -> Iterator[Row]:
@@ -121,48 +144,31 @@ def summary(values: Floats, *, query: str, group: str, metric: str) -> Row:
 
 
 class FourAttributes:
-    """People of an area by age bucket x Hispanic x race x household size, counted and scored."""
+    """People of an area by age bucket x Hispanic x race x household size, counted and scored.
+
+    ``counts`` are their true numbers, on the schema of the noisy histogram.
+    """
 
     def __init__(self, area: Area, buckets: int) -> None:
         self._area, self._buckets = area, buckets
         self._width = AGES // buckets
-        self.size = area.groups * buckets * area.sizes
-        self._truth = np.bincount(self._cell(area.rows), minlength=self.size)
+        everybody = area.alone()
+        self.counts = coarsen(everybody, histogram_query(everybody.schema, buckets=buckets))
+        schema = self.counts.schema
+        self.size = schema.size
+        self._truth = self.counts.dense()[0]
         self._lived_in = np.flatnonzero(self._truth)
-        self._group = self._lived_in // (buckets * area.sizes)
+        self._group_of = HISPANIC_BY_RACE.groups(schema)
+        self._by_group = HISPANIC_BY_RACE.matrix(schema)
         few = minorities(area.truth())
         self._only = {"everyone": np.ones(area.groups, dtype=bool), "minorities": few}
 
-    def _cell(self, rows: Codes) -> Numbers:
-        """Cells of one group stand together."""
-        bucket = np.minimum(rows["age"] // self._width, self._buckets - 1)
-        cell = self._area.group(rows) * self._buckets + bucket
-        household = rows.get("household_size")
-        return cell if household is None else cell * self._area.sizes + household
-
     def count(self, rows: Codes) -> Numbers:
         """People of each cell in each replicate."""
-        return _counts(self._cell(rows), self.size)
-
-    def by_group(self) -> Numbers:
-        """True counts, groups x cells of a group."""
-        return self._truth.reshape(self._area.groups, -1)
-
-    def draw(self, epsilon: float, draws: int, rng: np.random.Generator) -> Numbers:
-        """Noisy counts of all cells, clipped at 0.
-
-        Most cells are empty, and their noise X matters only above 0: Pr[X >= k] is
-        a^k / (1 + a) for k >= 1, where a = exp(-epsilon), so that one uniform number tells.
-        """
-        a = np.exp(-epsilon)
-        chance = rng.random((draws, self.size))
-        made = np.zeros(chance.shape, dtype=np.int64)
-        above = chance < a / (1 + a)
-        made[above] = np.ceil(-np.log(chance[above] * (1 + a)) / epsilon) - 1
-        size = (draws, len(self._lived_in))
-        noise = rng.geometric(1 - a, size) - rng.geometric(1 - a, size)
-        made[:, self._lived_in] = np.maximum(self._truth[self._lived_in] + noise, 0)
-        return made
+        bucket = np.minimum(rows["age"] // self._width, self._buckets - 1)
+        own = [bucket, rows["hispanic"], rows["race"]]
+        own += [rows["household_size"]] if "household_size" in rows else []
+        return _counts(np.ravel_multi_index(own, self.counts.schema.shape), self.size)
 
     def rows(self, made: Numbers) -> Iterator[Row]:
         """KL and squared error, for everyone and for minorities.
@@ -173,15 +179,14 @@ class FourAttributes:
         lived, truth = made[:, self._lived_in], self._truth[self._lived_in]
         elsewhere = made.sum(axis=1) - lived.sum(axis=1)
         short, true = np.column_stack([lived, elsewhere]), np.append(truth, 0)
-        cells = made.reshape(len(made), self._area.groups, -1)
-        squares = np.einsum("rgc,rgc->rg", cells, cells)
+        squares = np.square(made) @ self._by_group
         error = np.square(lived - truth) - np.square(lived)
         for group, only in self._only.items():
-            here = only[self._group]
+            here = only[self._group_of[self._lived_in]]
             kl = smoothed_kl(true, short, only=np.append(here, False))
             yield summary(kl, query=FOUR, group=group, metric="kl")
             total = squares[:, only].sum(axis=1) + error[:, here].sum(axis=1)
-            mse = total / (only.sum() * cells.shape[2])
+            mse = total / (only.sum() * (self.size // self._area.groups))
             yield summary(mse, query=FOUR, group=group, metric="mse")
 
 

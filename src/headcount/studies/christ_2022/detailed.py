@@ -13,6 +13,7 @@ household size beside the age bucket, as for six attributes, and all that is not
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 
 import numpy as np
 import polars as pl
@@ -20,12 +21,13 @@ from numpy.typing import NDArray
 
 from headcount.attacks.linkage import EXACT
 from headcount.mechanisms.swapping.persons import KEEP, Pool, swap_area
+from headcount.mechanisms.swapping.rates import AreaSwaps
 from headcount.studies.christ_2022.accuracy import score_swaps
 from headcount.studies.christ_2022.people import Area, Synthetic
 from headcount.studies.christ_2022.places import FIGURE_13
 from headcount.studies.christ_2022.privacy import attack_swaps
 from headcount.studies.christ_2022.settings import SIMILAR, SWAPPERS, Settings
-from headcount.studies.christ_2022.swapped import Release, Swapped, stack, stream, unique_rows
+from headcount.studies.christ_2022.swapped import unique_rows
 
 COUNTY = "Cibola"
 ATTRIBUTES = 15
@@ -37,25 +39,25 @@ Numbers = NDArray[np.int64]
 def run_detailed(source: Synthetic, swapper: str, settings: Settings) -> dict[str, pl.DataFrame]:
     """Accuracy and privacy of one swapper on fifteen attributes."""
     area = source.area(COUNTY, detailed=True)
-    swapped = swap_detailed(area, swapper, settings)
+    swaps = swap_detailed(area, swapper, settings)
     about = {"mechanism": swapper, "attributes": ATTRIBUTES}
     return {
-        "accuracy": score_swaps(swapped, settings, four=False, **about),  # type: ignore[arg-type]
-        "privacy": attack_swaps(swapped, settings, keys=(EXACT, KNOWN), **about),  # type: ignore[arg-type]
+        "accuracy": score_swaps(area, swaps, settings, four=False, **about),  # type: ignore[arg-type]
+        "privacy": attack_swaps(area, swaps, settings, keys=(EXACT, KNOWN), **about),  # type: ignore[arg-type]
     }
 
 
-def swap_detailed(area: Area, swapper: str, settings: Settings) -> Swapped:
+def swap_detailed(area: Area, swapper: str, settings: Settings) -> AreaSwaps:
     """Everybody swapped in each replicate, unique rows first."""
     rng = stream(settings.seed, area.name, swapper, "detailed")
     every = tuple(area.rows)
     if swapper not in SIMILAR:
         pool = Pool.of(area.pool, SWAPPERS[swapper], area=area.rows)
-        return stack(
-            area,
-            lambda: swap_area(area.rows, pool, rate=1, rng=rng, unique_by=every),
-            settings.replicates,
-        )
+        swaps = [
+            swap_area(area.rows, pool, rate=1, rng=rng, unique_by=every)
+            for _ in range(settings.replicates)
+        ]
+        return AreaSwaps.of(area.rows, area.pool, swaps, keep=KEEP)
     shape = (settings.replicates, area.size)
     partner = np.empty(shape, dtype=np.int64)
     neighbours = Neighbours(area)
@@ -64,10 +66,14 @@ def swap_detailed(area: Area, swapper: str, settings: Settings) -> Swapped:
         partner[:, row] = near[rng.integers(len(near), size=settings.replicates)]
     later = ~unique_rows(area.rows, every)
     turn = np.argsort(np.argsort(later + rng.random(shape), axis=1), axis=1)
-    other: Release = {
-        name: column[partner] for name, column in area.pool.items() if name not in KEEP
-    }
-    return Swapped(area=area, other=other, turn=turn)
+    other = {name: column[partner] for name, column in area.pool.items() if name not in KEEP}
+    return AreaSwaps(rows=area.rows, partner=other, turn=turn)
+
+
+def stream(seed: int, *about: str) -> np.random.Generator:
+    """Random numbers of one part of the study, whatever other parts are run."""
+    digest = sha256("\0".join(about).encode()).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest[:8], "little")])
 
 
 class Neighbours:

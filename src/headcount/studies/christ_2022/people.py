@@ -14,12 +14,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.errors import InputError
-from headcount.population import tables
+from headcount.geography import Geography
+from headcount.population import Population, tables
 from headcount.population.towns.levels import RACE_SETS
+from headcount.schema import Attribute, Schema
 from headcount.studies.christ_2022 import places
 from headcount.studies.christ_2022.settings import AGES, STUDY
+from headcount.tabulate import Counts, tabulate
 
 Codes = Mapping[str, NDArray[np.integer]]
+AREA, OUTSIDE = "area", "everyone outside"
 NEEDED = ("age", "sex", "race", "hispanic")
 OPTIONAL = ("household_size", "tenure")
 LARGEST_HOUSEHOLD = 4
@@ -58,6 +62,51 @@ class Area:
     def sizes(self) -> int:
         """Sizes of households that are told apart: 1, 2, 3, 4+, or none."""
         return LARGEST_HOUSEHOLD if "household_size" in self.rows else 1
+
+    def schema(self) -> Schema:
+        """What is known of a person, as attributes."""
+        names = {
+            "age": (*(str(age) for age in range(AGES - 1)), f"{AGES - 1}+"),
+            "race": tuple(str(number) for number in range(self.races)),
+            "hispanic": ("no", "yes"),
+            "household_size": ("1", "2", "3", "4+"),
+        }
+        most = {
+            name: 1 + max(int(side[name].max(initial=0)) for side in (self.rows, self.pool))
+            for name in self.rows
+        }
+        return Schema(
+            tuple(
+                Attribute(name, names.get(name, tuple(str(n) for n in range(most[name]))))
+                for name in self.rows
+            )
+        )
+
+    def alone(self) -> Counts:
+        """The people of the area."""
+        return tabulate(self._population([self.rows], [self.name]))
+
+    def with_pool(self) -> Counts:
+        """The people of the area, and everyone outside as one other area."""
+        return tabulate(self._population([self.rows, self.pool], [self.name, OUTSIDE]))
+
+    def _population(self, sides: Sequence[Codes], units: Sequence[str]) -> Population:
+        schema = self.schema()
+        cell = np.concatenate(
+            [np.ravel_multi_index([one[n] for n in schema.names], schema.shape) for one in sides]
+        )
+        sizes = [len(one["age"]) for one in sides]
+        return Population(
+            self.name,
+            schema,
+            Geography(
+                ("whole", AREA),
+                (np.array(["whole"]), np.array(units)),
+                (np.empty(0, dtype=np.int32), np.zeros(len(units), dtype=np.int32)),
+            ),
+            unit=np.repeat(np.arange(len(sides)), sizes).astype(np.int32),
+            cell=cell.astype(np.int32),
+        )
 
     def group(self, rows: Codes) -> NDArray[np.int64]:
         """The number of each row's group, Hispanic first."""

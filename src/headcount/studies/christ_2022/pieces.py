@@ -16,16 +16,8 @@ from headcount.studies.christ_2022.theory import theorem_1
 from headcount.studies.kept import Frames, code_digest, kept_frames
 
 CODE = (
-    *("mechanisms/swapping", "mechanisms/histogram.py", "attacks/linkage.py"),
-    *("evaluate/linkage_risk.py", "evaluate/representation.py", "evaluate/swapping_theory.py"),
-    *("population/towns", "schema/combine.py"),
-    *(
-        f"studies/christ_2022/{name}"
-        for name in (
-            *("accuracy.py", "counties.toml", "detailed.py", "people.py", "pieces.py"),
-            *("places.py", "privacy.py", "settings.py", "swapped.py", "theory.py"),
-        )
-    ),
+    *("mechanisms", "noise", "attacks", "evaluate", "population", "privacy", "schema", "tabulate"),
+    "studies/christ_2022",
 )
 
 
@@ -52,10 +44,11 @@ def pieces(source: Source, settings: Settings) -> list[Piece]:
 
 def _swaps(source: Source, name: str, swapper: str, settings: Settings) -> Piece:
     def make() -> Frames:
-        swapped = swap_all(source.area(name), swapper, settings)
+        area = source.area(name)
+        swaps = swap_all(area, swapper, settings)
         return {
-            "accuracy": score_swaps(swapped, settings, mechanism=swapper),
-            "privacy": attack_swaps(swapped, settings, mechanism=swapper),
+            "accuracy": score_swaps(area, swaps, settings, mechanism=swapper),
+            "privacy": attack_swaps(area, swaps, settings, mechanism=swapper),
         }
 
     return Piece(f"{name}, {swapper}", ("accuracy", "privacy"), make)

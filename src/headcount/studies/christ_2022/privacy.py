@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from headcount.attacks.linkage import EXACT, Links, link
 from headcount.evaluate.linkage_risk import IDENTITY_RULES, confirmed
 from headcount.evaluate.representation import minorities
+from headcount.mechanisms.swapping.rates import AreaSwaps
+from headcount.studies.christ_2022.people import Area
 from headcount.studies.christ_2022.settings import WIDTHS, Settings
-from headcount.studies.christ_2022.swapped import Swapped
 
 Flags = NDArray[np.bool_]
 Row = dict[str, Any]
@@ -44,7 +45,8 @@ COLUMNS: dict[str, Any] = {
 
 
 def attack_swaps(
-    swapped: Swapped,
+    area: Area,
+    swaps: AreaSwaps,
     settings: Settings,
     *,
     mechanism: str,
@@ -56,10 +58,10 @@ def attack_swaps(
     where
         keys   what must agree besides the age bucket; names that the rows lack are left out
     """
-    area, rows = swapped.area, []
-    few = minorities(area.truth())[area.group(area.rows)]
+    rows = []
+    few = minorities(area.truth())[area.group(swaps.rows)]
     for key in keys:
-        names = tuple(name for name in key if name in area.rows)
+        names = tuple(name for name in key if name in swaps.rows)
         shared = {
             "county": area.name,
             "mechanism": mechanism,
@@ -67,19 +69,19 @@ def attack_swaps(
             "key": " x ".join(("age bucket", *names)),
         }
         for rate in settings.swap_rates():
-            for row in _attack(swapped, rate, names, few):
+            for row in _attack(swaps, rate, names, few):
                 rows.append({**shared, "rate": float(rate), **row})
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
-def _attack(swapped: Swapped, rate: Fraction, names: tuple[str, ...], few: Flags) -> Iterator[Row]:
+def _attack(swaps: AreaSwaps, rate: Fraction, names: tuple[str, ...], few: Flags) -> Iterator[Row]:
     """All replicates in one go: the number of the replicate is one more thing to agree."""
-    made, taken = swapped.at(rate)
+    made, taken = swaps.at(rate)
     shape = taken.shape
     run = np.broadcast_to(np.arange(shape[0])[:, None], shape)
 
     def flat(name: str) -> NDArray[np.integer]:
-        return np.broadcast_to(swapped.area.rows[name], shape).ravel()
+        return np.broadcast_to(swaps.rows[name], shape).ravel()
 
     public = {name: flat(name) for name in ("age", *names)} | {"run": run.ravel()}
     released = {name: made[name].ravel() for name in ("age", *names)} | {"run": run.ravel()}

@@ -78,7 +78,7 @@ class Settings:
         made = [round(Fraction(1, 100) + number * step, 4) for number in range(self.rates)]
         return (Fraction(0), *made)
 
-    def promises(self) -> tuple[float, ...]:
+    def promises(self) -> tuple[Fraction, ...]:
         """Epsilons from 0.1 to 10."""
         step = Fraction(99, 10) / (self.epsilons - 1)
-        return tuple(float(Fraction(1, 10) + number * step) for number in range(self.epsilons))
+        return tuple(Fraction(1, 10) + number * step for number in range(self.epsilons))

@@ -7,19 +7,25 @@ from math import prod
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from headcount.evaluate.swapping_theory import share_change, summed_variance
-from headcount.mechanisms.histogram import draw_sums
-from headcount.mechanisms.swapping.persons import Pool, swap_area
+from headcount.geography import Geography
+from headcount.mechanisms import protect
+from headcount.mechanisms.histogram import Histogram
+from headcount.mechanisms.swapping.rates import swap_at_all_rates
+from headcount.population import Population
+from headcount.schema import Attribute, Schema
 from headcount.studies.christ_2022.people import Area
 from headcount.studies.christ_2022.places import FIGURE_13
-from headcount.studies.christ_2022.settings import BUCKETS, SWAPPERS, Settings
-from headcount.studies.christ_2022.swapped import stack, stream
+from headcount.studies.christ_2022.settings import BUCKETS, UNIT, Settings
+from headcount.studies.christ_2022.swapped import noise_for, swapping
+from headcount.tabulate import tabulate
 
 RATES = (Fraction(1, 10), Fraction(1, 2), Fraction(1))
 RUNS = 200
 EPSILON = Fraction(4)
-DRAWS = 20_000
+DRAWS, PLACES = 20_000, 5_000
 
 PUBLISHED_VARIANCE = {
     1: 0.038, 8: 0.304, 10: 0.380, 24: 0.912, 50: 1.901, 100: 3.801, 180: 6.841, 1000: 38.011,
@@ -33,20 +39,17 @@ def theorem_1(area: Area, settings: Settings) -> pl.DataFrame:
     Rows are marked at random here, as the theorem has it, and not uniques first. Groups: the
     largest of the area, and the one whose share differs most from the state's.
     """
-    rng = stream(settings.seed, area.name, "theorem 1")
-    pool = Pool.of(area.pool, SWAPPERS["random"])
-    swapped = stack(
-        area,
-        lambda: swap_area(area.rows, pool, rate=1, rng=rng, uniques_first=False),
-        RUNS,
-    )
+    mechanism = swapping(area, "random", unique_by=())  # nobody is unique: marked at random
+    counts = area.with_pool()
+    noise = noise_for(mechanism, counts, settings)
+    swaps = swap_at_all_rates(mechanism, counts, noise, runs=range(RUNS))
     inside = area.truth()
     outside = np.bincount(area.group(area.pool), minlength=area.groups)
     gap = np.abs(inside / inside.sum() - outside / outside.sum())
     rows = []
     for group in sorted({int(inside.argmax()), int(gap.argmax())}):
         for rate in RATES:
-            made, _ = swapped.at(rate)
+            made, _ = swaps.at(rate)
             change = (area.group(made) == group).mean(axis=1) - inside[group] / area.size
             law = share_change(
                 people=area.size,
@@ -74,12 +77,9 @@ def theorem_1(area: Area, settings: Settings) -> pl.DataFrame:
 
 def variances(settings: Settings) -> pl.DataFrame:
     """Variance of a count summed over cells with noise at epsilon 4: printed, exact, simulated."""
-    rng = stream(settings.seed, "variance")
     rows = []
     for cells, printed in PUBLISHED_VARIANCE.items():
-        # A large true count, so that nothing is clipped.
-        truth = np.full((1, cells), 10**6)
-        drawn = draw_sums(truth, epsilon=float(EPSILON), clip="query", draws=DRAWS, rng=rng)
+        drawn = noisy_sums(cells, settings)
         rows.append(
             {
                 "attribute_combinations": cells,
@@ -89,6 +89,30 @@ def variances(settings: Settings) -> pl.DataFrame:
             }
         )
     return pl.DataFrame(rows)
+
+
+def noisy_sums(cells: int, settings: Settings) -> NDArray[np.int64]:
+    """What the noisy histogram adds to a count of so many cells: many places of nobody."""
+    units = np.array([str(number) for number in range(PLACES)])
+    nobody = np.empty(0, dtype=np.int32)
+    empty = Population(
+        "nobody",
+        Schema((Attribute("cell", tuple(str(number) for number in range(cells))),)),
+        Geography(
+            ("whole", "place"),
+            (np.array(["whole"]), units),
+            (nobody, np.zeros(PLACES, dtype=np.int32)),
+        ),
+        unit=nobody,
+        cell=nobody,
+    )
+    mechanism, counts = Histogram(epsilon=EPSILON, unit=UNIT), tabulate(empty)
+    noise = noise_for(mechanism, counts, settings)
+    sums = [
+        protect(counts, mechanism, noise, run=run).at("place").sum(axis=1)
+        for run in range(DRAWS // PLACES)
+    ]
+    return np.concatenate(sums).astype(np.int64)
 
 
 def combinations(buckets: int) -> int:
