@@ -407,7 +407,7 @@ def test_a_time_cap_is_said_and_a_strange_solver_refused(
     run = town / "suppression"
     code, said = attack("reconstruct", run, "--solver", "abacus", "--out", tmp_path / "none")
     assert code == 2
-    assert "--solver: found 'abacus', expected 'highs' or 'cp-sat'" in said
+    assert "solver: found 'abacus', expected 'highs' or 'cp-sat'" in said
     code, said = attack("reconstruct", run, "--seconds", "0.001", "--out", tmp_path / "capped")
     assert code == 0, said
     facts = json.loads((tmp_path / "capped" / "summary.json").read_text())
@@ -492,7 +492,7 @@ def test_only_certain_blocks_count_as_of_zero_variability(
     found = tmp_path / "found"
     assert attack("reconstruct", town / "identity", "--out", found)[0] == 0
     blocks = pl.read_parquet(found / "blocks.parquet")
-    _, _, zero, _ = run_attacks._records(found)
+    zero = run_attacks._target(found).zero
     assert zero is not None
     sure = np.flatnonzero(zero)[:2]
     changed = blocks.with_row_index("row").with_columns(
@@ -500,6 +500,6 @@ def test_only_certain_blocks_count_as_of_zero_variability(
         conflict=(pl.col("row") == sure[1]) | pl.col("conflict"),
     )
     changed.drop("row").write_parquet(found / "blocks.parquet")
-    _, _, again, _ = run_attacks._records(found)
+    again = run_attacks._target(found).zero
     assert again is not None
     assert np.flatnonzero(zero & ~again).tolist() == sure.tolist()

@@ -36,7 +36,7 @@ def _(
     release: TablesRelease, tables: Sequence[PublishedTable] = (), *, together: str | None = None
 ) -> Knowledge:
     held = tuple(hold(one) for one in release.published)
-    return Knowledge(release.schema, _published_geography(release), held)
+    return Knowledge(release.schema, published_geography(release), held)
 
 
 @knowledge_of_release.register
@@ -46,7 +46,7 @@ def _(
     return Knowledge(release.schema, release.geography, _made(release, tables, together))
 
 
-def _published_geography(release: TablesRelease) -> Geography:
+def published_geography(release: TablesRelease) -> Geography:
     """The geography down to the lowest level of which anything is published."""
     geography = release.geography
     stop = 1 + max(geography.depth(one.level) for one in release.published)

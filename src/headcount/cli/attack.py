@@ -86,15 +86,21 @@ def reconstruct(
       file = "p12.csv"                # unit, cell, value; or unit, cell, low, high
       zero_hides = 0                  # 2: a 0 may stand for 1 or 2
     """
+    from headcount.attacks.kinds.reconstruction import Reconstruct
     from headcount.run.attack import run_reconstruct
 
+    attack = Reconstruct(
+        tables=tables,
+        together=together or "",
+        on_conflict=on_conflict,
+        variability=variability,
+        solver=solver,
+        seconds=seconds,
+    )
     _show(
-        run_reconstruct(
-            source, out, product=tables, together=together, on_conflict=on_conflict,
-            variability=variability, solver=solver, seconds=seconds, truth=truth,
-        ),
+        run_reconstruct(source, out, attack, truth=truth),
         title="records that agree with the truth, % of people",
-    )  # fmt: skip
+    )
 
 
 @app.command("reidentify")
@@ -127,6 +133,7 @@ def reidentify(
       headcount attack reidentify found --known people.csv --out matches
       headcount attack reidentify found --attacker perfect --truth config.toml --out matches
     """
+    from headcount.attacks.kinds.reidentification import Reidentify
     from headcount.evaluate.attackers import Quality
     from headcount.run.attack import run_reidentify
 
@@ -135,12 +142,17 @@ def reidentify(
     )
     _show(
         run_reidentify(
-            source, out, known=known, attacker=attacker, quality=quality, orders=orders, seed=seed,
+            source,
+            out,
+            Reidentify(orders=orders, seed=seed),
+            known=known,
+            attacker=attacker,
+            quality=quality,
             truth=truth,
         ),
         title="claims that are right, % of matches, beside guesses from the block",
         columns=("universe", "putative", "precision_%", "modal_guess_%", "proportional_guess_%"),
-    )  # fmt: skip
+    )
 
 
 @app.command("link")

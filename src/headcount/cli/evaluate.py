@@ -21,15 +21,19 @@ def evaluate(
         typer.Option(help="Counts to score: all possible ones, truth (not zero), or either."),
     ] = "all",
     metrics: Annotated[
-        str, typer.Option(help="Names with commas, all, or none.", metavar="NAMES")
+        str, typer.Option(help="Metrics to compute: names with commas, all, or none.")
+    ] = "all",
+    attacks: Annotated[
+        str, typer.Option(help="Attacks to make: names with commas, all, or none.")
     ] = "all",
 ) -> None:
     """Score a release against the truth it was made from; for the curator.
 
     Writes internal/evaluation/: a table for each metric, and report.html, which explains them. The
     metrics that apply follow from the release: errors (errors.csv, groups.csv) or what is withheld
-    (withheld.csv), how small groups fare, and more. What was not computed
-    is listed with the reason.
+    (withheld.csv), how small groups fare, and more. Then the release is attacked by someone who
+    knows where everybody lives: are records rebuilt, people found in them? Attacks that take long
+    are made on some units, drawn at random. What was left out is listed with the reason.
 
     Several runs on the same data are also compared. --cells all scores every possible count,
     truth those that are not zero in truth; either adds those that only the release has, so it
@@ -39,7 +43,7 @@ def evaluate(
     Example:
       headcount evaluate runs/first
       headcount evaluate runs/first runs/second --cells truth
-      headcount evaluate runs/first --metrics error,representation
+      headcount evaluate runs/first --metrics error,representation --attacks none
     """
     from headcount.cli.show import show_table
     from headcount.evaluate.choice import Choice, named
@@ -51,6 +55,7 @@ def evaluate(
     several = len(runs) > 1
     choice = Choice(
         metrics=named(metrics),
+        attacks=named(attacks),
         settings={"error": {"cells": check_cells(cells, compared=several)}},
     )
     if several:

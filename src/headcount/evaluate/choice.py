@@ -8,10 +8,11 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
+from headcount.attacks.kinds import Attack
 from headcount.errors import ConfigError
 from headcount.evaluate.metrics import Metric
 
-METRICS = "headcount.evaluate.metrics"
+METRICS, ATTACKS = "headcount.evaluate.metrics", "headcount.attacks.kinds"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,11 +21,13 @@ class Choice:
 
     where
         metrics      names; None for every metric of ours that is not slow
+        attacks      names; None for all of ours
         on_request   names of slow metrics to be run besides
         settings     parameters by name of the metric or attack, as in the tables of a config
     """
 
     metrics: tuple[str, ...] | None = None
+    attacks: tuple[str, ...] | None = None
     on_request: tuple[str, ...] = ()
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -33,6 +36,13 @@ class Choice:
         known = _classes(METRICS)
         usual = [name for name, kind in known.items() if not kind.on_request]
         wanted = [*(usual if self.metrics is None else self.metrics), *self.on_request]
+        made = (self._made(known, name) for name in dict.fromkeys(wanted))
+        return tuple(sorted(made, key=lambda metric: metric.order))
+
+    def chosen_attacks(self) -> tuple[Attack, ...]:
+        """The attacks to make, with their parameters."""
+        known = _classes(ATTACKS)
+        wanted = list(known) if self.attacks is None else self.attacks
         return tuple(self._made(known, name) for name in dict.fromkeys(wanted))
 
     def _made(self, known: Mapping[str, Any], name: str) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from headcount.engines.protocol import Engine
+from headcount.evaluate.attacked import attack_release
 from headcount.evaluate.choice import Choice
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
@@ -57,13 +59,24 @@ def evaluate_release(
     *,
     choice: Choice | None = None,
     progress: Progress = silent,
+    engine: Engine | None = None,
 ) -> Evaluation:
-    """Compute each chosen metric that supports the release; ours that are not slow by default."""
+    """Compute each chosen metric, and make each chosen attack, that supports the release.
+
+    Without ``choice`` these are ours, but for metrics that are slow.
+    """
+    choice = choice or Choice()
     findings: list[Finding] = []
     left_out: list[NotComputed] = []
-    for metric in (choice or Choice()).chosen_metrics():
+    for metric in choice.chosen_metrics():
         if support := metric.supports(release, truth):
             findings.append(metric.compute(release, truth, progress=progress))
         else:
             left_out.append(NotComputed(metric.name, support.why_not))
+    attacks = choice.chosen_attacks()
+    for attack in progress(attacks, what="Attacks", total=len(attacks)):
+        if support := attack.supports(release):
+            findings.append(attack_release(release, truth, attack, engine=engine))
+        else:
+            left_out.append(NotComputed(attack.name, support.why_not))
     return Evaluation(findings=tuple(findings), not_computed=tuple(left_out))

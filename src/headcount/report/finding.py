@@ -8,7 +8,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import polars as pl
 
@@ -40,9 +39,10 @@ SUPPORTED = Support()
 class Finding(ABC):
     """The result of one metric or attack; computed from the truth unless it says otherwise.
 
-    A subclass gives the class variables, draws the figure and explains itself.
+    A subclass draws the figure and explains itself; it may have fields of its own.
 
     where
+        name        that of the metric or attack
         table       one row for each thing that was measured
         title       heading of its section in a report, in plain words
         index       columns of the table that name a row: two releases are compared row by row
@@ -50,13 +50,12 @@ class Finding(ABC):
         value_words what that column is, with its unit
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    index: ClassVar[tuple[str, ...]] = ()
-    value: ClassVar[str] = ""
-    value_words: ClassVar[str] = ""
-
+    name: str
+    title: str
     table: pl.DataFrame
+    index: tuple[str, ...] = ()
+    value: str = ""
+    value_words: str = ""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"  # no number: it was computed from the truth

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,19 +17,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.attacks.knowledge import Held, Knowledge
-from headcount.attacks.reconstruction import Reconstruction, reconstruct
+from headcount.attacks.kinds.reconstruction import Reconstruct
+from headcount.attacks.kinds.reidentification import Reidentify, Target
 from headcount.attacks.records import Features, Records, records_from_rows, records_of
-from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
-from headcount.attacks.released import knowledge_of_release, tells_years
-from headcount.attacks.solvers import CP_SAT, HIGHS
-from headcount.attacks.variability import Effort
+from headcount.attacks.reidentification import KnownPeople
+from headcount.attacks.released import knowledge_of_release
 from headcount.config.attack_files import read_known, read_tables_file, read_true_people
 from headcount.config.build import build_population
 from headcount.config.load import load_config
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, InputError, RunError, brief
-from headcount.evaluate.agreement import agreement
+from headcount.evaluate.attacked import matches_frame, rebuilt_frame
 from headcount.evaluate.attackers import (
     COMMERCIAL,
     PERFECT,
@@ -37,7 +35,7 @@ from headcount.evaluate.attackers import (
     commercial_attacker,
     perfect_attacker,
 )
-from headcount.evaluate.reidentified import GUESS_WORDS, beside_guesses, reidentified
+from headcount.evaluate.reidentified import GUESS_WORDS, beside_guesses
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.geography import Geography
 from headcount.population.tables import read_parquet
@@ -47,19 +45,17 @@ from headcount.release.store import (
     geography_of_units,
     read_release,
     schema_from_json,
-    schema_to_json,
     units_frame,
 )
 from headcount.report.model import CONFIDENTIAL_BANNER
 from headcount.schema import Schema
 from headcount.tabulate.published import tables
-from headcount.tabulate.published.codings import find_attribute
 
 Ints = NDArray[np.int64]
 
-SUMMARY, RECORDS, BLOCKS = "summary.json", "records.parquet", "blocks.parquet"
+SUMMARY, RECORDS = "summary.json", "records"
 ATTACKERS = (PERFECT, COMMERCIAL)
-MOVES, MOVES_SHOWN = "moves.txt", 5
+MOVES = "moves.txt"
 AGREEMENT_WORDS = (
     "Records that agree with the truth one to one on sex, race, origin and age (exact), or its bin "
     "(binned), or that part of sex and age which the tables tell apart (told). Records that are "
@@ -87,81 +83,72 @@ class Found:
 
 
 def run_reconstruct(
-    source: Path,
-    out: Path,
-    *,
-    product: str = "sf1",
-    together: str | None = None,
-    on_conflict: str = "report",
-    variability: bool = True,
-    solver: str = HIGHS,
-    seconds: float = 10.0,
-    truth: Path | None = None,
+    source: Path, out: Path, attack: Reconstruct, *, truth: Path | None = None
 ) -> Found:
     """Records from the tables of a release, or of a TOML file that lists tables."""
     refuse_used(out)
-    if solver not in (HIGHS, CP_SAT):
-        raise ConfigError(
-            "headcount attack reconstruct", place="--solver", found=repr(solver),
-            expected=f"{HIGHS!r} or {CP_SAT!r}",
-        )  # fmt: skip
-    knowledge = _knowledge(source, product, together)
+    made = list(tables(attack.tables).values()) if source.suffix != ".toml" else []
+    knowledge = (
+        knowledge_of_release(
+            read_release(release_folder(source)), made, together=attack.together or None
+        )
+        if made
+        else read_tables_file(source)
+    )
     features = Features.of(knowledge.schema)
     real = None if truth is None else load_truth(truth, features, knowledge.geography)
-    found = reconstruct(
-        knowledge, together=together, on_conflict=on_conflict, variability=variability,
-        effort=Effort(solver=solver, seconds=seconds), engine=LocalEngine(),
-    )  # fmt: skip
-    years = together is not None or tells_years(found.class_of, features.key)
-    told = features.told_by(found.class_of, years=years)
+    claims = attack.from_tables(knowledge, engine=LocalEngine())
     out.mkdir(parents=True, exist_ok=True)
-    write_frame(out / RECORDS, records_frame(found))
-    write_frame(out / BLOCKS, _blocks_frame(found))
-    write_frame(out / UNITS, units_frame(found.geography, found.geography.leaf))
-    if found.moves:
-        write_text_atomic(out / MOVES, "\n".join(map(str, found.moves)) + "\n")
-    facts = _reconstruction_facts(found, knowledge, told, measured=variability)
-    scores = None
-    if real is not None:
-        scores = _agreement_frame(found, features, told, real.records)
+    geography = claims.geography
+    write_frames(out, {**claims.frames(), "units": units_frame(geography, geography.leaf)})
+    if moves := claims.found.moves:
+        write_text_atomic(out / MOVES, "\n".join(map(str, moves)) + "\n")
     return finish(
-        out, "Reconstruction", facts, scores, _may_show(real), name="agreement",
+        out,
+        "Reconstruction",
+        claims.facts,
+        None if real is None else rebuilt_frame(claims, real.records),
+        _may_show(real),
+        name="agreement",
         words=AGREEMENT_WORDS,
-    )  # fmt: skip
-
-
-def _agreement_frame(
-    found: Reconstruction, features: Features, told: Features, truth: Records
-) -> pl.DataFrame:
-    """Agreement by size of block: on age, its bin, and what the tables tell of sex and age."""
-    leaves = found.geography.size(found.geography.leaf)
-    own = agreement(records_of(found.matrix, features), truth, blocks=leaves)
-    as_told = agreement(
-        records_of(found.matrix, told), replace(truth, features=told), blocks=leaves
     )
-    return pl.DataFrame(
-        [
-            {"blocks": name, "people": one.people, "records": one.records,
-             "exact_percent": one.exact_percent, "binned_percent": one.binned_percent,
-             "told_percent": as_told[name].binned_percent}
-            for name, one in own.items()
-        ]
-    )  # fmt: skip
 
 
 def run_reidentify(
     source: Path,
     out: Path,
+    attack: Reidentify,
     *,
     known: Path | None = None,
     attacker: str = "",
     quality: Quality | None = None,
-    orders: int = 10,
-    seed: int = 0,
     truth: Path | None = None,
 ) -> Found:
     """Named people matched to the records of a reconstruction, or of a release of counts."""
     refuse_used(out)
+    _refuse_other_files(known, attacker, truth)
+    target = _target(source)
+    # People are told apart as they are in truth, not as the records are.
+    features = Features.of(target.records.features.schema)
+    real = None if truth is None else load_truth(truth, features, target.geography)
+    ids, people = _people(known, attacker, quality, attack.seed, real, features, target.geography)
+    claims = attack.match(people, target)
+    out.mkdir(parents=True, exist_ok=True)
+    write_frames(out, {"putative": claims.putative(ids)})
+    scores = None if real is None else matches_frame(claims, real.records)
+    return finish(
+        out,
+        "Re-identification",
+        claims.facts,
+        scores,
+        _may_show(real),
+        name="reid",
+        words=GUESS_WORDS,
+        shown=None if scores is None else beside_guesses(scores),
+    )
+
+
+def _refuse_other_files(known: Path | None, attacker: str, truth: Path | None) -> None:
     if (known is None) == (not attacker):
         raise ConfigError(
             "headcount attack reidentify",
@@ -175,39 +162,6 @@ def run_reidentify(
             found=repr(attacker) + ("" if truth else " without --truth"),
             expected=f"{PERFECT!r} or {COMMERCIAL!r}, with --truth, from which it is made",
         )
-    records, geography, zero, years = _records(source)
-    features = Features.of(records.features.schema)  # people are told apart as they are in truth
-    real = None if truth is None else load_truth(truth, features, geography)
-    ids, people = _people(known, attacker, quality, seed, real, features, geography)
-    first = next(reidentify(people, records, orders=1, seed=seed, years=years))
-    out.mkdir(parents=True, exist_ok=True)
-    write_frame(out / "putative.parquet", _putative_frame(ids, people, records, first, geography))
-    facts = {
-        "kind": "reidentification",
-        "attacker": people.name,
-        "people": len(people),
-        "putative": int(first.matched.sum()),
-        "on_age": int((first.grade == 1).sum()),
-        "on_age_bin": int((first.grade == 2).sum()),
-        "years_of_age_used": years,
-        "seed": seed,
-    }
-    scores = None
-    if real is not None:
-        scores = reidentified(
-            records, people, real.records, geography=geography, zero_variability=zero,
-            orders=orders, seed=seed, years=years,
-        )  # fmt: skip
-    return finish(
-        out,
-        "Re-identification",
-        facts,
-        scores,
-        _may_show(real),
-        name="reid",
-        words=GUESS_WORDS,
-        shown=None if scores is None else beside_guesses(scores),
-    )
 
 
 def _people(
@@ -220,32 +174,34 @@ def _people(
     geography: Geography,
 ) -> tuple[pl.Series, KnownPeople]:
     """The attacker's rows with their ids; person numbers are rows of the truth, if there is one."""
-    if known is not None:
-        named = read_known(known, features, geography)
-        if real is None:
-            return named.ids, named.known
-        rows = pl.DataFrame({"person": real.ids}).with_row_index("row")
-        found = named.ids.to_frame("person").join(
-            rows, on="person", how="left", maintain_order="left"
+    if known is None:
+        assert real is not None  # checked before anything was read
+        made = (
+            perfect_attacker(real.records)
+            if attacker == PERFECT
+            else commercial_attacker(real.records, geography=geography, quality=quality, seed=seed)
         )
-        person = found["row"].cast(pl.Int64).fill_null(-1).to_numpy().astype(np.int64)
-        if len(person) and person.max() < 0:
-            raise InputError(
-                str(known), place="column 'person'", found="nobody of the truth",
-                expected="ids of the truth: its column person, or of a config the number of the "
-                "row, from 0",
-            )  # fmt: skip
-        return named.ids, KnownPeople(
-            name=named.known.name, features=features, person=person, block=named.known.block,
-            key=named.known.key,
-        )  # fmt: skip
-    assert real is not None  # checked before anything was read
-    made = (
-        perfect_attacker(real.records)
-        if attacker == PERFECT
-        else commercial_attacker(real.records, geography=geography, quality=quality, seed=seed)
-    )
-    return real.ids[made.person], made
+        return real.ids[made.person], made
+    named = read_known(known, features, geography)
+    if real is None:
+        return named.ids, named.known
+    person = positions(real.ids, named.ids)
+    if len(person) and person.max() < 0:
+        raise InputError(
+            str(known),
+            place="column 'person'",
+            found="nobody of the truth",
+            expected="ids of the truth: its column person, or of a config the number of the row, "
+            "from 0",
+        )
+    return named.ids, replace(named.known, person=person)
+
+
+def positions(known: pl.Series, wanted: pl.Series) -> Ints:
+    """For each wanted name its first position among the known, or -1."""
+    rows = pl.DataFrame({"name": known}).with_row_index("at").unique("name", keep="first")
+    found = wanted.to_frame("name").join(rows, on="name", how="left", maintain_order="left")["at"]
+    return found.cast(pl.Int64).fill_null(-1).to_numpy().astype(np.int64)
 
 
 def load_truth(path: Path, features: Features, geography: Geography) -> Truth:
@@ -274,15 +230,6 @@ def load_truth(path: Path, features: Features, geography: Geography) -> Truth:
     return Truth(records, ids, people.public)
 
 
-def _knowledge(source: Path, product: str, together: str | None) -> Knowledge:
-    if source.suffix == ".toml":
-        return read_tables_file(source)
-    known = tables(product)
-    return knowledge_of_release(
-        read_release(release_folder(source)), list(known.values()), together=together
-    )
-
-
 def release_folder(source: Path) -> Path:
     """The release below a run directory, or the directory itself."""
     for folder in (source / "release", source):
@@ -294,10 +241,10 @@ def release_folder(source: Path) -> Path:
     )
 
 
-def _records(source: Path) -> tuple[Records, Geography, NDArray[np.bool_] | None, bool]:
-    """Records with their geography, blocks of zero variability, and whether ages are years."""
-    if (source / RECORDS).is_file():
-        return _kept_records(source)
+def _target(source: Path) -> Target:
+    """The records to attack: those of a reconstruction, or of a release of whole people."""
+    if (source / f"{RECORDS}.parquet").is_file():
+        return _rebuilt(source)
     try:
         release = read_release(release_folder(source)).as_counts()
     except InputError:
@@ -307,29 +254,30 @@ def _records(source: Path) -> tuple[Records, Geography, NDArray[np.bool_] | None
         ) from None
     features = Features.of(release.schema)
     records = records_of(release.at(release.geography.leaf), features)
-    return records, release.geography, None, features.years
+    return Target(records=records, geography=release.geography, zero=None, years=features.years)
 
 
-def _kept_records(source: Path) -> tuple[Records, Geography, NDArray[np.bool_] | None, bool]:
+def _rebuilt(source: Path) -> Target:
     """What ``headcount attack reconstruct`` wrote; nothing says that it is still whole."""
     try:
         summary = json.loads((source / SUMMARY).read_text(encoding="utf-8"))
         schema = schema_from_json(summary["domain"])
         geography = geography_of_units(read_parquet(source / UNITS), summary["domain"]["levels"])
         groups = np.array(summary["groups"], dtype=np.int64)
-        features = replace(Features.of(schema), binned=groups, years=bool(summary["years"]))
-        frame = read_parquet(source / RECORDS)
+        years = bool(summary["years"])
+        features = replace(Features.of(schema), binned=groups, years=years)
+        frame = read_parquet(source / f"{RECORDS}.parquet")
         numbers = geography.unit_numbers
         block = np.array([numbers[code] for code in frame[geography.leaf].to_list()], dtype=int)
         count = frame["count"].to_numpy()
         cell = _cells(frame, schema)
         records = records_from_rows(np.repeat(block, count), np.repeat(cell, count), features)
-        blocks = read_parquet(source / BLOCKS)
+        blocks = read_parquet(source / "blocks.parquet")
         zero = None
         if blocks["variability"].is_not_null().any():
             same = (blocks["variability"] == 0).fill_null(False)
             zero = (blocks["proven"] & same & ~blocks["conflict"]).to_numpy()
-        return records, geography, zero, bool(summary["years"])
+        return Target(records=records, geography=geography, zero=zero, years=years)
     except (LookupError, TypeError, ValueError, InputError, pl.exceptions.PolarsError) as error:
         raise RunError(
             f"{source}: found damaged files ({brief(str(error))}), expected what headcount attack "
@@ -347,95 +295,6 @@ def _cells(frame: pl.DataFrame, schema: Schema) -> Ints:
     return cell
 
 
-def records_frame(found: Reconstruction) -> pl.DataFrame:
-    """Reconstructed records: block, attributes, and how many people share them."""
-    schema, geography = found.schema, found.geography
-    levels = np.unravel_index(found.cell, schema.shape)
-    return pl.DataFrame(
-        {
-            geography.leaf: geography.units[-1][found.unit].tolist(),
-            **{
-                attribute.name: np.array(attribute.levels)[code].tolist()
-                for attribute, code in zip(schema.attributes, levels, strict=True)
-            },
-            "count": found.count,
-        },
-        schema_overrides={geography.leaf: pl.String, "count": pl.Int64}
-        | dict.fromkeys(schema.names, pl.String),
-    )
-
-
-def _blocks_frame(found: Reconstruction) -> pl.DataFrame:
-    return pl.DataFrame(
-        {
-            found.geography.leaf: found.geography.units[-1].tolist(),
-            "people": found.people,
-            "method": found.method.tolist(),
-            "proven": found.proven,
-            "variability": pl.Series(found.variability, dtype=pl.Float64).fill_nan(None),
-            "conflict": found.conflict,
-        }
-    )
-
-
-def _reconstruction_facts(
-    found: Reconstruction, knowledge: Knowledge, features: Features, *, measured: bool
-) -> dict[str, Any]:
-    with_people = found.people > 0
-    zero = with_people & found.certain
-    methods, times = np.unique(found.method, return_counts=True)
-    unused = [h for h in knowledge.tables if f"{h.name} at {h.level!r}" in found.unused]
-    return {
-        "kind": "reconstruction",
-        "tables": _by_level(held for held in knowledge.tables if held not in unused),
-        "unused": _by_level(unused),
-        "blocks": len(found.method),
-        "blocks_with_records": int(with_people.sum()),
-        "records": int(found.count.sum()),
-        "methods": dict(zip(methods.tolist(), times.tolist(), strict=True)),
-        "not_proven": int((~found.proven).sum()),
-        "zero_variability_blocks": int(zero.sum()) if measured else None,
-        "zero_variability_records": int(found.people[zero].sum()) if measured else None,
-        "conflicts": int(found.conflict.sum()),
-        "cells_that_must_move": len(found.moves),
-        **({"for_example": [str(one) for one in found.moves[:MOVES_SHOWN]]} if found.moves else {}),
-        "years": features.years,
-        "groups": features.binned.tolist(),
-        "domain": {**schema_to_json(found.schema), "levels": list(found.geography.levels)},
-    }
-
-
-def _by_level(tables: Iterable[Held]) -> list[str]:
-    """Tables in few words: "P1 P2 at block"."""
-    names: dict[str, list[str]] = {}
-    for held in tables:
-        names.setdefault(held.level, []).append(held.name)
-    return [f"{' '.join(own)} at {level}" for level, own in names.items()]
-
-
-def _putative_frame(
-    ids: pl.Series, people: KnownPeople, records: Records, first: Putative, geography: Geography
-) -> pl.DataFrame:
-    """Everyone who was matched, with the race and origin of the record (first order of ties)."""
-    who = np.flatnonzero(first.matched)
-    secret = records.secret[first.record[who]]
-    schema = records.features.schema
-    learnt = [a for role in ("race", "hispanic") if (a := find_attribute(schema, role)) is not None]
-    codes = np.unravel_index(secret, [a.size for a in learnt])
-    return pl.DataFrame(
-        {
-            "person": ids.gather(who.tolist()),
-            geography.leaf: geography.units[-1][people.block[who]].tolist(),
-            **{
-                a.name: np.array(a.levels)[code].tolist()
-                for a, code in zip(learnt, codes, strict=True)
-            },
-            "matched_on": pl.Series(np.where(first.grade[who] == 1, "age", "age bin").tolist(),
-                                    dtype=pl.String),
-        }
-    )  # fmt: skip
-
-
 def _may_show(real: Truth | None) -> bool:
     return real is None or real.public
 
@@ -446,11 +305,12 @@ def refuse_used(out: Path) -> None:
         raise RunError(f"{out}: found something there, expected a new or empty directory")
 
 
-def write_frame(path: Path, frame: pl.DataFrame) -> None:
-    """Write Parquet, whole or not at all."""
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd")
-    write_bytes_atomic(path, buffer.getvalue())
+def write_frames(out: Path, frames: Mapping[str, pl.DataFrame]) -> None:
+    """Write Parquet files, each whole or not at all."""
+    for name, frame in frames.items():
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, compression="zstd")
+        write_bytes_atomic(out / f"{name}.parquet", buffer.getvalue())
 
 
 def finish(
@@ -466,11 +326,14 @@ def finish(
 ) -> Found:
     """Write the summary, and the scores with their banner."""
     banner = "" if public else CONFIDENTIAL_BANNER
-    plain = [f"{key.replace('_', ' ')}: {_plain(value)}" for key, value in facts.items()
-             if key not in ("domain", "kind", "groups")]  # fmt: skip
+    plain = [
+        f"{key.replace('_', ' ')}: {_plain(value)}"
+        for key, value in facts.items()
+        if key not in ("domain", "kind", "groups")
+    ]
     write_text_atomic(out / SUMMARY, json.dumps({**facts, "banner": banner}, indent=2) + "\n")
-    parts = [f"# {title}", *([f"**{banner}**"] if banner else []), "\n".join(f"- {line}"
-             for line in plain)]  # fmt: skip
+    listed = "\n".join(f"- {line}" for line in plain)
+    parts = [f"# {title}", *([f"**{banner}**"] if banner else []), listed]
     if scores is not None:
         write_text_atomic(out / f"{name}.csv", scores.write_csv())
         parts += [words, _markdown(scores if shown is None else shown)]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headcount.config.load import config_digest
+from headcount.engines.local import LocalEngine
 from headcount.errors import RunError
 from headcount.evaluate.choice import Choice
 from headcount.evaluate.evaluation import Evaluation, evaluate_release
@@ -74,7 +75,7 @@ def evaluate_run(
     release, planned = open_run(path)
     internal = RunDirectory(path).internal
     evaluation = evaluate_release(
-        release, truth_of(planned, internal), choice=choice, progress=progress
+        release, truth_of(planned, internal), choice=choice, progress=progress, engine=LocalEngine()
     )
     folder = internal / "evaluation"
     folder.mkdir(exist_ok=True)

@@ -17,7 +17,14 @@ from headcount.errors import InputError
 from headcount.evaluate.linkage_risk import IdentityRule, LinkageRisk, confirmed
 from headcount.population.tables import read_table
 from headcount.release.store import read_release
-from headcount.run.attack import Found, finish, refuse_used, release_folder, write_frame
+from headcount.run.attack import (
+    Found,
+    finish,
+    positions,
+    refuse_used,
+    release_folder,
+    write_frames,
+)
 from headcount.tabulate.published.codings import years
 
 Ints = NDArray[np.int64]
@@ -63,7 +70,7 @@ def run_link(
             secret: rows[secret].gather(links.row[matched].tolist()),
         }
     )
-    write_frame(out / "links.parquet", found)
+    write_frames(out, {"links": found})
     facts = {
         "kind": "linkage",
         "people": people.height,
@@ -170,10 +177,10 @@ def _scores(
     origin = slot = None
     if "person" in rows.columns:
         rules.append("person")
-        origin = _positions(own, rows["person"].cast(pl.String))
+        origin = positions(own, rows["person"].cast(pl.String))
     if "slot" in rows.columns:
         rules.append("slot")
-        slot = _positions(rows["slot"].cast(pl.String), own)
+        slot = positions(rows["slot"].cast(pl.String), own)
     made = []
     for rule in rules:
         right = confirmed(
@@ -190,10 +197,3 @@ def _scores(
              "confirmed": risk.confirmed, "percent": risk.percent, "precision": risk.precision}
         )  # fmt: skip
     return pl.DataFrame(made)
-
-
-def _positions(known: pl.Series, wanted: pl.Series) -> Ints:
-    """For each wanted name its position among the known, or -1."""
-    rows = pl.DataFrame({"name": known}).with_row_index("at").unique("name", keep="first")
-    found = wanted.to_frame("name").join(rows, on="name", how="left", maintain_order="left")["at"]
-    return found.cast(pl.Int64).fill_null(-1).to_numpy().astype(np.int64)

@@ -15,11 +15,12 @@ class Metric(ABC):
     """A way to measure a release against the truth: a frozen dataclass of its parameters.
 
     ``name`` is that of its module and of its table in a config. ``on_request`` is set where a
-    metric is too slow to run unless it is asked for by name.
+    metric is too slow to run unless it is asked for by name; ``order`` is its place in a report.
     """
 
     name: ClassVar[str]
     on_request: ClassVar[bool] = False
+    order: ClassVar[int] = 50
 
     @abstractmethod
     def supports(self, release: Release, truth: Truth) -> Support:

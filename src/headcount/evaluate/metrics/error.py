@@ -82,6 +82,7 @@ class Error(Metric):
     """Errors over a stated set of counts: see ``headcount.evaluate.error``."""
 
     name = "error"
+    order = 10
     cells: CellSet = "all"
 
     def __post_init__(self) -> None:
@@ -107,11 +108,11 @@ class Error(Metric):
 class Errors(Finding):
     """A row for each level and query, and one for each group; errors are in people."""
 
-    name = Error.name
-    title = "How far from the truth"
-    index = ("level", "query", "n", "mean_count")
-    value = "mean_absolute"
-    value_words = "mean error, in people, of the same counts"
+    name: str = Error.name
+    title: str = "How far from the truth"
+    index: tuple[str, ...] = ("level", "query", "n", "mean_count")
+    value: str = "mean_absolute"
+    value_words: str = "mean error, in people, of the same counts"
 
     scores: Scores
     levels: tuple[str, ...]

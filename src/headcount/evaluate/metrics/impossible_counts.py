@@ -22,6 +22,7 @@ class ImpossibleCounts(Metric):
     """How often a release says that somebody is where nobody can be."""
 
     name = "impossible-counts"
+    order = 30
 
     def supports(self, release: Release, truth: Truth) -> Support:
         """Counts on a schema that rules something out."""
@@ -54,11 +55,11 @@ class ImpossibleCounts(Metric):
 class Impossible(Finding):
     """A row for each level: counts that must be 0, those that are not, and people in them."""
 
-    name = ImpossibleCounts.name
-    title = "People where nobody can be"
-    index = ("level", "counts")
-    value = "not_zero"
-    value_words = "released counts that are not 0 where nobody can be"
+    name: str = ImpossibleCounts.name
+    title: str = "People where nobody can be"
+    index: tuple[str, ...] = ("level", "counts")
+    value: str = "not_zero"
+    value_words: str = "released counts that are not 0 where nobody can be"
 
     levels: tuple[str, ...]
 

@@ -42,6 +42,7 @@ class Representation(Metric):
     """Divergence, squared error and lost people of groups by race and origin, by size of area."""
 
     name = "representation"
+    order = 20
     smoothing: float = Yardsticks.mu
     minority_below: float = Yardsticks.minority_below
     under: float = Yardsticks.under
@@ -84,11 +85,11 @@ class Representation(Metric):
 class Represented(Finding):
     """A row for each level, metric, kind of group and band of area sizes."""
 
-    name = Representation.name
-    title = "How small groups fare"
-    index = ("level", "metric", "group", "low", "high", "areas")
-    value = "mean"
-    value_words = "representation of small groups, mean over areas"
+    name: str = Representation.name
+    title: str = "How small groups fare"
+    index: tuple[str, ...] = ("level", "metric", "group", "low", "high", "areas")
+    value: str = "mean"
+    value_words: str = "representation of small groups, mean over areas"
 
     by: Yardsticks
     levels: tuple[str, ...]

@@ -46,6 +46,7 @@ class Withheld(Metric):
     """
 
     name = "withheld"
+    order = 10
     seed: int = 0
 
     def supports(self, release: Release, truth: Truth) -> Support:
@@ -70,11 +71,11 @@ class Withheld(Metric):
 class WithheldCells(Finding):
     """A row for each published table and level, and the audits of tables that hang together."""
 
-    name = Withheld.name
-    title = "What is withheld, and what still leaks"
-    index = ("table", "level", "cells")
-    value = "percent"
-    value_words = "cells withheld or published as 0, in per cent"
+    name: str = Withheld.name
+    title: str = "What is withheld, and what still leaks"
+    index: tuple[str, ...] = ("table", "level", "cells")
+    value: str = "percent"
+    value_words: str = "cells withheld or published as 0, in per cent"
 
     audits: tuple[TablesAudit, ...]
     levels: tuple[str, ...]

@@ -4,16 +4,16 @@ from headcount.tabulate.published.load import supported, tables
 from headcount.tabulate.published.table import (
     HOUSING_LABELS,
     PublishedTable,
-    Support,
     TableCells,
+    TableSupport,
     housing_counts,
 )
 
 __all__ = [
     "HOUSING_LABELS",
     "PublishedTable",
-    "Support",
     "TableCells",
+    "TableSupport",
     "housing_counts",
     "supported",
     "tables",

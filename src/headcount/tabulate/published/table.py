@@ -36,7 +36,7 @@ OUTSIDE = "outside"
 
 
 @dataclass(frozen=True)
-class Support:
+class TableSupport:
     """Whether a schema can make a table, why not, and the codings it is made with."""
 
     possible: bool
@@ -71,7 +71,7 @@ class PublishedTable:
     counts: str = PERSONS
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
-    def supports(self, schema: Schema) -> Support:
+    def supports(self, schema: Schema) -> TableSupport:
         """Can this schema make the table? If not, the reason."""
         return _support(self, schema)
 
@@ -171,20 +171,20 @@ HOUSING_LABELS = (("total",), ("occupied",), ("vacant",))
 
 
 @cache
-def _support(table: PublishedTable, schema: Schema) -> Support:
+def _support(table: PublishedTable, schema: Schema) -> TableSupport:
     if table.counts == HOUSING:
-        return Support(False, f"{table.name} counts homes: it is made from living quarters")
+        return TableSupport(False, f"{table.name} counts homes: it is made from living quarters")
     axes, universe = [], []
     for role, alternatives in (*table.universe, *table.axes):
         found = _first_possible(schema, role, alternatives)
         if isinstance(found, str):
-            return Support(False, f"{table.name}: {found}")
+            return TableSupport(False, f"{table.name}: {found}")
         coding, label = found
         if label:
             universe.append((role, coding, label))
         else:
             axes.append(coding)
-    return Support(True, axes=tuple(axes), universe=tuple(universe))
+    return TableSupport(True, axes=tuple(axes), universe=tuple(universe))
 
 
 def _first_possible(
@@ -297,7 +297,7 @@ def _family_of_group(coding: Coding) -> Ints:
     return np.repeat(np.arange(len(sizes)), sizes)[::-1].copy()
 
 
-def _matrix(schema: Schema, support: Support) -> Any:
+def _matrix(schema: Schema, support: TableSupport) -> Any:
     """Kronecker product over the schema's attributes of (levels x groups), axes then reordered."""
     from scipy.sparse import csr_array, kron
 

@@ -1,0 +1,163 @@
+"""What an attack is: a release and some named people in, claims about people out.
+
+An attack never sees the truth: it holds a release and what the attacker knows of people, and what
+it puts forward is scored elsewhere (``headcount.evaluate.attacked``). An attack of one's own
+returns one of the claims below, and is scored like ours.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.engines.protocol import Engine
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.release import CountsRelease, Release
+from headcount.report.finding import SUPPORTED, Support
+from headcount.schema import Schema
+
+Ints = NDArray[np.int64]
+NOTHING = -1
+"""In a claim about people: nothing is claimed of this one."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class People:
+    """Named people as an attacker knows them, one row each.
+
+    where
+        name    of the attacker's file
+        unit    the leaf unit of the release where each lives, -1 for one outside it
+        codes   level numbers of the attributes that the attacker knows, by name
+    """
+
+    name: str
+    unit: Ints
+    codes: Mapping[str, Ints]
+
+    def __post_init__(self) -> None:
+        for attribute, column in self.codes.items():
+            if len(column) != len(self.unit):
+                raise InputError(
+                    f"attacker {self.name!r}",
+                    place=attribute,
+                    found=f"{len(column)} rows",
+                    expected=f"{len(self.unit)}, one for each person",
+                )
+
+    def __repr__(self) -> str:
+        return f"<People {self.name!r}: {', '.join(self.codes)}>"
+
+    def __len__(self) -> int:
+        return len(self.unit)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Claims(ABC):
+    """What an attack puts forward.
+
+    where
+        attack      name of the attack
+        title       the question that it answers, in plain words
+        schema      attributes of the release
+        geography   its places, down to the finest that it publishes
+        facts       what was tried and found, for a summary; nothing of it needs the truth
+        words       how the attack works, and what it cannot do, in plain words
+    """
+
+    attack: str
+    title: str
+    schema: Schema
+    geography: Geography
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    words: str
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} by {self.attack}>"
+
+    def frames(self) -> Mapping[str, pl.DataFrame]:
+        """What was found as tables, by name of the file."""
+        return {}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ClaimedRecords(Claims):
+    """Records of people: "so many of this kind live here" (leaf units x cells, sparse)."""
+
+    matrix: Any
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ClaimedPeople(Claims):
+    """Something learnt about named people: "this one is so".
+
+    where
+        people   whom the attacker knows
+        learnt   attributes that are claimed
+        value    for each person the number of the combination of their levels, the last attribute
+                 running fastest; -1 where nothing is claimed
+    """
+
+    people: People
+    learnt: tuple[str, ...]
+    value: Ints
+
+    def __post_init__(self) -> None:
+        sizes = [self.schema.attribute(name).size for name in self.learnt]
+        most = int(np.prod(sizes))
+        if len(self.value) != len(self.people):
+            raise InputError(
+                f"attack {self.attack!r}",
+                found=f"{len(self.value)} claims",
+                expected=f"{len(self.people)}, one for each person",
+            )
+        if len(self.value) and not NOTHING <= self.value.min() <= self.value.max() < most:
+            raise InputError(
+                f"attack {self.attack!r}",
+                place="value",
+                found="a number outside",
+                expected=f"-1 to {most - 1}",
+            )
+
+
+class Attack(ABC):
+    """A way to attack a release: a frozen dataclass of its parameters.
+
+    ``name`` is that of its module and of its table in a config.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def supports(self, release: Release) -> Support:
+        """Whether the attack can be made on this release; if not, why not."""
+
+    def knows(self, schema: Schema) -> tuple[str, ...]:
+        """Attributes that the attacker knows of named people; none for an attack without them."""
+        return ()
+
+    def limit(self, release: Release) -> int:
+        """Leaf units to be attacked at most in an evaluation; 0 for all."""
+        return 0
+
+    @abstractmethod
+    def run(self, release: Release, people: People, *, engine: Engine | None = None) -> Claims:
+        """Attack a release that is supported, knowing some people; never the truth."""
+
+
+def whole_people(release: Release) -> Support:
+    """Whether a release has counts that can be written as records: whole, and none below 0."""
+    if not isinstance(release, CountsRelease):
+        return Support("the release publishes tables, not counts that are people")
+    table = release.table(release.geography.leaf)
+    values = table if isinstance(table, np.ndarray) else table.data
+    if len(values) and (np.any(values < 0) or np.any(values != np.rint(values))):
+        return Support("some released counts are below 0 or not whole: they are no people")
+    return SUPPORTED

@@ -1,0 +1,204 @@
+"""Person records rebuilt from published tables, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from headcount.attacks.kinds._base import Attack, ClaimedRecords, People, whole_people
+from headcount.attacks.knowledge import Held, Knowledge
+from headcount.attacks.reconstruction import REPORT, Reconstruction, reconstruct
+from headcount.attacks.records import Features
+from headcount.attacks.released import knowledge_of_release, tells_years
+from headcount.attacks.solvers import CP_SAT, HIGHS
+from headcount.attacks.variability import Effort
+from headcount.engines.protocol import Engine
+from headcount.errors import ConfigError, InputError
+from headcount.release import Release, TablesRelease
+from headcount.release.store import schema_to_json
+from headcount.report.finding import SUPPORTED, Support
+from headcount.tabulate.published import supported, tables
+
+MOVES_SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reconstruct(Attack):
+    """Find the records that fit all published tables.
+
+    where
+        tables        the tables that the attacker makes of released counts; published ones are
+                      taken as they are
+        together      solve the leaf units of this level jointly; "" for one by one
+        on_conflict   tables that contradict each other: "report", or "least-change"
+        variability   also prove how many records could be others
+        solver        "highs" or "cp-sat", for what search leaves open
+        seconds       time for one question to the solver; then its answer is not proven
+        most_units    leaf units that an evaluation attacks, drawn at random; 0 for all
+    """
+
+    name = "reconstruction"
+    tables: str = "sf1"
+    together: str = ""
+    on_conflict: str = REPORT
+    variability: bool = True
+    solver: str = HIGHS
+    seconds: float = 1.0
+    most_units: int = 300
+
+    def __post_init__(self) -> None:
+        if self.solver not in (HIGHS, CP_SAT):
+            raise ConfigError(
+                "reconstruction",
+                place="solver",
+                found=repr(self.solver),
+                expected=f"{HIGHS!r} or {CP_SAT!r}",
+            )
+
+    def supports(self, release: Release) -> Support:
+        """Published tables, or whole people on a schema that can make tables of them."""
+        if not (rebuilt := has_features(release)):
+            return rebuilt
+        if isinstance(release, TablesRelease):
+            return SUPPORTED
+        if not (people := whole_people(release)):
+            return people
+        made, reasons = supported(tables(self.tables).values(), release.schema)
+        leaf = release.geography.leaf
+        if not any(leaf in cells.table.published_at(release.geography) for cells in made):
+            why = "; ".join(reasons.values()) or f"none is made for a {leaf}"
+            return Support(f"the schema makes none of the tables of {self.tables}: {why}")
+        return SUPPORTED
+
+    def limit(self, release: Release) -> int:
+        """Solving units takes long; those of a level that are solved jointly belong together."""
+        return 0 if self.together else self.most_units
+
+    def run(self, release: Release, people: People, *, engine: Engine | None = None) -> Rebuilt:
+        """Records that fit the tables of a release; the people known play no part."""
+        made = list(tables(self.tables).values())
+        knowledge = knowledge_of_release(release, made, together=self.together or None)
+        return self.from_tables(knowledge, engine=engine)
+
+    def from_tables(self, knowledge: Knowledge, *, engine: Engine | None = None) -> Rebuilt:
+        """Records that fit the tables that an attacker has, wherever they come from."""
+        found = reconstruct(
+            knowledge,
+            together=self.together or None,
+            on_conflict=self.on_conflict,
+            variability=self.variability,
+            effort=Effort(solver=self.solver, seconds=self.seconds),
+            engine=engine,
+        )
+        features = Features.of(knowledge.schema)
+        years = bool(self.together) or tells_years(found.class_of, features.key)
+        known = features.told_by(found.class_of, years=years)
+        return Rebuilt(
+            attack=self.name,
+            title="Can records be rebuilt from tables?",
+            schema=found.schema,
+            geography=found.geography,
+            matrix=found.matrix,
+            found=found,
+            features=known,
+            facts=_facts(found, knowledge, known, measured=self.variability),
+            words=(
+                "The attacker looks for records of people that fit every published table of a "
+                "unit. Where only one set of records fits, it is proven and certain; elsewhere one "
+                "of several is taken. Years of age are believed only as far as the tables tell "
+                f"them apart. A question to the solver ends after {self.seconds:g} s, and is then "
+                "not proven."
+            ),
+        )
+
+
+def has_features(release: Release) -> Support:
+    """Whether a schema has what people are known by, and what is learnt about them."""
+    try:
+        Features.of(release.schema)
+    except InputError as error:
+        return Support(f"the release has {error.found}")
+    return SUPPORTED
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Rebuilt(ClaimedRecords):
+    """Records from tables, with how sure they are; ``features`` says what of them is believed."""
+
+    found: Reconstruction
+    features: Features
+
+    def frames(self) -> Mapping[str, pl.DataFrame]:
+        """The records, and for each block how they were found."""
+        return {"records": records_frame(self.found), "blocks": blocks_frame(self.found)}
+
+
+def records_frame(found: Reconstruction) -> pl.DataFrame:
+    """Reconstructed records: block, attributes, and how many people share them."""
+    schema, geography = found.schema, found.geography
+    levels = np.unravel_index(found.cell, schema.shape)
+    return pl.DataFrame(
+        {
+            geography.leaf: geography.units[-1][found.unit].tolist(),
+            **{
+                attribute.name: np.array(attribute.levels)[code].tolist()
+                for attribute, code in zip(schema.attributes, levels, strict=True)
+            },
+            "count": found.count,
+        },
+        schema_overrides={geography.leaf: pl.String, "count": pl.Int64}
+        | dict.fromkeys(schema.names, pl.String),
+    )
+
+
+def blocks_frame(found: Reconstruction) -> pl.DataFrame:
+    """How each block was solved, and how sure its records are."""
+    return pl.DataFrame(
+        {
+            found.geography.leaf: found.geography.units[-1].tolist(),
+            "people": found.people,
+            "method": found.method.tolist(),
+            "proven": found.proven,
+            "variability": pl.Series(found.variability, dtype=pl.Float64).fill_nan(None),
+            "conflict": found.conflict,
+        }
+    )
+
+
+def _facts(
+    found: Reconstruction, knowledge: Knowledge, features: Features, *, measured: bool
+) -> dict[str, Any]:
+    with_people = found.people > 0
+    zero = with_people & found.certain
+    methods, times = np.unique(found.method, return_counts=True)
+    unused = [h for h in knowledge.tables if f"{h.name} at {h.level!r}" in found.unused]
+    return {
+        "kind": Reconstruct.name,
+        "tables": _by_level(held for held in knowledge.tables if held not in unused),
+        "unused": _by_level(unused),
+        "blocks": len(found.method),
+        "blocks_with_records": int(with_people.sum()),
+        "records": int(found.count.sum()),
+        "methods": dict(zip(methods.tolist(), times.tolist(), strict=True)),
+        "not_proven": int((~found.proven).sum()),
+        "zero_variability_blocks": int(zero.sum()) if measured else None,
+        "zero_variability_records": int(found.people[zero].sum()) if measured else None,
+        "conflicts": int(found.conflict.sum()),
+        "cells_that_must_move": len(found.moves),
+        **({"for_example": [str(one) for one in found.moves[:MOVES_SHOWN]]} if found.moves else {}),
+        "years": features.years,
+        "groups": features.binned.tolist(),
+        "domain": {**schema_to_json(found.schema), "levels": list(found.geography.levels)},
+    }
+
+
+def _by_level(tables: Iterable[Held]) -> list[str]:
+    """Tables in few words: "P1 P2 at block"."""
+    names: dict[str, list[str]] = {}
+    for held in tables:
+        names.setdefault(held.level, []).append(held.name)
+    return [f"{' '.join(own)} at {level}" for level, own in names.items()]

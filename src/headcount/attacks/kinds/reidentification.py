@@ -1,0 +1,185 @@
+"""Named people matched to records on block, sex and age, one to one: what are race and origin?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from headcount.attacks.kinds._base import Attack, ClaimedPeople, People, whole_people
+from headcount.attacks.kinds.reconstruction import Reconstruct, has_features
+from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
+from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
+from headcount.engines.protocol import Engine
+from headcount.geography import Geography
+from headcount.release import CountsRelease, Release, TablesRelease
+from headcount.report.finding import Support
+from headcount.schema import Schema
+from headcount.tabulate.published.codings import find_attribute
+
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Target:
+    """The records under attack.
+
+    where
+        zero    leaf units whose records are certain; None if that is not known
+        years   whether the records' years of age are to be believed
+    """
+
+    records: Records
+    geography: Geography
+    zero: Flags | None
+    years: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reidentify(Attack):
+    """Match named people to the records of a release, or to those rebuilt from its tables.
+
+    where
+        orders       random orders of ties that are scored
+        seed         of these orders
+        most_units   leaf units whose records an evaluation rebuilds from tables; 0 for all
+    """
+
+    name = "reidentification"
+    orders: int = 10
+    seed: int = 0
+    most_units: int = 300
+
+    def supports(self, release: Release) -> Support:
+        """Whole people, or tables from which people can be rebuilt."""
+        if not (features := has_features(release)):
+            return features
+        if isinstance(release, TablesRelease):
+            return Reconstruct().supports(release)
+        return whole_people(release)
+
+    def knows(self, schema: Schema) -> tuple[str, ...]:
+        """Sex and age, as far as the schema has them."""
+        return _names(schema, KNOWN)
+
+    def limit(self, release: Release) -> int:
+        """Rebuilding records takes long; matching does not."""
+        return self.most_units if isinstance(release, TablesRelease) else 0
+
+    def run(self, release: Release, people: People, *, engine: Engine | None = None) -> Matches:
+        """Match the people known to the release's own records, or to rebuilt ones."""
+        features = Features.of(release.schema)
+        sex, age = (find_attribute(release.schema, role) for role in KNOWN)
+        known = KnownPeople(
+            name=people.name,
+            features=features,
+            person=np.arange(len(people)),
+            block=people.unit,
+            key=features.key_of(
+                sex=None if sex is None else people.codes[sex.name],
+                age=None if age is None else people.codes[age.name],
+            ),
+        )
+        return self.match(known, self._target(release, features, engine))
+
+    def _target(self, release: Release, features: Features, engine: Engine | None) -> Target:
+        if isinstance(release, CountsRelease):
+            records = records_of(release.table(release.geography.leaf), features)
+            return Target(
+                records=records, geography=release.geography, zero=None, years=features.years
+            )
+        rebuilt = Reconstruct().run(release, NOBODY, engine=engine)
+        return Target(
+            records=records_of(rebuilt.matrix, rebuilt.features),
+            geography=rebuilt.geography,
+            zero=rebuilt.found.certain,
+            years=rebuilt.features.years,
+        )
+
+    def match(self, known: KnownPeople, target: Target) -> Matches:
+        """Match an attacker's file to records, wherever both come from."""
+        schema = target.records.features.schema
+        first = next(
+            reidentify(known, target.records, orders=1, seed=self.seed, years=target.years)
+        )
+        claimed = np.full(len(known), -1, dtype=np.int64)
+        claimed[first.matched] = target.records.secret[first.record[first.matched]]
+        learnt = _names(schema, LEARNT)
+        return Matches(
+            attack=self.name,
+            title="Can named people be found in the records?",
+            schema=schema,
+            geography=target.geography,
+            people=People(name=known.name, unit=known.block, codes={}),
+            learnt=learnt,
+            value=claimed,
+            known=known,
+            target=target,
+            first=first,
+            by=self,
+            facts=self._facts(known, first, target),
+            words=(
+                "The attacker knows where people live, their "
+                f"{' and '.join(self.knows(schema))}, and matches each to one record, first on "
+                f"years of age and then on age bins, one to one; the record's "
+                f"{' and '.join(learnt)} are then claimed of the person. Which of several records "
+                "that look alike a person gets is chance."
+            ),
+        )
+
+    def _facts(self, known: KnownPeople, first: Putative, target: Target) -> dict[str, Any]:
+        return {
+            "kind": self.name,
+            "attacker": known.name,
+            "people": len(known),
+            "putative": int(first.matched.sum()),
+            "on_age": int((first.grade == 1).sum()),
+            "on_age_bin": int((first.grade == 2).sum()),
+            "years_of_age_used": target.years,
+            "seed": self.seed,
+        }
+
+
+NOBODY = People(name="nobody", unit=np.empty(0, dtype=np.int64), codes={})
+
+
+def _names(schema: Schema, roles: tuple[str, ...]) -> tuple[str, ...]:
+    found = (find_attribute(schema, role) for role in roles)
+    return tuple(attribute.name for attribute in found if attribute is not None)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Matches(ClaimedPeople):
+    """Claims by matching, with the records they come from; ``first`` is the first order of ties."""
+
+    known: KnownPeople
+    target: Target
+    first: Putative
+    by: Reidentify
+
+    def frames(self) -> Mapping[str, pl.DataFrame]:
+        """Who was matched, and what is claimed; people are numbered as in the attacker's file."""
+        return {"putative": self.putative(pl.Series(np.arange(len(self.known))))}
+
+    def putative(self, ids: pl.Series) -> pl.DataFrame:
+        """Everyone who was matched, with the race and origin of the record."""
+        who = np.flatnonzero(self.first.matched)
+        attributes = [self.schema.attribute(name) for name in self.learnt]
+        codes = np.unravel_index(self.value[who], [a.size for a in attributes])
+        leaf = self.geography.leaf
+        matched_on = np.where(self.first.grade[who] == 1, "age", "age bin").tolist()
+        return pl.DataFrame(
+            {
+                "person": ids.gather(who.tolist()),
+                leaf: self.geography.units[-1][self.known.block[who]].tolist(),
+                **{
+                    a.name: np.array(a.levels)[code].tolist()
+                    for a, code in zip(attributes, codes, strict=True)
+                },
+                "matched_on": pl.Series(matched_on, dtype=pl.String),
+            }
+        )

@@ -1,0 +1,158 @@
+"""A part of a release, so that an attack on it ends soon, and the people who live there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import singledispatch
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.attacks.kinds import People
+from headcount.attacks.records import Features, Records, records_from_rows
+from headcount.attacks.released import published_geography
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.release import CountsRelease, Release, TablesRelease
+from headcount.schema import Schema
+from headcount.tabulate import Counts
+
+Ints = NDArray[np.int64]
+
+MOST_PEOPLE = 2_000_000
+"""People whom an evaluation gives to an attack; of more, those of some units drawn at random."""
+PERFECT = "perfect"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TruePeople:
+    """Everybody in truth who lives in some units: leaf unit and cell of each."""
+
+    schema: Schema
+    geography: Geography
+    unit: Ints
+    cell: Ints
+
+    def __repr__(self) -> str:
+        return f"<TruePeople: {self.geography!r}>"
+
+    def __len__(self) -> int:
+        return len(self.unit)
+
+    @classmethod
+    def of(cls, counts: Counts, geography: Geography) -> TruePeople:
+        """People of true counts who live in the units of a geography, which may hold fewer."""
+        from scipy.sparse import coo_array
+
+        own = counts.geography
+        codes = own.units[own.depth(geography.leaf)][own.ancestors(geography.leaf)]
+        numbers = geography.unit_numbers
+        place = np.array([numbers.get(str(code), -1) for code in codes], dtype=np.int64)
+        table = coo_array(counts.matrix)
+        unit, cell = table.coords
+        inside = place[unit] >= 0
+        times = table.data[inside]
+        return cls(
+            schema=counts.schema,
+            geography=geography,
+            unit=np.repeat(place[unit[inside]], times),
+            cell=np.repeat(cell[inside].astype(np.int64), times),
+        )
+
+    def known(self, attributes: tuple[str, ...]) -> People:
+        """The file of an attacker who knows these attributes of everybody, and where they live."""
+        return People(
+            name=PERFECT,
+            unit=self.unit,
+            codes={name: self.codes(name) for name in attributes},
+        )
+
+    def codes(self, attribute: str) -> Ints:
+        """The level number of one attribute, for each person."""
+        axis = self.schema.names.index(attribute)
+        return np.asarray(np.unravel_index(self.cell, self.schema.shape)[axis], dtype=np.int64)
+
+    def records(self) -> Records:
+        """The same as records that an attacker compares."""
+        return records_from_rows(self.unit, self.cell, Features.of(self.schema))
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A release of some leaf units, and how many of all these are."""
+
+    release: Release
+    units: int
+    of: int
+
+    @property
+    def words(self) -> str:
+        """What was left out."""
+        if self.units == self.of:
+            return "Every unit was attacked."
+        return (
+            f"To end soon, {self.units:,} of {self.of:,} units were attacked, drawn at random; the "
+            "others were left out."
+        )
+
+
+def part_of(release: Release, counts: Counts, *, most: int, seed: int = 0) -> Part:
+    """At most so many leaf units, and so many people, as an attack may be given."""
+    whole = published_part(release)
+    geography = whole.geography
+    every = geography.size(geography.leaf)
+    order = np.random.default_rng([seed, 11]).permutation(every)
+    people = counts.at(geography.leaf).totals()[order]
+    enough = int(np.searchsorted(np.cumsum(people), MOST_PEOPLE, side="right"))
+    units = min(most or every, max(enough, 1), every)
+    if units == every:
+        return Part(whole, every, every)
+    return Part(only(whole, np.sort(order[:units])), units, every)
+
+
+def some_of(geography: Geography, leaves: Ints) -> tuple[Geography, dict[str, Ints]]:
+    """The geography of some leaf units, and which units of each level it keeps."""
+    kept = {
+        level: np.unique(geography.ancestors(level)[leaves]).astype(np.int64)
+        for level in geography.levels
+    }
+    parents = [np.empty(0, dtype=np.int32)]
+    for depth in range(1, len(geography.levels)):
+        own, above = kept[geography.levels[depth]], kept[geography.levels[depth - 1]]
+        parents.append(np.searchsorted(above, geography.parents[depth][own]).astype(np.int32))
+    units = tuple(geography.units[d][kept[level]] for d, level in enumerate(geography.levels))
+    return Geography(geography.levels, units, tuple(parents)), kept
+
+
+@singledispatch
+def published_part(release: Release) -> Release:
+    """The same release on the geography down to the lowest level of which anything is published."""
+    return release
+
+
+@published_part.register
+def _(release: TablesRelease) -> Release:
+    return replace(release, geography=published_geography(release))
+
+
+@singledispatch
+def only(release: Release, leaves: Ints) -> Release:
+    """The same release with nothing but some leaf units and the units above them."""
+    raise InputError("release", found=type(release).__name__, expected="counts or tables")
+
+
+@only.register
+def _(release: CountsRelease, leaves: Ints) -> Release:
+    geography, kept = some_of(release.geography, leaves)
+    tables = {level: table[kept[level]] for level, table in release.tables.items()}
+    return replace(release, geography=geography, tables=tables)
+
+
+@only.register
+def _(release: TablesRelease, leaves: Ints) -> Release:
+    geography, kept = some_of(release.geography, leaves)
+    published = tuple(
+        replace(one, value=one.value[kept[one.level]], withheld=one.withheld[kept[one.level]])
+        for one in release.published
+    )
+    return replace(release, geography=geography, published=published)
