@@ -16,48 +16,53 @@ from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.mechanisms import Geometric, protect
 from headcount.noise import DiscreteGaussian, KeyedNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.population.uniform import uniform
-from headcount.studies.flaxman_2019 import (
+from headcount.studies.flaxman_2019.direct import (
+    audit_table,
+    direct_runs,
+    direct_table,
+    move_one,
+    votes,
+)
+from headcount.studies.flaxman_2019.law import averaged_loss
+from headcount.studies.flaxman_2019.noise import GeometricByRatio, PublishedNoise, published_loss
+from headcount.studies.flaxman_2019.pooled import epl_means, figure_1
+from headcount.studies.flaxman_2019.runs import counted
+from headcount.studies.flaxman_2019.settings import (
     EXACT,
+    MECHANISMS,
     PUBLISHED,
-    PUBLISHED_ROWS,
-    FlaxmanStudy,
-    PublishedNoise,
     Settings,
     Variant,
-    compare,
-    direct_runs,
-    figure_1,
-    move_one,
-    published_loss,
-    run_study,
 )
-from headcount.studies.flaxman_2019.direct import audit_table, direct_table, votes
-from headcount.studies.flaxman_2019.law import averaged_loss
-from headcount.studies.flaxman_2019.noise import GeometricByRatio
-from headcount.studies.flaxman_2019.runs import counted
+from headcount.studies.flaxman_2019.study import judge, run
+from headcount.studies.frame.cache import Cache
+from headcount.studies.frame.study import Findings, Work
 from headcount.tabulate import tabulate
 
 SMALL = Settings(
+    seed=3,
+    replicates=2,
     people=40_000,
     mean=100,
     moved=(0, 100),
     direct_runs=60,
     audit_runs=200,
     audit_epsilon=Fraction(4),
+    swept={"epsilon": (Fraction(1, 5),), "depth": (2,), "kernel_factor": (0.1, 0.3)},
 )
-SMALL_SWEEP = {"epsilon": (Fraction(1, 5),), "depth": (2,), "kernel_factor": (0.1, 0.3)}
+WORK = Work(cache=Cache())
 
 
 @pytest.fixture(scope="module")
-def small() -> FlaxmanStudy:
-    return run_study(seed=3, replicates=2, settings=SMALL, sweep_values=SMALL_SWEEP)
+def small() -> Findings:
+    return run(SMALL, WORK)
 
 
 # --- the whole study --------------------------------------------------------------------------
 
 
-def test_tables_have_the_agreed_columns(small: FlaxmanStudy) -> None:
-    tables = small.tables()
+def test_tables_have_the_agreed_columns(small: Findings) -> None:
+    tables = small.tables
     epl = ["mechanism", "epsilon", "residual_sd", "median_abs_residual", "median_abs_epl"]
     assert tables["epl"].columns == tables["epl_exact"].columns == [*epl, "max_abs_epl"]
     assert tables["direct"].columns == [
@@ -67,9 +72,9 @@ def test_tables_have_the_agreed_columns(small: FlaxmanStudy) -> None:
     assert {"epl_replicates", "raked_levels", "claims", "losses", "audit"} <= set(tables)
 
 
-def test_tables_have_the_agreed_rows(small: FlaxmanStudy) -> None:
-    tables = small.tables()
-    cases = {(r.mechanism, r.epsilon) for r in PUBLISHED_ROWS}
+def test_tables_have_the_agreed_rows(small: Findings) -> None:
+    tables = small.tables
+    cases = {(name, float(epsilon)) for name in MECHANISMS for epsilon in SMALL.epsilons}
     for name in ("epl", "epl_exact"):
         assert set(tables[name].select("mechanism", "epsilon").iter_rows()) == cases
         assert tables[name].null_count().sum_horizontal().item() == 0
@@ -82,37 +87,41 @@ def test_tables_have_the_agreed_rows(small: FlaxmanStudy) -> None:
     assert tables["sweep"].height == 3 * 4
 
 
-def test_epl_is_the_mean_of_its_replicates(small: FlaxmanStudy) -> None:
-    rows = small.figure.replicates.filter(
+def test_epl_is_the_mean_of_its_replicates(small: Findings) -> None:
+    rows = small.tables["epl_replicates"].filter(
         (pl.col("variant") == PUBLISHED)
         & (pl.col("mechanism") == "averaged")
         & (pl.col("epsilon") == 0.1)
     )
-    mean = small.tables()["epl"].filter(
+    mean = small.tables["epl"].filter(
         (pl.col("mechanism") == "averaged") & (pl.col("epsilon") == 0.1)
     )
     assert mean["residual_sd"].item() == pytest.approx(rows["residual_sd"].mean())
     assert rows["residual_sd"].n_unique() == 2
 
 
-def test_the_same_seed_gives_the_same_study_and_another_does_not(small: FlaxmanStudy) -> None:
-    again = run_study(seed=3, replicates=2, settings=SMALL, sweep_values=SMALL_SWEEP).tables()
-    for name, table in small.tables().items():
+def test_the_same_seed_gives_the_same_study_and_another_does_not(small: Findings) -> None:
+    again = run(SMALL, WORK).tables
+    for name, table in small.tables.items():
         assert_frame_equal(table, again[name])
-    other = figure_1(seed=4, settings=SMALL, variants=(EXACT,)).epl(EXACT)
-    assert not other.equals(small.tables()["epl_exact"])
+    made = figure_1(replace(SMALL, seed=4), variants=(EXACT,))
+    other = epl_means(made["replicates"], EXACT)
+    assert not other.equals(small.tables["epl_exact"])
 
 
 def test_runs_do_not_depend_on_how_they_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = figure_1(seed=3, replicates=3, settings=SMALL).replicates
+    settings = replace(SMALL, replicates=3)
+    whole = figure_1(settings)["replicates"]
     monkeypatch.setattr("headcount.studies.flaxman_2019.runs._AT_ONCE", 1)
-    assert_frame_equal(figure_1(seed=3, replicates=3, settings=SMALL).replicates, whole)
+    assert_frame_equal(figure_1(settings)["replicates"], whole)
 
 
-def test_raked_keeps_its_error_at_every_level_and_geometric_does_not(small: FlaxmanStudy) -> None:
+def test_raked_keeps_its_error_at_every_level_and_geometric_does_not(small: Findings) -> None:
     at = {
         (row["mechanism"], row["level"]): row["median_abs_residual"]
-        for row in small.levels.filter(pl.col("epsilon") == 0.1).iter_rows(named=True)
+        for row in small.tables["raked_levels"]
+        .filter(pl.col("epsilon") == 0.1)
+        .iter_rows(named=True)
     }
     assert at["raked", "level_1"] < 3 * at["raked", "level_3"]
     assert at["geometric", "level_1"] > 3 * at["geometric", "level_3"]
@@ -126,10 +135,14 @@ def test_bad_settings_say_what_was_expected() -> None:
     with pytest.raises(ConfigError, match=r"epsilons: found 0.1, .* too: 0.025, 0.05"):
         Settings(epsilons=(Fraction(1, 10),))
     with pytest.raises(ConfigError, match="replicates: found 0, expected 1 or more"):
-        run_study(seed=1, replicates=0)
+        Settings(replicates=0)
 
 
 # --- against the published numbers ------------------------------------------------------------
+
+
+def published_beside(settings: Settings) -> pl.DataFrame:
+    return judge(epl_means(figure_1(settings)["replicates"]))["claims"]
 
 
 def test_published_numbers_come_out_again() -> None:
@@ -137,8 +150,9 @@ def test_published_numbers_come_out_again() -> None:
 
     The SD of 4 x 9,261 geometric errors has a relative standard error of 0.6 %.
     """
-    table = compare(figure_1(seed=12345, replicates=4).epl())
-    far = table.filter(pl.col("relative_difference").abs() > pl.col("tolerance") + 0.02)
+    table = published_beside(Settings(replicates=4))
+    relative = (pl.col("ours") / pl.col("published") - 1).abs()
+    far = table.filter(relative > pl.col("tolerance") + 0.02)
     assert table.height == 21
     assert table["tolerance"].null_count() == 1  # raked at 0.025 is shown, not judged
     assert far.rows() == []
@@ -146,9 +160,9 @@ def test_published_numbers_come_out_again() -> None:
 
 def test_a_wrong_mechanism_does_not_pass_the_comparison() -> None:
     """Negative control: 10 % less noise, as if epsilon were larger, is found."""
-    epl = figure_1(seed=12345).epl().with_columns(pl.col("residual_sd") * 0.9)
-    table = compare(epl).filter(pl.col("quantity") == "residual_sd")
-    assert not table["within"].any()
+    epl = epl_means(figure_1(Settings(replicates=1))["replicates"])
+    table = judge(epl.with_columns(pl.col("residual_sd") * 0.9))["claims"]
+    assert set(table.filter(id="residual_sd")["holds"]) == {"no"}
 
 
 def test_published_loss_is_above_the_stated_one() -> None:
@@ -158,10 +172,10 @@ def test_published_loss_is_above_the_stated_one() -> None:
         published_loss(Fraction(1))
 
 
-def test_losses_name_both_units(small: FlaxmanStudy) -> None:
+def test_losses_name_both_units(small: Findings) -> None:
     rows = {
         (r["variant"], r["mechanism"]): (r["true_loss_add_remove"], r["true_loss_change_one"])
-        for r in small.losses.filter(pl.col("epsilon") == 0.1).iter_rows(named=True)
+        for r in small.tables["losses"].filter(pl.col("epsilon") == 0.1).iter_rows(named=True)
     }
     assert rows[EXACT, "geometric"] == pytest.approx((0.1, 0.2))
     assert rows[EXACT, "raked"] == pytest.approx((0.1, 0.15))
@@ -250,8 +264,7 @@ def test_one_person_moves() -> None:
 
 def test_both_databases_are_really_run_through_every_mechanism() -> None:
     """With little noise the mean release moves by one person; in the null test it does not."""
-    settings = replace(SMALL, direct_epsilon=Fraction(20))
-    made = direct_runs(seed=5, runs=60, settings=settings)
+    made = direct_runs(replace(SMALL, seed=5), runs=60, epsilon=Fraction(20))
     for name, d in made.d.items():
         step = made.d_prime[name][:, -1].mean(axis=0) - d[:, -1].mean(axis=0)
         assert step == pytest.approx([-1, 1], abs=0.15), name
@@ -261,9 +274,9 @@ def test_both_databases_are_really_run_through_every_mechanism() -> None:
 
 
 def test_audit_finds_the_move_and_nothing_in_the_null_test() -> None:
-    settings = replace(SMALL, direct_epsilon=Fraction(8))
-    made = direct_runs(seed=5, runs=300, settings=settings)
-    table = audit_table(made, seed=5, settings=settings)
+    settings = replace(SMALL, seed=5)
+    made = direct_runs(settings, runs=300, epsilon=Fraction(8))
+    table = audit_table(made, settings)
     assert (table["audit_epsilon_lower"] <= table["promised_loss"]).all()
     real = table.filter(~pl.col("control"))["audit_epsilon_lower"]
     null = table.filter("control")["audit_epsilon_lower"]
@@ -275,9 +288,9 @@ def test_audit_finds_the_move_and_nothing_in_the_null_test() -> None:
 
 def test_direct_ratios_of_geometric_agree_with_the_law() -> None:
     """{error >= k} at k = 0: Pr under D over Pr under D' is exp(epsilon), exactly."""
-    settings = replace(SMALL, direct_epsilon=Fraction(1), people=10_000, moved=(0, 10))
-    made = direct_runs(seed=5, runs=4000, settings=settings)
-    row = direct_table(made, seed=5, settings=settings).filter(
+    settings = replace(SMALL, seed=5, people=10_000, moved=(0, 10))
+    made = direct_runs(settings, runs=4000, epsilon=Fraction(1))
+    row = direct_table(made, settings).filter(
         (pl.col("mechanism") == "geometric") & (pl.col("event") == "ge") & (pl.col("k") == 0)
     )
     assert abs(row["log_ratio"].item() - 1) < 4 * row["standard_error"].item()

@@ -8,17 +8,22 @@ from pathlib import Path
 import pytest
 
 from headcount.errors import RunError
-from headcount.run.study import run_flaxman_2019
+from headcount.run.study import run_study
+from headcount.studies.flaxman_2019.settings import Settings
 from tests.report.browser import choose, open_report
 
 EPL = "mechanism,epsilon,residual_sd,median_abs_residual,median_abs_epl,max_abs_epl"
 DIRECT = "mechanism,epsilon,event,k,log_ratio,audit_epsilon_lower,confidence"
 
 
+def run(out: Path, *, seed: int) -> Path:
+    return run_study("flaxman-2019", out, Settings(seed=seed, replicates=1))
+
+
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study") / "flaxman"
-    assert run_flaxman_2019(folder, seed=12345, replicates=1) == folder / "report.html"
+    assert run(folder, seed=12345) == folder / "report.html"
     return folder
 
 
@@ -53,16 +58,16 @@ def test_the_manifest_names_settings_and_digests_of_all_files(out: Path):
 
 def test_a_second_call_keeps_the_result_and_another_is_refused(out: Path):
     before = (out / "report.html").stat().st_mtime_ns
-    run_flaxman_2019(out, seed=12345, replicates=1)
+    run(out, seed=12345)
     assert (out / "report.html").stat().st_mtime_ns == before
     with pytest.raises(RunError, match=r"found another run .*'seed': 12345.* expected a new"):
-        run_flaxman_2019(out, seed=1, replicates=1)
+        run(out, seed=1)
 
 
 def test_a_folder_with_other_files_is_refused(tmp_path: Path):
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(RunError, match=r"found 'thesis.txt', expected a new or empty directory"):
-        run_flaxman_2019(tmp_path, seed=1, replicates=1)
+        run(tmp_path, seed=1)
 
 
 @pytest.mark.browser

@@ -1,36 +1,100 @@
-"""``headcount study``: reproduce a paper with one command."""
+"""``headcount study``: reproduce a paper with one command.
+
+A study's settings give its options, so that no study is named here.
+"""
 
 from __future__ import annotations
 
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Reproduce a paper: tables, figures and a report.",
-)
+if TYPE_CHECKING:
+    from headcount.studies.frame.settings import Given
+    from headcount.studies.frame.study import Study
+
+
+class Studies(TyperGroup):
+    """The studies as commands, each loaded when it is asked for.
+
+    ``Any`` is click's context or command, which typer keeps to itself.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Every study."""
+        from headcount.studies.frame.study import study_names
+
+        return study_names()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a study, or None if there is none of that name."""
+        from headcount.studies.frame.study import load_study, study_names
+
+        if own := super().get_command(ctx, cmd_name):
+            return own
+        return command(load_study(cmd_name)) if cmd_name in study_names() else None
+
+
+app = typer.Typer(cls=Studies, no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def _studies() -> None:
+    """Reproduce a paper: tables, figures and a report."""
+
+
+def command(study: Study) -> Any:
+    """The command of a study: its settings' options between --out and --cache."""
+    options = study.settings.options()
+
+    def run(out: Path, cache: Path | None = None, **typed: Any) -> None:
+        from headcount.progress import bar
+        from headcount.run.study import run_study
+
+        settings = study.settings(**{one.field: one.read(typed[one.field]) for one in options})
+        report = run_study(study.name, out, settings, cache=cache, progress=bar)
+        typer.echo(f"report: {report}")
+
+    where = typer.Option(help="A new directory for report, tables and figures.")
+    shown = {"out": Annotated[Path, where], **{one.field: _annotated(one) for one in options}}
+    defaults = {one.field: "" if one.words else one.default for one in options}
+    defaults |= {one.field: None for one in options if one.numbers}
+    if study.keeps:
+        kept = typer.Option(help=f"Where finished {study.keeps} are kept; OUT.cache if not given.")
+        shown["cache"], defaults["cache"] = Annotated[Path | None, kept], None
+    run.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                annotation=kind,
+                default=defaults.get(name, Parameter.empty),
+            )
+            for name, kind in shown.items()
+        ]
+    )
+    run.__annotations__ = dict(shown)
+    run.__doc__ = f"{study.title}\n\n{study.about}"
+    alone = typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    alone.command(study.name)(run)
+    return typer.main.get_command(alone)
+
+
+def _annotated(one: Given) -> Any:
+    """An option as typer reads it."""
+    kind: Any = str if one.words else list[str] | None if one.numbers else one.kind
+    about = one.option
+    return Annotated[kind, typer.Option(f"--{one.name}", help=about.help, min=about.least)]
+
 
 Out = Annotated[Path, typer.Option(help="A new directory for report, tables and figures.")]
-
-
-@app.command("flaxman-2019")
-def flaxman_2019(
-    out: Out,
-    seed: Annotated[int, typer.Option(min=0, help="Makes the study repeatable.")] = 12345,
-    replicates: Annotated[int, typer.Option(min=1, help="Runs behind every mean.")] = 20,
-) -> None:
-    """Flaxman (2019): how much privacy do simple counting mechanisms lose, measured three ways?
-
-    Example: headcount study flaxman-2019 --out out/flaxman
-    """
-    from headcount.progress import bar
-    from headcount.run.study import run_flaxman_2019
-
-    report = run_flaxman_2019(out, seed=seed, replicates=replicates, progress=bar)
-    typer.echo(f"report: {report}")
 
 
 @app.command("petti-flaxman-2020")

@@ -1,4 +1,4 @@
-"""Studies as commands run them: compute, write the report, never twice the same."""
+"""Studies as commands run them: compute, write the report, and never twice the same."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from headcount.errors import ConfigError, InputError
 from headcount.progress import Progress, silent
 from headcount.report.directory import study_is_there, write_study
 from headcount.report.provenance import gather_provenance
+from headcount.studies.frame.settings import StudySettings
+from headcount.studies.frame.study import Work, load_study
 
 if TYPE_CHECKING:
     from headcount.population import Households, Population
@@ -26,19 +28,37 @@ NATION = 51
 """States of 1940, the District of Columbia, Alaska and Hawaii counted among them."""
 
 
-def run_flaxman_2019(out: Path, *, seed: int, replicates: int, progress: Progress = silent) -> Path:
-    """The study flaxman-2019 in a directory; returns the report's path."""
-    from headcount.studies.flaxman_2019 import run_study
-    from headcount.studies.flaxman_2019.report import report
+def run_study(
+    name: str,
+    out: Path,
+    settings: StudySettings,
+    *,
+    cache: Path | None = None,
+    progress: Progress = silent,
+) -> Path:
+    """Run a study in a directory; returns the report's path.
 
-    study = "flaxman-2019"
-    settings = {"seed": seed, "replicates": replicates}
-    if study_is_there(out, study=study, settings=settings):
+    where
+        cache   keeps finished pieces so that a stopped study goes on; beside ``out``, with the
+                ending ".cache", if None. It may tell exact counts.
+    """
+    from headcount.engines.local import LocalEngine
+    from headcount.studies.frame.cache import Cache
+    from headcount.studies.frame.report import write_text
+
+    study, identity = load_study(name), settings.identity()
+    if study_is_there(out, study=name, settings=identity):
         return out / "report.html"
-    result = run_study(seed=seed, replicates=replicates, progress=progress)
-    recipe = f"headcount study {study} --out {out.name} --seed {seed} --replicates {replicates}"
-    content = report(result, provenance=gather_provenance(recipe=recipe, seeds=[seed]))
-    return write_study(out, study=study, settings=settings, tables=result.tables(), report=content)
+    folder = (cache or out.with_name(f"{out.name}.cache")) if study.keeps else None
+    work = Work(cache=Cache(folder), engine=LocalEngine(), progress=progress)
+    findings = study.run(settings, work)
+    provenance = gather_provenance(
+        recipe=settings.recipe(study=name, out=out.name),
+        seeds=[identity["seed"]],
+        config=settings.text(),
+    )
+    report = write_text(study, findings, provenance=provenance)
+    return write_study(out, study=name, settings=identity, tables=findings.tables, report=report)
 
 
 @dataclass(frozen=True, kw_only=True)

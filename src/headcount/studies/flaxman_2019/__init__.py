@@ -8,36 +8,13 @@ Two variants of the noise are run. ``exact`` is the mechanism the paper describe
 ships. ``published`` is what the paper's code did: see ``PublishedNoise``.
 """
 
-from headcount.studies.flaxman_2019.claims import PUBLISHED_ROWS, compare
-from headcount.studies.flaxman_2019.direct import DirectRuns, direct_runs, move_one
-from headcount.studies.flaxman_2019.noise import PublishedNoise, published_loss
-from headcount.studies.flaxman_2019.pooled import Figure1, figure_1
-from headcount.studies.flaxman_2019.settings import (
-    EXACT,
-    MECHANISMS,
-    PUBLISHED,
-    Settings,
-    Variant,
-)
-from headcount.studies.flaxman_2019.study import FlaxmanStudy, run_study
-from headcount.studies.flaxman_2019.sweep import SWEEP
+from headcount.studies.flaxman_2019.settings import Settings
+from headcount.studies.frame.study import Study
 
-__all__ = [
-    "EXACT",
-    "MECHANISMS",
-    "PUBLISHED",
-    "PUBLISHED_ROWS",
-    "SWEEP",
-    "DirectRuns",
-    "Figure1",
-    "FlaxmanStudy",
-    "PublishedNoise",
-    "Settings",
-    "Variant",
-    "compare",
-    "direct_runs",
-    "figure_1",
-    "move_one",
-    "published_loss",
-    "run_study",
-]
+STUDY = Study(
+    name="flaxman-2019",
+    title="Flaxman (2019): how much privacy do simple counting mechanisms lose, measured three "
+    "ways?",
+    about="Example: headcount study flaxman-2019 --out out/flaxman",
+    settings=Settings,
+)

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from headcount.errors import InputError
 from headcount.evaluate import AuditBound, DirectEstimate, audit, direct
 from headcount.population import Population
-from headcount.population.uniform import uniform
 from headcount.privacy import PureLoss, UnitOfPrivacy
 from headcount.progress import Progress, silent
 from headcount.studies.flaxman_2019.runs import counted, outcomes
@@ -71,18 +70,10 @@ def move_one(population: Population, *, source: int, target: int) -> Population:
 
 
 def direct_runs(
-    *,
-    seed: int,
-    runs: int = 500,
-    epsilon: Fraction | None = None,
-    settings: Settings | None = None,
-    progress: Progress = silent,
+    settings: Settings, *, runs: int, epsilon: Fraction, progress: Progress = silent
 ) -> DirectRuns:
     """Run every mechanism ``runs`` times on D and as often on D', and raked on D once more."""
-    settings = settings or Settings()
-    epsilon = epsilon or settings.direct_epsilon
-    people, depth, mean = settings.people, settings.depth, settings.mean
-    d = uniform(people=people, depth=depth, mean=mean, seed=seed)
+    d = settings.population()
     d_prime = move_one(d, source=settings.moved[0], target=settings.moved[1])
     ancestors, below_whole = d.geography.ancestors, d.geography.levels[1:]
     where = {level: ancestors(level)[list(settings.moved)] for level in below_whole}
@@ -91,7 +82,7 @@ def direct_runs(
         counts, digest = counted(population)
         made = outcomes(
             counts, digest, name, epsilon,
-            settings=settings, variant=EXACT, seed=seed, runs=numbers,
+            settings=settings, variant=EXACT, runs=numbers,
         )  # fmt: skip
         seen = []
         for outcome in made:
@@ -115,7 +106,7 @@ def direct_runs(
     )
 
 
-def direct_table(made: DirectRuns, *, seed: int, settings: Settings) -> pl.DataFrame:
+def direct_table(made: DirectRuns, settings: Settings) -> pl.DataFrame:
     """The log ratios of every event at the first area, with what they rest on.
 
     ``control`` marks the null test. ``audit_epsilon_lower`` is the bound that the same runs give
@@ -123,7 +114,7 @@ def direct_table(made: DirectRuns, *, seed: int, settings: Settings) -> pl.DataF
     """
     ratios = []
     for name, d, d_prime, control in _pairs(made):
-        bound = _audit(d[:, -1], d_prime[:, -1], seed=seed, settings=settings)
+        bound = _audit(d[:, -1], d_prime[:, -1], settings)
         for estimate in direct(
             d[:, -1, 0],
             d_prime[:, -1, 0],
@@ -135,7 +126,7 @@ def direct_table(made: DirectRuns, *, seed: int, settings: Settings) -> pl.DataF
     return pl.concat(ratios)
 
 
-def audit_table(made: DirectRuns, *, seed: int, settings: Settings) -> pl.DataFrame:
+def audit_table(made: DirectRuns, settings: Settings) -> pl.DataFrame:
     """Lower bounds on the loss when one person moves.
 
     From the counts of the two areas for every mechanism; for raked, which publishes more, also
@@ -147,7 +138,7 @@ def audit_table(made: DirectRuns, *, seed: int, settings: Settings) -> pl.DataFr
         if d.shape[1] > 1:
             looks["both areas, every level"] = (votes(d, made.exact), votes(d_prime, made.exact))
         for look, samples in looks.items():
-            bound = _audit(*samples, seed=seed, settings=settings)
+            bound = _audit(*samples, settings)
             rows.append(_audit_row(name, control, look, made.epsilon, bound, settings))
     return pl.DataFrame(rows)
 
@@ -169,15 +160,15 @@ def _pairs(made: DirectRuns) -> list[tuple[MechanismName, Released, Released, bo
     return [*pairs, ("raked", made.d["raked"], made.null, True)]
 
 
-def _audit(d: Any, d_prime: Any, *, seed: int, settings: Settings) -> AuditBound:
-    return audit(d, d_prime, confidence=settings.confidence, seed=seed)
+def _audit(d: Any, d_prime: Any, settings: Settings) -> AuditBound:
+    return audit(d, d_prime, confidence=settings.confidence, seed=settings.seed)
 
 
 def promised(
     name: MechanismName, epsilon: Fraction, unit: UnitOfPrivacy, settings: Settings
 ) -> float:
     """The loss that the mechanism's own guarantee states for a unit of privacy."""
-    domain = uniform(people=settings.people, depth=settings.depth, mean=settings.mean)
+    domain = settings.population()
     guarantee = settings.mechanism(name, epsilon).guarantee(domain.schema, domain.geography)
     loss = guarantee.loss_for(unit)
     assert isinstance(loss, PureLoss)

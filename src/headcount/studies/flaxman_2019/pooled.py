@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.evaluate import EmpiricalLoss, published
-from headcount.population.uniform import uniform
 from headcount.progress import Progress, silent
 from headcount.studies.flaxman_2019.runs import counted, leaf_residuals, outcomes
 from headcount.studies.flaxman_2019.settings import (
@@ -32,9 +30,22 @@ EPL_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Figure1:
-    """The paper's figure 1 and the nine mechanism x epsilon rows behind it.
+def epl_means(replicates: pl.DataFrame, variant: Variant = PUBLISHED) -> pl.DataFrame:
+    """Means over the runs of a variant, one row for each mechanism and epsilon."""
+    return (
+        replicates.filter(variant=variant)
+        .group_by("mechanism", "epsilon", maintain_order=True)
+        .agg(pl.col(EPL_COLUMNS[2:]).cast(pl.Float64).mean())
+    )
+
+
+def figure_1(
+    settings: Settings,
+    *,
+    variants: tuple[Variant, ...] = (PUBLISHED,),
+    progress: Progress = silent,
+) -> dict[str, pl.DataFrame]:
+    """Estimate empirical loss for every mechanism and epsilon, from the population on.
 
     where
         residuals    (a) exact minus released, every area of the first run, at the epsilons of
@@ -43,39 +54,14 @@ class Figure1:
                      x, loss
         replicates   the scores of every run: variant, replicate, then the columns of ``epl``
     """
-
-    residuals: pl.DataFrame
-    curves: pl.DataFrame
-    replicates: pl.DataFrame
-
-    def epl(self, variant: Variant = PUBLISHED) -> pl.DataFrame:
-        """Means over the runs, one row for each mechanism and epsilon."""
-        return (
-            self.replicates.filter(pl.col("variant") == variant)
-            .group_by("mechanism", "epsilon", maintain_order=True)
-            .agg(pl.col(EPL_COLUMNS[2:]).cast(pl.Float64).mean())
-        )
-
-
-def figure_1(
-    *,
-    seed: int,
-    replicates: int = 1,
-    variants: tuple[Variant, ...] = (PUBLISHED,),
-    settings: Settings | None = None,
-    progress: Progress = silent,
-) -> Figure1:
-    """Estimate empirical loss for every mechanism and epsilon, from the population on."""
-    settings = settings or Settings()
-    people, depth, mean = settings.people, settings.depth, settings.mean
-    counts, digest = counted(uniform(people=people, depth=depth, mean=mean, seed=seed))
+    counts, digest = counted(settings.population())
     cases = [(v, m, e) for v in variants for m in MECHANISMS for e in settings.epsilons]
     residuals, curves, rows = [], [], []
     for variant, name, epsilon in progress(cases, what="Pooled estimate", total=len(cases)):
         about = {"variant": variant, "mechanism": name, "epsilon": float(epsilon)}
         made = outcomes(
             counts, digest, name, epsilon,
-            settings=settings, variant=variant, seed=seed, runs=range(replicates),
+            settings=settings, variant=variant, runs=range(settings.replicates),
         )  # fmt: skip
         for replicate, errors in enumerate(leaf_residuals(counts, made)):
             loss = estimate(errors, settings)
@@ -85,11 +71,11 @@ def figure_1(
             curves.append(_frame(about, x=loss.points, loss=loss.curve))
             if FIGURE_1[name] == epsilon:
                 residuals.append(_frame(about, residual=errors.astype(np.float64)))
-    return Figure1(
-        residuals=pl.concat(residuals),
-        curves=pl.concat(curves),
-        replicates=pl.DataFrame(rows),
-    )
+    return {
+        "residuals": pl.concat(residuals),
+        "curves": pl.concat(curves),
+        "replicates": pl.DataFrame(rows),
+    }
 
 
 def estimate(errors: NDArray[Any], settings: Settings) -> EmpiricalLoss:
@@ -116,19 +102,16 @@ def score(errors: NDArray[Any], loss: EmpiricalLoss) -> dict[str, float | None]:
     }
 
 
-def levels(
-    *, seed: int, replicates: int, settings: Settings, progress: Progress = silent
-) -> pl.DataFrame:
+def levels(settings: Settings, progress: Progress = silent) -> pl.DataFrame:
     """Errors at every level: of raked as it is released, of the others by adding up areas."""
-    people, depth, mean = settings.people, settings.depth, settings.mean
-    counts, digest = counted(uniform(people=people, depth=depth, mean=mean, seed=seed))
+    counts, digest = counted(settings.population())
     cases = [(m, e) for m in MECHANISMS for e in settings.epsilons]
     rows: list[dict[str, Any]] = []
     for name, epsilon in progress(cases, what="Errors by level", total=len(cases)):
         errors: dict[str, list[NDArray[Any]]] = {level: [] for level in counts.geography.levels}
         for outcome in outcomes(
             counts, digest, name, epsilon,
-            settings=settings, variant="exact", seed=seed, runs=range(replicates),
+            settings=settings, variant="exact", runs=range(settings.replicates),
         ):  # fmt: skip
             for level, found in _residuals_by_level(counts, outcome.tables).items():
                 errors[level].append(found.ravel())

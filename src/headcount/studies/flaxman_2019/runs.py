@@ -33,7 +33,6 @@ def outcomes(
     *,
     settings: Settings,
     variant: Variant,
-    seed: int,
     runs: range,
 ) -> Iterator[CountsOutcome]:
     """Yield the outcomes of the runs in order, several runs in each.
@@ -46,7 +45,7 @@ def outcomes(
     parts = f", parts={settings.parts}" if name == "averaged" else ""
     said = f"{type(mechanism).__name__}(epsilon={epsilon!r}{parts}) {variant}"
     config = sha256(said.encode()).digest()
-    noise: Noise = KeyedNoise(RunKey.from_seed(seed), name, digest, config)
+    noise: Noise = KeyedNoise(RunKey.from_seed(settings.seed), name, digest, config)
     if variant == PUBLISHED:
         noise = PublishedNoise(noise)
     scalars = counts.geography.size(counts.level) * settings.shares(name)

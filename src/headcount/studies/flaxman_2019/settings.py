@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from headcount.errors import ConfigError
-from headcount.mechanisms import Averaged, Geometric, Mechanism, Raked
-from headcount.population.uniform import children_per_unit
-from headcount.privacy import UnitOfPrivacy
+from headcount.studies.frame.settings import Option, Seed, StudySettings
+
+if TYPE_CHECKING:
+    from headcount.mechanisms import Mechanism
+    from headcount.population import Population
 
 MechanismName = Literal["geometric", "raked", "averaged"]
 MECHANISMS: tuple[MechanismName, ...] = ("geometric", "raked", "averaged")
@@ -27,8 +30,19 @@ FIGURE_1: dict[MechanismName, Fraction] = {
 """The epsilon of each mechanism in the paper's figure 1, chosen to give equal empirical loss."""
 
 
+SWEPT: Mapping[str, tuple[Any, ...]] = {
+    "people": (10_000, 100_000, 1_000_000, 10_000_000),
+    "depth": (1, 2, 3, 4, 6),
+    "mean": (10, 30, 100, 300, 1000),
+    "epsilon": tuple(Fraction(e) for e in ("0.0125", "0.025", "0.05", "0.1", "0.2", "0.4", "0.8")),
+    "range_percentile": (80.0, 90.0, 95.0, 97.5, 99.0),
+    "range_multiplier": (0.5, 1.0, 1.5, 2.0, 3.0),
+    "kernel_factor": (0.02, 0.05, 0.1, 0.15, 0.3, 0.6),
+}
+
+
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(StudySettings):
     """Population, estimator and direct experiment of Flaxman (2019).
 
     where
@@ -46,8 +60,12 @@ class Settings:
                                 of the longer audit, not in the paper: at 0.1 even ten thousand
                                 runs can show little
         confidence              of every audit
+        swept                   values tried for each setting, one at a time; ``epsilon`` is that
+                                of the direct estimate elsewhere
     """
 
+    seed: Seed = 12345
+    replicates: Annotated[int, Option(help="Runs behind every mean.", least=1, always=True)] = 20
     people: int = 1_000_000
     depth: int = 3
     mean: int = 100
@@ -63,8 +81,16 @@ class Settings:
     audit_epsilon: Fraction = Fraction(1)
     audit_runs: int = 10_000
     confidence: float = 0.95
+    swept: Mapping[str, tuple[Any, ...]] = field(default_factory=lambda: dict(SWEPT))
 
     def __post_init__(self) -> None:
+        if self.replicates < 1:
+            raise ConfigError(
+                "study flaxman-2019",
+                place="replicates",
+                found=str(self.replicates),
+                expected="1 or more",
+            )
         if missing := set(FIGURE_1.values()) - set(self.epsilons):
             raise ConfigError(
                 "study flaxman-2019",
@@ -84,8 +110,16 @@ class Settings:
     @property
     def areas(self) -> int:
         """Leaf areas, C^J."""
+        from headcount.population.uniform import children_per_unit
+
         children = children_per_unit(people=self.people, depth=self.depth, mean=self.mean)
         return int(children**self.depth)
+
+    def population(self) -> Population:
+        """The people, spread evenly at random."""
+        from headcount.population.uniform import uniform
+
+        return uniform(people=self.people, depth=self.depth, mean=self.mean, seed=self.seed)
 
     @property
     def parts(self) -> int:
@@ -98,6 +132,9 @@ class Settings:
 
     def mechanism(self, name: MechanismName, epsilon: Fraction) -> Mechanism:
         """The mechanism of that name in headcount."""
+        from headcount.mechanisms import Averaged, Geometric, Raked
+        from headcount.privacy import UnitOfPrivacy
+
         unit = UnitOfPrivacy.ADD_REMOVE  # the paper's
         if name == "geometric":
             return Geometric(epsilon=epsilon, unit=unit)

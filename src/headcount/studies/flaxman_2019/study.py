@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from headcount.errors import ConfigError
 from headcount.privacy import UnitOfPrivacy
-from headcount.progress import Progress, silent
-from headcount.studies.flaxman_2019.claims import compare
 from headcount.studies.flaxman_2019.direct import (
     DIRECT_COLUMNS,
     audit_table,
@@ -22,7 +15,7 @@ from headcount.studies.flaxman_2019.direct import (
 )
 from headcount.studies.flaxman_2019.law import averaged_loss
 from headcount.studies.flaxman_2019.noise import published_loss
-from headcount.studies.flaxman_2019.pooled import Figure1, figure_1, levels
+from headcount.studies.flaxman_2019.pooled import epl_means, figure_1, levels
 from headcount.studies.flaxman_2019.settings import (
     EXACT,
     FIGURE_1,
@@ -31,109 +24,64 @@ from headcount.studies.flaxman_2019.settings import (
     VARIANTS,
     Settings,
 )
-from headcount.studies.flaxman_2019.sweep import SWEEP, sweep
+from headcount.studies.flaxman_2019.sweep import sweep
+from headcount.studies.frame.claims import verdicts
+from headcount.studies.frame.study import Findings, Work
 
-_SWEEP_REPLICATES = 5
-"""The sweep shows directions; more replicates would be most of the study's time."""
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class FlaxmanStudy:
-    """Everything the study found; ``tables`` names what is written to files.
+def run(settings: Settings, work: Work) -> Findings:
+    """Run every part of the study; the same settings give the same result.
 
     where
-        figure        the pooled estimate, both variants, every replicate
-        direct        log ratios of every event with frequencies, the null test included
-        audits        lower bounds on epsilon from these runs, and from more at a larger epsilon
-        sweep         the pooled estimate with one setting moved at a time
-        levels        errors at every level of the geography
-        losses        what each variant really loses, under both units of privacy
-        law           the exact loss of averaged at each size of error
-        claims        the published numbers against this run
+        epl, epl_exact      means over the runs of the published variant, which is the one that the
+                            published numbers match, and of the mechanism as defined
+        epl_replicates, epl_curves
+                            every run, both variants; EPL(x) of the first run
+        direct, direct_detail
+                            log ratios of every event, of the exact mechanism; the detail has
+                            frequencies and the null test too. The audit bound belongs to the
+                            mechanism, so all its rows repeat it
+        audit               lower bounds on epsilon from these runs, and from more at a larger one
+        sweep               the pooled estimate with one setting moved at a time
+        raked_levels        errors at every level of the geography
+        losses              what each variant really loses, under both units of privacy
+        averaged_law        the exact loss of averaged at each size of error
+        claims              the published numbers against this run
     """
-
-    seed: int
-    replicates: int
-    settings: Settings
-    figure: Figure1
-    direct: pl.DataFrame
-    audits: pl.DataFrame
-    sweep: pl.DataFrame
-    levels: pl.DataFrame
-    losses: pl.DataFrame
-    law: pl.DataFrame
-    claims: pl.DataFrame
-
-    def tables(self) -> dict[str, pl.DataFrame]:
-        """File name without ending -> table.
-
-        ``epl`` is the published variant, which is the one the published numbers match;
-        ``epl_exact`` is the mechanism as defined. ``direct`` is the exact mechanism; its audit
-        bound belongs to the mechanism, so all its rows repeat it.
-        """
-        real = self.direct.filter(~pl.col("control"))
-        return {
-            "epl": self.figure.epl(PUBLISHED),
-            "epl_exact": self.figure.epl(EXACT),
-            "epl_replicates": self.figure.replicates,
-            "epl_curves": self.figure.curves,
-            "direct": real.select(DIRECT_COLUMNS),
-            "direct_detail": self.direct,
-            "audit": self.audits,
-            "sweep": self.sweep,
-            "raked_levels": self.levels,
-            "losses": self.losses,
-            "averaged_law": self.law,
-            "claims": self.claims,
-        }
-
-
-def run_study(
-    *,
-    seed: int,
-    replicates: int,
-    progress: Progress = silent,
-    settings: Settings | None = None,
-    sweep_values: Mapping[str, tuple[Any, ...]] = SWEEP,
-) -> FlaxmanStudy:
-    """Run every part of the study; the same seed and settings give the same result."""
-    if replicates < 1:
-        raise ConfigError(
-            "study flaxman-2019", place="replicates", found=str(replicates), expected="1 or more"
+    pooled = figure_1(settings, variants=VARIANTS, progress=work.progress)
+    played = [
+        direct_runs(settings, runs=runs, epsilon=epsilon, progress=work.progress)
+        for runs, epsilon in (
+            (settings.direct_runs, settings.direct_epsilon),
+            (settings.audit_runs, settings.audit_epsilon),
         )
-    settings = settings or Settings()
-    figure = figure_1(
-        seed=seed, replicates=replicates, variants=VARIANTS, settings=settings, progress=progress
-    )
-    short = direct_runs(seed=seed, runs=settings.direct_runs, settings=settings, progress=progress)
-    long = direct_runs(
-        seed=seed,
-        runs=settings.audit_runs,
-        epsilon=settings.audit_epsilon,
+    ]
+    direct = direct_table(played[0], settings)
+    tables = {
+        "epl": epl_means(pooled["replicates"], PUBLISHED),
+        "epl_exact": epl_means(pooled["replicates"], EXACT),
+        "epl_replicates": pooled["replicates"],
+        "epl_curves": pooled["curves"],
+        "direct": direct.filter(~pl.col("control")).select(DIRECT_COLUMNS),
+        "direct_detail": direct,
+        "audit": pl.concat(audit_table(made, settings) for made in played),
+        "sweep": sweep(settings, work.progress),
+        "raked_levels": levels(settings, work.progress),
+        "losses": losses(settings),
+        "averaged_law": law(settings),
+    }
+    return Findings(
         settings=settings,
-        progress=progress,
+        tables={**tables, **judge(tables["epl"])},
+        frames={"residuals": pooled["residuals"]},
+        confidential=False,
     )
-    audits = [audit_table(made, seed=seed, settings=settings) for made in (short, long)]
-    swept = sweep(
-        seed=seed,
-        replicates=min(replicates, _SWEEP_REPLICATES),
-        settings=settings,
-        values=sweep_values,
-        progress=progress,
-    )
-    return FlaxmanStudy(
-        seed=seed,
-        replicates=replicates,
-        settings=settings,
-        figure=figure,
-        direct=direct_table(short, seed=seed, settings=settings),
-        audits=pl.concat(audits),
-        sweep=swept,
-        levels=levels(seed=seed, replicates=replicates, settings=settings, progress=progress),
-        losses=losses(settings),
-        law=law(settings),
-        claims=compare(figure.epl(PUBLISHED)),
-    )
+
+
+def judge(epl: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Set means of the published variant beside the paper's."""
+    ratio = (pl.col("median_abs_epl") / pl.col("epsilon")).alias("ratio")
+    return verdicts(__package__, {"epl": epl.with_columns(ratio)})
 
 
 def losses(settings: Settings) -> pl.DataFrame:

@@ -1,0 +1,176 @@
+"""One cache for all studies: a piece is named by its inputs and by the code that makes it."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+from zipfile import BadZipFile, ZipFile
+
+import polars as pl
+
+from headcount.errors import InputError
+from headcount.files import write_bytes_atomic
+
+T = TypeVar("T")
+Frames = dict[str, pl.DataFrame]
+
+_log = logging.getLogger(__name__)
+_HOME = Path(__file__).parents[2]
+_ROOT = "headcount"
+_AFTERWARDS = ("published.toml", "report.toml")
+"""Files of a study's package that its pieces cannot depend on: they are read after all is made."""
+DAMAGE = (BadZipFile, EOFError, InputError, KeyError, ValueError, pl.exceptions.PolarsError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Codec(Generic[T]):
+    """How one kind of piece is written to a file and read back."""
+
+    ending: str
+    to_bytes: Callable[[T], bytes]
+    from_bytes: Callable[[bytes], T]
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder of finished pieces; ``None`` keeps nothing.
+
+    Pieces may tell exact counts: the folder is as confidential as the population.
+    """
+
+    folder: Path | None = None
+
+    def get(
+        self, make: Callable[[], T], *, name: str, inputs: str, made_by: str, codec: Codec[T]
+    ) -> T:
+        """Read a piece, or make it and write it.
+
+        where
+            name      the first part of the file's name, for people
+            inputs    all data and settings that the piece depends on
+            made_by   the module that makes it, ``__name__``: its code and all that it imports
+                      are part of the key
+
+        A damaged file is named in a warning and made again: it only saves time.
+        """
+        if self.folder is None:
+            return make()
+        key = sha256(f"{source_digest(made_by)} {inputs}".encode()).hexdigest()[:24]
+        path = self.folder / f"{name}-{key}.{codec.ending}"
+        if path.is_file():
+            try:
+                return codec.from_bytes(path.read_bytes())
+            except DAMAGE as error:
+                _log.warning("%s: the file is damaged (%s) and is made again", path, error)
+        made = make()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes_atomic(path, codec.to_bytes(made))
+        return made
+
+
+def _frames_to_bytes(frames: Frames) -> bytes:
+    stream = io.BytesIO()
+    with ZipFile(stream, "w") as archive:
+        for name, frame in frames.items():
+            content = io.BytesIO()
+            frame.write_parquet(content)
+            archive.writestr(name, content.getvalue())
+    return stream.getvalue()
+
+
+def _frames_from_bytes(data: bytes) -> Frames:
+    with ZipFile(io.BytesIO(data)) as archive:
+        return {name: pl.read_parquet(archive.read(name)) for name in archive.namelist()}
+
+
+FRAMES: Codec[Frames] = Codec(
+    ending="frames", to_bytes=_frames_to_bytes, from_bytes=_frames_from_bytes
+)
+"""Several tables by name."""
+JSON: Codec[Any] = Codec(
+    ending="json", to_bytes=lambda value: json.dumps(value).encode(), from_bytes=json.loads
+)
+"""Plain values."""
+
+
+@cache
+def source_digest(module: str, home: Path = _HOME) -> str:
+    """Digest of the source of a module and of everything of headcount that it imports.
+
+    Imports inside functions count, and the data files in the folders of all these modules. What
+    is imported by a name put together at run time is not seen: a piece's maker imports the
+    mechanisms that it uses by name.
+    """
+    found = sha256()
+    for file in sorted(_files(imported_by(module, home), home)):
+        found.update(str(file.relative_to(home)).encode() + b"\0" + file.read_bytes())
+    return found.hexdigest()
+
+
+@cache
+def imported_by(module: str, home: Path = _HOME) -> frozenset[Path]:
+    """The source files that a module needs: its own, those it imports, theirs, and so on."""
+    found: set[Path] = set()
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        # A package's __init__ runs before its modules do.
+        parents = [name.rsplit(".", n)[0] for n in range(1, name.count(".") + 1)]
+        for one in (name, *parents):
+            file = _file(one, home)
+            if file is not None and file not in found:
+                found.add(file)
+                waiting += _imports(file.read_text(encoding="utf-8"))
+    return frozenset(found)
+
+
+@cache
+def _imports(source: str) -> tuple[str, ...]:
+    """What a source may import when it runs: all but what is there for type checkers alone."""
+    found: list[str] = []
+    waiting: list[ast.AST] = [ast.parse(source)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            waiting += node.orelse
+        elif not isinstance(node, ast.expr):
+            waiting += ast.iter_child_nodes(node)
+    return tuple(found)
+
+
+def _file(module: str, home: Path) -> Path | None:
+    """The file of a module of headcount, or None: another library's, or a name in a module."""
+    parts = module.split(".")
+    if parts[0] != _ROOT:
+        return None
+    place = home.joinpath(*parts[1:])
+    both = (place / "__init__.py", place.with_suffix(".py"))
+    return next((file for file in both if file.is_file()), None)
+
+
+def _files(sources: frozenset[Path], home: Path) -> Iterator[Path]:
+    """The sources, and the data beside them and in folders that are no packages."""
+    yield from sources
+    for folder in {file.parent for file in sources}:
+        places = [folder, *(p for p in folder.iterdir() if p.is_dir() and not _is_package(p))]
+        own_study = folder.parent == home / "studies"
+        for file in (file for place in places for file in place.iterdir()):
+            later = own_study and file.parent == folder and file.name in _AFTERWARDS
+            if file.is_file() and file.suffix not in (".py", ".pyc", ".md") and not later:
+                yield file
+
+
+def _is_package(folder: Path) -> bool:
+    return folder.name == "__pycache__" or (folder / "__init__.py").is_file()

@@ -1,0 +1,285 @@
+"""What a paper says beside what a run finds, judged by rules that were fixed beforehand.
+
+``published.toml`` of a study is a list of ``[[claims]]``. Each names its source in the paper, says
+how to find our number and by which rule it is judged. See docs/studies.md for the format.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from math import isnan
+from typing import Any
+
+import polars as pl
+
+from headcount.errors import ConfigError
+
+PUBLISHED = "published.toml"
+Tables = Mapping[str, pl.DataFrame]
+Row = dict[str, Any]
+
+YES, PARTLY, NO = "yes", "partly", "no"
+NOT_JUDGED, NOT_KNOWN = "not judged", "not known"
+COLUMNS = {
+    "id": pl.String,
+    "source": pl.String,
+    "claim": pl.String,
+    "paper": pl.String,
+    "finding": pl.String,
+    "published": pl.Float64,
+    "ours": pl.Float64,
+    "difference": pl.Float64,
+    "tolerance": pl.Float64,
+    "rule": pl.String,
+    "holds": pl.String,
+}
+"""Of every table of verdicts; the keys of its rows follow."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What a study's own function found for a claim.
+
+    where
+        value      the number that decides, if it is one
+        finding    the same in words, for people
+        true, of   in how many of how many cases the claim is true
+    """
+
+    value: float | None = None
+    finding: str = ""
+    true: int | None = None
+    of: int | None = None
+
+
+Measure = Callable[[Tables], Measured | None]
+"""None leaves the claim out: what it is about was not run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One entry of ``published.toml``: a number, or a family of numbers with the same rule.
+
+    where
+        id          names it
+        source      where in the paper it is
+        claim       what it says; "{mechanism}" and the like are filled in from the row's keys
+        paper       what the paper says, in words; the published number if empty
+        show        how numbers are written, as in "{:.1f} %"
+        rule        one of ``RULES``
+        criterion   the rule in words, if those of ``RULES`` do not say enough
+        table, ours     where our number is: a table and its column
+        measure     in place of them: a function of the study that finds it
+        where       picks rows of our table
+        keys        columns by which published rows and ours are matched
+        published   the number; or rows of [key, ..., number]; or {file, column} for a table in
+                    ``data/``; or {column} for a column of our own table, such as a law's value
+        tolerance   a number, a share for the rule "relative"; or cases such as {level = "county",
+                    relative = 0.05, absolute = 1}, of which the first that fits holds, and the
+                    largest of what it names: a part of the published number, a number, {share},
+                    or with {column = "sd", times = 3} a multiple of a column of ours. A case that
+                    names none leaves the row without a verdict
+        factor      of the rule "near": or so many times as much, or as little
+        to          name of the table that the verdict goes to
+        only_run    leaves out published rows of settings that were not run
+        always      judged in every run, since it must hold in any
+    """
+
+    id: str
+    source: str
+    claim: str
+    rule: str
+    paper: str = ""
+    show: str = "{:.4g}"
+    criterion: str = ""
+    table: str = ""
+    ours: str = ""
+    measure: str = ""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    keys: Sequence[str] = ()
+    published: Any = None
+    tolerance: Any = None
+    factor: float = 1.0
+    to: str = "claims"
+    only_run: bool = False
+    always: bool = False
+
+
+def _near(claim: Claim, published: float, ours: float, tolerance: float | None) -> bool | None:
+    if tolerance is None:
+        return None
+    by_factor = published > 0 and published / claim.factor <= ours <= published * claim.factor
+    return abs(ours - published) <= tolerance + 1e-9 or (claim.factor > 1 and by_factor)
+
+
+def _relative(claim: Claim, published: float, ours: float, tolerance: float | None) -> bool | None:
+    return None if tolerance is None else abs(ours / published - 1) <= tolerance
+
+
+def _sign(number: float) -> int:
+    return (number > 0) - (number < 0)
+
+
+Rule = Callable[[Claim, float, float, float | None], bool | None]
+RULES: dict[str, tuple[str, Rule]] = {
+    "near": ("within tolerance", _near),
+    "relative": ("within tolerance, as a share", _relative),
+    "below": ("below", lambda _c, published, ours, _t: ours < published),
+    "above": ("above", lambda _c, published, ours, _t: ours > published),
+    "at most": ("at most", lambda _c, published, ours, _t: ours <= published),
+    "at least": ("at least", lambda _c, published, ours, _t: ours >= published),
+    "same sign": ("same sign", lambda _c, published, ours, _t: _sign(ours) == _sign(published)),
+    "in every case": ("in every case; partly: in most", lambda _c, _p, _o, _t: None),
+    "not judged": ("not judged", lambda _c, _p, _o, _t: None),
+}
+
+
+def read_claims(package: str) -> list[Claim]:
+    """The claims of a study's package."""
+    path = resources.files(package) / PUBLISHED
+    source = f"{package.rsplit('.', 1)[-1]}/{PUBLISHED}"
+    claims = []
+    for entry in tomllib.loads(path.read_text(encoding="utf-8"))["claims"]:
+        try:
+            claim = Claim(**entry)
+        except TypeError as error:
+            raise ConfigError(
+                source, place=str(entry.get("id")), found=str(error), expected="keys of a claim"
+            ) from None
+        if claim.rule not in RULES:
+            raise ConfigError(
+                source, place=claim.id, found=repr(claim.rule), expected=", ".join(RULES)
+            )
+        claims.append(claim)
+    return claims
+
+
+def verdicts(
+    package: str,
+    tables: Tables,
+    *,
+    measures: Mapping[str, Measure] | None = None,
+    judged: bool = True,
+) -> dict[str, pl.DataFrame]:
+    """Judge every claim of a study: table name -> verdicts.
+
+    where
+        tables     where our numbers are
+        measures   the functions that claims name
+        judged     False for a run that the paper's numbers are not about: then only what must
+                   hold in any run is judged
+    """
+    found: dict[str, list[Row]] = {}
+    for claim in read_claims(package):
+        if claim.measure:
+            measured = (measures or {})[claim.measure](tables)
+            rows = [] if measured is None else [_measured(claim, measured)]
+        else:
+            rows = list(_compared(claim, package, tables))
+        if not (judged or claim.always):
+            rows = [row | {"holds": NOT_JUDGED} for row in rows]
+        found.setdefault(claim.to, []).extend(rows)
+    return {name: _frame(rows) for name, rows in found.items()}
+
+
+def _frame(rows: list[Row]) -> pl.DataFrame:
+    keys = list(dict.fromkeys(key for row in rows for key in row if key not in COLUMNS))
+    plain = [{key: row.get(key) for key in (*COLUMNS, *keys)} for row in rows]
+    if not rows:
+        return pl.DataFrame(schema=COLUMNS)
+    return pl.DataFrame(plain, schema_overrides=COLUMNS, infer_schema_length=None)
+
+
+def _measured(claim: Claim, found: Measured) -> Row:
+    row = _row(claim, {}, claim.published, found, claim.tolerance)
+    if claim.rule != "in every case":
+        return row
+    if found.true is None or found.of is None:
+        return row | {"holds": NOT_KNOWN}
+    all_of, most = found.true == found.of, 2 * found.true > found.of
+    return row | {"holds": YES if all_of else PARTLY if most else NO}
+
+
+def _compared(claim: Claim, package: str, tables: Tables) -> Iterator[Row]:
+    ours = tables[claim.table].filter(**claim.where)
+    for published in _published(claim, package, ours):
+        keys = {key: published[key] for key in claim.keys}
+        here = ours.filter(**keys) if keys else ours
+        row = here.row(0, named=True) if here.height == 1 else {}
+        if claim.only_run and not row:
+            continue
+        number = published["published"]
+        found = Measured(value=row.get(claim.ours))
+        yield _row(claim, keys, number, found, _tolerance(claim, number, keys, row))
+
+
+def _published(claim: Claim, package: str, ours: pl.DataFrame) -> Iterator[Row]:
+    said = claim.published
+    if isinstance(said, list):
+        yield from (dict(zip((*claim.keys, "published"), row, strict=True)) for row in said)
+    elif isinstance(said, dict):
+        frame = ours
+        if "file" in said:
+            path = resources.files(package) / "data" / said["file"]
+            frame = pl.read_csv(path.read_bytes(), infer_schema_length=None).filter(**claim.where)
+        column = said["column"]
+        yield from (
+            {**row, "published": float(row[column])}
+            for row in frame.drop_nulls(column).iter_rows(named=True)
+        )
+    else:
+        yield {"published": said}
+
+
+def _tolerance(claim: Claim, published: float, keys: Row, ours: Row) -> float | None:
+    """The tolerance of one row; None if it has none, so that it is not judged."""
+    given = claim.tolerance
+    for case in given if isinstance(given, list) else [given]:
+        if not isinstance(case, dict):
+            return None if case is None else float(case)
+        if all({**ours, **keys}.get(key) == case[key] for key in case if key not in _HOW):
+            named = [case[key] for key in ("absolute", "share") if key in case]
+            if "relative" in case:
+                named.append(case["relative"] * abs(published))
+            if "column" in case:
+                named.append(case.get("times", 1) * ours[case["column"]])
+            return float(max(named)) if named else None
+    return None
+
+
+_HOW = ("relative", "absolute", "share", "column", "times")
+
+
+def _row(
+    claim: Claim, keys: Row, published: float | None, found: Measured, tolerance: float | None
+) -> Row:
+    """A row of verdicts: a number that decides and is missing is not taken for a no."""
+    words, rule = RULES[claim.rule]
+    ours = None if found.value is None or isnan(found.value) else found.value
+    kept = None
+    if ours is not None and published is not None:
+        kept = rule(claim, published, ours, tolerance)
+    holds = NOT_JUDGED if kept is None else YES if kept else NO
+    if ours is None and claim.rule != NOT_JUDGED:
+        holds = NOT_KNOWN
+    return {
+        "id": claim.id,
+        "source": claim.source,
+        "claim": claim.claim.format(**keys),
+        "paper": claim.paper or _shown(claim, published),
+        "finding": found.finding or _shown(claim, ours),
+        "published": published,
+        "ours": ours,
+        "difference": None if ours is None or published is None else ours - published,
+        "tolerance": tolerance,
+        "rule": claim.criterion or (NOT_JUDGED if holds == NOT_JUDGED else words),
+        "holds": holds,
+        **keys,
+    }
+
+
+def _shown(claim: Claim, number: float | None) -> str:
+    return "" if number is None else claim.show.format(number)

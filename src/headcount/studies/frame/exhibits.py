@@ -1,0 +1,162 @@
+"""The figures and tables that a study's ``report.toml`` lists: data, no code.
+
+``[columns]`` is the dictionary of columns: a label, or {label, unit, format}. ``[axes]`` and
+``[controls]`` name what several figures share. ``[tables.NAME]`` has a caption and columns,
+``[figures.NAME]`` a caption, a text for those who cannot see it and a chart. The data of both is
+a table of the study or a view: a function in ``VIEWS`` of the study's module ``report``. Captions
+and labels are templates, as the report's text is.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from importlib import import_module, resources
+from typing import TYPE_CHECKING, Any
+
+from headcount.errors import ConfigError
+from headcount.report import figures as charts
+from headcount.report.figures import Axis, Control, Reference
+from headcount.report.model import Column, Figure, Table, table_from_frame
+from headcount.studies.frame.study import Findings
+
+if TYPE_CHECKING:
+    import polars as pl
+    from altair.typing import ChartType
+
+CHARTS: dict[str, Callable[..., ChartType]] = {
+    "line": charts.line_chart,
+    "point": charts.point_chart,
+    "band": charts.band_chart,
+    "histogram": charts.histogram_chart,
+    "two-scale": charts.two_scale_chart,
+}
+_AXES = ("x", "y", "top", "value")
+
+
+class Exhibits:
+    """The figures and tables of one report.
+
+    where
+        package    the study's
+        render     fills in a template
+    """
+
+    def __init__(self, *, package: str, findings: Findings, render: Callable[[str], str]) -> None:
+        self._package, self._findings, self._render = package, findings, render
+        text = (resources.files(package) / "report.toml").read_text(encoding="utf-8")
+        self._list = tomllib.loads(text)
+        module = import_module(f"{package}.report")
+        self._views: Mapping[str, Callable[[Findings], pl.DataFrame]] = module.VIEWS
+        self._drawn: Mapping[str, Callable[..., ChartType]] = getattr(module, "CHARTS", {})
+        self._more: Mapping[str, Callable[[Findings], list[Any]]] = getattr(module, "COLUMNS", {})
+
+    def frame(self, name: str) -> pl.DataFrame:
+        """A view, or a table of the study."""
+        if name in self._views:
+            return self._views[name](self._findings)
+        found = {**self._findings.tables, **self._findings.frames}
+        if name not in found:
+            raise self._unknown("view or table", name, [*self._views, *found])
+        return found[name]
+
+    def table(self, name: str) -> Table:
+        """The table of that name."""
+        about = self._entry("tables", name)
+        more = self._more[name](self._findings) if name in self._more else []
+        return table_from_frame(
+            self.frame(about.get("frame", name)),
+            name=name,
+            caption=about["caption"],
+            columns=[self._column(one) for one in (*about["columns"], *more)],
+            notes=about.get("notes", ""),
+            folded=about.get("folded", False),
+        )
+
+    def figure(self, name: str) -> Figure:
+        """The figure of that name; a chart that the frame does not know is the study's own."""
+        about = self._entry("figures", name)
+        texts = {key: about.pop(key) for key in ("caption", "alt")}
+        frame, kind = self.frame(about.pop("frame", name)), about.pop("chart")
+        for axis in _AXES:
+            if axis in about:
+                about[axis] = self._axis(about[axis])
+        about["controls"] = [self._control(one) for one in about.pop("controls", ())]
+        lines = [Reference(**_numbers(one, "x", "y")) for one in about.pop("references", ())]
+        if lines:
+            about["references"] = lines
+        if kind in CHARTS:
+            chart = CHARTS[kind](_drawn_columns(frame, about), **about)
+        elif kind in self._drawn:
+            chart = self._drawn[kind](frame, findings=self._findings, **about)
+        else:
+            raise self._unknown("chart", kind, [*CHARTS, *self._drawn])
+        return Figure(name=name, chart=chart, **texts)
+
+    @cached_property
+    def _shared(self) -> dict[str, Any]:
+        return {kind: self._list.get(kind, {}) for kind in ("columns", "axes", "controls")}
+
+    def _entry(self, kind: str, name: str) -> dict[str, Any]:
+        if name not in self._list.get(kind, {}):
+            raise self._unknown(kind.removesuffix("s"), name, list(self._list.get(kind, {})))
+        return {key: self._filled(value) for key, value in self._list[kind][name].items()}
+
+    def _filled(self, value: Any) -> Any:
+        """The same with every template in it filled in."""
+        if isinstance(value, dict):
+            return {key: self._filled(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self._filled(one) for one in value]
+        return self._render(value) if isinstance(value, str) else value
+
+    def _column(self, one: str | dict[str, Any]) -> Column:
+        """A column by its name in the dictionary, or with what differs from there."""
+        own = {"key": one} if isinstance(one, str) else one
+        key = own["key"]
+        known = self._filled(self._shared["columns"].get(own.pop("as", key), {}))
+        known = {"label": known} if isinstance(known, str) else known
+        return Column(**{"label": key, **known, **own})
+
+    def _axis(self, one: str | dict[str, Any]) -> Axis:
+        own = {"like": one} if isinstance(one, str) else one
+        known = self._filled(self._shared["axes"].get(own.get("like", ""), {}))
+        both = {**known, **{key: value for key, value in own.items() if key != "like"}}
+        plain: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in both.items()
+        }
+        return Axis(**plain)
+
+    def _control(self, one: str | dict[str, Any]) -> Control:
+        own = {"column": one} if isinstance(one, str) else _numbers(one, "initial")
+        known = self._shared["controls"].get(own["column"], own["column"])
+        return Control(**{"label": known, **own})
+
+    def _unknown(self, what: str, name: str, known: list[str]) -> ConfigError:
+        return ConfigError(
+            f"{self._package.rsplit('.', 1)[-1]}/report.toml",
+            place=what,
+            found=repr(name),
+            expected="one of " + ", ".join(known),
+        )
+
+
+def _drawn_columns(frame: pl.DataFrame, about: dict[str, Any]) -> pl.DataFrame:
+    """The columns that a chart draws: the page holds the data of every chart."""
+    named = {about.get(key) for key in ("series", "low", "high")}
+    named |= {about[axis].column for axis in _AXES if axis in about}
+    named |= {control.column for control in about["controls"]}
+    return frame.select(column for column in frame.columns if column in named)
+
+
+def _numbers(entry: dict[str, Any], *keys: str) -> dict[str, Any]:
+    """The same with numbers that a template has written as text read back."""
+    return {key: _number(value) if key in keys else value for key, value in entry.items()}
+
+
+def _number(value: Any) -> Any:
+    try:
+        return float(value)
+    except ValueError:
+        return value

@@ -1,0 +1,125 @@
+"""The studies' cache: keyed by inputs and by the source of everything that makes a piece."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import headcount
+from headcount.studies.frame.cache import FRAMES, JSON, Cache, imported_by, source_digest
+
+HOME = Path(headcount.__file__).parent
+MAKERS = {
+    name: f"headcount.studies.{name}.study"
+    for name in ("flaxman_2019", "petti_flaxman_2020", "christ_2022", "hawes_rodriguez_2021")
+}
+ME = "headcount.studies.frame.cache"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(HOME, tmp_path / "headcount", ignore=ignored))
+
+
+def keys(home: Path) -> dict[str, str]:
+    source_digest.cache_clear()
+    imported_by.cache_clear()
+    return {name: source_digest(module, home) for name, module in MAKERS.items()}
+
+
+def touch(path: Path) -> None:
+    path.write_text(path.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
+
+
+def changed(home: Path, *files: str) -> set[str]:
+    before = keys(home)
+    for file in files:
+        touch(home / file)
+    after = keys(home)
+    return {name for name in MAKERS if before[name] != after[name]}
+
+
+@pytest.mark.parametrize(
+    "file", ["privacy/sensitivity.py", "privacy/allocation.py", "tabulate/counts.py", "__init__.py"]
+)
+def test_what_every_study_imports_changes_every_key(file: str, home: Path):
+    assert changed(home, file) == set(MAKERS)
+
+
+def test_an_unrelated_room_changes_no_key(home: Path):
+    assert changed(home, "cli/protect.py", "bench/noise.py", "run/protect.py") == set()
+
+
+def test_imports_inside_functions_count(home: Path):
+    lazy = "population/uniform.py"  # imported by a method of the settings
+    source = (home / "studies/flaxman_2019/settings.py").read_text(encoding="utf-8")
+    assert re.search(r"^ +from headcount.population.uniform import", source, flags=re.MULTILINE)
+    assert "flaxman_2019" in changed(home, lazy)
+
+
+def test_data_counts_and_what_is_read_afterwards_does_not(home: Path):
+    assert "petti_flaxman_2020" in changed(home, "mechanisms/presets/e2e-2018.toml")
+    assert "petti_flaxman_2020" in changed(home, "population/us1940/data/published.toml")
+    own = "studies/flaxman_2019"
+    assert changed(home, *(f"{own}/{name}" for name in ("published.toml", "report.toml"))) == set()
+    assert changed(home, f"{own}/report.md") == set()
+
+
+def test_another_studys_package_changes_no_key_of_mine(home: Path):
+    assert changed(home, "studies/flaxman_2019/law.py") == {"flaxman_2019"}
+
+
+def test_no_module_is_imported_in_a_way_that_the_digest_does_not_see():
+    relative = re.compile(r"^\s*from \.", flags=re.MULTILINE)
+    found = [p for p in HOME.rglob("*.py") if relative.search(p.read_text(encoding="utf-8"))]
+    assert found == []
+
+
+def test_a_piece_is_made_once_and_again_for_other_inputs(tmp_path: Path):
+    made = []
+
+    def make() -> dict[str, pl.DataFrame]:
+        made.append(1)
+        return {"a": pl.DataFrame({"x": [1, None]}), "b": pl.DataFrame({"y": ["ä"]})}
+
+    def get(inputs: str, folder: Path | None) -> dict[str, pl.DataFrame]:
+        return Cache(folder).get(make, name="piece", inputs=inputs, made_by=ME, codec=FRAMES)
+
+    first, again = get("seed 1", tmp_path / "new"), get("seed 1", tmp_path / "new")
+    assert len(made) == 1
+    assert list(again) == ["a", "b"]
+    for name, frame in first.items():
+        assert_frame_equal(again[name], frame)
+    get("seed 2", tmp_path / "new")
+    assert len(made) == 2
+    assert len(list((tmp_path / "new").glob("piece-*.frames"))) == 2
+    get("seed 1", None)
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 half a file", b"{"])
+def test_a_damaged_file_is_named_in_a_warning_and_made_again(
+    damage: bytes, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    for codec, value in ((FRAMES, {"a": pl.DataFrame({"x": [1]})}), (JSON, {"a": 1})):
+
+        def get(codec=codec, value=value):
+            about = {"name": "piece", "inputs": "", "made_by": ME, "codec": codec}
+            return Cache(tmp_path).get(lambda: value, **about)
+
+        get()
+        (path,) = tmp_path.glob(f"*.{codec.ending}")
+        whole = path.read_bytes()
+        path.write_bytes(damage)
+        with caplog.at_level(logging.WARNING):
+            assert list(get()) == ["a"]
+        assert f"{path}: the file is damaged" in caplog.text
+        assert "is made again" in caplog.text
+        assert len(path.read_bytes()) == len(whole)

@@ -1,0 +1,162 @@
+"""What a paper says beside ours: every rule, every way to say a number, and nothing hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from headcount.errors import ConfigError
+from headcount.studies.frame.claims import COLUMNS, Measured, read_claims, verdicts
+from headcount.studies.frame.study import study_names
+from tests.studies.frame.made_up import PACKAGE, made_up_study
+
+OURS = {
+    "t": pl.DataFrame(
+        {
+            "level": ["county", "state"],
+            "epsilon": [1.0, 2.0],
+            "value": [10.4, 3.0],
+            "law": [10.0, 3.5],
+            "sd": [0.1, 0.2],
+        }
+    )
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    with made_up_study(tmp_path, {}) as package:
+        yield package
+
+
+@pytest.fixture
+def judge(folder: Path):
+    def made(text: str, **more: Any) -> dict[str, pl.DataFrame]:
+        head = '[[claims]]\nid = "a"\nsource = "table 1"\n'
+        (folder / "published.toml").write_text(head + text, encoding="utf-8")
+        return verdicts(PACKAGE, OURS, **more)
+
+    return made
+
+
+def row(tables: dict[str, pl.DataFrame]) -> dict[str, Any]:
+    return tables["claims"].row(0, named=True)
+
+
+ONE = 'claim = "c"\ntable = "t"\nours = "value"\nwhere = {level = "county"}\n'
+
+
+@pytest.mark.parametrize(
+    ("rule", "holds"),
+    [
+        ('rule = "near"\ntolerance = 0.5\npublished = 10.0', "yes"),
+        ('rule = "near"\ntolerance = 0.3\npublished = 10.0', "no"),
+        ('rule = "near"\ntolerance = 0.3\nfactor = 1.1\npublished = 10.0', "yes"),
+        ('rule = "near"\npublished = 10.0', "not judged"),
+        ('rule = "relative"\ntolerance = 0.05\npublished = 10.0', "yes"),
+        ('rule = "relative"\ntolerance = 0.03\npublished = 10.0', "no"),
+        ('rule = "below"\npublished = 10.4', "no"),
+        ('rule = "at most"\npublished = 10.4', "yes"),
+        ('rule = "above"\npublished = 10.4', "no"),
+        ('rule = "at least"\npublished = 10.4', "yes"),
+        ('rule = "same sign"\npublished = 1', "yes"),
+        ('rule = "same sign"\npublished = -1', "no"),
+        ('rule = "not judged"\npublished = 1', "not judged"),
+    ],
+)
+def test_every_rule_says_yes_and_no(rule: str, holds: str, judge):
+    found = row(judge(ONE + rule))
+    assert found["holds"] == holds
+    assert found["ours"] == 10.4
+    assert found["difference"] == pytest.approx(10.4 - found["published"])
+
+
+def test_zero_has_the_sign_of_neither_side(judge):
+    tables = judge('claim = "c"\nmeasure = "none"\nrule = "same sign"\npublished = -1\n',
+                   measures={"none": lambda _tables: Measured(value=0.0)})  # fmt: skip
+    assert row(tables)["holds"] == "no"
+    assert row(tables)["difference"] == 1.0
+
+
+def test_a_family_of_rows_is_matched_by_its_keys(judge):
+    text = """claim = "{level} at {epsilon:g}"
+    table = "t"
+    ours = "value"
+    keys = ["level", "epsilon"]
+    rule = "near"
+    tolerance = [
+        { level = "state" },
+        { level = "county", relative = 0.01, absolute = 0.2, column = "sd", times = 5 },
+    ]
+    published = [["county", 1.0, 10.0], ["state", 2.0, 9.0], ["state", 4.0, 1.0]]
+    """
+    table = judge(text)["claims"]
+    assert table.columns == [*COLUMNS, "level", "epsilon"]
+    assert table["claim"].to_list() == ["county at 1", "state at 2", "state at 4"]
+    assert table["tolerance"].to_list() == [0.5, None, None]
+    assert table["holds"].to_list() == ["yes", "not judged", "not known"]
+    assert judge(text + "only_run = true")["claims"].height == 2
+
+
+def test_the_number_may_be_in_a_file_or_a_law_in_our_own_table(judge, folder):
+    (folder / "data").mkdir()
+    (folder / "data" / "p.csv").write_text("level,epsilon,rmse\ncounty,1,11\nstate,2,\n")
+    family = 'claim = "c"\ntable = "t"\nours = "value"\nkeys = ["level"]\nrule = "near"\n'
+    family += "tolerance = [{ relative = 0.1 }]\npublished = "
+    of_file = judge(family + '{ file = "p.csv", column = "rmse" }')["claims"]
+    assert of_file.select("level", "published", "holds").rows() == [("county", 11.0, "yes")]
+    of_law = judge(family + '{ column = "law" }')["claims"]
+    assert of_law["published"].to_list() == [10.0, 3.5]
+    assert of_law["holds"].to_list() == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("measured", "holds"),
+    [
+        (Measured(true=3, of=3, finding="3 of 3"), "yes"),
+        (Measured(true=2, of=3), "partly"),
+        (Measured(true=1, of=3), "no"),
+        (Measured(finding="no such county"), "not known"),
+    ],
+)
+def test_a_statement_about_cases_holds_in_all_most_or_few(measured: Measured, holds: str, judge):
+    text = 'claim = "c"\npaper = "always"\nmeasure = "m"\nrule = "in every case"\n'
+    found = row(judge(text, measures={"m": lambda _tables: measured}))
+    assert found["holds"] == holds
+    assert (found["paper"], found["finding"]) == ("always", measured.finding)
+    left_out = judge(text + 'to = "others"', measures={"m": lambda _tables: None})["others"]
+    assert (left_out.height, left_out.columns) == (0, list(COLUMNS))
+
+
+@pytest.mark.parametrize("value", [None, float("nan")])
+def test_a_missing_number_is_not_taken_for_a_no(value: float | None, judge):
+    text = 'claim = "c"\nmeasure = "m"\nrule = "below"\npublished = 1\n'
+    found = row(judge(text, measures={"m": lambda _t: Measured(value=value, finding="none")}))
+    assert found["holds"] == "not known"
+
+
+def test_another_population_is_judged_only_by_what_must_always_hold(judge):
+    text = ONE + 'rule = "above"\npublished = 1\n'
+    assert row(judge(text, judged=False))["holds"] == "not judged"
+    assert row(judge(text + "always = true", judged=False))["holds"] == "yes"
+
+
+def test_a_mistake_in_the_file_is_named(judge):
+    with pytest.raises(ConfigError, match=r"some_2000/published.toml: a: found 'near by', exp"):
+        judge(ONE + 'rule = "near by"')
+    with pytest.raises(ConfigError, match=r"a: found .*'colour'.*, expected keys of a claim"):
+        judge(ONE + 'rule = "near"\ncolour = "red"')
+
+
+def test_every_file_that_is_shipped_can_be_read_and_its_ids_are_unique():
+    packages = [f"headcount.studies.{name.replace('-', '_')}" for name in study_names()]
+    there = [p for p in packages if (files(p) / "report.md").is_file()]
+    assert "headcount.studies.flaxman_2019" in there
+    for package in there:
+        ids = [claim.id for claim in read_claims(package)]
+        assert len(set(ids)) == len(ids) > 0
