@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from headcount.bench.dense import to_dense
 from headcount.bench.golden_files import golden_problems
 from headcount.errors import InputError
-from headcount.solve.dense import to_dense
 from headcount.solve.leastsquares import least_squares
 from headcount.solve.objective import objective, violation
 

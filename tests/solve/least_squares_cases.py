@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.bench.dense import Margin, from_dense
 from headcount.solve.batch import NO_BOUND, Batch
-from headcount.solve.dense import Family, from_dense
 from headcount.solve.general import programme, solve_clarabel
 from headcount.solve.objective import objective
 
@@ -37,7 +37,7 @@ def random_case(seed: int, *, zero_weights: bool = True) -> Case:
         low, high = _bounds(rng, exact)
         weight = float(rng.choice([0.0, 0.1, 1.0, 50.0]))
         families.append(
-            Family(
+            Margin(
                 group=group,
                 weight=weight if zero_weights else max(weight, 2.0),
                 margin=exact + np.rint(rng.normal(0, sd, exact.shape)),

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from headcount.bench import topdown_round
-from headcount.bench.golden import measure
-from headcount.solve.dense import Family, from_dense
-from headcount.solve.failsafe import estimate, reopen, round_kept
+from headcount.bench.dense import Margin, from_dense
+from headcount.bench.golden import measure, reopen
+from headcount.solve.failsafe import estimate, round_kept
 from headcount.solve.general import programme, solve_clarabel
 from headcount.solve.mip import minimise, rounding_program
 from headcount.solve.network import split
@@ -34,8 +34,8 @@ def golden(seed: int, *, failsafe: bool):
         low[2] = by_type[2] + 2
     margins = [m + np.rint(rng.normal(0, 2, m.shape)) for m in (by_type, by_rest)]
     families = [
-        Family(group=TYPE, weight=0.5, margin=margins[0], low=low),
-        Family(group=REST, weight=2.0, margin=margins[1]),
+        Margin(group=TYPE, weight=0.5, margin=margins[0], low=low),
+        Margin(group=REST, weight=2.0, margin=margins[1]),
     ]
     batch = from_dense(noisy, weight=0.1, total=total, families=families)
     if failsafe:

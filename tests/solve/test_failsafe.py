@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headcount.solve.dense import Family, from_dense, side_by_side
-from headcount.solve.failsafe import estimate, reopen, rescue, round_kept
+from headcount.bench.dense import Margin, from_dense, side_by_side
+from headcount.bench.golden import reopen
+from headcount.solve.failsafe import estimate, rescue, round_kept
 from headcount.solve.feasibility import clashes
 from headcount.solve.mip import SolverError
 from headcount.solve.objective import objective
@@ -24,8 +25,8 @@ def infeasible(total=(5, 4, 0, 0, 1, 0), low=((1, 1), (1, 1), (0, 1)), parent=9,
     rng = np.random.default_rng(seed)
     answer = np.rint(rng.normal(2, 3, (6, 2)))
     families = [
-        Family(group=TYPE, weight=0.5, margin=np.rint(rng.normal(4, 3, (3, 2))), low=low),
-        Family(group=AGE, weight=2.0, margin=np.rint(rng.normal(5, 3, (2, 2)))),
+        Margin(group=TYPE, weight=0.5, margin=np.rint(rng.normal(4, 3, (3, 2))), low=low),
+        Margin(group=AGE, weight=2.0, margin=np.rint(rng.normal(5, 3, (2, 2)))),
     ]
     total = np.array(total)
     batch = from_dense(answer, weight=0.3, total=total, families=families, parent=parent)

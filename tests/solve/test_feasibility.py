@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import event, given, settings
 
+from headcount.bench.dense import Margin, from_dense, side_by_side
 from headcount.bench.problems import problem
 from headcount.solve.batch import NO_BOUND
 from headcount.solve.check import Violation
-from headcount.solve.dense import Family, from_dense, side_by_side
 from headcount.solve.feasibility import clashes
 from tests.solve.tiny import CROSS, NESTED, bounds_hold, every_share, problems
 
@@ -32,7 +32,7 @@ def test_highs_agrees_with_trying_every_answer_when_bounds_overlap(drawn):
 
 
 def parent_of(low=None, high=None, total=(3, 2)):
-    family = Family(group=[0, 1], low=low, high=high)
+    family = Margin(group=[0, 1], low=low, high=high)
     return from_dense(np.zeros((2, 2)), weight=1.0, total=total, families=[family], parent=41)
 
 
@@ -74,7 +74,7 @@ def test_no_message_holds_a_count():
 
 def test_an_odd_cycle_is_feasible_in_fractions_only():
     families = [
-        Family(group=(np.arange(3) == k).astype(int), low=[[1], [-FREE]], high=[[1], [FREE]])
+        Margin(group=(np.arange(3) == k).astype(int), low=[[1], [-FREE]], high=[[1], [FREE]])
         for k in range(3)
     ]
     batch = from_dense(np.zeros((3, 1)), weight=1.0, total=None, families=families)
@@ -94,8 +94,8 @@ def test_real_shapes_are_feasible_until_a_total_is_changed():
 def test_the_root_can_hold_anything_within_consistent_bounds():
     def root(low):
         families = [
-            Family(group=[0, 0, 0], low=[[7]], high=[[7]]),
-            Family(group=[0, 1, 1], low=low),
+            Margin(group=[0, 0, 0], low=[[7]], high=[[7]]),
+            Margin(group=[0, 1, 1], low=low),
         ]
         return from_dense(np.zeros((3, 1)), weight=1.0, total=None, families=families)
 

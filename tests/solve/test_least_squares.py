@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headcount.bench.dense import Margin, from_dense, side_by_side, to_dense
 from headcount.bench.problems import SETTINGS, problem
 from headcount.solve import general, kernel
 from headcount.solve.batch import Batch
-from headcount.solve.dense import Family, from_dense, side_by_side, to_dense
 from headcount.solve.leastsquares import least_squares
 from headcount.solve.objective import margins, objective, violation
 from headcount.solve.outcome import Solver, Status
@@ -75,7 +75,7 @@ def test_without_binding_bounds_the_surplus_is_shared_evenly():
 )  # fmt: skip
 def test_two_children_by_brute_force(total, first, second, low, extra, weight):
     low, high = min(low, total), min(low, total) + extra
-    family = Family(
+    family = Margin(
         group=[0], weight=weight, margin=[[first + 1, second - 3]], low=[[low, 0]],
         high=[[high, total]],
     )  # fmt: skip
@@ -91,8 +91,8 @@ def test_bounds_that_leave_one_answer_return_it():
     rng = np.random.default_rng(5)
     truth = rng.poisson(3, (4, 5))
     families = [
-        Family(group=range(4), low=truth, high=truth),
-        Family(group=[0] * 4, low=truth.sum(0, keepdims=True), high=truth.sum(0, keepdims=True)),
+        Margin(group=range(4), low=truth, high=truth),
+        Margin(group=[0] * 4, low=truth.sum(0, keepdims=True), high=truth.sum(0, keepdims=True)),
     ]
     batch = from_dense(
         rng.normal(0, 9, truth.shape), weight=1.0, total=truth.sum(1), families=families
@@ -120,7 +120,7 @@ def test_nothing_to_choose_costs_no_solve():
     )
     no_facility = from_dense(
         [[1.0, 2.0], [5.0, 5.0]], weight=1.0, total=[4, 9],
-        families=[Family(group=[0, 0], weight=2.0, margin=[[1, 1]], high=[[0, 20]])],
+        families=[Margin(group=[0, 0], weight=2.0, margin=[[1, 1]], high=[[0, 20]])],
     )  # fmt: skip
     empty = from_dense([[3.5, 1.0]], weight=1.0, total=[0])
     for batch, expected in (
@@ -140,8 +140,8 @@ def test_entries_of_total_zero_that_were_kept_stay_empty():
 
 def test_the_root_has_no_sums_to_keep():
     families = [
-        Family(group=[0, 0, 0], low=[[10]], high=[[10]]),
-        Family(group=[0, 1, 1], weight=4.0, margin=[[3], [9]]),
+        Margin(group=[0, 0, 0], low=[[10]], high=[[10]]),
+        Margin(group=[0, 1, 1], weight=4.0, margin=[[3], [9]]),
     ]
     batch = from_dense([[-2.0], [4.0], [6.0]], weight=1.0, total=None, families=families)
     x = solve(batch)
@@ -151,13 +151,13 @@ def test_the_root_has_no_sums_to_keep():
 
 def test_overlapping_union_bounds():
     truth = np.array([[5, 0, 3], [2, 2, 2], [0, 4, 1], [7, 1, 0]])
-    families = [Family(group=range(4), weight=3.0, margin=truth + 2, low=truth // 2)]
+    families = [Margin(group=range(4), weight=3.0, margin=truth + 2, low=truth // 2)]
     for inside in ([0, 1], [1, 2], [0, 2], [0, 1, 2], [1, 3]):
         group = np.where(np.isin(np.arange(4), inside), 0, 1)
         held = truth[inside].sum(axis=0)
         low = np.stack([held - 1, np.zeros(3, int)])
         high = np.stack([held, np.full(3, 99)])
-        families.append(Family(group=group, low=low, high=high))
+        families.append(Margin(group=group, low=low, high=high))
     batch = from_dense(truth * 1.7 - 1, weight=1.0, total=truth.sum(1), families=families)
     assert objective(batch, solve(batch))[0] <= reference(batch) * (1 + 1e-7)
 
@@ -173,7 +173,7 @@ def test_counts_of_a_nation():
     rng = np.random.default_rng(2)
     truth = rng.integers(0, 30_000_000, (5, 6))
     sums = truth.sum(0, keepdims=True)
-    families = [Family(group=[0] * 5, low=sums, high=sums)]
+    families = [Margin(group=[0] * 5, low=sums, high=sums)]
     noisy = truth + rng.normal(0, 400, truth.shape)
     batch = from_dense(noisy, weight=1e-6, total=truth.sum(1), families=families)
     x = solve(batch)
@@ -205,7 +205,7 @@ def test_the_answer_does_not_depend_on_threads_or_neighbours():
     ],
 )
 def test_infeasible_bounds_are_told_apart_from_failure(low, high):
-    family = Family(group=[0, 0], weight=1.0, margin=[[4, 5]], low=low, high=high)
+    family = Margin(group=[0, 0], weight=1.0, margin=[[4, 5]], low=low, high=high)
     bad = from_dense([[1.0, 2.0], [3.0, 4.0]], weight=1.0, total=[4, 5], families=[family])
     good = replace(bad, low=np.zeros_like(bad.low), high=np.full_like(bad.high, 9))
     solved = least_squares(side_by_side([good, bad, good]), threads=1)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from headcount.bench.dense import Margin, from_dense, side_by_side
 from headcount.bench.problems import problem
 from headcount.errors import HeadcountError
 from headcount.solve.batch import Batch
-from headcount.solve.dense import Family, from_dense, side_by_side
 from headcount.solve.mip import minimise, rounding_program
 from headcount.solve.network import SCALE, split
 from headcount.solve.rounding import Method, round_batch
@@ -155,7 +155,7 @@ def test_infeasible_shapes_are_called_so_by_both():
 
 def one_cell(x, *, total, low=None, high=None):
     children = len(x)
-    family = Family(group=np.array([0]), low=low, high=high)
+    family = Margin(group=np.array([0]), low=low, high=high)
     batch = from_dense(np.zeros((1, children)), weight=1.0, total=[total], families=[family])
     return batch, np.array(x, dtype=float)
 
@@ -205,7 +205,7 @@ def test_no_rounding_at_all_is_an_outcome():
 
 
 def test_the_root_has_no_sums_to_keep():
-    family = Family(group=np.zeros(3, int), low=[[7]], high=[[7]])
+    family = Margin(group=np.zeros(3, int), low=[[7]], high=[[7]])
     batch = from_dense(np.zeros((3, 1)), weight=1.0, total=None, families=[family])
     found = round_batch(batch, np.array([2.2, 1.3, 2.4]))
     assert found.counts.tolist() == [2, 2, 3]

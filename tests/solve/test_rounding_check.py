@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from headcount.bench.dense import Margin, from_dense, side_by_side
 from headcount.solve.check import Violation, violations
-from headcount.solve.dense import Family, from_dense, side_by_side
 
 
 @pytest.fixture
 def batch():
     """Two parents of three cells and two children: a bounded total and a bounded pair of groups."""
     families = [
-        Family(group=[0, 0, 0], low=[[1, 1]], high=[[9, 9]]),
-        Family(group=[0, 1, 1], low=[[0, 0], [0, 2]], high=[[4, 0], [9, 9]]),
+        Margin(group=[0, 0, 0], low=[[1, 1]], high=[[9, 9]]),
+        Margin(group=[0, 1, 1], low=[[0, 0], [0, 2]], high=[[4, 0], [9, 9]]),
     ]
     ones = [
         from_dense(np.zeros((3, 2)), weight=1.0, total=[3, 2, 2], families=families, parent=parent)
@@ -59,7 +59,7 @@ def test_an_upper_bound(batch):
 
 
 def test_a_bound_on_cells_that_no_variable_holds():
-    families = [Family(group=[0, 1], low=[[0], [1]])]
+    families = [Margin(group=[0, 1], low=[[0], [1]])]
     batch = from_dense(np.zeros((2, 1)), weight=1.0, total=[2, 0], families=families)
     (found,) = violations(batch, np.array([2]))
     assert (found.kind, found.group) == ("low", 1)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from headcount.bench.dense import Margin, from_dense
 from headcount.solve.batch import NO_BOUND
-from headcount.solve.dense import Family, from_dense
 from headcount.solve.mip import Program, SolverError, minimise
 from headcount.solve.nesting import locate, nesting
 from headcount.solve.rounding import Method, round_batch
@@ -22,7 +22,7 @@ FREE = int(NO_BOUND)
 
 def bounded(*groups, children=2):
     """A root or parent with upper bounds on every group of these partitions."""
-    families = [Family(group=g, high=np.full((int(np.max(g)) + 1, children), 5)) for g in groups]
+    families = [Margin(group=g, high=np.full((int(np.max(g)) + 1, children), 5)) for g in groups]
     return from_dense(np.zeros((CELLS, children)), weight=1.0, total=[1] * 4, families=families)
 
 
@@ -49,8 +49,8 @@ def test_crossing_marginals_overlap():
 
 
 def test_crossing_marginals_that_are_only_measured_do_not_matter():
-    measured = Family(group=CROSS, weight=2.0, margin=np.zeros((2, 2)))
-    families = [Family(group=HALVES, high=np.full((2, 2), 5)), measured]
+    measured = Margin(group=CROSS, weight=2.0, margin=np.zeros((2, 2)))
+    families = [Margin(group=HALVES, high=np.full((2, 2), 5)), measured]
     batch = from_dense(np.zeros((CELLS, 2)), weight=1.0, total=[1] * 4, families=families)
     assert nesting(batch).nested
 
@@ -61,7 +61,7 @@ def union_bounds(high):
     for pair in combinations(range(CELLS), 2):
         group = np.isin(np.arange(CELLS), pair).astype(int)
         limit = np.array([[FREE] * 2, high])
-        families.append(Family(group=group, high=limit))
+        families.append(Margin(group=group, high=limit))
     return families
 
 
@@ -113,7 +113,7 @@ def test_the_mip_widens_by_one_and_says_so():
 def test_an_odd_cycle_has_no_integers_at_all():
     """Halves keep "each pair of three cells sums to 1"; no integers do."""
     families = [
-        Family(group=(np.arange(3) == k).astype(int), low=[[1], [-FREE]], high=[[1], [FREE]])
+        Margin(group=(np.arange(3) == k).astype(int), low=[[1], [-FREE]], high=[[1], [FREE]])
         for k in range(3)
     ]
     batch = from_dense(np.zeros((3, 1)), weight=1.0, total=None, families=families)

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from headcount.bench.dense import Margin, from_dense
 from headcount.solve.batch import NO_BOUND, Batch
-from headcount.solve.dense import Family, from_dense
 
 Ints = NDArray[np.int64]
 
@@ -103,7 +103,7 @@ def problems(
         shift = draw(st.sampled_from([0, 0, 0, 0, 1, -1])) if moved else 0
         low = np.where(below == 9, -int(NO_BOUND), margin - below + shift)
         high = np.where(above == 9, int(NO_BOUND), margin + above + shift)
-        bounded.append(Family(group=families[k], low=low, high=high))
+        bounded.append(Margin(group=families[k], low=low, high=high))
     answer = np.zeros((CELLS, children))
     batch = from_dense(answer, weight=1.0, total=counts.sum(axis=1), families=bounded)
     return batch, counts

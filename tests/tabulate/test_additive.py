@@ -5,12 +5,12 @@ from itertools import product as pairs
 import numpy as np
 import pytest
 
+from headcount.bench.suppression_workloads import levels_tree
 from headcount.errors import InputError
 from headcount.tabulate.additive import (
     Additive,
     flat,
     from_relations,
-    levels_tree,
     link,
     product_of_trees,
     tree,

@@ -9,9 +9,8 @@ import pytest
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
-from headcount.population.quarters import Quarters
 from headcount.schema import Attribute, Schema, load_schema
-from headcount.tabulate.published import housing_counts, supported, tables
+from headcount.tabulate.published import supported, tables
 from headcount.tabulate.published.codings import codings
 from headcount.tabulate.published.races import (
     alone,
@@ -215,9 +214,6 @@ def test_levels_of_publication():
 
 def test_homes_come_from_living_quarters():
     schema = load_schema("e2e-2018")
-    place = Geography(("all",), (np.array(["x"]),), (np.empty(0, np.int32),))
-    quarters = Quarters(place, "hhgq", np.arange(8)[None] + 5, np.array([3]))
-    assert housing_counts(quarters, home="household", schema=schema).tolist() == [[8, 5, 3]]
     assert "made from living quarters" in PL94["H1"].supports(schema).reason
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headcount.errors import InputError
 from headcount.schema import Attribute, Recode, Schema
-from headcount.tabulate import CELLS, TOTAL, Query, Workload, every_cell, tabulate
+from headcount.tabulate import CELLS, TOTAL, Query, every_cell, tabulate
 from headcount.testing.strategies import populations, queries, schemas
 
 SEX = Attribute("sex", ("f", "m"))
@@ -66,26 +66,11 @@ def test_the_detailed_query_and_the_total(schema):
     assert TOTAL.matrix(schema).toarray().tolist() == [[1]] * schema.size
 
 
-def test_a_workload_finds_its_queries_by_name():
-    queries = (TOTAL, Query("sex", ("sex",)))
-    workload = Workload(SCHEMA, queries)
-    assert tuple(workload) == queries
-    assert workload["sex"].by == ("sex",)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (
-            lambda: Workload(SCHEMA, (TOTAL, TOTAL)),
-            "workload: found query 'total' twice, expected distinct queries",
-        ),
-        (
-            lambda: Workload(SCHEMA, (TOTAL,))["x"],
-            "workload: found query 'x', expected one of 'total'",
-        ),
-        (
-            lambda: Workload(SCHEMA, (Query("q", ("race",)),)),
+            lambda: Query("q", ("race",)).groups(SCHEMA),
             "found attribute 'race', expected one of 'sex', 'age'",
         ),
         (

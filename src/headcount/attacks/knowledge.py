@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.schema import Schema
-from headcount.tabulate.counts import adder
 from headcount.tabulate.published import TableCells
 
 Ints = NDArray[np.int64]
@@ -135,18 +133,3 @@ class Knowledge:
     def at(self, level: str) -> tuple[Held, ...]:
         """The tables held at a level."""
         return tuple(held for held in self.tables if held.level == level)
-
-
-def tabulated(
-    cells: Sequence[TableCells], counts: Any, *, schema: Schema, geography: Geography
-) -> Knowledge:
-    """All tables exact, from counts (leaf units x cells), each at the lowest level it is made for.
-
-    For any file of persons that gets tabulated: true, swapped, or noisy and made consistent.
-    """
-    held = []
-    for one in cells:
-        level = one.table.published_at(geography)[-1]
-        up = adder(geography, level, of=geography.leaf)
-        held.append(exact(one, one.table.of(up @ counts, schema), level=level))
-    return Knowledge(schema, geography, tuple(held))

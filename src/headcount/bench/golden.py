@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from headcount.bench.figures import Reading
 from headcount.bench.golden_files import Golden, golden_problems
 from headcount.solve.batch import Batch
 from headcount.solve.check import violations
-from headcount.solve.failsafe import estimate, reopen, round_kept
+from headcount.solve.failsafe import estimate, round_kept
 from headcount.solve.leastsquares import least_squares
 from headcount.solve.objective import objective, violation
 from headcount.solve.outcome import Status
@@ -162,3 +162,31 @@ def _distance(batch: Batch, counts: NDArray[np.int64], golden: Golden) -> float:
 
 def _sound(batch: Batch, counts: NDArray[np.int64], keep: NDArray[np.int32] | None = None) -> bool:
     return not violations(batch, counts, keep=keep)
+
+
+def reopen(
+    batch: Batch,
+    *,
+    keep: NDArray[np.int32],
+    total: NDArray[np.int64],
+    answer: NDArray[np.float64],
+    opened: NDArray[np.bool_] | None = None,
+) -> Batch:
+    """A parent's problem with every cell in which the kept margin is positive.
+
+    ``total`` (n) and ``answer`` (n, children) give the parent's counts and the noisy detailed
+    answers of all schema cells, ``opened`` (n, children) where a count may be.
+    """
+    margin = np.bincount(keep, weights=total)
+    cell = np.flatnonzero(margin[keep] > 0).astype(np.int32)
+    free = np.ones(answer.shape, dtype=bool) if opened is None else opened
+    entry, child = np.nonzero(free[cell])
+    return replace(
+        batch,
+        cell_start=np.array([0, len(cell)]),
+        cell=cell,
+        total=total[cell],
+        var_start=np.concatenate([[0], np.cumsum(free[cell].sum(axis=1))]).astype(np.int64),
+        var_child=child.astype(np.int32),
+        answer=np.ascontiguousarray(answer[cell][entry, child], dtype=np.float64),
+    )

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.bench.dense import Margin, from_dense
 from headcount.errors import InputError
 from headcount.solve.batch import Batch
-from headcount.solve.dense import Family, from_dense
 
 SIGNS = {"=": (True, True), "eq": (True, True), "ge": (True, False), "le": (False, True)}
 
@@ -77,7 +77,7 @@ def read_golden(file: Path, entry: dict[str, Any]) -> Golden:
 
 def _families(
     data: dict[str, NDArray[Any]], shape: tuple[int, ...], *, source: str
-) -> list[Family]:
+) -> list[Margin]:
     """One family for each set of axes summed over, with its measurements and its bounds."""
     by_axes: dict[tuple[int, ...], dict[str, Any]] = {}
     for key in sorted(k for k in data if k.endswith("_over")):
@@ -101,7 +101,7 @@ def _families(
             family["low"] = np.maximum(rhs, family["low"]) if "low" in family else rhs
         if above:
             family["high"] = np.minimum(rhs, family["high"]) if "high" in family else rhs
-    return [Family(group=_groups(shape, over), **parts) for over, parts in by_axes.items()]
+    return [Margin(group=_groups(shape, over), **parts) for over, parts in by_axes.items()]
 
 
 def _table(values: NDArray[Any]) -> NDArray[Any]:

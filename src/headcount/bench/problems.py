@@ -14,9 +14,9 @@ from math import exp, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.bench.dense import Margin, from_dense
 from headcount.draws import multinomial
 from headcount.solve.batch import Batch
-from headcount.solve.dense import Family, from_dense
 
 TYPES = 8  # households, and seven types of group quarters
 Ints = NDArray[np.int64]
@@ -112,10 +112,10 @@ def problem(name: str, *, seed: int, children: int | None = None) -> Batch:
         np.add.at(exact, group, truth)
         noisy = exact + draw_noise(rng, setting.discrete, variance, exact.shape)
         low, high = _bounds(setting, units, exact) if keep == (0,) else (None, None)
-        families.append(Family(group=group, weight=1 / variance, margin=noisy, low=low, high=high))
+        families.append(Margin(group=group, weight=1 / variance, margin=noisy, low=low, high=high))
     if setting.totals:
         exact = truth.sum(axis=0, keepdims=True)
-        families.append(Family(group=np.zeros(n, np.int64), low=exact, high=exact))
+        families.append(Margin(group=np.zeros(n, np.int64), low=exact, high=exact))
     return from_dense(
         truth + draw_noise(rng, setting.discrete, setting.detail, truth.shape),
         weight=1 / setting.detail,

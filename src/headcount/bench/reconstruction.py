@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.attacks.knowledge import Knowledge, tabulated
+from headcount.attacks.knowledge import Knowledge, exact
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.bench.figures import Reading, timed
 from headcount.bench.persons import People, block_people, read_people
-from headcount.schema import load_schema
-from headcount.tabulate.published import supported, tables
+from headcount.geography import Geography
+from headcount.schema import Schema, load_schema
+from headcount.tabulate.counts import adder
+from headcount.tabulate.published import TableCells, supported, tables
 
 BLOCKS = 1000
 TRACT_BLOCKS = 80
@@ -155,3 +157,18 @@ def _redistricting(people: People) -> Reading:
 def _methods(found: Reconstruction) -> str:
     names, counts = np.unique(found.method, return_counts=True)
     return ", ".join(f"{count:,} by {name}" for name, count in zip(names, counts, strict=True))
+
+
+def tabulated(
+    cells: Sequence[TableCells], counts: Any, *, schema: Schema, geography: Geography
+) -> Knowledge:
+    """All tables exact, from counts (leaf units x cells), each at the lowest level it is made for.
+
+    For any file of persons that gets tabulated: true, swapped, or noisy and made consistent.
+    """
+    held = []
+    for one in cells:
+        level = one.table.published_at(geography)[-1]
+        up = adder(geography, level, of=geography.leaf)
+        held.append(exact(one, one.table.of(up @ counts, schema), level=level))
+    return Knowledge(schema, geography, tuple(held))

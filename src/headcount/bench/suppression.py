@@ -9,6 +9,7 @@ from typing import get_args
 import numpy as np
 
 from headcount.bench.figures import Reading, timed
+from headcount.bench.suppression_exact import cheapest_pattern
 from headcount.bench.suppression_oracle import unprotected
 from headcount.bench.suppression_workloads import (
     Table,
@@ -23,7 +24,6 @@ from headcount.evaluate.witnessed import check_witnesses
 from headcount.mechanisms import protect
 from headcount.mechanisms._base import Context
 from headcount.mechanisms.suppression.complementary import Pattern, complement
-from headcount.mechanisms.suppression.exact import cheapest_pattern
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns

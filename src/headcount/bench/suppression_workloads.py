@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.tabulate.additive import (
     Additive,
     Product,
+    Tree,
     flat,
-    levels_tree,
     product_of_trees,
     tree,
 )
@@ -173,3 +174,22 @@ def _grouped(
     leaf = nested.node[1 + groups + np.arange(rows)]
     places = [np.repeat(leaf, columns), np.tile(1 + np.arange(columns), rows)]
     return product_of_trees(nested, flat(columns)), places
+
+
+def levels_tree(columns: Sequence[ArrayLike]) -> tuple[Tree, Ints]:
+    """The tree of code columns from the top to the leaf, and each row's leaf node.
+
+    The root comes first, then the units of each level in the order of their codes (text), so that
+    the order of the rows does not matter. Units are known by their whole path.
+    """
+    rows = len(np.asarray(columns[0]))
+    path = np.zeros(rows, dtype=np.int64)
+    parents, offset, above = [np.array([-1])], 1, 0
+    for column in columns:
+        _, code = np.unique(np.asarray(column).astype(np.str_), return_inverse=True)
+        key = path * (int(code.max()) + 1) + code
+        units, first, level = np.unique(key, return_index=True, return_inverse=True)
+        parents.append(above + path[first])
+        path, above, offset = level, offset, offset + len(units)
+    found = tree(np.concatenate(parents))
+    return found, found.node[above + path]

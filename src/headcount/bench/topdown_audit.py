@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.bench.figures import Reading
+from headcount.bench.measuring_audit import MeasuringAudit, audit_measuring
 from headcount.config.topdown import TopDownModel
-from headcount.evaluate.measuring_audit import MeasuringAudit, audit_measuring
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.noise import Law, Stream, TwoSidedGeometric
 from headcount.schema import load_schema

@@ -8,10 +8,10 @@ from time import process_time
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.bench.dense import side_by_side
 from headcount.bench.figures import Reading
 from headcount.bench.problems import problem
 from headcount.solve.batch import Batch
-from headcount.solve.dense import side_by_side
 from headcount.solve.leastsquares import least_squares
 from headcount.solve.mip import Program, load, optimum, rounding_program
 from headcount.solve.network import SCALE, split

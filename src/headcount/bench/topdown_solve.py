@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.bench.dense import side_by_side
 from headcount.bench.figures import Reading, timed
 from headcount.bench.problems import SETTINGS, problem
 from headcount.errors import ConfigError
 from headcount.solve.batch import Batch
-from headcount.solve.dense import side_by_side
 from headcount.solve.general import Programme, programme
 from headcount.solve.leastsquares import least_squares
 from headcount.solve.objective import objective, violation

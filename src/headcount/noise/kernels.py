@@ -75,6 +75,3 @@ def pick(
     """Take from each two-word block the word that base + index names."""
     for i in range(index.size):
         words[i] = blocks[2 * i + ((base + index[i]) & 1)]
-
-
-KERNELS = (lookup, counters, pick)

@@ -14,7 +14,6 @@ from typing import Any
 FONT = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, sans-serif"
 INK = "#1b2530"
 MUTED = "#5b6672"
-RULE = "#d9dee3"
 GRID = "#eceff2"
 
 

@@ -61,34 +61,6 @@ class Rescued:
         return len(self.moved)
 
 
-def reopen(
-    batch: Batch,
-    *,
-    keep: NDArray[np.int32],
-    total: NDArray[np.int64],
-    answer: NDArray[np.float64],
-    opened: NDArray[np.bool_] | None = None,
-) -> Batch:
-    """A parent's problem with every cell in which the kept margin is positive.
-
-    ``total`` (n) and ``answer`` (n, children) give the parent's counts and the noisy detailed
-    answers of all schema cells, ``opened`` (n, children) where a count may be.
-    """
-    margin = np.bincount(keep, weights=total)
-    cell = np.flatnonzero(margin[keep] > 0).astype(np.int32)
-    free = np.ones(answer.shape, dtype=bool) if opened is None else opened
-    entry, child = np.nonzero(free[cell])
-    return replace(
-        batch,
-        cell_start=np.array([0, len(cell)]),
-        cell=cell,
-        total=total[cell],
-        var_start=np.concatenate([[0], np.cumsum(free[cell].sum(axis=1))]).astype(np.int64),
-        var_child=child.astype(np.int32),
-        answer=np.ascontiguousarray(answer[cell][entry, child], dtype=np.float64),
-    )
-
-
 def rescue(batch: Batch, *, keep: NDArray[np.int32]) -> Rescued:
     """Take every parent of a batch, its cells reopened, through the failsafe.
 

@@ -2,14 +2,13 @@
 
 from headcount.tabulate.counts import Counts, tabulate
 from headcount.tabulate.digest import content_digest
-from headcount.tabulate.query import CELLS, TOTAL, Query, Workload, every_cell
+from headcount.tabulate.query import CELLS, TOTAL, Query, every_cell
 
 __all__ = [
     "CELLS",
     "TOTAL",
     "Counts",
     "Query",
-    "Workload",
     "content_digest",
     "every_cell",
     "tabulate",

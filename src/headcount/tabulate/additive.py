@@ -157,25 +157,6 @@ def flat(levels: int) -> Tree:
     return tree(np.concatenate([[-1], np.zeros(levels, dtype=np.int64)]))
 
 
-def levels_tree(columns: Sequence[ArrayLike]) -> tuple[Tree, Ints]:
-    """The tree of code columns from the top to the leaf, and each row's leaf node.
-
-    The root comes first, then the units of each level in the order of their codes (text), so that
-    the order of the rows does not matter. Units are known by their whole path.
-    """
-    rows = len(np.asarray(columns[0]))
-    path = np.zeros(rows, dtype=np.int64)
-    parents, offset, above = [np.array([-1])], 1, 0
-    for column in columns:
-        _, code = np.unique(np.asarray(column).astype(np.str_), return_inverse=True)
-        key = path * (int(code.max()) + 1) + code
-        units, first, level = np.unique(key, return_index=True, return_inverse=True)
-        parents.append(above + path[first])
-        path, above, offset = level, offset, offset + len(units)
-    found = tree(np.concatenate(parents))
-    return found, found.node[above + path]
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Product:
     """All margins of a product of trees; the cell of nodes (i, j, ...) is numbered row by row."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from headcount.errors import InputError
 from headcount.schema import Attribute, Recode, Schema
-from headcount.schema.attribute import first_repeated, one_of
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -67,33 +65,6 @@ class Query:
         ones = np.ones(schema.size, dtype=np.int64)
         where = (np.arange(schema.size), self.groups(schema))
         return csr_array((ones, where), shape=(schema.size, self.size(schema)))
-
-
-@dataclass(frozen=True)
-class Workload:
-    """Named queries, each name once, all answerable on one schema."""
-
-    schema: Schema
-    queries: tuple[Query, ...]
-
-    def __post_init__(self) -> None:
-        if repeated := first_repeated(query.name for query in self.queries):
-            raise InputError(
-                "workload", found=f"query {repeated!r} twice", expected="distinct queries"
-            )
-        for query in self.queries:
-            query.groups(self.schema)
-
-    def __iter__(self) -> Iterator[Query]:
-        return iter(self.queries)
-
-    def __getitem__(self, name: str) -> Query:
-        for query in self.queries:
-            if query.name == name:
-                return query
-        raise InputError(
-            "workload", found=f"query {name!r}", expected=one_of(q.name for q in self.queries)
-        )
 
 
 CELLS = "cells"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headcount.bench.suppression_exact import ExactError, cheapest_pattern
 from headcount.bench.suppression_oracle import interval, unprotected
 from headcount.bench.suppression_workloads import random_table, small_table
 from headcount.errors import InputError
@@ -15,7 +16,6 @@ from headcount.evaluate.withheld import audit_withheld
 from headcount.evaluate.witnessed import check_witnesses
 from headcount.mechanisms.suppression import complementary, moves
 from headcount.mechanisms.suppression.complementary import complement, derivable
-from headcount.mechanisms.suppression.exact import ExactError, cheapest_pattern
 from headcount.mechanisms.suppression.moves import splits
 from headcount.solve.mip import SolverError
 from headcount.tabulate.additive import flat, from_relations, product_of_trees, tree
@@ -174,7 +174,7 @@ def test_the_optimum_is_that_of_brute_force(seed):
 
 
 def test_an_optimum_that_is_not_proven_is_an_error(monkeypatch):
-    monkeypatch.setattr("headcount.mechanisms.suppression.exact.ROUNDS", 1)
+    monkeypatch.setattr("headcount.bench.suppression_exact.ROUNDS", 1)
     table = small_table(7)
     with pytest.raises(ExactError, match="found broken cuts after 1 rounds, expected a proof"):
         cheapest_pattern(table.additive, table.values, table.primary, publish=table.publish)

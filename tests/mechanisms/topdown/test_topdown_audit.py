@@ -7,10 +7,10 @@ from fractions import Fraction
 import pytest
 
 from headcount.bench import topdown_audit
+from headcount.bench.measuring_audit import audit_measuring
 from headcount.bench.topdown_audit import LEVELS, MUTANTS, QUERIES
 from headcount.config.topdown import TopDownModel
 from headcount.errors import ConfigError
-from headcount.evaluate.measuring_audit import audit_measuring
 from headcount.schema import load_schema
 from tests.mechanisms.topdown.small import SCHEMA, pure, settings
 

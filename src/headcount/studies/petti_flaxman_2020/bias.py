@@ -13,10 +13,6 @@ from headcount.studies.petti_flaxman_2020.draws import Draws
 from headcount.studies.petti_flaxman_2020.residuals import MARGINS, SIZE_CLASSES
 from headcount.studies.petti_flaxman_2020.settings import COUNT_TYPES, LEVELS, STRATA_SHAPE
 
-BIAS_COLUMNS = (
-    "level", "epsilon", "homogeneity_index", "mean_error", "n", "index_definition", "p05", "p95",
-)  # fmt: skip
-
 
 def homogeneity_table(draws: Draws) -> pl.DataFrame:
     """``bias.csv``: mean error of total counts by homogeneity index, both definitions.

@@ -1,20 +1,6 @@
 """Published tables as data: P.L. 94-171, Summary File 1, and a user's own."""
 
 from headcount.tabulate.published.load import supported, tables
-from headcount.tabulate.published.table import (
-    HOUSING_LABELS,
-    PublishedTable,
-    TableCells,
-    TableSupport,
-    housing_counts,
-)
+from headcount.tabulate.published.table import PublishedTable, TableCells, TableSupport
 
-__all__ = [
-    "HOUSING_LABELS",
-    "PublishedTable",
-    "TableCells",
-    "TableSupport",
-    "housing_counts",
-    "supported",
-    "tables",
-]
+__all__ = ["PublishedTable", "TableCells", "TableSupport", "supported", "tables"]

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.population.quarters import Quarters
 from headcount.schema import Recode, Schema
 from headcount.tabulate.published.codings import (
     TOTAL,
@@ -159,15 +158,6 @@ class TableCells:
                 expected="all crossed",
             )
         return Query(self.table.name, tuple(recodes))
-
-
-def housing_counts(quarters: Quarters, *, home: str, schema: Schema) -> Ints:
-    """H1 (units x [total, occupied, vacant]) from living quarters, ``home`` being housing units."""
-    occupied = quarters.occupied[:, schema.attribute(quarters.attribute).index(home)]
-    return np.stack([occupied + quarters.vacant, occupied, quarters.vacant], axis=1)
-
-
-HOUSING_LABELS = (("total",), ("occupied",), ("vacant",))
 
 
 @cache

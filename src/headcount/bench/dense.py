@@ -13,7 +13,7 @@ from headcount.solve.batch import NO_BOUND, Batch
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Family:
+class Margin:
     """A marginal of one parent's children: measured (weight > 0), bounded, or both.
 
     group[cell] numbers the marginal's groups from 0; margin, low and high are (groups, children).
@@ -31,7 +31,7 @@ def from_dense(
     *,
     weight: float,
     total: ArrayLike | None,
-    families: Sequence[Family] = (),
+    families: Sequence[Margin] = (),
     opened: ArrayLike | None = None,
     parent: int = 0,
 ) -> Batch:
