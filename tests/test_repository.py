@@ -207,7 +207,17 @@ ROOMS = (
     *("engines", "testing"),
 )
 FILES = (
-    *("__main__", "_version", "compiled", "draws", "errors", "files", "memory", "numbers"),
+    *(
+        "__main__",
+        "_version",
+        "arrays",
+        "compiled",
+        "draws",
+        "errors",
+        "files",
+        "memory",
+        "numbers",
+    ),
     *("progress", "toml_files"),
 )
 ALLOWED = {

@@ -11,9 +11,9 @@ by less than any study here can see; whoever draws noise for a release does not 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Ints = NDArray[np.int64]
+from headcount.arrays import Ints
 
 
 def binomial(

@@ -10,14 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.attacks.knowledge import Held, Knowledge
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.errors import InputError
 from headcount.geography import Geography
-
-Flags = NDArray[np.bool_]
 
 
 def reconstruct_again(knowledge: Knowledge, before: Knowledge, found: Reconstruction) -> Any:
@@ -49,7 +47,7 @@ def changed_leaves(knowledge: Knowledge, before: Knowledge) -> Flags:
     return changed
 
 
-def only_leaves(knowledge: Knowledge, leaves: NDArray[np.int64]) -> Knowledge:
+def only_leaves(knowledge: Knowledge, leaves: Ints) -> Knowledge:
     """What is known of some leaf units, in a flat geography of these."""
     leaf = knowledge.geography.leaf
     flat = Geography(

@@ -20,15 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints
 from headcount.attacks.knowledge import UNKNOWN, Held
 from headcount.attacks.solvers import solve_program
 from headcount.solve.mip import DONE, Program, SolverError
 from headcount.solve.worker import run_here
-
-Ints = NDArray[np.int64]
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +71,7 @@ class Sums:
     leaves: int
     above: tuple[tuple[Any, Ints, int], ...] = ()
 
-    def by_class(self, values: Vector) -> Vector:
+    def by_class(self, values: Floats) -> Floats:
         """A value for each cell summed over the cells of each unknown (leaves x classes)."""
         size = self.leaves * self.own.shape[0]
         made = (self.own.T @ values[:size].reshape(self.leaves, -1).T).T
@@ -106,7 +103,7 @@ def _placed(columns: Any, unit: Ints, units: int) -> Any:
 
 
 def least_change(
-    sums: Sums, low: Ints, high: Ints, *, weight: Vector, seconds: float = 10.0
+    sums: Sums, low: Ints, high: Ints, *, weight: Floats, seconds: float = 10.0
 ) -> Fix:
     """The least change of cells [low, high]; not proven if the integer program takes too long.
 
@@ -137,13 +134,13 @@ def least_change(
     return Fix(low + by, np.where(high >= UNKNOWN, high, high + by), by, proven)
 
 
-def _price(by: Ints, weight: Vector) -> float:
+def _price(by: Ints, weight: Floats) -> float:
     return float(weight @ np.abs(by))
 
 
 def _relaxation(
-    sums: Sums, low: Ints, high: Ints, weight: Vector, chosen: NDArray[np.bool_]
-) -> tuple[float, Vector, Vector]:
+    sums: Sums, low: Ints, high: Ints, weight: Floats, chosen: Flags
+) -> tuple[float, Floats, Floats]:
     """Optimum of the relaxation, its unknowns, and the reduced costs of all (leaves x classes).
 
     Adds to ``chosen`` the unknowns that it needs.
@@ -164,7 +161,7 @@ def _relaxation(
         chosen |= new
 
 
-def _program(matrix: Any, low: Ints, high: Ints, weight: Vector, *, integer: bool) -> Program:
+def _program(matrix: Any, low: Ints, high: Ints, weight: Floats, *, integer: bool) -> Program:
     from scipy.sparse import eye_array, hstack
 
     cells, size = matrix.shape
@@ -186,7 +183,7 @@ def _shift(adds: Any, x: Ints, low: Ints, high: Ints) -> Ints:
     return np.where(value > high, value - high, np.where(value < low, value - low, 0))
 
 
-def _open_ended(high: Ints) -> NDArray[np.float64]:
+def _open_ended(high: Ints) -> Floats:
     return np.where(high >= UNKNOWN, np.inf, high.astype(float))
 
 
@@ -197,9 +194,7 @@ def side_by_side(tables: Sequence[Held], cell_of: Ints) -> Any:
     return hstack([held.cells.matrix[cell_of] for held in tables]).T.tocsc()
 
 
-def table_weights(
-    tables: Sequence[Held], weights: Mapping[str, float] | None
-) -> NDArray[np.float64]:
+def table_weights(tables: Sequence[Held], weights: Mapping[str, float] | None) -> Floats:
     """The weight of each cell of the tables side by side: that of its table, or 1."""
     named = weights or {}
     return np.concatenate(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from headcount.attacks.records import Ints, Records
+from headcount.arrays import Ints
+from headcount.attacks.records import Records
 from headcount.geography import Geography
 
 MODAL, PROPORTIONAL = "modal guess", "proportional guess"

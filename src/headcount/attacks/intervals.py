@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
 from headcount.solve.mip import Program, SolverError, load
 from headcount.tabulate.additive import Additive
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 UNBOUNDED = int(np.iinfo(np.int64).max)
 """The upper end of a cell that nothing published bounds from above."""
 SLACK = 1e-6
@@ -82,7 +81,7 @@ def intervals(
 
 def _connected(
     additive: Additive, hidden: Flags, known: Ints
-) -> Iterator[tuple[Ints, Any, NDArray[np.float64]]]:
+) -> Iterator[tuple[Ints, Any, Floats]]:
     """Sets of withheld cells that hang together, with their relations and right-hand sides."""
     from scipy.sparse.csgraph import connected_components
 
@@ -114,7 +113,7 @@ def _cuts(label: Ints, number: int) -> Ints:
     return np.cumsum(np.bincount(label, minlength=number))[:-1]
 
 
-def _solver(matrix: Any, right: NDArray[np.float64], low: Any, high: Any) -> Any:
+def _solver(matrix: Any, right: Floats, low: Any, high: Any) -> Any:
     return load(
         Program(
             cost=np.zeros(len(low)), low=low, high=high, matrix=matrix, row_low=right,

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.attacks.conflict import (
     Fix,
     Sums,
@@ -35,8 +35,6 @@ from headcount.attacks.structure import Layout, Structure, build_structure
 from headcount.attacks.variability import Solved, solve
 from headcount.errors import ConfigError
 
-Ints = NDArray[np.int64]
-Rows = NDArray[np.int32]
 Bounds = tuple[Ints, Ints]
 
 
@@ -49,7 +47,7 @@ class Limits:
         sums        sparse 0/1 (limits x rows of the layout)
     """
 
-    row_of: Rows
+    row_of: Ints32
     sums: Any
 
 
@@ -131,9 +129,9 @@ def _solve(
 
 def _unknowns(
     joint: Joint,
-    ends: Sequence[tuple[Ints, Ints, NDArray[np.bool_]]],
+    ends: Sequence[tuple[Ints, Ints, Flags]],
     places: Sequence[tuple[Ints, Ints]],
-) -> tuple[list[Ints], Rows]:
+) -> tuple[list[Ints], Ints32]:
     """Classes of each leaf that may hold someone, and the rows of all of them in one numbering."""
     from headcount.attacks import kernels
 

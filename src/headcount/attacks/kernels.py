@@ -10,17 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.compiled import njit
 
-Ints = NDArray[np.int64]
-Rows = NDArray[np.int32]
-
 
 @njit(nogil=True, cache=True)
-def alive(row_of: Rows, high: Ints, keep: NDArray[np.bool_]) -> None:
+def alive(row_of: Ints32, high: Ints, keep: Flags) -> None:
     """Strike out the classes that lie in a row which holds nobody."""
     for c in range(row_of.shape[0]):
         if keep[c]:
@@ -32,7 +29,7 @@ def alive(row_of: Rows, high: Ints, keep: NDArray[np.bool_]) -> None:
 
 
 @njit(nogil=True, cache=True)
-def assemble(rows: Rows, low: Ints, high: Ints) -> Any:
+def assemble(rows: Ints32, low: Ints, high: Ints) -> Any:
     """Compress rows (unknowns x families, row numbers or -1) and leave out those that say nothing.
 
     Returns ptr, idx, rlo, rhi, family and whether every row that must hold someone has unknowns.
@@ -251,7 +248,7 @@ def _by_unknown(ptr: Ints, idx: Ints, count: int, size: int) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def components(ptr: Ints, idx: Ints, keep: NDArray[np.bool_], size: int) -> Ints:
+def components(ptr: Ints, idx: Ints, keep: Flags, size: int) -> Ints:
     """A number for each unknown: those tied by kept rows have the same, the least of them."""
     root = np.arange(size)
     for r in range(len(keep)):

@@ -6,15 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.schema import Schema
 from headcount.tabulate.published import TableCells
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 UNKNOWN = 1 << 40
 """Upper end of a cell about which nothing is published."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.schema.combine import combine
 
@@ -35,7 +36,7 @@ EXACT = ("race", "household_size")
 class Links:
     """What the attacker claims: for each public row the released row it matched, or -1."""
 
-    row: NDArray[np.int64]
+    row: Ints
 
     @property
     def matched(self) -> int:
@@ -74,7 +75,7 @@ def link(
 
 def _keys(
     public: Codes, released: Codes, age_width: int, exact: Sequence[str]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """One number for each row of both tables, equal where the keys are equal."""
     for source, table in (("public", public), ("released", released)):
         for name in ("age", *exact):
@@ -90,7 +91,7 @@ def _keys(
     return key[:rows], key[rows:]
 
 
-def _only(known: NDArray[np.int64], seen: NDArray[np.int64]) -> NDArray[np.int64]:
+def _only(known: Ints, seen: Ints) -> Ints:
     """For each of the known keys the position of its only occurrence among the seen, or -1."""
     order = np.argsort(seen)
     ordered = seen[order]

@@ -9,10 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.compiled import njit
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @njit(nogil=True, cache=True)

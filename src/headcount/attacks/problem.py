@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.attacks.knowledge import UNKNOWN
-
-Ints = NDArray[np.int64]
-Rows = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +55,7 @@ class Settled:
     fixed: bool
 
 
-def settle(rows: Rows, low: Ints, high: Ints) -> Settled | None:
+def settle(rows: Ints32, low: Ints, high: Ints) -> Settled | None:
     """Settle what bounds and sums determine, and split the rest; None if there is no solution.
 
     ``rows`` (unknowns x families) holds the number of each unknown's row, -1 for none; ``low``
@@ -103,7 +100,7 @@ def _split(
     idx: Ints,
     rlo: Ints,
     rhi: Ints,
-    keep: NDArray[np.bool_],
+    keep: Flags,
     root: Ints,
     lo: Ints,
     hi: Ints,

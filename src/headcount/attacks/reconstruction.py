@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints
 from headcount.attacks.conflict import (
     Move,
     Sums,
@@ -32,8 +33,6 @@ from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import ConfigError
 from headcount.geography import Geography
 from headcount.schema import Schema
-
-Ints = NDArray[np.int64]
 
 REPORT, LEAST_CHANGE = "report", "least-change"
 BLOCKS_AT_ONCE = 128
@@ -67,9 +66,9 @@ class Reconstruction:
     count: Ints
     class_of: Ints
     method: NDArray[np.str_]
-    proven: NDArray[np.bool_]
-    variability: NDArray[np.float64]
-    conflict: NDArray[np.bool_]
+    proven: Flags
+    variability: Floats
+    conflict: Flags
     moves: tuple[Move, ...] = ()
     unused: tuple[str, ...] = ()
 
@@ -77,12 +76,12 @@ class Reconstruction:
         return f"<Reconstruction: {len(self.unit):,} records' cells, {self.geography!r}>"
 
     @property
-    def certain(self) -> NDArray[np.bool_]:
+    def certain(self) -> Flags:
         """Leaves with one solution only, which is proven: their records, or that nobody is there.
 
         Not where tables contradict each other: another change may be as small.
         """
-        sure: NDArray[np.bool_] = self.proven & (self.variability == 0) & ~self.conflict
+        sure: Flags = self.proven & (self.variability == 0) & ~self.conflict
         return sure
 
     @property

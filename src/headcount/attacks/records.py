@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.schema import Schema
 from headcount.schema.combine import combine
 from headcount.tabulate.published.codings import codings, find_attribute, level_atoms
-
-Ints = NDArray[np.int64]
 
 KNOWN, LEARNT = ("sex", "age"), ("race", "hispanic")
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.attacks.records import Features, Ints, Records
+from headcount.arrays import Flags, Ints
+from headcount.attacks.records import Features, Records
 from headcount.errors import InputError
 
 NOBODY = -1
@@ -69,7 +70,7 @@ class Putative:
     grade: NDArray[np.int8]
 
     @property
-    def matched(self) -> NDArray[np.bool_]:
+    def matched(self) -> Flags:
         """Whether each known person has a record."""
         return self.record >= 0
 

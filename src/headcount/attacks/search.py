@@ -8,12 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.attacks.kernels import propagate
 from headcount.compiled import njit
-
-Ints = NDArray[np.int64]
 
 NONE, FOUND, GAVE_UP = 0, 1, 2
 

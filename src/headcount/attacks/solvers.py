@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.attacks.problem import Problem
 from headcount.errors import ConfigError, HeadcountError
@@ -24,7 +24,6 @@ from headcount.solve.worker import same_imports
 
 _log = logging.getLogger(__name__)
 
-Ints = NDArray[np.int64]
 HIGHS, CP_SAT = "highs", "cp-sat"
 
 

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headcount.attacks.knowledge import UNKNOWN, Held, Ints
+from headcount.arrays import Flags, Ints, Ints32
+from headcount.attacks.knowledge import UNKNOWN, Held
 from headcount.schema import Schema
-
-Rows = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +47,7 @@ class Layout:
     held: tuple[Held, ...]
     families: tuple[Family, ...]
     implied: tuple[Implied, ...]
-    row_of: Rows
+    row_of: Ints32
     size: int
 
     def published(self, units: Ints) -> tuple[Ints, Ints]:
@@ -57,11 +55,11 @@ class Layout:
         ends = [held.bounds(units) for held in self.held]
         return np.hstack([low for low, _ in ends]), np.hstack([high for _, high in ends])
 
-    def bounds(self, units: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    def bounds(self, units: Ints) -> tuple[Ints, Ints, Flags]:
         """Low and high of every row (units x rows), and whether the tables agree at a glance."""
         return self.rows_of(*self.published(units))
 
-    def rows_of(self, first: Ints, last: Ints) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+    def rows_of(self, first: Ints, last: Ints) -> tuple[Ints, Ints, Flags]:
         """Row bounds from the tables' cells side by side."""
         low = np.zeros((len(first), self.size), dtype=np.int64)
         high = np.full((len(first), self.size), UNKNOWN, dtype=np.int64)
@@ -89,8 +87,8 @@ class Structure:
         cell_of     one cell of each class (the middle one) to stand for it
     """
 
-    class_of: NDArray[np.int64]
-    cell_of: NDArray[np.int64]
+    class_of: Ints
+    cell_of: Ints
     layouts: tuple[Layout, ...]
 
 
@@ -109,7 +107,7 @@ def build_structure(
     )
 
 
-def classes(schema: Schema, tables: Sequence[Held]) -> NDArray[np.int64]:
+def classes(schema: Schema, tables: Sequence[Held]) -> Ints:
     """Number the sets of cells that no table tells apart, in the order of their first cell."""
     mark = np.zeros(schema.size, dtype=np.uint64)
     rng = np.random.default_rng(0)  # a hash: only equal or not matters

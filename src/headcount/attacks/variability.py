@@ -14,12 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.attacks.problem import Problem, Settled
 from headcount.attacks.solvers import HIGHS, Question, ask
-
-Ints = NDArray[np.int64]
 
 ALGEBRA, SEARCH, SOLVER = "algebra", "search", "solver"
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from math import exp
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.bench.figures import Reading
 from headcount.evaluate import audit_trials
 
 EPSILON = 1.0
 RUNS, TRIALS = 10_000, 200
-Draw = Callable[[np.random.Generator, int], NDArray[np.int64]]
+Draw = Callable[[np.random.Generator, int], Ints]
 
 
 def measure() -> list[Reading]:
@@ -53,7 +53,7 @@ def _count(truth: int, epsilon: float) -> Draw:
     """One count with two-sided geometric noise; floats are good enough to test an audit."""
     p = 1 - exp(-epsilon)
 
-    def draw(generator: np.random.Generator, runs: int) -> NDArray[np.int64]:
+    def draw(generator: np.random.Generator, runs: int) -> Ints:
         return truth + generator.geometric(p, runs) - generator.geometric(p, runs)
 
     return draw
@@ -62,7 +62,7 @@ def _count(truth: int, epsilon: float) -> Draw:
 def _pair(first: int, second: int) -> Draw:
     """Two areas, one person moved between them."""
 
-    def draw(generator: np.random.Generator, runs: int) -> NDArray[np.int64]:
+    def draw(generator: np.random.Generator, runs: int) -> Ints:
         areas = [_count(truth, EPSILON)(generator, runs) for truth in (first, second)]
         return np.stack(areas, axis=1)
 

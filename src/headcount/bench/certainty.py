@@ -15,8 +15,8 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.attacks.knowledge import UNKNOWN, Held, Knowledge, between, exact, zeros_hide
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.attacks.variability import Effort
@@ -25,8 +25,6 @@ from headcount.draws import multinomial
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema
 from headcount.tabulate.published import PublishedTable
-
-Ints = NDArray[np.int64]
 
 CASES = 3_000
 MOST = 4

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.solve.batch import NO_BOUND, Batch
 
 
@@ -76,7 +77,7 @@ def from_dense(
     )
 
 
-def to_dense(batch: Batch, x: NDArray[np.float64], *, n: int) -> NDArray[np.float64]:
+def to_dense(batch: Batch, x: Floats, *, n: int) -> Floats:
     """The answer of a batch as (cells, children of all parents)."""
     dense = np.zeros((n, int(batch.child_start[-1])), x.dtype)
     dense[np.repeat(batch.cell, np.diff(batch.var_start)), batch.var_child] = x
@@ -86,7 +87,7 @@ def to_dense(batch: Batch, x: NDArray[np.float64], *, n: int) -> NDArray[np.floa
 def side_by_side(batches: Sequence[Batch]) -> Batch:
     """One batch of several with the same families and weights."""
 
-    def starts(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    def starts(parts: Sequence[Ints]) -> Ints:
         return np.concatenate([[0], np.cumsum(np.concatenate([np.diff(p) for p in parts]))])
 
     kids = np.concatenate([[0], np.cumsum([b.child_start[-1] for b in batches])]).astype(np.int32)

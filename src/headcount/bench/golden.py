@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.bench.figures import Reading
 from headcount.bench.golden_files import Golden, golden_problems
 from headcount.solve.batch import Batch
@@ -105,9 +105,7 @@ def _judge_failsafe(golden: Golden, directory: Path) -> Verdict:
     )
 
 
-def _kept_violation(
-    batch: Batch, x: NDArray[np.float64], keep: NDArray[np.int32], *, allowed: float
-) -> float:
+def _kept_violation(batch: Batch, x: Floats, keep: Ints32, *, allowed: float) -> float:
     """Largest violation of bounds, of the kept margin, and of the change allowed to the parent."""
     from dataclasses import replace
 
@@ -143,34 +141,34 @@ def _readings(what: str, verdicts: list[Verdict]) -> list[Reading]:
     ]  # fmt: skip
 
 
-def _gap(batch: Batch, x: NDArray[np.float64], stored: float) -> float:
+def _gap(batch: Batch, x: Floats, stored: float) -> float:
     return (float(objective(batch, x).sum()) - stored) / max(abs(stored), 1e-300)
 
 
-def _on_variables(batch: Batch, dense: NDArray[np.float64]) -> NDArray[np.float64]:
+def _on_variables(batch: Batch, dense: Floats) -> Floats:
     """A dense answer (cells, children) in the batch's order."""
     cell = np.repeat(batch.cell, np.diff(batch.var_start))
     return np.ascontiguousarray(dense[cell, batch.var_child])
 
 
-def _distance(batch: Batch, counts: NDArray[np.int64], golden: Golden) -> float:
+def _distance(batch: Batch, counts: Ints, golden: Golden) -> float:
     """How much farther our counts are from the stored estimate than the stored ones."""
     dense = np.zeros(golden.estimate.shape)
     dense[np.repeat(batch.cell, np.diff(batch.var_start)), batch.var_child] = counts
     return float(np.abs(dense - golden.estimate).sum()) - golden.distance
 
 
-def _sound(batch: Batch, counts: NDArray[np.int64], keep: NDArray[np.int32] | None = None) -> bool:
+def _sound(batch: Batch, counts: Ints, keep: Ints32 | None = None) -> bool:
     return not violations(batch, counts, keep=keep)
 
 
 def reopen(
     batch: Batch,
     *,
-    keep: NDArray[np.int32],
-    total: NDArray[np.int64],
-    answer: NDArray[np.float64],
-    opened: NDArray[np.bool_] | None = None,
+    keep: Ints32,
+    total: Ints,
+    answer: Floats,
+    opened: Flags | None = None,
 ) -> Batch:
     """A parent's problem with every cell in which the kept margin is positive.
 

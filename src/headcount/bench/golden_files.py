@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.bench.dense import Margin, from_dense
 from headcount.errors import InputError
 from headcount.solve.batch import Batch
@@ -30,9 +31,9 @@ class Golden:
     name: str
     batch: Batch
     shape: tuple[int, ...]
-    parent: NDArray[np.int64] | None
-    estimate: NDArray[np.float64]
-    rounded: NDArray[np.int64]
+    parent: Ints | None
+    estimate: Floats
+    rounded: Ints
     objective: float
     distance: float
     failsafe: bool
@@ -108,7 +109,7 @@ def _table(values: NDArray[Any]) -> NDArray[Any]:
     return values.reshape(-1, values.shape[-1])
 
 
-def _groups(shape: tuple[int, ...], over: tuple[int, ...]) -> NDArray[np.int64]:
+def _groups(shape: tuple[int, ...], over: tuple[int, ...]) -> Ints:
     """The number of each cell's group when the given axes are summed over."""
     kept = [a for a in range(len(shape)) if a not in over]
     group = np.zeros(shape, np.int64)

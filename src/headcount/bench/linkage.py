@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.attacks.linkage import EXACT, link
 from headcount.bench.figures import Reading, timed
 from headcount.evaluate.linkage_risk import IDENTITY_RULES, linkage_risk
@@ -64,7 +65,7 @@ def measure(households: int = 1_000_000) -> list[Reading]:
     return readings
 
 
-def _one_area(rows: Rows, area: NDArray[np.int32], rng: np.random.Generator) -> list[Reading]:
+def _one_area(rows: Rows, area: Ints32, rng: np.random.Generator) -> list[Reading]:
     """The swap that a study repeats: one block group against an index of everyone else."""
     inside = area == np.bincount(area).argmax()
     here = {name: column[inside] for name, column in rows.items()}
@@ -83,9 +84,9 @@ def _attack(
     label: str,
     rows: Rows,
     released: Rows,
-    area: NDArray[np.int32],
-    few: NDArray[np.bool_],
-    origin: NDArray[np.int64],
+    area: Ints32,
+    few: Flags,
+    origin: Ints,
 ) -> list[Reading]:
     place = {"block_group": area}
     links, _, cpu = timed(

@@ -17,8 +17,8 @@ from fractions import Fraction
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import ConfigError
 from headcount.evaluate.audit import AuditTrials, audit_trials
 from headcount.geography import Geography
@@ -29,7 +29,6 @@ from headcount.privacy import PureLoss, UnitOfPrivacy
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts, every_cell
 
-Integers = NDArray[np.int64]
 Build = Callable[..., Measurements]
 """Makes measurements as ``Measurements`` does; a mutated one must be caught."""
 
@@ -94,14 +93,14 @@ def audit_measuring(
     noise = KeyedNoise(RunKey.from_seed(seed), "measuring audit", b"neighbours", level.encode())
     number = count()  # no two samples share a run of the noise
 
-    def sampler(lives_in: int) -> Callable[[np.random.Generator, int], Integers]:
+    def sampler(lives_in: int) -> Callable[[np.random.Generator, int], Ints]:
         counts = _counts(schema, place, pair, lives_in)
 
-        def once() -> Integers:
+        def once() -> Ints:
             made = build(counts, measured, noise, run=next(number))
             return _answers(made, level, query, pair, units=place.size(level))
 
-        def sample(_: np.random.Generator, size: int) -> Integers:
+        def sample(_: np.random.Generator, size: int) -> Ints:
             return np.concatenate([once() for _ in range(size)]) if at_root else once()
 
         return sample
@@ -156,7 +155,7 @@ def _counts(schema: Schema, place: Geography, pair: _Pair, lives_in: int) -> dic
     return {level: leaf.at(level) for level in place.levels}
 
 
-def _answers(made: Measurements, level: str, query: str, pair: _Pair, *, units: int) -> Integers:
+def _answers(made: Measurements, level: str, query: str, pair: _Pair, *, units: int) -> Ints:
     """The two answers of each unit: units x 2."""
     if query != CELLS:
         return made.margin(level, query)[:, list(pair.groups)]

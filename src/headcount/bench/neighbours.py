@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.bench.figures import Reading
 from headcount.bench.neighbour_files import PLACES, WITH_HOUSEHOLDS, Place
 from headcount.bench.neighbour_homes import Dwellings, Rng, quoted
@@ -245,7 +245,7 @@ def _moved(one: Measured, unit: UnitOfPrivacy, here: Plan, there: Plan) -> Moved
     return Moved(one.level, one.query, l1, l2_squared, most.l1, most.l2_squared)
 
 
-def _answers(one: Measured, planned: Plan) -> NDArray[np.int64]:
+def _answers(one: Measured, planned: Plan) -> Ints:
     counts = planned.counts.at(one.level)
     matrix: Any = counts.matrix
     if one.query != CELLS and not one.distance:

@@ -12,8 +12,8 @@ from math import exp
 from time import process_time
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.bench.figures import Reading
 from headcount.noise import DiscreteGaussian, KeyedNoise, Law, RunKey, Stream, TwoSidedGeometric
 from headcount.noise.opendp_backend import opendp_sampler
@@ -89,7 +89,7 @@ def _noise() -> KeyedNoise:
     return KeyedNoise(RunKey.from_os(), "bench", b"data", b"config")
 
 
-def sample(law: Law, count: int) -> NDArray[np.int64]:
+def sample(law: Law, count: int) -> Ints:
     """So many draws of a law, under a fresh key."""
     return _noise().draw(Stream("nation", "cells", count), law, draws=range(1))
 
@@ -102,7 +102,7 @@ def _warm_up() -> None:
         noise.draw_at(stream, law, draw=0, index=np.arange(10, dtype=np.int64))
 
 
-def _numpy(law: TwoSidedGeometric, count: int) -> Callable[[], NDArray[np.int64]]:
+def _numpy(law: TwoSidedGeometric, count: int) -> Callable[[], Ints]:
     """Difference of two float geometrics: fast, neither exact nor from a secure source."""
     generator = np.random.default_rng(0)
     p = 1 - exp(-law.rate)

@@ -10,8 +10,8 @@ from fractions import Fraction
 from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.noise import DiscreteGaussian, Law, TwoSidedGeometric
 from headcount.noise.balls import precision
 
@@ -47,7 +47,7 @@ class Fit:
         return min(1.0, 4 * min(self.bins, self.scale, self.tail, self.zero))
 
 
-def magnitudes(law: Law) -> NDArray[np.float64]:
+def magnitudes(law: Law) -> Floats:
     """Pr[|X| = k] for k = 0, 1, ... until what remains is below 1e-30."""
     with precision(256):
         survivals = [1.0]
@@ -59,13 +59,13 @@ def magnitudes(law: Law) -> NDArray[np.float64]:
     return np.asarray(tail[:-1] - tail[1:])
 
 
-def tail_cut(p: NDArray[np.float64]) -> int:
+def tail_cut(p: Floats) -> int:
     """The largest magnitude that is exceeded with probability at least ``TAIL``."""
     beyond = np.cumsum(p[::-1])[::-1][1:]
     return max(0, int((beyond >= TAIL).sum()) - 1)
 
 
-def fit(law: Law, sample: NDArray[np.int64]) -> Fit:
+def fit(law: Law, sample: Ints) -> Fit:
     """Test a sample of independent draws against the law."""
     from scipy import stats
 
@@ -91,14 +91,12 @@ def fit(law: Law, sample: NDArray[np.int64]) -> Fit:
     )
 
 
-def _tally(sample: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _tally(sample: Ints, size: int) -> Ints:
     """How often 0, 1, ..., size - 1 occur, the last one with all beyond it."""
     return np.bincount(np.minimum(sample[sample >= 0], size - 1), minlength=size)
 
 
-def _bin(
-    p: NDArray[np.float64], above: NDArray[np.int64], below: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _bin(p: Floats, above: Ints, below: Ints) -> tuple[Floats, Floats]:
     """Chances and counts of bins: zero, then runs of magnitudes, each split by sign."""
     label = np.minimum((np.cumsum(p) - p) * BINS / 2, BINS / 2 - 1).astype(np.int64) + 1
     label[0] = 0
@@ -114,7 +112,7 @@ def _two_sided(law: object, count: int) -> float:
     return min(1.0, 2 * float(min(below, above)))
 
 
-def two_sample(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
+def two_sample(one: Ints, other: Ints) -> float:
     """p-value that two samples have one law: chi-square over 40 quantile bins of both."""
     from scipy import stats
 
@@ -135,13 +133,13 @@ def fudged(law: Law, factor: Fraction) -> Law:
     return TwoSidedGeometric(law.rate / factor)
 
 
-def double_zero(law: Law, sample: NDArray[np.int64]) -> NDArray[np.int64]:
+def double_zero(law: Law, sample: Ints) -> Ints:
     """A control that must be rejected: zero counted once for each sign."""
     p = float(magnitudes(law)[0])
     chosen = np.random.default_rng(5).random(sample.size) < p / (1 + p)
     return np.where(chosen, 0, sample)  # Pr[0] is now 2 p / (1 + p)
 
 
-def cut_tail(law: Law, sample: NDArray[np.int64]) -> NDArray[np.int64]:
+def cut_tail(law: Law, sample: Ints) -> Ints:
     """A control that must be rejected: no draw beyond the last 1 in 100,000."""
     return sample[np.abs(sample) <= tail_cut(magnitudes(law))]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.bench.figures import Reading
 from headcount.bench.noise import LAWS, sample
 from headcount.bench.noise_fit import cut_tail, double_zero, fit, fudged, two_sample
@@ -33,7 +33,7 @@ def fit_readings(*, draws: int = DRAWS, opendp: int = 1_000_000) -> list[Reading
     for name, law in LAWS.items():
         ours = sample(law, draws).ravel()
         theirs = np.array(opendp_sampler(law)(opendp), dtype=np.int64)
-        tested: list[tuple[str, NDArray[np.int64], bool]] = [
+        tested: list[tuple[str, Ints, bool]] = [
             ("table", ours, True),
             ("doubled zero", double_zero(law, ours), False),
             ("missing tail", cut_tail(law, ours), False),

@@ -14,10 +14,10 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.bench.figures import Reading
-from headcount.bench.peer_files import Integers, Peer, Releases, read_peer
+from headcount.bench.peer_files import Peer, Releases, read_peer
 from headcount.bench.peer_tree import ABOVE_LEAF, EXACT, LEAF
 from headcount.bench.two_samples import energy_p_value, means_p_value
 from headcount.errors import ConfigError
@@ -29,7 +29,6 @@ FARTHEST = 3.5
 """How many of the peer's standard errors a mean may lie from the peer's."""
 CAP_HOUSEHOLD, CAP_FACILITY = 99, 99_999
 _PIECES = 10
-Floats = NDArray[np.float64]
 
 
 def measure(*, directory: Path, name: str, replicates: int = REPLICATES) -> list[Reading]:
@@ -128,7 +127,7 @@ def replicate(counts: Counts, mechanism: TopDown, times: int) -> tuple[Releases,
     return Releases(totals=np.array(totals), cells=np.array(cells)), process_time() - begin
 
 
-def _beside_type(counts: Counts, dense: Integers) -> Integers:
+def _beside_type(counts: Counts, dense: Ints) -> Ints:
     """Units x cells summed over the first attribute."""
     by_type = dense.reshape(len(dense), counts.schema.shape[0], -1)
     return np.asarray(by_type.sum(axis=1), dtype=np.int64)
@@ -155,13 +154,13 @@ def compare(counts: Counts, ours: Releases, theirs: Releases) -> list[Reading]:
     return [*readings, *_tests(_error(people), ours.totals, theirs.totals)]
 
 
-def _error(true: Integers) -> Callable[[Integers], Floats]:
+def _error(true: Ints) -> Callable[[Ints], Floats]:
     """The mean absolute error of each replicate."""
     return lambda released: np.abs(released - true).reshape(len(released), -1).mean(axis=1)
 
 
 def _beside(
-    what: str, error: Callable[[Integers], Floats], ours: Integers, theirs: Integers | None
+    what: str, error: Callable[[Ints], Floats], ours: Ints, theirs: Ints | None
 ) -> list[Reading]:
     a = error(ours)
     reading = Reading(
@@ -187,7 +186,7 @@ def _standard_error(values: Floats) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def _tests(error: Callable[[Integers], Floats], ours: Integers, theirs: Integers) -> list[Reading]:
+def _tests(error: Callable[[Ints], Floats], ours: Ints, theirs: Ints) -> list[Reading]:
     from scipy.stats import ks_2samp
 
     a, b = ours.astype(np.float64), theirs.astype(np.float64)

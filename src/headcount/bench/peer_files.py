@@ -19,8 +19,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.bench.peer_tree import find_levels
 from headcount.errors import InputError
 from headcount.geography import Geography
@@ -29,7 +29,6 @@ from headcount.population import Population
 from headcount.population.quarters import Quarters
 from headcount.schema import Attribute, Schema
 
-Integers = NDArray[np.int64]
 CODE = "geocode"
 _CELL = re.compile(r"[a-z]+\d+(_[a-z]+\d+)*")
 _REPLICATE = ("eps", "rep", CODE)
@@ -44,8 +43,8 @@ class Releases:
         cells    replicates x leaves x cells of the attributes after the first; None if unknown
     """
 
-    totals: Integers
-    cells: Integers | None
+    totals: Ints
+    cells: Ints | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -94,7 +93,7 @@ def _read(path: Path) -> pl.DataFrame:
     return table
 
 
-def _numbers(table: pl.DataFrame, columns: list[str]) -> Integers:
+def _numbers(table: pl.DataFrame, columns: list[str]) -> Ints:
     """Some columns as integers, rows x columns."""
     return table.select(pl.col(columns).cast(pl.Int64)).to_numpy()
 
@@ -185,7 +184,7 @@ def _by_replicate(
 
 def _totals(
     table: pl.DataFrame, codes: list[str], *, source: str
-) -> tuple[dict[Fraction, Integers], Integers]:
+) -> tuple[dict[Fraction, Ints], Ints]:
     """Released totals by epsilon, replicates x leaves, and the true ones."""
     missing = [column for column in (*_REPLICATE, "true", "dp") if column not in table.columns]
     if missing:
@@ -201,7 +200,7 @@ def _totals(
 
 def _cells(
     counts: pl.DataFrame, schema: Schema, codes: list[str], *, source: str
-) -> dict[Fraction, Integers]:
+) -> dict[Fraction, Ints]:
     """Released cells of the attributes after the first, by epsilon."""
     columns = _cell_columns(counts, len(schema.names) - 1)
     if len(columns) != (size := prod(schema.shape[1:])):
@@ -216,7 +215,7 @@ def _cells(
     }
 
 
-def _refuse_other_truth(population: Population, true: Integers, *, source: str) -> None:
+def _refuse_other_truth(population: Population, true: Ints, *, source: str) -> None:
     assert population.count is not None
     people = np.bincount(population.unit, weights=population.count, minlength=len(true))
     if not np.array_equal(people.astype(np.int64), true):

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 
 TEST_2018 = (2, 6, 10)
@@ -25,7 +25,7 @@ EXACT, LEAF, ABOVE_LEAF = "state", "district", "county"
 Lengths = tuple[tuple[str, int], ...]
 
 
-def find_levels(codes: Sequence[str], off: NDArray[np.int64], *, source: str) -> Lengths:
+def find_levels(codes: Sequence[str], off: Ints, *, source: str) -> Lengths:
     """Names and prefix lengths of the levels below the whole.
 
     where
@@ -53,7 +53,7 @@ def find_levels(codes: Sequence[str], off: NDArray[np.int64], *, source: str) ->
     return tuple((_level_name(cut, cuts, exact), cut) for cut in cuts)
 
 
-def _finest_exact(codes: Sequence[str], off: NDArray[np.int64], full: int, *, source: str) -> int:
+def _finest_exact(codes: Sequence[str], off: Ints, full: int, *, source: str) -> int:
     """The longest prefix whose totals the peer kept in every replicate."""
     for cut in range(full, -1, -1):
         _, unit = np.unique([code[:cut] for code in codes], return_inverse=True)

@@ -11,11 +11,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.schema import Schema
-
-Ints = NDArray[np.int64]
 
 MEDIAN, SPREAD, LARGEST = 29, 0.92, 600
 HOUSEHOLD_SIZE = (0.28, 0.33, 0.16, 0.13, 0.06, 0.03, 0.01)

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from math import exp, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.bench.dense import Margin, from_dense
 from headcount.draws import multinomial
 from headcount.solve.batch import Batch
 
 TYPES = 8  # households, and seven types of group quarters
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,8 +146,8 @@ def _truth(rng: np.random.Generator, setting: Setting, kids: int) -> tuple[Ints,
     return truth.reshape(TYPES * per_type, kids), units
 
 
-def _ages(within: NDArray[np.float64], adult: float) -> NDArray[np.float64]:
-    share: NDArray[np.float64] = np.concatenate([(1 - adult) * within, adult * within]).ravel()
+def _ages(within: Floats, adult: float) -> Floats:
+    share: Floats = np.concatenate([(1 - adult) * within, adult * within]).ravel()
     return share / float(share.sum())
 
 
@@ -182,7 +181,7 @@ def _bounds(setting: Setting, units: Ints, persons: Ints) -> tuple[Ints, Ints]:
 
 def draw_noise(
     rng: np.random.Generator, law: str, variance: float, shape: tuple[int, ...]
-) -> NDArray[np.float64]:
+) -> Floats:
     """Whole numbers with mean 0 and the variance given, not private: for benchmarks only."""
     if law == "gaussian":
         return np.rint(rng.normal(0, variance**0.5, shape))

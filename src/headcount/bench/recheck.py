@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.geography import Geography
 from headcount.population import Population
 
-Integers = NDArray[np.int64]
 Broken = dict[str, tuple[int, int]]
 """For each kind of constraint how many there are and how many are broken."""
 
@@ -48,7 +48,7 @@ def recheck(population: Population, tables: Mapping[str, Any], *, exact: str) ->
 
 def constraints(
     population: Population, *, exact: str
-) -> tuple[dict[str, Integers], dict[str, Integers], dict[str, Integers]]:
+) -> tuple[dict[str, Ints], dict[str, Ints], dict[str, Ints]]:
     """Lower and upper bounds by type, and exact totals, for each level.
 
     A leaf with u quarters of a type holds u to 99 u people in households, to 99,999 u in each
@@ -86,7 +86,7 @@ def constraints(
     return low, high, total
 
 
-def by_type(table: Any, *, types: int) -> Integers:
+def by_type(table: Any, *, types: int) -> Ints:
     """People of each type of living quarters, which is the first attribute, in each unit."""
     people = np.zeros((table.shape[0], types), dtype=np.int64)
     unit = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
@@ -94,7 +94,7 @@ def by_type(table: Any, *, types: int) -> Integers:
     return people
 
 
-def add_children(geography: Geography, depth: int, table: Any) -> Integers:
+def add_children(geography: Geography, depth: int, table: Any) -> Ints:
     """The counts of the units of one level added up to their parents, units x cells."""
     unit = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
     sums = np.zeros((len(geography.units[depth - 1]), table.shape[1]), dtype=np.int64)
@@ -102,14 +102,12 @@ def add_children(geography: Geography, depth: int, table: Any) -> Integers:
     return sums
 
 
-def _up(
-    geography: Geography, level: str, values: NDArray[Any], *, of: str | None = None
-) -> Integers:
+def _up(geography: Geography, level: str, values: NDArray[Any], *, of: str | None = None) -> Ints:
     sums = np.zeros((geography.size(level), values.shape[1]), dtype=np.int64)
     np.add.at(sums, geography.ancestors(level, of=of), values)
     return sums
 
 
-def _add(found: Broken, kind: str, broken: NDArray[np.bool_]) -> None:
+def _add(found: Broken, kind: str, broken: Flags) -> None:
     checked, bad = found.get(kind, (0, 0))
     found[kind] = checked + broken.size, bad + int(broken.sum())

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.attacks.knowledge import Knowledge, exact
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.bench.figures import Reading, timed
@@ -22,7 +22,6 @@ BLOCKS = 1000
 TRACT_BLOCKS = 80
 SEED = 8  # the first whose blocks hold 43,000-45,000 people and the largest nearly 600
 SCHEMA = "persons-2010"
-Ints = NDArray[np.int64]
 
 
 def measure(persons: Path | None = None) -> list[Reading]:

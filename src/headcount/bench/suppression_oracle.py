@@ -7,12 +7,9 @@ only which inner counts each cell is the sum of, and HiGHS by way of scipy.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import HeadcountError
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 
 class OracleError(HeadcountError):

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headcount.arrays import Flags, Floats, Ints
 from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.tabulate.additive import (
@@ -21,7 +22,6 @@ from headcount.tabulate.additive import (
     tree,
 )
 
-Ints = NDArray[np.int64]
 SEED = 20261115
 GEOGRAPHY = ("county", "tract", "bg", "block")
 RACES = np.array([0.70, 0.13, 0.06, 0.003, 0.012, 0.065, 0.03])
@@ -37,12 +37,12 @@ class Table:
     values: Ints
 
     @property
-    def primary(self) -> NDArray[np.bool_]:
+    def primary(self) -> Flags:
         """Counts of 1 or 2."""
         return (self.values > 0) & (self.values < 3)
 
     @property
-    def publish(self) -> NDArray[np.bool_]:
+    def publish(self) -> Flags:
         """The grand total, which is never withheld."""
         found = np.zeros(self.additive.size, dtype=bool)
         found[0] = True
@@ -85,7 +85,7 @@ def census_rows(households: int = 1_000_000) -> pl.DataFrame:
     )  # fmt: skip
 
 
-def _race(rng: np.random.Generator, cumulative: NDArray[np.float64]) -> Ints:
+def _race(rng: np.random.Generator, cumulative: Floats) -> Ints:
     drawn = (rng.random(len(cumulative))[:, None] > cumulative).sum(axis=1)
     return np.asarray(np.minimum(drawn, len(RACES) - 1), dtype=np.int64)
 

@@ -21,8 +21,8 @@ from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.bench.figures import Reading
 from headcount.errors import InputError
 from headcount.geography import Geography
@@ -141,7 +141,7 @@ def some_mechanism(rng: np.random.Generator) -> HouseholdSwapping:
     )
 
 
-def judge(town: Households, mechanism: HouseholdSwapping, partner: NDArray[np.int64]) -> Verdict:
+def judge(town: Households, mechanism: HouseholdSwapping, partner: Ints) -> Verdict:
     """Compare a swap with the best that there could be."""
     risky, edges = at_risk_and_pairs(town, mechanism)
     households = len(town.block)

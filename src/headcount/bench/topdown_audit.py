@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.bench.figures import Reading
 from headcount.bench.measuring_audit import MeasuringAudit, audit_measuring
 from headcount.config.topdown import TopDownModel
@@ -14,8 +14,6 @@ from headcount.mechanisms.topdown.measure import Measurements
 from headcount.noise import Law, Stream, TwoSidedGeometric
 from headcount.schema import load_schema
 from headcount.tabulate import CELLS
-
-Integers = NDArray[np.int64]
 
 LEVELS = ("nation", "state", "county", "district")
 QUERIES = (CELLS, "hhgq", "va_hisp_race")
@@ -27,7 +25,7 @@ MUTANT_TRIALS = 25
 class SensitivityOne(Measurements):
     """A wrong build: noise as if a changed record moved one answer, not two."""
 
-    def _draw(self, law: Law | None, stream: Stream, index: Integers) -> Integers:
+    def _draw(self, law: Law | None, stream: Stream, index: Ints) -> Ints:
         assert isinstance(law, TwoSidedGeometric)
         return super()._draw(TwoSidedGeometric(2 * law.rate), stream, index)
 
@@ -35,7 +33,7 @@ class SensitivityOne(Measurements):
 class OneDraw(Measurements):
     """A wrong build: all answers of a unit reuse one draw."""
 
-    def _draw(self, law: Law | None, stream: Stream, index: Integers) -> Integers:
+    def _draw(self, law: Law | None, stream: Stream, index: Ints) -> Ints:
         units = self._counts[stream.level].geography.size(stream.level)
         return super()._draw(law, stream, index - index % (stream.size // units))
 
@@ -43,11 +41,11 @@ class OneDraw(Measurements):
 class NonZeroOnly(Measurements):
     """A wrong build: noise on non-zero answers only."""
 
-    def margin(self, level: str, query: str) -> Integers:
+    def margin(self, level: str, query: str) -> Ints:
         """Zeros stay as they are."""
         return np.where(self._exact().margin(level, query) == 0, 0, super().margin(level, query))
 
-    def detail(self, level: str, unit: Integers, cell: Integers) -> Integers:
+    def detail(self, level: str, unit: Ints, cell: Ints) -> Ints:
         """Zeros stay as they are."""
         truth = self._exact().detail(level, unit, cell)
         return np.where(truth == 0, 0, super().detail(level, unit, cell))

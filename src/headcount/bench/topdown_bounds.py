@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.bench.figures import Reading
 from headcount.errors import HeadcountError
 from headcount.geography import Geography
@@ -28,8 +28,6 @@ from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import PureLoss, UnitOfPrivacy
 from headcount.schema import Attribute, Recode, Schema
 from headcount.tabulate import CELLS, Counts, Query
-
-Ints = NDArray[np.int64]
 
 CASES = 2_000
 _EPSILONS = ("1/50", "1/10", "1/2", "2")

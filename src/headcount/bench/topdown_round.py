@@ -6,8 +6,8 @@ from dataclasses import replace
 from time import process_time
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.bench.dense import side_by_side
 from headcount.bench.figures import Reading
 from headcount.bench.problems import problem
@@ -27,7 +27,6 @@ CASES = {
 }
 PROBLEMS = 10
 REPEATS = 9
-Counts = NDArray[np.int64]
 
 
 def measure() -> list[Reading]:
@@ -84,7 +83,7 @@ def _compare(name: str, problems: list[Batch]) -> list[Reading]:
     ]
 
 
-def _highs(batch: Batch, whole: Counts, cost: Counts) -> tuple[Counts, float]:
+def _highs(batch: Batch, whole: Ints, cost: Ints) -> tuple[Ints, float]:
     """HiGHS' counts, and the CPU seconds of its run."""
     solver = load(_binaries(rounding_program(batch, whole, cost), len(whole)))
     begin = process_time()
@@ -107,6 +106,6 @@ def _binaries(program: Program, size: int) -> Program:
     )
 
 
-def _price(whole: Counts, cost: Counts, counts: Counts) -> float:
+def _price(whole: Ints, cost: Ints, counts: Ints) -> float:
     step = counts - whole
     return float(np.where(step > 0, cost, -step * SCALE).sum() / SCALE)

@@ -7,8 +7,8 @@ from time import process_time
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats
 from headcount.bench.dense import side_by_side
 from headcount.bench.figures import Reading, timed
 from headcount.bench.problems import SETTINGS, problem
@@ -26,7 +26,7 @@ STATES = "49 states, totals fixed"
 class Answer(NamedTuple):
     """Another solver's answer, what it took, and whether the solver was content with it."""
 
-    x: NDArray[np.float64]
+    x: Floats
     seconds: float
     wall: float
     finished: bool

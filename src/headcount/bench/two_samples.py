@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from headcount.arrays import Floats
 
 PERMUTATIONS = 4_999
 
 
-def energy_p_value(a: NDArray[np.float64], b: NDArray[np.float64], *, seed: int) -> float:
+def energy_p_value(a: Floats, b: Floats, *, seed: int) -> float:
     """Chance of so large an energy distance if both sets (replicates x parts) had one law.
 
     2 mean|A - B| - mean|A - A'| - mean|B - B'|, 0 only for equal laws (Szekely & Rizzo 2004); every
@@ -30,7 +31,7 @@ def energy_p_value(a: NDArray[np.float64], b: NDArray[np.float64], *, seed: int)
     return _share_as_large(2 * across / (n * m) - within_a / n**2 - within_b / m**2)
 
 
-def means_p_value(a: NDArray[np.float64], b: NDArray[np.float64], *, seed: int) -> float:
+def means_p_value(a: Floats, b: Floats, *, seed: int) -> float:
     """Chance of so large a difference of means in any part, in units of its standard error."""
     pooled = np.concatenate([a, b])
     spread = pooled.std(axis=0)
@@ -41,7 +42,7 @@ def means_p_value(a: NDArray[np.float64], b: NDArray[np.float64], *, seed: int) 
     return _share_as_large(np.abs(apart).max(axis=1, initial=0.0))
 
 
-def _shuffled_sides(n: int, m: int, seed: int) -> NDArray[np.float64]:
+def _shuffled_sides(n: int, m: int, seed: int) -> Floats:
     """Rows of labels, 1 for the first set: the true ones, then permutations."""
     sides = np.zeros((1 + PERMUTATIONS, n + m))
     sides[:, :n] = 1.0
@@ -50,6 +51,6 @@ def _shuffled_sides(n: int, m: int, seed: int) -> NDArray[np.float64]:
     return sides
 
 
-def _share_as_large(statistic: NDArray[np.float64]) -> float:
+def _share_as_large(statistic: Floats) -> float:
     near = 1e-9 * max(1.0, abs(float(statistic[0])))
     return float((statistic >= statistic[0] - near).mean())

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.attacks.records import Ints, Records
+from headcount.arrays import Ints
+from headcount.attacks.records import Records
 from headcount.errors import InputError
 from headcount.evaluate.reidentified import ALL, SIZES, size_labels
 

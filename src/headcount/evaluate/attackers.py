@@ -11,7 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.attacks.records import Features, Ints, Records, records_from_rows
+from headcount.arrays import Ints
+from headcount.attacks.records import Features, Records, records_from_rows
 from headcount.attacks.reidentification import KnownPeople
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.attacks.guesses import (
     MODAL,
     PROPORTIONAL,
@@ -26,7 +27,7 @@ from headcount.attacks.guesses import (
     modal_guess,
     proportional_guess,
 )
-from headcount.attacks.records import Ints, Records
+from headcount.attacks.records import Records
 from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
 from headcount.errors import InputError
 from headcount.evaluate.attackers import right_rows, truth_rows

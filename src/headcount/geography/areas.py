@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError
 
 
@@ -22,7 +23,7 @@ class Areas:
 
     name: str
     codes: NDArray[np.str_]
-    of_leaf: NDArray[np.int32]
+    of_leaf: Ints32
 
     def __post_init__(self) -> None:
         if len(np.unique(self.codes)) != len(self.codes):
@@ -45,7 +46,7 @@ class Areas:
         """Number of areas."""
         return len(self.codes)
 
-    def add_up(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+    def add_up(self, values: Ints) -> Ints:
         """Leaf totals added up to areas; leaves in none are left out."""
         inside = self.of_leaf >= 0
         total = np.zeros(self.size, dtype=values.dtype)

@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints32
 from headcount.errors import InputError
-from headcount.geography.geography import Geography, Index
+from headcount.geography.geography import Geography
 
 LONGEST_CODE = 255
 """Characters of a unit's code, where one code holds all levels."""
@@ -96,7 +97,7 @@ GeographySource = CodeColumns | Prefixes
 
 def build_geography(
     table: pl.DataFrame, source: GeographySource, *, name: str, distinct: bool = False
-) -> tuple[Geography, Index]:
+) -> tuple[Geography, Ints32]:
     """Build the geography of a table and say for each row which leaf it is in.
 
     ``name`` is the file, for errors. With ``distinct`` a leaf that stands in two rows is an error.
@@ -108,7 +109,7 @@ def build_geography(
     if distinct:
         _refuse_repeated_leaf(codes[codes.columns[-1]], source, name)
     units: list[NDArray[np.str_]] = [np.array([source.root])]
-    parents: list[Index] = [np.empty(0, dtype=np.int32)]
+    parents: list[Ints32] = [np.empty(0, dtype=np.int32)]
     above: pl.DataFrame | None = None
     for key in codes.columns:
         level = places.select(codes.columns[: codes.columns.index(key) + 1]).unique(
@@ -121,7 +122,7 @@ def build_geography(
     return geography, place_rows(codes[codes.columns[-1]], geography, name=name)
 
 
-def place_rows(leaf: pl.Series, geography: Geography, *, name: str) -> Index:
+def place_rows(leaf: pl.Series, geography: Geography, *, name: str) -> Ints32:
     """For each row the position of its leaf unit; a code outside the geography is an error."""
     known = pl.DataFrame({"code": geography.units[-1].tolist()}).with_row_index("unit")
     found = leaf.to_frame("code").join(known, on="code", how="left", maintain_order="left")["unit"]
@@ -190,7 +191,7 @@ def _keys(source: GeographySource) -> Sequence[str]:
     return [f"{number}" for number in range(len(source.levels) - 1)]
 
 
-def _parent_numbers(level: pl.DataFrame, above: pl.DataFrame | None) -> Index:
+def _parent_numbers(level: pl.DataFrame, above: pl.DataFrame | None) -> Ints32:
     if above is None:
         return np.zeros(level.height, dtype=np.int32)
     numbered = above.with_row_index("parent")

@@ -9,9 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError
-
-Index = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,7 +27,7 @@ class Geography:
 
     levels: tuple[str, ...]
     units: tuple[NDArray[np.str_], ...]
-    parents: tuple[Index, ...]
+    parents: tuple[Ints32, ...]
 
     def __post_init__(self) -> None:
         if len(set(self.levels)) != len(self.levels) or not self.levels or "" in self.levels:
@@ -103,19 +102,19 @@ class Geography:
         """Number of units at a level."""
         return len(self.units[self.depth(level)])
 
-    def ancestors(self, level: str, *, of: str | None = None) -> Index:
+    def ancestors(self, level: str, *, of: str | None = None) -> Ints32:
         """For each unit of a finer level (the leaf by default), its ancestor at ``level``."""
         top, depth = self.depth(level), self.depth(of or self.leaf)
         if depth < top:
             raise InputError(
                 "geography", found=f"level {level!r}", expected=f"a level at or above {of!r}"
             )
-        index: Index = np.arange(len(self.units[depth]), dtype=np.int32)
+        index: Ints32 = np.arange(len(self.units[depth]), dtype=np.int32)
         for finer in range(depth, top, -1):
             index = self.parents[finer][index]
         return index
 
-    def children_start(self, level: str) -> NDArray[np.int64]:
+    def children_start(self, level: str) -> Ints:
         """For each unit of ``level`` the position of its first child in the level below."""
         below = self.parents[self.depth(level) + 1]
         return np.searchsorted(below, np.arange(self.size(level)))

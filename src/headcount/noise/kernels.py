@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.compiled import njit
 
 
@@ -13,10 +14,10 @@ def lookup(
     words: NDArray[np.uint64],
     drop: np.uint64,
     thresholds: NDArray[np.uint64],
-    guide: NDArray[np.int32],
+    guide: Ints32,
     shift: np.uint64,
-    out: NDArray[np.int64],
-    undecided: NDArray[np.int64],
+    out: Ints,
+    undecided: Ints,
 ) -> int:
     """Invert one word for each draw; returns how many were undecided and lists their positions.
 
@@ -51,7 +52,7 @@ def lookup(
 
 
 @njit(nogil=True, cache=True)
-def counters(index: NDArray[np.int64], base: int, size: int, blocks: NDArray[np.uint64]) -> bool:
+def counters(index: Ints, base: int, size: int, blocks: NDArray[np.uint64]) -> bool:
     """Fill blocks with the big-endian 128-bit counters that hold words base + index."""
     byte = np.uint64(0xFF)
     eight = np.uint64(8)
@@ -69,9 +70,7 @@ def counters(index: NDArray[np.int64], base: int, size: int, blocks: NDArray[np.
 
 
 @njit(nogil=True, cache=True)
-def pick(
-    blocks: NDArray[np.uint64], index: NDArray[np.int64], base: int, words: NDArray[np.uint64]
-) -> None:
+def pick(blocks: NDArray[np.uint64], index: Ints, base: int, words: NDArray[np.uint64]) -> None:
     """Take from each two-word block the word that base + index names."""
     for i in range(index.size):
         words[i] = blocks[2 * i + ((base + index[i]) & 1)]

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import ConfigError
 from headcount.noise.exact import invert
 from headcount.noise.keys import RunKey, encode
@@ -89,7 +90,7 @@ class KeyedNoise:
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (*self._made_from, self._word_bits, self._table_limit))
 
-    def draw(self, stream: Stream, law: Law, *, draws: range) -> NDArray[np.int64]:
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
         """Every scalar of the given draws: an array ``(len(draws), stream.size)``."""
         source = self._source(stream, law)
         size = stream.size
@@ -103,9 +104,7 @@ class KeyedNoise:
                 _fill_run(source, draw * size, out[row])
         return out
 
-    def draw_at(
-        self, stream: Stream, law: Law, *, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Ints) -> Ints:
         """One draw at the positions ``index``, equal to what the whole draw holds there."""
         source = self._source(stream, law)
         check_draws(stream, range(draw, draw + 1))
@@ -171,7 +170,7 @@ def _rebuild(
     return KeyedNoise(run_key, mechanism, data, config, word_bits=word_bits, table_limit=limit)
 
 
-def _fill_run(source: _Source, start: int, out: NDArray[np.int64]) -> None:
+def _fill_run(source: _Source, start: int, out: Ints) -> None:
     """Fill ``out`` from the words that begin at number ``start``."""
     done = 0
     for words in source.words.run(start, out.size):
@@ -181,9 +180,7 @@ def _fill_run(source: _Source, start: int, out: NDArray[np.int64]) -> None:
         done += words.size
 
 
-def _look_up(
-    source: _Source, words: NDArray[np.uint64], out: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _look_up(source: _Source, words: NDArray[np.uint64], out: Ints) -> Ints:
     """Decide the words by table; returns the positions that stay open."""
     table = source.table
     if table is None:

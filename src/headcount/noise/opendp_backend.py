@@ -13,8 +13,8 @@ from math import inf, nextafter, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import PrivacyError
 from headcount.noise.law import Law
 from headcount.noise.laws import DiscreteGaussian, TwoSidedGeometric
@@ -37,7 +37,7 @@ class OpenDPNoise:
     def __init__(self) -> None:
         self._drawn: dict[tuple[str, str, str], list[range]] = {}
 
-    def draw(self, stream: Stream, law: Law, *, draws: range) -> NDArray[np.int64]:
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
         """Every scalar of the given draws: an array ``(len(draws), stream.size)``."""
         sample = opendp_sampler(law)
         check_draws(stream, draws)
@@ -48,9 +48,7 @@ class OpenDPNoise:
             into[:] = sample(into.size)
         return values.reshape(len(draws), stream.size)
 
-    def draw_at(
-        self, stream: Stream, law: Law, *, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Ints) -> Ints:
         """Not offered: see the module."""
         raise PrivacyError(
             f"noise {stream.level}/{stream.query}: found positions asked of the opendp backend, "

@@ -9,8 +9,8 @@ from threading import Lock
 from tokenize import TokenError
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import RunError
 from headcount.files import write_bytes_atomic
 from headcount.noise.keys import encode
@@ -33,21 +33,17 @@ class RecordedNoise:
         self._drawing = Lock()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def draw(self, stream: Stream, law: Law, *, draws: range) -> NDArray[np.int64]:
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
         """Every scalar of the given draws, drawn once."""
         return self._once(stream, law, draws)
 
-    def draw_at(
-        self, stream: Stream, law: Law, *, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Ints) -> Ints:
         """Positions of a whole recorded draw."""
         # Mapped, not read: a thread that asks for some positions need not hold the whole.
         whole = self._once(stream, law, range(draw, draw + 1), mapped=True)
         return np.array(whole[0, index])
 
-    def _once(
-        self, stream: Stream, law: Law, draws: range, *, mapped: bool = False
-    ) -> NDArray[np.int64]:
+    def _once(self, stream: Stream, law: Law, draws: range, *, mapped: bool = False) -> Ints:
         named, purpose = stream.address[:3], stream.address[3:]
         which = (draws.start, draws.stop, draws.step)
         name = encode(law.kind, *law.key_parts, *named, *which, *purpose)
@@ -58,7 +54,7 @@ class RecordedNoise:
                 np.save(buffer, self._source.draw(stream, law, draws=draws))
                 write_bytes_atomic(path, buffer.getvalue())
         try:
-            noise: NDArray[np.int64] = np.load(path, mmap_mode="r" if mapped else None)
+            noise: Ints = np.load(path, mmap_mode="r" if mapped else None)
         except (ValueError, EOFError, SyntaxError, TokenError):  # numpy parses the header
             raise RunError(f"{path}: found a damaged file, expected recorded noise") from None
         return noise

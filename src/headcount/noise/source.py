@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from headcount.arrays import Ints
 from headcount.errors import ConfigError
 from headcount.noise.law import Law
 
@@ -71,12 +69,10 @@ class Noise(Protocol):
     def backend(self) -> str:
         """``"table"`` or ``"opendp"``."""
 
-    def draw(self, stream: Stream, law: Law, *, draws: range) -> NDArray[np.int64]:
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
         """Every scalar of the given draws: an array ``(len(draws), stream.size)``."""
 
-    def draw_at(
-        self, stream: Stream, law: Law, *, draw: int, index: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Ints) -> Ints:
         """One draw at the positions ``index``, equal to what the whole draw holds there."""
 
 

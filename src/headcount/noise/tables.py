@@ -9,6 +9,7 @@ from itertools import count, islice
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints32
 from headcount.errors import PrivacyError
 from headcount.noise.balls import precision
 from headcount.noise.law import Law
@@ -31,7 +32,7 @@ class Table:
     """
 
     thresholds: NDArray[np.uint64]
-    guide: NDArray[np.int32]
+    guide: Ints32
     shift: np.uint64
     drop: np.uint64
 

@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
+
 CHUNK = 1 << 15
 """Words made at a time: 256 KiB, so that they are still in the cache when they are used."""
 
@@ -62,7 +64,7 @@ class Words:
             yield words[:now]
             count -= now
 
-    def at(self, index: NDArray[np.int64], base: int, size: int) -> NDArray[np.uint64]:
+    def at(self, index: Ints, base: int, size: int) -> NDArray[np.uint64]:
         """Words base + index; raises IndexError when an index is outside 0 .. size - 1."""
         kernels = compiled()
         counters = np.empty(2 * index.size, dtype=np.uint64)

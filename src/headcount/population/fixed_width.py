@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
 
 BLOCK_BYTES = 1 << 22
@@ -57,14 +58,14 @@ class Lines:
     """Some whole lines: their bytes, where each begins, how long it is, and its number."""
 
     data: NDArray[np.uint8]
-    start: NDArray[np.int64]
-    length: NDArray[np.int64]
-    number: NDArray[np.int64]
+    start: Ints
+    length: Ints
+    number: Ints
 
     def __len__(self) -> int:
         return len(self.start)
 
-    def __getitem__(self, chosen: slice | NDArray[np.bool_]) -> Lines:
+    def __getitem__(self, chosen: slice | Flags) -> Lines:
         return Lines(self.data, self.start[chosen], self.length[chosen], self.number[chosen])
 
     def bytes_at(self, column: int) -> NDArray[np.uint8]:
@@ -140,14 +141,12 @@ def _is_gzip(path: Path) -> bool:
         return stream.read(len(_GZIP)) == _GZIP
 
 
-def numbers(
-    lines: Lines, fields: Sequence[Field]
-) -> tuple[Mapping[str, NDArray[np.int64]], Fault | None]:
+def numbers(lines: Lines, fields: Sequence[Field]) -> tuple[Mapping[str, Ints], Fault | None]:
     """Each field of every line as a number, and the first fault: a byte that is not legal.
 
     Numbers on lines with a fault mean nothing.
     """
-    values: dict[str, NDArray[np.int64]] = {}
+    values: dict[str, Ints] = {}
     faults: list[Fault] = []
     for item in fields:
         legal = np.zeros(256, dtype=bool)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 
-Ints = NDArray[np.int64]
 IndexDefinition = Literal["words", "code"]
 INDEX_DEFINITIONS: tuple[IndexDefinition, ...] = ("words", "code")
 """Petti & Flaxman (2020) describe one index and compute another."""

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Areas, Geography
 from headcount.geography.build import GeographySource, place_rows
@@ -34,7 +35,6 @@ KINDS = ("household", "vacant")
 MOST_LEVELS, MOST_KINDS = np.iinfo(np.int16).max, np.iinfo(np.int8).max
 """Levels of an attribute are numbered in 16 bits, kinds of dwelling in 8."""
 
-Rows = NDArray[np.int64]
 
 _DWELLING = "\0dwelling"  # a name that no column of a file has
 
@@ -128,7 +128,7 @@ def read_households(
 
 def _join(
     people: pl.DataFrame, table: pl.DataFrame, key: str, files: tuple[str, str]
-) -> tuple[Rows, Rows]:
+) -> tuple[Ints, Ints]:
     """The row of the table where each dwelling stands, and for each person the dwelling.
 
     If the table is that of the persons, a dwelling stands where its first person does.
@@ -163,7 +163,7 @@ def _refuse_spread(
     column: str,
     people: pl.DataFrame,
     table: pl.DataFrame,
-    row_of: Rows,
+    row_of: Ints,
     key: str,
     name: str,
     geography: GeographySource,
@@ -187,8 +187,8 @@ def _kinds(
     table: pl.DataFrame,
     column: str,
     kinds: tuple[str, ...],
-    pick: Rows,
-    living: NDArray[np.int64],
+    pick: Ints,
+    living: Ints,
     key: str,
     name: str,
 ) -> NDArray[np.int8]:
@@ -217,8 +217,8 @@ def _kinds(
 def _check_size(
     table: pl.DataFrame,
     column: str,
-    pick: Rows,
-    living: NDArray[np.int64],
+    pick: Ints,
+    living: Ints,
     key: str,
     name: str,
 ) -> None:

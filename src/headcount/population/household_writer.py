@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.geography.geography import Index
 from headcount.population.households import Codes, Households
 from headcount.schema import Attribute
 
@@ -49,7 +49,7 @@ def write_households(households: Households, folder: Path) -> None:
         pl.DataFrame(table).write_parquet(folder / f"{name}.parquet")
 
 
-def _codes(tree: Geography, leaf: Index) -> dict[str, pl.Series]:
+def _codes(tree: Geography, leaf: Ints32) -> dict[str, pl.Series]:
     """A column of unit codes for each level below the whole."""
     return {
         level: _label(tuple(tree.units[depth].tolist()), tree.ancestors(level)[leaf])

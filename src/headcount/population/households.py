@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.areas import Areas
@@ -48,9 +49,9 @@ class Households:
     person_attributes: tuple[Attribute, ...]
     dwelling_attributes: tuple[Attribute, ...]
     kinds: tuple[str, ...]
-    block: NDArray[np.int32]
+    block: Ints32
     kind: NDArray[np.int8]
-    first: NDArray[np.int64]
+    first: Ints
     persons: Codes
     dwellings: Codes = field(default_factory=dict)
     areas: tuple[Areas, ...] = ()
@@ -96,17 +97,17 @@ class Households:
         return f"<Households {self.name!r}: {names}, {self.geography!r}>"
 
     @cached_property
-    def size(self) -> NDArray[np.int32]:
+    def size(self) -> Ints32:
         """People in each dwelling."""
         return np.diff(self.first).astype(np.int32)
 
     @property
-    def is_household(self) -> NDArray[np.bool_]:
+    def is_household(self) -> Flags:
         """Whether each dwelling is an occupied household: neither vacant nor group quarters."""
         return np.equal(self.kind, HOUSEHOLD)
 
     @cached_property
-    def dwelling(self) -> NDArray[np.int32]:
+    def dwelling(self) -> Ints32:
         """For each person the dwelling."""
         return np.repeat(np.arange(len(self.block), dtype=np.int32), self.size)
 
@@ -125,7 +126,7 @@ class Households:
         self.attribute(name)
         return self.dwellings[name][self.dwelling]
 
-    def cells(self, names: Sequence[str]) -> tuple[Schema, NDArray[np.int32]]:
+    def cells(self, names: Sequence[str]) -> tuple[Schema, Ints32]:
         """The schema of some attributes, and each person's cell in it."""
         schema = Schema(tuple(self.attribute(name) for name in names))
         cell = np.zeros(int(self.first[-1]), dtype=np.int64)
@@ -134,7 +135,7 @@ class Households:
         return schema, cell.astype(np.int32)
 
 
-def people_kept(households: Households, *, largest: int) -> NDArray[np.bool_]:
+def people_kept(households: Households, *, largest: int) -> Flags:
     """For each person, whether they are among the first ``largest`` of their household.
 
     The rule looks at one household and at nothing else. Everyone in group quarters is kept.
@@ -154,7 +155,7 @@ def _check_codes(
         raise InputError(source, place=place, found="a code outside", expected=f"0 to {size - 1}")
 
 
-def adults(households: Households) -> NDArray[np.int64]:
+def adults(households: Households) -> Ints:
     """People of 18 or more in each dwelling, by the years with which levels of age begin."""
     ages = next((a for a in households.person_attributes if a.name == "age"), None)
     if ages is None:

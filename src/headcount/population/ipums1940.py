@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.geography.build import Prefixes, build_geography
 from headcount.geography.geography import Geography
@@ -152,7 +153,7 @@ def read_extract(
     return Extract(population, quarters, {"people_without_a_unit": reader.dropped})
 
 
-def _quarters(units: _Tally, name: str) -> tuple[Geography, NDArray[np.int64], NDArray[np.int64]]:
+def _quarters(units: _Tally, name: str) -> tuple[Geography, Ints, Ints]:
     key, count = units.result()
     if not len(key):
         raise InputError(name, found="no records", expected="at least one unit (H)")
@@ -168,17 +169,17 @@ def _quarters(units: _Tally, name: str) -> tuple[Geography, NDArray[np.int64], N
 class _Tally:
     """How often each key came, held as sorted distinct keys; new ones are merged now and then."""
 
-    parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=list)
+    parts: list[tuple[Ints, Ints]] = field(default_factory=list)
     waiting: int = 0
 
-    def add(self, keys: NDArray[np.int64]) -> None:
+    def add(self, keys: Ints) -> None:
         self.parts.append(np.unique(keys, return_counts=True))
         self.waiting += len(self.parts[-1][0])
         # Merge when the new entries outnumber both the merged ones and a floor: linear in all.
         if self.waiting > max(MERGE_AT, 2 * len(self.parts[0][0])):
             self.result()
 
-    def result(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def result(self) -> tuple[Ints, Ints]:
         empty = np.empty(0, dtype=np.int64)
         keys = np.concatenate([empty, *(part[0] for part in self.parts)])
         counts = np.concatenate([empty, *(part[1] for part in self.parts)])
@@ -268,9 +269,9 @@ class _Reader:
     def _join(
         self,
         lines: Lines,
-        is_unit: NDArray[np.bool_],
-        units: Mapping[str, NDArray[np.int64]],
-        people: Mapping[str, NDArray[np.int64]],
+        is_unit: Flags,
+        units: Mapping[str, Ints],
+        people: Mapping[str, Ints],
     ) -> None:
         """Put people into the unit they follow, check that it is theirs, and add to the tallies."""
         current = self._current
@@ -304,7 +305,7 @@ class _Reader:
         if mine.any() and owner[mine][-1] == len(kind):
             self._open_unit = None
 
-    def _note_units(self, serial: NDArray[np.int64], number: NDArray[np.int64]) -> Fault | None:
+    def _note_units(self, serial: Ints, number: Ints) -> Fault | None:
         """Remember the units; a unit that was there before, or after its people, is a fault."""
         first = np.zeros(len(serial), dtype=bool)
         first[np.unique(serial, return_index=True)[1]] = True
@@ -324,10 +325,10 @@ class _Reader:
 
     def _note_strays(
         self,
-        serial: NDArray[np.int64],
-        stray: NDArray[np.bool_],
-        number: NDArray[np.int64],
-        above: NDArray[np.int64],
+        serial: Ints,
+        stray: Flags,
+        number: Ints,
+        above: Ints,
     ) -> Fault | None:
         """People with another SERIAL than the unit they follow: refuse them, or leave them out.
 
@@ -359,9 +360,7 @@ class _Reader:
         self.dropped += len(at)
         return None
 
-    def _minor_in_home(
-        self, age: NDArray[np.int64], in_home: NDArray[np.bool_], number: NDArray[np.int64]
-    ) -> Fault | None:
+    def _minor_in_home(self, age: Ints, in_home: Flags, number: Ints) -> Fault | None:
         """Someone who cannot be there by the structural zero, if it is asked for."""
         bad = np.flatnonzero(in_home & (age < ADULT))
         if not self.nurse_nva_0 or not len(bad):

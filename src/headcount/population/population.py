@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.households import Households, people_kept
@@ -34,9 +34,9 @@ class Population:
     name: str
     schema: Schema
     geography: Geography
-    unit: NDArray[np.int32]
-    cell: NDArray[np.int32]
-    count: NDArray[np.int64] | None = None
+    unit: Ints32
+    cell: Ints32
+    count: Ints | None = None
     public: bool = False
     read_off: tuple[str, ...] = ()
     quarters: Quarters | None = None

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from headcount.arrays import Ints
 from headcount.geography import Geography
 
 
@@ -25,8 +23,8 @@ class Quarters:
 
     geography: Geography
     attribute: str
-    occupied: NDArray[np.int64]
-    vacant: NDArray[np.int64]
+    occupied: Ints
+    vacant: Ints
 
     def __post_init__(self) -> None:
         leaves = self.geography.size(self.geography.leaf)

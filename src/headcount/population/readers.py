@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError
 from headcount.geography.build import (
     GeographySource,
@@ -21,7 +21,7 @@ from headcount.geography.build import (
     check_codes,
     place_rows,
 )
-from headcount.geography.geography import Geography, Index
+from headcount.geography.geography import Geography
 from headcount.population.population import MOST_PEOPLE, Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import Reading
@@ -92,7 +92,7 @@ def read_microdata(
     name = name if not left_out else f"{name} (rows of totals left out)"
     tree, unit, read_off = place_table(table, geography, units, name, totals=totals)
     chosen = []
-    codes: list[NDArray[np.int32]] = []
+    codes: list[Ints32] = []
     for attribute in attributes:
         values = table[attribute.column].cast(pl.String)
         if attribute.levels is None:
@@ -205,7 +205,7 @@ def place_table(
     *,
     distinct: bool = False,
     totals: Totals = "refuse",
-) -> tuple[Geography, Index, tuple[str, ...]]:
+) -> tuple[Geography, Ints32, tuple[str, ...]]:
     """The geography, each row's leaf, and what of it was read off the data."""
     if units is None:
         tree, unit = build_geography(table, source, name=name, distinct=distinct)
@@ -251,7 +251,7 @@ def levels_of(values: pl.Series) -> tuple[str, ...]:
 
 def encode(
     values: pl.Series, attribute: Attribute, column: str, name: str, *, what: str = "level"
-) -> NDArray[np.int32]:
+) -> Ints32:
     """The number of each value among an attribute's levels; another is named with its row."""
     refuse_null(values, column, name)
     numbers = {level: number for number, level in enumerate(attribute.levels)}
@@ -276,7 +276,7 @@ def refuse_null(values: pl.Series, column: str, name: str) -> None:
         )
 
 
-def whole_numbers(values: pl.Series, name: str) -> NDArray[np.int64]:
+def whole_numbers(values: pl.Series, name: str) -> Ints:
     """The counts of one column; anything but whole numbers from 0 is an error."""
     if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Null)):
         raise InputError(
@@ -353,10 +353,10 @@ def _cell_columns(
 
 def _refuse_impossible(
     schema: Schema,
-    cell: NDArray[np.int32],
+    cell: Ints32,
     name: str,
     *,
-    rows: NDArray[np.int64] | None = None,
+    rows: Ints | None = None,
 ) -> None:
     bad = np.flatnonzero(~schema.possible[cell])
     if len(bad):
@@ -400,7 +400,9 @@ def read_quarters(
     return Quarters(tree, attribute, occupied, empty)
 
 
-def _refuse_other_tree(own: Geography, at: Index, tree: Geography, unit: Index, name: str) -> None:
+def _refuse_other_tree(
+    own: Geography, at: Ints32, tree: Geography, unit: Ints32, name: str
+) -> None:
     """Refuse quarters of units under other parents, and units of the population without a row."""
     for level in tree.levels[1:-1]:
         here = own.units[own.depth(level)][own.ancestors(level)[at]]

@@ -13,12 +13,11 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.build import GeographySource
-from headcount.geography.geography import Index
 
 Totals = Literal["refuse", "drop", "keep"]
 """What to do with rows that look like totals."""
@@ -129,9 +128,7 @@ def _with_codes(*, may_drop: bool, may_keep: bool) -> str:
     return f"rows of units, each with its code{told}"
 
 
-def sums_of_others(
-    counts: NDArray[np.int64], unit: Index, geography: Geography
-) -> NDArray[np.int64]:
+def sums_of_others(counts: Ints, unit: Ints32, geography: Geography) -> Ints:
     """Rows that equal, in every column, the sum of all other rows under the same parent.
 
     At least three of the others are not empty. A row that stands for a larger unit is found too,
@@ -163,7 +160,7 @@ def sums_of_others(
     return np.flatnonzero(found)
 
 
-def refuse_sums(rows: NDArray[np.int64], leaf: pl.Series, *, name: str) -> None:
+def refuse_sums(rows: Ints, leaf: pl.Series, *, name: str) -> None:
     """Refuse a row that equals the sum of others.
 
     It cannot be left out instead: whether it is a sum hangs on everybody in it and in the others,

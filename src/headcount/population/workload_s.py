@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints, Ints32
 from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.geography.geography import Index
 from headcount.population.households import HOUSEHOLD, Households
 from headcount.population.recodes import SEVEN_RACES
 from headcount.population.towns.levels import AGE, HISPANIC, OLDEST, SEX
@@ -75,7 +75,7 @@ def workload_s(*, seed: int = 20261115, households: int = 1_000_000) -> Househol
 def _geography() -> Geography:
     """Codes nest by prefixes of 2, 5, 6 and 7 digits."""
     units = [np.array(["state"])]
-    parents: list[Index] = [np.empty(0, dtype=np.int32)]
+    parents: list[Ints32] = [np.empty(0, dtype=np.int32)]
     codes = np.array([""])
     for children, digits in zip(CHILDREN, (2, 3, 1, 1), strict=True):
         parents.append(np.repeat(np.arange(len(codes), dtype=np.int32), children))
@@ -85,9 +85,7 @@ def _geography() -> Geography:
     return Geography(("state", *LEVELS), tuple(units), tuple(parents))
 
 
-def _people(
-    rng: np.random.Generator, block: Index, size: NDArray[np.int64], head: NDArray[np.int64]
-) -> dict[str, Codes]:
+def _people(rng: np.random.Generator, block: Ints32, size: Ints, head: Ints) -> dict[str, Codes]:
     blocks = int(np.prod(CHILDREN))
     upto = np.cumsum(rng.dirichlet(CONCENTRATION * np.array(RACES), size=blocks), axis=1)
     rate = rng.beta(*HISPANIC_RATE, size=blocks)
@@ -105,7 +103,7 @@ def _people(
     return {"age": age, "sex": sex, "race": race, "hispanic": hispanic}
 
 
-def _pick(rng: np.random.Generator, upto: NDArray[np.float64], unit: Index) -> Codes:
+def _pick(rng: np.random.Generator, upto: Floats, unit: Ints32) -> Codes:
     """A race for each row, from the mix of its block."""
     point = rng.random(len(unit))
     race = np.zeros(len(unit), dtype=np.int16)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.quarters import Quarters
@@ -23,26 +24,24 @@ if TYPE_CHECKING:
 LeafCounts: TypeAlias = "NDArray[np.integer[Any]] | csr_array[Any, tuple[int, int]]"
 """Protected counts, leaf units x cells, dense or sparse by rows."""
 
-Numbers = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class People:
     """Some people, in order: leaf, cell, living quarters (from 0), and number there (from 1)."""
 
-    leaf: Numbers
-    cell: Numbers
-    quarters: Numbers
-    number: Numbers
+    leaf: Ints
+    cell: Ints
+    quarters: Ints
+    number: Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Dwellings:
     """Some living quarters, in order: leaf, type (or the slot after the types: vacant), people."""
 
-    leaf: Numbers
-    slot: Numbers
-    people: Numbers
+    leaf: Ints
+    slot: Ints
+    people: Ints
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,13 +57,13 @@ class Placement:
     """
 
     types: int
-    entry_slot: Numbers
-    entry_cell: Numbers
-    entry_end: Numbers
-    slot_quarters: Numbers
-    slot_people: Numbers
-    slot_first_quarters: Numbers
-    slot_first_person: Numbers
+    entry_slot: Ints
+    entry_cell: Ints
+    entry_end: Ints
+    slot_quarters: Ints
+    slot_people: Ints
+    slot_first_quarters: Ints
+    slot_first_person: Ints
 
     @property
     def people(self) -> int:
@@ -125,11 +124,11 @@ def place(
     )
 
 
-def _starts(sizes: Numbers) -> Numbers:
+def _starts(sizes: Ints) -> Ints:
     return np.cumsum(sizes) - sizes
 
 
-def _spread(end: Numbers, start: int, stop: int) -> Numbers:
+def _spread(end: Ints, start: int, stop: int) -> Ints:
     """For each number from ``start`` to ``stop``, the interval it lies in, given their ends."""
     if start >= stop:
         return np.empty(0, dtype=np.int64)
@@ -139,9 +138,7 @@ def _spread(end: Numbers, start: int, stop: int) -> Numbers:
     return np.repeat(np.arange(first, last + 1), lengths)
 
 
-def _entries(
-    counts: LeafCounts, schema: Schema, geography: Geography
-) -> tuple[Numbers, Numbers, Numbers]:
+def _entries(counts: LeafCounts, schema: Schema, geography: Geography) -> tuple[Ints, Ints, Ints]:
     """Leaf, cell and people of each count that is not 0; a sparse one may come in several parts."""
     shape = (geography.size(geography.leaf), schema.size)
     if counts.shape != shape or not np.issubdtype(counts.dtype, np.integer):
@@ -189,7 +186,7 @@ def _type_axis(schema: Schema, geography: Geography, quarters: Quarters) -> int:
 
 
 def _refuse_misfit(
-    living: Numbers, standing: Numbers, attribute: str, schema: Schema, geography: Geography
+    living: Ints, standing: Ints, attribute: str, schema: Schema, geography: Geography
 ) -> None:
     bad = (living < standing) | ((standing == 0) & (living > 0))
     if not bad.any():

@@ -9,15 +9,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.schema import Schema
 from headcount.tabulate.published import PublishedTable, TableCells
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 TOTAL = "total"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
@@ -19,8 +19,8 @@ from headcount.tabulate.counts import adder
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Dense = NDArray[np.int64] | NDArray[np.float64]
-Table: TypeAlias = "NDArray[np.int64] | NDArray[np.float64] | csr_array[Any, tuple[int, int]]"
+Dense = Ints | Floats
+Table: TypeAlias = "Ints | Floats | csr_array[Any, tuple[int, int]]"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

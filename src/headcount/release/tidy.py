@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.quarters import Quarters
 from headcount.progress import Progress, silent
-from headcount.release.placement import Dwellings, LeafCounts, Numbers, People, place
+from headcount.release.placement import Dwellings, LeafCounts, People, place
 from headcount.release.streamed import pieces, whole_files
 from headcount.schema import Schema
 
@@ -105,7 +106,7 @@ class _Tables:
         columns["population"] = pa.array(dwellings.people)
         return pa.table(columns)
 
-    def _codes(self, leaf: Numbers) -> dict[str, pa.Array]:
+    def _codes(self, leaf: Ints) -> dict[str, pa.Array]:
         columns = {}
         for level in self.levels:
             unit = self.ancestors[level][leaf]

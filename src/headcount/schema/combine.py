@@ -7,11 +7,13 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
+
 MOST = 1 << 62
 """Combinations are numbered below this; numbers are made dense again before they would pass it."""
 
 
-def combine(columns: Iterable[NDArray[np.integer]], *, rows: int) -> NDArray[np.int64]:
+def combine(columns: Iterable[NDArray[np.integer]], *, rows: int) -> Ints:
     """A number for each row, the same for exactly those rows that agree on all columns.
 
     Mixed radix, so that no row is compared with another; fifteen attributes with thousands of

@@ -9,8 +9,8 @@ from itertools import product
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags
 from headcount.errors import InputError
 from headcount.schema.attribute import Attribute, first_repeated, one_of
 
@@ -100,7 +100,7 @@ class Schema:
         return names
 
     @cached_property
-    def possible(self) -> NDArray[np.bool_]:
+    def possible(self) -> Flags:
         """For each cell, whether it can hold anyone."""
         mask = np.ones(self.shape, dtype=bool)
         for combination in self.structural_zeros:

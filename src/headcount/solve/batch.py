@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+
+from headcount.arrays import Floats, Ints, Ints32
 
 NO_BOUND = np.int64(2**53)
 """A bound that never binds: |bound| >= NO_BOUND means there is none."""
@@ -48,21 +49,21 @@ class Batch:
         is_root      the one problem without a parent: no sums to keep
     """
 
-    parent: NDArray[np.int64]
-    cell_start: NDArray[np.int64]
-    cell: NDArray[np.int32]
-    total: NDArray[np.int64]
-    child_start: NDArray[np.int64]
-    var_start: NDArray[np.int64]
-    var_child: NDArray[np.int32]
-    answer: NDArray[np.float64]
+    parent: Ints
+    cell_start: Ints
+    cell: Ints32
+    total: Ints
+    child_start: Ints
+    var_start: Ints
+    var_child: Ints32
+    answer: Floats
     weight: float
-    family_start: NDArray[np.int64]
-    group: NDArray[np.int32]
-    family_weight: NDArray[np.float64]
-    margin: NDArray[np.float64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    family_start: Ints
+    group: Ints32
+    family_weight: Floats
+    margin: Floats
+    low: Ints
+    high: Ints
     is_root: bool = False
 
     @property

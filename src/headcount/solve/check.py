@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.solve.batch import NO_BOUND, Batch
 
 
@@ -41,9 +41,7 @@ class Violation:
         return f"parent {self.parent}: child {self.child}: {side} bound of {where} not kept"
 
 
-def violations(
-    batch: Batch, counts: NDArray[np.int64], *, keep: NDArray[np.int32] | None = None
-) -> list[Violation]:
+def violations(batch: Batch, counts: Ints, *, keep: Ints32 | None = None) -> list[Violation]:
     """Every constraint that an answer breaks: none, if all is well.
 
     ``keep`` numbers the margin, for each schema cell, in which children must add up to their
@@ -63,9 +61,7 @@ def violations(
     ]
 
 
-def _negatives(
-    batch: Batch, counts: NDArray[np.int64], entry: NDArray[np.int64], owner: NDArray[np.int64]
-) -> list[Violation]:
+def _negatives(batch: Batch, counts: Ints, entry: Ints, owner: Ints) -> list[Violation]:
     return [
         Violation(
             kind="negative",
@@ -80,9 +76,9 @@ def _negatives(
 
 def _sums(
     batch: Batch,
-    counts: NDArray[np.int64],
-    owner: NDArray[np.int64],
-    keep: NDArray[np.int32] | None,
+    counts: Ints,
+    owner: Ints,
+    keep: Ints32 | None,
 ) -> list[Violation]:
     size = batch.group.shape[1] if keep is None else int(keep.max()) + 1
     name = batch.cell if keep is None else keep[batch.cell]
@@ -102,7 +98,7 @@ def _sums(
     ]
 
 
-def _bounds(batch: Batch, counts: NDArray[np.int64], entry: NDArray[np.int64]) -> list[Violation]:
+def _bounds(batch: Batch, counts: Ints, entry: Ints) -> list[Violation]:
     owner = np.repeat(np.arange(batch.parents), np.diff(batch.child_start))
     found = []
     for family, group in enumerate(batch.group):

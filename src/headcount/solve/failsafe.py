@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation, violations
 from headcount.solve.mip import Program, SolverError, minimise, rounding_program
@@ -28,7 +28,6 @@ from headcount.solve.rows import Rows, bound_rows, entry_of
 if TYPE_CHECKING:
     from headcount.solve.general import Programme
 
-Vector = NDArray[np.float64]
 
 REFINEMENTS = 5
 EXACT = 1e-6
@@ -49,10 +48,10 @@ class Rescued:
     broken    violations of bounds and of the kept margin; must be empty
     """
 
-    counts: NDArray[np.int64]
-    x: Vector
-    moved: Vector
-    widened: NDArray[np.bool_]
+    counts: Ints
+    x: Floats
+    moved: Floats
+    widened: Flags
     broken: tuple[Violation, ...]
 
     @property
@@ -61,7 +60,7 @@ class Rescued:
         return len(self.moved)
 
 
-def rescue(batch: Batch, *, keep: NDArray[np.int32]) -> Rescued:
+def rescue(batch: Batch, *, keep: Ints32) -> Rescued:
     """Take every parent of a batch, its cells reopened, through the failsafe.
 
     ``keep`` numbers, for each schema cell, the kept margin that it belongs to. Raises
@@ -78,15 +77,13 @@ def rescue(batch: Batch, *, keep: NDArray[np.int32]) -> Rescued:
     return Rescued(counts=counts, x=x, moved=moved, widened=widened, broken=broken)
 
 
-def estimate(batch: Batch, *, keep: NDArray[np.int32]) -> tuple[Vector, float]:
+def estimate(batch: Batch, *, keep: Ints32) -> tuple[Floats, float]:
     """Least squares of one parent that change its cells by at most D* + 1; and D*."""
     least = _least_change(batch, keep=keep)
     return _least_squares(batch, keep=keep, allowed=least + SLACK), least
 
 
-def round_kept(
-    batch: Batch, x: Vector, *, keep: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], bool]:
+def round_kept(batch: Batch, x: Floats, *, keep: Ints32) -> tuple[Ints, bool]:
     """Round one parent's estimate, the parent's change again within 1 of the least; widened?"""
     from headcount.solve.network import SCALE
 
@@ -100,7 +97,7 @@ def round_kept(
     raise SolverError(f"failsafe: parent {batch.parent[0]}: found no rounding, expected one")
 
 
-def _least_change(batch: Batch, *, keep: NDArray[np.int32]) -> float:
+def _least_change(batch: Batch, *, keep: Ints32) -> float:
     rows, size = _kept_rows(batch, keep), len(batch.answer)
     program = _with_change(
         Program(
@@ -125,7 +122,7 @@ def _least_change(batch: Batch, *, keep: NDArray[np.int32]) -> float:
     return float(found[size:].sum())
 
 
-def _least_squares(batch: Batch, *, keep: NDArray[np.int32], allowed: float) -> Vector:
+def _least_squares(batch: Batch, *, keep: Ints32, allowed: float) -> Floats:
     """The batch's objective without the parent's cells, but with its margin and D <= allowed.
 
     Counts of millions and a change of 1 are far apart for an interior point method, so its answer
@@ -166,8 +163,8 @@ def _least_squares(batch: Batch, *, keep: NDArray[np.int32], allowed: float) -> 
 
 
 def _quadratic(
-    batch: Batch, *, keep: NDArray[np.int32], allowed: float
-) -> tuple[Programme, Callable[[Vector], Vector]]:
+    batch: Batch, *, keep: Ints32, allowed: float
+) -> tuple[Programme, Callable[[Floats], Floats]]:
     """The quadratic programme of the failsafe, and how to complete counts to all its variables.
 
     The variables are (x, marginals, too much, too little, room): the programme of a parent
@@ -200,7 +197,7 @@ def _quadratic(
         variables=free.variables,
     )
 
-    def complete(x: Vector) -> Vector:
+    def complete(x: Floats) -> Floats:
         change = sums @ x - batch.total
         room = max(allowed - np.abs(change).sum(), 0.0)
         parts = [x, ties @ x, np.maximum(change, 0.0), np.maximum(-change, 0.0), [room]]
@@ -211,12 +208,12 @@ def _quadratic(
 
 def _round_within(
     batch: Batch,
-    whole: NDArray[np.int64],
-    cost: NDArray[np.int64],
+    whole: Ints,
+    cost: Ints,
     *,
-    keep: NDArray[np.int32],
+    keep: Ints32,
     wide: int,
-) -> NDArray[np.int64] | None:
+) -> Ints | None:
     from scipy.sparse import hstack, vstack
 
     steps = rounding_program(replace(batch, is_root=True), whole, cost, wide=wide)
@@ -246,7 +243,7 @@ def _round_within(
 
 
 def _with_change(
-    program: Program, sums: Any, missing: Vector, *, price: float, allowed: float = np.inf
+    program: Program, sums: Any, missing: Floats, *, price: float, allowed: float = np.inf
 ) -> Program:
     """Two more variables a cell, too much and too little, tied to the cell's sum; D <= allowed."""
     from scipy.sparse import block_array, csr_array, eye_array
@@ -276,7 +273,7 @@ def _cell_sums(batch: Batch) -> Any:
     return csr_array((np.ones(size), where), shape=(len(batch.cell), size))
 
 
-def _margin_rows(batch: Batch, keep: NDArray[np.int32]) -> tuple[Any, Vector]:
+def _margin_rows(batch: Batch, keep: Ints32) -> tuple[Any, Floats]:
     """Rows that sum each kept margin over its cells and the children, with the parent's counts."""
     from scipy.sparse import csr_array
 
@@ -289,7 +286,7 @@ def _margin_rows(batch: Batch, keep: NDArray[np.int32]) -> tuple[Any, Vector]:
     return matrix, target
 
 
-def _kept_rows(batch: Batch, keep: NDArray[np.int32]) -> Rows:
+def _kept_rows(batch: Batch, keep: Ints32) -> Rows:
     from scipy.sparse import vstack
 
     bounds = bound_rows(batch)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation
 from headcount.solve.mip import Program, SolverError, minimise
@@ -35,7 +35,7 @@ def clashes(batch: Batch, *, threads: int = 1, time_limit: float = 600.0) -> lis
     possible = np.zeros(batch.parents, dtype=np.bool_)
     kernel: Any = network.can_share
 
-    def work(parents: NDArray[np.int64]) -> None:
+    def work(parents: Ints) -> None:
         kernel(parents, *network_arguments(batch, forest), possible)
 
     map_parents(work, batch, np.arange(batch.parents), threads=threads)

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats
 from headcount.solve.batch import NO_BOUND, Batch
 from headcount.solve.outcome import Solver, Status
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -22,12 +20,12 @@ class Programme:
     than putting the marginals' squares on x. P is diagonal.
     """
 
-    curvature: Vector
-    linear: Vector
+    curvature: Floats
+    linear: Floats
     matrix: Any  # scipy.sparse.csc_matrix
-    equal: Vector
-    low: Vector
-    high: Vector
+    equal: Floats
+    low: Floats
+    high: Floats
     variables: int
 
 
@@ -75,7 +73,7 @@ def programme(batch: Batch) -> Programme:
     )
 
 
-def solve_piqp(problem: Programme, *, tolerance: float = 1e-9) -> tuple[Status, Vector]:
+def solve_piqp(problem: Programme, *, tolerance: float = 1e-9) -> tuple[Status, Floats]:
     """The answer of PIQP, an interior point method with proximal terms."""
     import piqp
     from scipy.sparse import csc_matrix, diags
@@ -100,7 +98,7 @@ def solve_piqp(problem: Programme, *, tolerance: float = 1e-9) -> tuple[Status, 
     return status, np.array(solver.result.x)[: problem.variables]
 
 
-def solve_clarabel(problem: Programme, *, tolerance: float = 1e-9) -> tuple[Status, Vector]:
+def solve_clarabel(problem: Programme, *, tolerance: float = 1e-9) -> tuple[Status, Floats]:
     """The answer of Clarabel, an interior point method."""
     import clarabel
     from scipy.sparse import csc_matrix, diags, identity, vstack
@@ -138,7 +136,7 @@ def solve_clarabel(problem: Programme, *, tolerance: float = 1e-9) -> tuple[Stat
     return status, np.array(found.x)[: problem.variables]
 
 
-def solve_general(batch: Batch, *, allowed: float = 1e-6) -> tuple[Status, Solver, Vector, float]:
+def solve_general(batch: Batch, *, allowed: float = 1e-6) -> tuple[Status, Solver, Floats, float]:
     """One parent by PIQP, then Clarabel: the first answer whose violation is at most ``allowed``.
 
     Interior points are a little off every constraint; the answer is put back on x >= 0 and the
@@ -160,7 +158,7 @@ def solve_general(batch: Batch, *, allowed: float = 1e-6) -> tuple[Status, Solve
     return status, Solver.NONE, np.zeros(problem.variables), np.inf
 
 
-def _onto_sums(batch: Batch, x: Vector, least: float = 1e-7) -> Vector:
+def _onto_sums(batch: Batch, x: Floats, least: float = 1e-7) -> Floats:
     x = np.where(x < least, 0.0, x)
     if batch.is_root:
         return x

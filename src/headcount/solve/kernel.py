@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.compiled import njit
 from headcount.solve.pack import FEASIBLE, pack
 from headcount.solve.reduce import HIGH, LOW, MARGIN, STAND_IN, WEIGHT
@@ -22,12 +23,12 @@ PROXIMAL_MOVE = 1e-6
 
 @njit(nogil=True, cache=True)
 def recentre(
-    nu: NDArray[np.float64],
-    u: NDArray[np.float64],
-    slots: NDArray[np.float64],
+    nu: Floats,
+    u: Floats,
+    slots: Floats,
     soft: bool,
-    centre: NDArray[np.float64],
-    target: NDArray[np.float64],
+    centre: Floats,
+    target: Floats,
 ) -> float:
     """Move the centres of the stand-in terms to the last answer; the largest move.
 
@@ -53,10 +54,10 @@ def recentre(
 @njit(nogil=True, cache=True)
 def start_centres(
     start: NDArray[np.uint64],
-    total: NDArray[np.float64],
-    give: NDArray[np.float64],
-    target: NDArray[np.float64],
-    slots: NDArray[np.float64],
+    total: Floats,
+    give: Floats,
+    target: Floats,
+    slots: Floats,
     who: NDArray[np.uint32],
     where: NDArray[np.uint32],
     is_root: bool,
@@ -82,12 +83,12 @@ def start_centres(
 @njit(nogil=True, cache=True)
 def highest(
     start: NDArray[np.uint64],
-    total: NDArray[np.float64],
-    weight: NDArray[np.float64],
-    target: NDArray[np.float64],
+    total: Floats,
+    weight: Floats,
+    target: Floats,
     who: NDArray[np.uint32],
     where: NDArray[np.uint32],
-    slots: NDArray[np.float64],
+    slots: Floats,
 ) -> float:
     """More than the objective of any answer: each square at the worse end of its range."""
     bound, most, room = 0.0, np.empty(target.size), np.zeros(slots.shape[1])
@@ -107,10 +108,10 @@ def highest(
 @njit(nogil=True, cache=True)
 def settle(
     start: NDArray[np.uint64],
-    source: NDArray[np.int64],
-    u: NDArray[np.float64],
+    source: Ints,
+    u: Floats,
     least: float,
-    x: NDArray[np.float64],
+    x: Floats,
 ) -> None:
     """Write max(u, 0) into x; what is below ``least`` goes to the entry's largest count."""
     for e in range(start.size - 1):
@@ -130,20 +131,20 @@ def settle(
 @njit(nogil=True, cache=True)
 def largest_violation(
     p: int,
-    cell_start: NDArray[np.int64],
-    cell: NDArray[np.int32],
-    total: NDArray[np.int64],
-    child_start: NDArray[np.int64],
-    var_start: NDArray[np.int64],
-    var_child: NDArray[np.int32],
-    family_start: NDArray[np.int64],
-    group: NDArray[np.int32],
-    bounded: NDArray[np.bool_],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
+    cell_start: Ints,
+    cell: Ints32,
+    total: Ints,
+    child_start: Ints,
+    var_start: Ints,
+    var_child: Ints32,
+    family_start: Ints,
+    group: Ints32,
+    bounded: Flags,
+    low: Ints,
+    high: Ints,
     no_bound: int,
     is_root: bool,
-    x: NDArray[np.float64],
+    x: Floats,
 ) -> float:
     """How far parent p's part of x is from its constraints, from the batch itself."""
     worst, kids = 0.0, child_start[p]
@@ -174,26 +175,26 @@ def largest_violation(
 @njit(nogil=True, cache=True)
 def solve_parent(
     p: int,
-    cell_start: NDArray[np.int64],
-    cell: NDArray[np.int32],
-    total: NDArray[np.int64],
-    child_start: NDArray[np.int64],
-    var_start: NDArray[np.int64],
-    var_child: NDArray[np.int32],
-    answer: NDArray[np.float64],
-    family_start: NDArray[np.int64],
-    group: NDArray[np.int32],
-    ratio: NDArray[np.float64],
-    proximal: NDArray[np.bool_],
-    bounded: NDArray[np.bool_],
-    margin: NDArray[np.float64],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
+    cell_start: Ints,
+    cell: Ints32,
+    total: Ints,
+    child_start: Ints,
+    var_start: Ints,
+    var_child: Ints32,
+    answer: Floats,
+    family_start: Ints,
+    group: Ints32,
+    ratio: Floats,
+    proximal: Flags,
+    bounded: Flags,
+    margin: Floats,
+    low: Ints,
+    high: Ints,
     no_bound: int,
     is_root: bool,
     soft: bool,
     tolerance: float,
-    x: NDArray[np.float64],
+    x: Floats,
 ) -> tuple[int, int, int, int]:
     """Solve parent p into x; status, attempts, Newton steps, conjugate gradient steps."""
     feasible, source, start, totals, weight, target, who, where, slots = pack(
@@ -239,29 +240,29 @@ def solve_parent(
 
 @njit(nogil=True, cache=True)
 def solve_parents(
-    parents: NDArray[np.int64],
-    cell_start: NDArray[np.int64],
-    cell: NDArray[np.int32],
-    total: NDArray[np.int64],
-    child_start: NDArray[np.int64],
-    var_start: NDArray[np.int64],
-    var_child: NDArray[np.int32],
-    answer: NDArray[np.float64],
-    family_start: NDArray[np.int64],
-    group: NDArray[np.int32],
-    ratio: NDArray[np.float64],
-    proximal: NDArray[np.bool_],
-    bounded: NDArray[np.bool_],
-    margin: NDArray[np.float64],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
+    parents: Ints,
+    cell_start: Ints,
+    cell: Ints32,
+    total: Ints,
+    child_start: Ints,
+    var_start: Ints,
+    var_child: Ints32,
+    answer: Floats,
+    family_start: Ints,
+    group: Ints32,
+    ratio: Floats,
+    proximal: Flags,
+    bounded: Flags,
+    margin: Floats,
+    low: Ints,
+    high: Ints,
     no_bound: int,
     is_root: bool,
     soft: bool,
     tolerance: float,
-    x: NDArray[np.float64],
-    counts: NDArray[np.int32],
-    violation: NDArray[np.float64],
+    x: Floats,
+    counts: Ints32,
+    violation: Floats,
 ) -> None:
     """Solve the listed parents; counts[p] = status, attempts, Newton steps, CG steps."""
     for p in parents:

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.solve.batch import NO_BOUND, Batch
 from headcount.solve.outcome import Outcome, Solver, Status
 
@@ -21,7 +21,7 @@ PROXIMAL_DETAIL = 1e-2
 class Solved:
     """The estimates x, float64[V] in the batch's order, and how each parent ended."""
 
-    x: NDArray[np.float64]
+    x: Floats
     outcome: Outcome
 
 
@@ -61,7 +61,7 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
 
 def _scaled_weights(
     batch: Batch,
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+) -> tuple[Floats, Flags]:
     """The families' weights over the detail's, and which of them are stand-ins for 0."""
     measured = batch.family_weight[batch.family_weight > 0]
     detail = batch.weight or PROXIMAL_DETAIL * float(measured.min(initial=np.inf))
@@ -71,14 +71,14 @@ def _scaled_weights(
     return np.where(proximal, PROXIMAL_FAMILY, batch.family_weight / detail), proximal
 
 
-def _bounded(batch: Batch) -> NDArray[np.bool_]:
+def _bounded(batch: Batch) -> Flags:
     if not len(batch.family_weight) or not len(batch.low):
         return np.zeros(len(batch.family_weight), bool)
     columns = (batch.low > -NO_BOUND).any(axis=0) | (batch.high < NO_BOUND).any(axis=0)
     return np.logical_or.reduceat(columns, batch.family_start[:-1])
 
 
-def _chunks(batch: Batch) -> Iterator[NDArray[np.int64]]:
+def _chunks(batch: Batch) -> Iterator[Ints]:
     """Lists of parents of about equal work, the largest parents first."""
     size = np.diff(batch.var_start[batch.cell_start])
     order = np.argsort(-size, kind="stable")
@@ -89,9 +89,9 @@ def _chunks(batch: Batch) -> Iterator[NDArray[np.int64]]:
 
 def _finish(
     batch: Batch,
-    x: NDArray[np.float64],
-    counts: NDArray[np.int32],
-    violation: NDArray[np.float64],
+    x: Floats,
+    counts: Ints32,
+    violation: Floats,
 ) -> Solved:
     """Hand what is stuck to a general solver."""
     from headcount.solve.general import solve_general

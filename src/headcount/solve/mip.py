@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.errors import HeadcountError
 from headcount.solve.batch import Batch
 from headcount.solve.rows import bound_rows, stack, sum_rows
@@ -15,7 +15,6 @@ from headcount.solve.rows import bound_rows, stack, sum_rows
 if TYPE_CHECKING:
     from headcount.solve.worker import Found
 
-Vector = NDArray[np.float64]
 
 DONE = ("Optimal", "Empty")
 """Names of HiGHS' statuses for an optimum."""
@@ -43,16 +42,16 @@ class SolverError(HeadcountError):
 class Program:
     """Minimise cost'x subject to row_low <= A x <= row_high and low <= x <= high."""
 
-    cost: Vector
-    low: Vector
-    high: Vector
+    cost: Floats
+    low: Floats
+    high: Floats
     matrix: Any  # scipy sparse
-    row_low: Vector
-    row_high: Vector
+    row_low: Floats
+    row_high: Floats
     integer: bool
 
 
-def minimise(program: Program, *, time_limit: float = np.inf) -> Vector | None:
+def minimise(program: Program, *, time_limit: float = np.inf) -> Floats | None:
     """The optimum by HiGHS with no gap; None if there is no solution.
 
     A time limit makes the answer depend on the machine: only for what is no part of a release.
@@ -63,7 +62,7 @@ def minimise(program: Program, *, time_limit: float = np.inf) -> Vector | None:
     return found.x
 
 
-def best_within(program: Program, *, nodes: int | None = None, here: bool = False) -> Vector | None:
+def best_within(program: Program, *, nodes: int | None = None, here: bool = False) -> Floats | None:
     """The optimum, or after so many nodes the best solution so far; None if there is none.
 
     ``here``: in this process and without presolve, for when no worker lives long enough.
@@ -119,7 +118,7 @@ def load(program: Program, **options: float) -> Any:
     return solver
 
 
-def optimum(solver: Any, *, integer: bool) -> Vector | None:
+def optimum(solver: Any, *, integer: bool) -> Floats | None:
     """What a run of HiGHS has found; None if it proved that there is no solution."""
     import highspy
 
@@ -156,9 +155,7 @@ def _model(program: Program) -> Any:
     return model
 
 
-def rounding_program(
-    batch: Batch, whole: NDArray[np.int64], cost: NDArray[np.int64], *, wide: int = 0
-) -> Program:
+def rounding_program(batch: Batch, whole: Ints, cost: Ints, *, wide: int = 0) -> Program:
     """Rounding of one parent with its variables in three parts, y = up + far up - down.
 
         minimise  sum (1 - 2 frac) up + far up + down
@@ -185,9 +182,7 @@ def rounding_program(
     )
 
 
-def round_one(
-    batch: Batch, whole: NDArray[np.int64], cost: NDArray[np.int64], *, wide: int = 0
-) -> NDArray[np.int64] | None:
+def round_one(batch: Batch, whole: Ints, cost: Ints, *, wide: int = 0) -> Ints | None:
     """Round one parent by HiGHS; None if there is no rounding in this range."""
     steps = minimise(rounding_program(batch, whole, cost, wide=wide))
     if steps is None:

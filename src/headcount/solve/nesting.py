@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.solve.batch import NO_BOUND, Batch
 
 
@@ -25,10 +25,10 @@ class Nesting:
         left_out  int64[L]   bounded columns that cross the forest
     """
 
-    column: NDArray[np.int64]
-    above: NDArray[np.int32]
-    leaf: NDArray[np.int32]
-    left_out: NDArray[np.int64]
+    column: Ints
+    above: Ints32
+    leaf: Ints32
+    left_out: Ints
 
     @property
     def nested(self) -> bool:
@@ -58,12 +58,12 @@ def nesting(batch: Batch) -> Nesting:
     )
 
 
-def bounded_columns(batch: Batch) -> NDArray[np.int64]:
+def bounded_columns(batch: Batch) -> Ints:
     """The columns in which some child has a bound that can bind."""
     return np.flatnonzero(((batch.low > 0) | (batch.high < NO_BOUND)).any(axis=0))
 
 
-def column_of_cell(batch: Batch) -> NDArray[np.int64]:
+def column_of_cell(batch: Batch) -> Ints:
     """For each family and schema cell, the column of its group."""
     return batch.group + batch.family_start[:-1, None]
 
@@ -74,7 +74,7 @@ def locate(batch: Batch, column: int) -> tuple[int, int]:
     return family, int(column - batch.family_start[family])
 
 
-def _overlaps(batch: Batch, columns: NDArray[np.int64]) -> NDArray[np.int64]:
+def _overlaps(batch: Batch, columns: Ints) -> Ints:
     """How many cells each two of the groups share."""
     families, cells = batch.group.shape
     rank = np.full(int(batch.family_start[-1]), -1, dtype=np.int64)
@@ -86,9 +86,7 @@ def _overlaps(batch: Batch, columns: NDArray[np.int64]) -> NDArray[np.int64]:
     return (member @ member.T).astype(np.int64)  # exact: far fewer than 2^24 cells
 
 
-def _forest(
-    batch: Batch, columns: NDArray[np.int64], overlap: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _forest(batch: Batch, columns: Ints, overlap: Ints) -> tuple[Ints32, Ints32]:
     """Link groups, given from large to small, to the smallest group that holds them."""
     above = np.full(len(columns), -1, dtype=np.int32)
     leaf = np.full(batch.group.shape[1], -1, dtype=np.int32)

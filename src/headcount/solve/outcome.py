@@ -8,6 +8,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints, Ints32
+
 
 class Status(IntEnum):
     """How a problem ended."""
@@ -40,13 +42,13 @@ class Outcome:
 
     status: NDArray[np.int8]
     solver: NDArray[np.int8]
-    attempts: NDArray[np.int32]
-    steps: NDArray[np.int32]
-    conjugate: NDArray[np.int32]
-    violation: NDArray[np.float64]
+    attempts: Ints32
+    steps: Ints32
+    conjugate: Ints32
+    violation: Floats
 
     @property
-    def unsolved(self) -> NDArray[np.int64]:
+    def unsolved(self) -> Ints:
         """The parents (by position in the batch) that have no answer."""
         return np.flatnonzero(self.status != Status.SOLVED)
 

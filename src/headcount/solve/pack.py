@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.compiled import njit
 from headcount.solve.reduce import (
     COUNT,
@@ -20,15 +21,10 @@ from headcount.solve.reduce import (
 
 FEASIBLE, INFEASIBLE = 0, 1
 
-Ints = NDArray[np.int64]
-Cells = NDArray[np.int32]
-Flags = NDArray[np.bool_]
-Vector = NDArray[np.float64]
-
 
 @njit(nogil=True, cache=True)
 def is_open(
-    child: int, cell: int, family_start: Ints, group: Cells, bounded: Flags, high: Ints
+    child: int, cell: int, family_start: Ints, group: Ints32, bounded: Flags, high: Ints
 ) -> bool:
     """Whether no bound forces this cell of this child to be empty."""
     for f in range(bounded.size):
@@ -41,16 +37,16 @@ def is_open(
 def decide(
     p: int,
     cell_start: Ints,
-    cell: Cells,
+    cell: Ints32,
     total: Ints,
     var_start: Ints,
-    var_child: Cells,
+    var_child: Ints32,
     family_start: Ints,
-    group: Cells,
+    group: Ints32,
     bounded: Flags,
     high: Ints,
     is_root: bool,
-    x: Vector,
+    x: Floats,
 ) -> tuple[int, Ints, Ints, Ints, Ints, Ints]:
     """Set x where one answer is possible; list what is left.
 
@@ -94,20 +90,20 @@ def decide(
 @njit(nogil=True, cache=True)
 def number_slots(
     width: int,
-    group: Cells,
-    cell: Cells,
+    group: Ints32,
+    cell: Ints32,
     total: Ints,
     child: NDArray[np.uint32],
     start: Ints,
     entry: Ints,
     fixed_child: Ints,
     fixed_entry: Ints,
-    number: Cells,
+    number: Ints32,
     slot: NDArray[np.uint32],
     place: Ints,
-    room: Vector,
-    decided: Vector,
-    count: Vector,
+    room: Floats,
+    decided: Floats,
+    count: Floats,
     used: int,
 ) -> int:
     """Number one family's slots in the order in which they are met, from ``used``; the new end.
@@ -150,10 +146,10 @@ def bound_slots(
     high: Ints,
     no_bound: int,
     is_root: bool,
-    number: Cells,
-    room: Vector,
-    decided: Vector,
-    table: Vector,
+    number: Ints32,
+    room: Floats,
+    decided: Floats,
+    table: Floats,
 ) -> int:
     """The bounds of one family's slots, less what is decided; whether they can be met at all.
 
@@ -181,33 +177,33 @@ def bound_slots(
 def pack(
     p: int,
     cell_start: Ints,
-    cell: Cells,
+    cell: Ints32,
     total: Ints,
     child_start: Ints,
     var_start: Ints,
-    var_child: Cells,
-    answer: Vector,
+    var_child: Ints32,
+    answer: Floats,
     family_start: Ints,
-    group: Cells,
-    ratio: Vector,
+    group: Ints32,
+    ratio: Floats,
     stand_in: Flags,
     bounded: Flags,
-    margin: Vector,
+    margin: Floats,
     low: Ints,
     high: Ints,
     no_bound: int,
     is_root: bool,
-    x: Vector,
+    x: Floats,
 ) -> tuple[
     int,
     Ints,
     NDArray[np.uint64],
-    Vector,
-    Vector,
-    Vector,
+    Floats,
+    Floats,
+    Floats,
     NDArray[np.uint32],
     NDArray[np.uint32],
-    Vector,
+    Floats,
 ]:
     """The free part of parent p's problem; what is decided goes straight into x.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats
 from headcount.compiled import njit
 
 # The rows of a table of slots (a slot is a group of a family in one child): the slot's weight and
@@ -17,12 +18,10 @@ from headcount.compiled import njit
 WEIGHT, MARGIN, LOW, HIGH, STAND_IN, COUNT = 0, 1, 2, 3, 4, 5
 
 Slots = NDArray[np.uint32]
-Vector = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @njit(nogil=True, cache=True)
-def absorb(slot: Slots, table: Vector, weight: Vector, target: Vector) -> Flags:
+def absorb(slot: Slots, table: Floats, weight: Floats, target: Floats) -> Flags:
     """Put each measured, unbounded slot of one variable into that variable's own square.
 
         (x - a)^2 + r (x - y)^2 = (1 + r) (x - (a + r y) / (1 + r))^2 + constant
@@ -50,7 +49,7 @@ def absorb(slot: Slots, table: Vector, weight: Vector, target: Vector) -> Flags:
 
 
 @njit(nogil=True, cache=True)
-def merge(slot: Slots, table: Vector, kept: Flags) -> None:
+def merge(slot: Slots, table: Floats, kept: Flags) -> None:
     """Make one slot of two that hold the same variables: squares add up, bounds intersect."""
     partner = np.empty(kept.size, np.int64)
     for f in range(slot.shape[0]):
@@ -68,7 +67,7 @@ def merge(slot: Slots, table: Vector, kept: Flags) -> None:
 
 
 @njit(nogil=True, cache=True)
-def join(table: Vector, s: int, t: int) -> None:
+def join(table: Floats, s: int, t: int) -> None:
     """Add slot s to slot t; a stand-in weight gives way to a true one."""
     table[LOW, t] = max(table[LOW, t], table[LOW, s])
     table[HIGH, t] = min(table[HIGH, t], table[HIGH, s])
@@ -84,7 +83,7 @@ def join(table: Vector, s: int, t: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def renumber(slot: Slots, table: Vector, kept: Flags) -> tuple[Slots, Slots, Vector]:
+def renumber(slot: Slots, table: Floats, kept: Flags) -> tuple[Slots, Slots, Floats]:
     """The kept slots numbered from 0: Q as pairs (variable, slot), and the table."""
     number = np.empty(kept.size, np.uint32)
     n = 0

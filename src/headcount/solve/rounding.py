@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import HeadcountError
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation, violations
@@ -43,10 +44,10 @@ class Rounded:
     broken   violations of the parents that have a rounding; must be empty
     """
 
-    counts: NDArray[np.int64]
+    counts: Ints
     method: NDArray[np.int8]
-    widened: NDArray[np.bool_]
-    repairs: NDArray[np.int64]
+    widened: Flags
+    repairs: Ints
     broken: tuple[Violation, ...]
 
     def summary(self) -> dict[str, int]:
@@ -62,7 +63,7 @@ class Rounded:
         }
 
 
-def round_batch(batch: Batch, x: NDArray[np.float64], *, threads: int = 1) -> Rounded:
+def round_batch(batch: Batch, x: Floats, *, threads: int = 1) -> Rounded:
     """Round every parent's estimate at the least L1 distance.
 
         minimise    sum (1 - 2 frac) y      over y in {0, 1}, counts = floor + y
@@ -113,12 +114,12 @@ def round_batch(batch: Batch, x: NDArray[np.float64], *, threads: int = 1) -> Ro
 def _by_network(
     batch: Batch,
     forest: Nesting,
-    todo: NDArray[np.int64],
-    whole: NDArray[np.int64],
-    cost: NDArray[np.int64],
+    todo: Ints,
+    whole: Ints,
+    cost: Ints,
     wide: int,
-    counts: NDArray[np.int64],
-    repairs: NDArray[np.int64],
+    counts: Ints,
+    repairs: Ints,
     threads: int,
 ) -> NDArray[np.int8]:
     from headcount.solve import network
@@ -126,7 +127,7 @@ def _by_network(
     status = np.empty(batch.parents, dtype=np.int8)
     kernel: Any = network.round_parents
 
-    def work(parents: NDArray[np.int64]) -> None:
+    def work(parents: Ints) -> None:
         kernel(
             parents, *network_arguments(batch, forest), whole, cost, wide, counts, status, repairs
         )
@@ -144,7 +145,7 @@ def network_arguments(batch: Batch, forest: Nesting) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def map_parents(work: Any, batch: Batch, parents: NDArray[np.int64], *, threads: int) -> None:
+def map_parents(work: Any, batch: Batch, parents: Ints, *, threads: int) -> None:
     """Call work(some parents) on as many threads as asked; kernels let go of the interpreter.
 
     Python's threads rather than numba's: they may be used from threads, and half the compiling.
@@ -161,9 +162,7 @@ def map_parents(work: Any, batch: Batch, parents: NDArray[np.int64], *, threads:
         list(pool.map(work, np.split(parents, np.unique(cuts))))
 
 
-def _breaking(
-    batch: Batch, counts: NDArray[np.int64], solved: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _breaking(batch: Batch, counts: Ints, solved: Ints) -> Ints:
     """Those among the solved parents whose counts break a bound outside the forest."""
     broken = {v.index for v in violations(batch, counts)}
     return np.array(sorted(broken & set(solved.tolist())), dtype=np.int64)
@@ -171,11 +170,11 @@ def _breaking(
 
 def _by_mip(
     batch: Batch,
-    parents: NDArray[np.int64],
-    whole: NDArray[np.int64],
-    cost: NDArray[np.int64],
+    parents: Ints,
+    whole: Ints,
+    cost: Ints,
     wide: int,
-    counts: NDArray[np.int64],
+    counts: Ints,
     method: NDArray[np.int8],
 ) -> None:
     from headcount.solve.mip import SolverError, round_one
@@ -191,7 +190,5 @@ def _by_mip(
         counts[part] = -1 if found is None else found
 
 
-def _broken(
-    batch: Batch, counts: NDArray[np.int64], method: NDArray[np.int8]
-) -> tuple[Violation, ...]:
+def _broken(batch: Batch, counts: Ints, method: NDArray[np.int8]) -> tuple[Violation, ...]:
     return tuple(v for v in violations(batch, counts) if method[v.index] != Method.NONE)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.solve.batch import NO_BOUND, Batch
 from headcount.solve.nesting import bounded_columns, column_of_cell
 
@@ -20,12 +20,12 @@ class Rows:
     """
 
     matrix: Any  # scipy's csr_array ships no types
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    label: NDArray[np.int64]
+    low: Floats
+    high: Floats
+    label: Ints
 
 
-def entry_of(batch: Batch) -> NDArray[np.int64]:
+def entry_of(batch: Batch) -> Ints:
     """The entry of each variable."""
     return np.repeat(np.arange(len(batch.cell)), np.diff(batch.var_start))
 

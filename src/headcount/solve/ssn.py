@@ -29,9 +29,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Floats
 from headcount.compiled import njit
 
-Vector = NDArray[np.float64]
 Starts = NDArray[np.uint64]  # unsigned, as are slots: no test for negative indices in the loops
 Slots = NDArray[np.uint32]
 
@@ -42,14 +42,14 @@ FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def gather(who: Slots, where: Slots, pairs: int, values: Vector, out: Vector) -> None:
+def gather(who: Slots, where: Slots, pairs: int, values: Floats, out: Floats) -> None:
     """Add Q' values to out, Q given by its first pairs (variable, slot)."""
     for i in range(pairs):
         out[who[i]] += values[where[i]]
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def scatter(who: Slots, where: Slots, pairs: int, part: Vector, out: Vector) -> None:
+def scatter(who: Slots, where: Slots, pairs: int, part: Floats, out: Floats) -> None:
     """Add Q part to out, Q given by its first pairs (variable, slot)."""
     for i in range(pairs):
         out[where[i]] += part[who[i]]
@@ -57,7 +57,7 @@ def scatter(who: Slots, where: Slots, pairs: int, part: Vector, out: Vector) -> 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
 def threshold(
-    t: Vector, give: Vector, first: np.uint64, last: np.uint64, total: float, tau: float
+    t: Floats, give: Floats, first: np.uint64, last: np.uint64, total: float, tau: float
 ) -> float:
     """The tau with sum of give * max(t - tau, 0) = total > 0 over t[first:last], from a guess.
 
@@ -90,18 +90,18 @@ def threshold(
 
 @njit(nogil=True, cache=True, fastmath=FAST)
 def primal(
-    nu: Vector,
+    nu: Floats,
     start: Starts,
-    total: Vector,
-    give: Vector,
-    target: Vector,
+    total: Floats,
+    give: Floats,
+    target: Floats,
     who: Slots,
     where: Slots,
     is_root: bool,
-    tau: Vector,
-    u: Vector,
-    sums: Vector,
-    work: Vector,
+    tau: Floats,
+    u: Floats,
+    sums: Floats,
+    work: Floats,
 ) -> tuple[float, float]:
     """Find x = max(u, 0) for prices nu, and sums = Q x; its dual value and that value's size."""
     work[:] = 0.0
@@ -129,7 +129,7 @@ def primal(
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def residual(nu: Vector, slots: Vector, sums: Vector, out: Vector) -> tuple[float, float, float]:
+def residual(nu: Floats, slots: Floats, sums: Floats, out: Floats) -> tuple[float, float, float]:
     """Set out = F = Q x - z; the slots' part of the dual value, its size, and max |F|."""
     value, size, worst = 0.0, 0.0, 0.0
     weight, margin, low, high = slots[0], slots[1], slots[2], slots[3]
@@ -145,7 +145,7 @@ def residual(nu: Vector, slots: Vector, sums: Vector, out: Vector) -> tuple[floa
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def soften_slots(nu: Vector, slots: Vector, delta: float, d: Vector, diagonal: Vector) -> None:
+def soften_slots(nu: Floats, slots: Floats, delta: float, d: Floats, diagonal: Floats) -> None:
     """The Jacobian's D: 1/r where z is not clipped, less where it is clipped by a few delta."""
     square = delta * delta
     weight, margin, low, high = slots[0], slots[1], slots[2], slots[3]
@@ -160,18 +160,18 @@ def soften_slots(nu: Vector, slots: Vector, delta: float, d: Vector, diagonal: V
 @njit(nogil=True, cache=True, fastmath=FAST)
 def soften_cells(
     start: Starts,
-    u: Vector,
-    give: Vector,
+    u: Floats,
+    give: Floats,
     who: Slots,
     where: Slots,
     delta: float,
     is_root: bool,
-    a: Vector,
+    a: Floats,
     row: Starts,
-    mass: Vector,
+    mass: Floats,
     active: Slots,
-    diagonal: Vector,
-    work: Vector,
+    diagonal: Floats,
+    work: Floats,
 ) -> tuple[int, int]:
     """The Jacobian's A without its zeros, row by row; how many rows and pairs are left.
 
@@ -219,17 +219,17 @@ def soften_cells(
 
 @njit(nogil=True, cache=True, fastmath=FAST)
 def multiply(
-    v: Vector,
+    v: Floats,
     row: Starts,
     rows: int,
     active: Slots,
     pairs: int,
-    a: Vector,
-    mass: Vector,
-    d: Vector,
+    a: Floats,
+    mass: Floats,
+    d: Floats,
     shift: float,
-    out: Vector,
-    work: Vector,
+    out: Floats,
+    work: Floats,
 ) -> float:
     """Set out = (Jacobian + shift) v; returns v . out."""
     for s in range(d.size):
@@ -252,21 +252,21 @@ def multiply(
 
 @njit(nogil=True, cache=True, fastmath=FAST)
 def direction(
-    f: Vector,
+    f: Floats,
     row: Starts,
     rows: int,
     active: Slots,
     pairs: int,
-    a: Vector,
-    mass: Vector,
-    d: Vector,
-    diagonal: Vector,
+    a: Floats,
+    mass: Floats,
+    d: Floats,
+    diagonal: Floats,
     shift: float,
     tolerance: float,
     limit: int,
-    step: Vector,
-    cg: NDArray[np.float64],
-    work: Vector,
+    step: Floats,
+    cg: Floats,
+    work: Floats,
 ) -> int:
     """Solve (Jacobian + shift) step = f by conjugate gradients with the diagonal; returns steps."""
     n = f.size
@@ -300,21 +300,21 @@ def direction(
 
 @njit(nogil=True, cache=True)
 def newton(
-    nu: Vector,
+    nu: Floats,
     start: Starts,
-    total: Vector,
-    give: Vector,
-    target: Vector,
+    total: Floats,
+    give: Floats,
+    target: Floats,
     who: Slots,
     where: Slots,
-    slots: NDArray[np.float64],
+    slots: Floats,
     is_root: bool,
     tolerance: float,
     smoothing: float,
     limit: int,
     ceiling: float,
-    u: Vector,
-    tau: Vector,
+    u: Floats,
+    tau: Floats,
 ) -> tuple[int, int, int]:
     """Maximise the dual from nu; x = max(u, 0) afterwards. How it ended, steps, CG steps.
 

@@ -19,11 +19,9 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats
 from headcount.solve.mip import Program, SolverError, load
-
-Vector = NDArray[np.float64]
 
 COMMAND = (sys.executable, "-P", "-m", "headcount.solve.worker")
 """-P: nothing is imported from the folder in which headcount happens to run."""
@@ -37,8 +35,8 @@ class Found:
     """
 
     status: str
-    x: Vector | None
-    dual: Vector | None = None
+    x: Floats | None
+    dual: Floats | None = None
 
 
 def same_imports() -> dict[str, str]:

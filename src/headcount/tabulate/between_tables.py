@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.tabulate.published import TableCells
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.geography import Geography
 from headcount.population import Population
 from headcount.population.households import Households
@@ -36,7 +36,7 @@ class Counts:
     read_off: tuple[str, ...] = ()
     quarters: Quarters | None = None
     households: Households | None = None
-    person_cell: NDArray[np.int32] | None = None
+    person_cell: Ints32 | None = None
     one_person: str = ""
 
     def __repr__(self) -> str:
@@ -55,11 +55,11 @@ class Counts:
         up = adder(self.geography, level, of=self.level)
         return replace(self, level=level, matrix=(up @ self.matrix).tocsr())
 
-    def dense(self) -> NDArray[np.int64]:
+    def dense(self) -> Ints:
         """The counts as a full array, units by cells."""
         return np.asarray(self.matrix.toarray(), dtype=np.int64)
 
-    def totals(self) -> NDArray[np.int64]:
+    def totals(self) -> Ints:
         """People per unit."""
         return np.asarray(self.matrix.sum(axis=1), dtype=np.int64).reshape(-1)
 

@@ -16,14 +16,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.tabulate.additive import Additive, Product, Tree, link, product_of_trees, tree
 from headcount.tabulate.between_tables import Sum, sums_between
 from headcount.tabulate.published import TableCells
 from headcount.tabulate.published.codings import Coding
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,7 +49,7 @@ class LinkedTables:
         return {where: one[:, self.place[where[0]]] for where, one in self.crossed.items()}
 
     @cached_property
-    def published(self) -> NDArray[np.bool_]:
+    def published(self) -> Flags:
         """Cells that some table has."""
         shown = np.zeros(self.additive.size, dtype=bool)
         for number in self.number.values():

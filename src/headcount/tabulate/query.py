@@ -7,8 +7,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.schema import Attribute, Recode, Schema
 
@@ -35,7 +35,7 @@ class Query:
             for axis in self.by
         )
 
-    def groups(self, schema: Schema) -> NDArray[np.int64]:
+    def groups(self, schema: Schema) -> Ints:
         """For each cell of the schema the number of the answer's group it is counted in."""
         levels = dict(zip(schema.names, np.indices(schema.shape), strict=True))
         group = np.zeros(schema.shape, dtype=np.int64)

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headcount import mechanisms
+from headcount.arrays import Floats, Ints
 from headcount.geography import regular
 from headcount.mechanisms import Mechanism
 from headcount.mechanisms._measured import total_loss
@@ -262,7 +262,7 @@ def _add_person(population: Population, where: tuple[int, int]) -> Population:
 
 def _run(
     mechanism: Mechanism, counts: Counts, runs: range, *, seed: int = 1
-) -> dict[str, NDArray[np.int64] | NDArray[np.float64]]:
+) -> dict[str, Ints | Floats]:
     noise = KeyedNoise(RunKey.from_seed(seed), mechanism.name, b"contract", b"contract")
     made = mechanism.run(counts, noise, runs=runs).as_counts()
     return {level: made.dense(level) for level in made.tables}

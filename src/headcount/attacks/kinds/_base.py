@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.engines.protocol import Engine
 from headcount.errors import InputError
 from headcount.geography import Geography
@@ -23,7 +23,6 @@ from headcount.release import CountsRelease, Release
 from headcount.report.finding import SUPPORTED, Support
 from headcount.schema import Schema
 
-Ints = NDArray[np.int64]
 NOTHING = -1
 """In a claim about people: nothing is claimed of this one."""
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.attacks.kinds._base import Attack, ClaimedPeople, Ints, People, whole_people
+from headcount.arrays import Ints
+from headcount.attacks.kinds._base import Attack, ClaimedPeople, People, whole_people
 from headcount.attacks.linkage import EXACT, link
 from headcount.engines.protocol import Engine
 from headcount.errors import ConfigError

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags
 from headcount.attacks.kinds._base import Attack, ClaimedPeople, People, whole_people
 from headcount.attacks.kinds.reconstruction import Reconstruct, has_features
 from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
@@ -20,8 +20,6 @@ from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.report.finding import Support
 from headcount.schema import Schema
 from headcount.tabulate.published.codings import find_attribute
-
-Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -13,16 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
-from headcount.mechanisms.suppression.moves import (
-    Flags,
-    Floats,
-    Ints,
-    Move,
-    Need,
-    Proof,
-    proof,
-)
+from headcount.mechanisms.suppression.moves import Move, Need, Proof, proof
 from headcount.mechanisms.suppression.region import protect_region
 from headcount.mechanisms.suppression.regions import Around, regions
 from headcount.mechanisms.suppression.witnesses import Witnesses

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, TablesOutcome
@@ -34,7 +34,6 @@ from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import LinkedTables, levels_of, link_tables
 from headcount.tabulate.published import TableCells
 
-Ints = NDArray[np.int64]
 Rule = Literal["1980", "complementary"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 TABLES = ("P1", "P2", "P3", "P4")
@@ -214,7 +213,7 @@ class Suppression:
                 published.append(withhold_units(values, cells, units, level=level))
         return tuple(published)
 
-    def _withheld_units(self, at_level: Counts, table: str) -> NDArray[np.bool_]:
+    def _withheld_units(self, at_level: Counts, table: str) -> Flags:
         """Where a whole table is withheld."""
         if (groups := GROUPS_OF.get(table)) is not None:
             decides = race_tables()[groups].on(at_level.schema)
@@ -231,7 +230,7 @@ class Suppression:
 
         full = tuple(cells.crossed for cells in made)
         values = all_values(counts, full, lowest=self.lowest)
-        withheld: dict[tuple[str, str], NDArray[np.bool_]] = {}
+        withheld: dict[tuple[str, str], Flags] = {}
         witnesses = []
         for linked in link_tables(made, counts.geography, lowest=self.lowest):
             truth = linked.gather(values)
@@ -277,7 +276,7 @@ class Suppression:
 
 def _everybody_above_leaf(
     linked: LinkedTables, made: Sequence[TableCells], counts: Counts
-) -> NDArray[np.bool_]:
+) -> Flags:
     """Cells of linked tables that count all people of a unit above the leaf."""
     found = np.zeros(linked.additive.size, dtype=bool)
     people = {

@@ -15,14 +15,11 @@ from math import gcd
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints
 from headcount.solve.mip import Program, SolverError, load
 from headcount.solve.worker import solve_apart
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 SMALL = 1e-6
 FARTHEST = 64
 """How many times a move is followed at most."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from headcount.mechanisms.suppression.moves import Flags, Floats, Ints, Mover, Need, Proof
+from headcount.arrays import Flags, Floats, Ints
+from headcount.mechanisms.suppression.moves import Mover, Need, Proof
 from headcount.mechanisms.suppression.release import release
 
 SMALL_REGION = 400

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from headcount.mechanisms.suppression.moves import Flags, Ints
+from headcount.arrays import Flags, Ints
 from headcount.tabulate.additive import Additive, depths
 
 FEWEST = 4  # siblings in a region, if there are as many: fewer leave no choice

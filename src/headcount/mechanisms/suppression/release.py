@@ -7,16 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from headcount.mechanisms.suppression.moves import (
-    Flags,
-    Floats,
-    Ints,
-    Move,
-    Mover,
-    Need,
-    Proof,
-    proof,
-)
+from headcount.arrays import Flags, Floats, Ints
+from headcount.mechanisms.suppression.moves import Move, Mover, Need, Proof, proof
 
 
 class Releaser:

@@ -19,14 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError
 from headcount.release.published import PublishedCells, is_total
 from headcount.release.published import Thresholds as Thresholds  # a setting of the mechanism too
 from headcount.schema import Schema
 from headcount.tabulate.published import PublishedTable, TableCells, tables
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 GROUPS_OF = {"P3": "P1", "P4": "P2", "P10": "P1", "P11": "P2"}
 """Tables of people of 18 and over, and the table of all ages whose groups decide on them."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms.suppression.rules import (
@@ -28,9 +28,6 @@ from headcount.release.published import is_total
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import adder
 from headcount.tabulate.published import TableCells
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 CELL, TABLE = "cell", "table"
 PERSONS, HOUSING = "SF1_person", "SF1_housing"

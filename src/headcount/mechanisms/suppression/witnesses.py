@@ -9,11 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.files import write_bytes_atomic
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

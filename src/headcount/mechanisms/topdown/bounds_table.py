@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.settings import TableBounds
@@ -19,8 +19,6 @@ from headcount.schema import Attribute, Schema
 from headcount.schema.attribute import first_repeated
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Query
-
-Integers = NDArray[np.int64]
 
 MOST = 2**40
 """The largest bound; more people are refused anyway."""
@@ -37,7 +35,7 @@ def file_digest(path: Path) -> str:
 
 def read_bounds(
     bounds: TableBounds, query: Query, schema: Schema, geography: Geography
-) -> tuple[Integers, Integers]:
+) -> tuple[Ints, Ints]:
     """Low and high of every unit and group (units x groups).
 
     One row for each: the unit's code in a column named after the level, the group's levels in
@@ -85,7 +83,7 @@ def group_name(axes: tuple[Attribute, ...], group: int) -> str:
     return ", ".join(names) or "everyone"
 
 
-def _whole(values: pl.Series, name: str, *, empty: int | None) -> Integers:
+def _whole(values: pl.Series, name: str, *, empty: int | None) -> Ints:
     """A column of bounds; ``empty`` stands for nothing, None for no bound."""
     text = values.cast(pl.String).str.strip_chars()
     blank = (text.is_null() | (text == "")).to_numpy()
@@ -102,7 +100,7 @@ def _whole(values: pl.Series, name: str, *, empty: int | None) -> Integers:
     return np.where(blank, missing, np.nan_to_num(numbers)).astype(np.int64)
 
 
-def _refuse_repeated(row: Integers, name: str) -> None:
+def _refuse_repeated(row: Ints, name: str) -> None:
     _, first = np.unique(row, return_index=True)
     if len(first) < len(row):
         again = int(np.setdiff1d(np.arange(len(row)), first)[0])
@@ -113,8 +111,8 @@ def _refuse_repeated(row: Integers, name: str) -> None:
 
 
 def _refuse_missing(
-    row: Integers,
-    wanted: NDArray[np.bool_],
+    row: Ints,
+    wanted: Flags,
     shape: tuple[int, int],
     level: str,
     codes: list[str],

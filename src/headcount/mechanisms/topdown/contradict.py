@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.restrict import Restriction, Restrictions, bound_name
 from headcount.schema import Schema
 from headcount.solve.batch import NO_BOUND, Batch
 from headcount.tabulate import Query
-
-Integers = NDArray[np.int64]
 
 PATIENCE = 10.0
 """Seconds for one test. It only makes an error say more: a long one is given up."""
@@ -106,9 +104,9 @@ def _clashes(
 def _bounds(
     restrictions: Sequence[Restriction],
     queries: dict[str, Query],
-    units: Integers,
+    units: Ints,
     schema: Schema,
-) -> tuple[Integers, Integers]:
+) -> tuple[Ints, Ints]:
     """Bounds of some units on all queries side by side; free where there are none."""
     known = {one.query.name: one for one in restrictions}
     lows, highs = [], []
@@ -120,12 +118,12 @@ def _bounds(
 
 
 def _batch(
-    low: Integers,
-    high: Integers,
+    low: Ints,
+    high: Ints,
     total: int,
-    group: NDArray[np.int32],
-    family_start: Integers,
-    cell: NDArray[np.int32],
+    group: Ints32,
+    family_start: Ints,
+    cell: Ints32,
 ) -> Batch:
     """One parent with so many people in each cell, and every cell open in every child."""
     children, entries = len(low), len(cell)

@@ -9,8 +9,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.engines import Engine
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.estimate import (
@@ -40,7 +40,6 @@ from headcount.tabulate.counts import adder
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Integers = NDArray[np.int64]
 _LARGEST = {"largest violation"}
 
 
@@ -181,7 +180,7 @@ def _rescued(
     return {p: one[0] for p, one in made.items()}, {p: one[1] for p, one in made.items()}
 
 
-def _replaced(rows: Rows, made: Mapping[int, Triples], child_first: Integers) -> Rows:
+def _replaced(rows: Rows, made: Mapping[int, Triples], child_first: Ints) -> Rows:
     """Rows with other counts for the children of some parents."""
     unit = np.repeat(np.arange(rows.units), np.diff(rows.start))
     keep = np.ones(rows.units, dtype=bool)
@@ -192,12 +191,12 @@ def _replaced(rows: Rows, made: Mapping[int, Triples], child_first: Integers) ->
     return gather(pieces, range(rows.units))
 
 
-def _child_first(geography: Geography, depth: int) -> Integers:
+def _child_first(geography: Geography, depth: int) -> Ints:
     first = geography.children_start(geography.levels[depth - 1])
     return np.append(first, len(geography.units[depth])).astype(np.int64)
 
 
-def kept_margin(schema: Schema, settings: TopDownSettings) -> NDArray[np.int32] | None:
+def kept_margin(schema: Schema, settings: TopDownSettings) -> Ints32 | None:
     """The margin each cell belongs to when the attributes of the failsafe are summed over."""
     if not settings.failsafe_over:
         return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.errors import RunError
 from headcount.mechanisms.topdown import kernels
 from headcount.mechanisms.topdown.level import Level
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 
     from headcount.solve.leastsquares import Solved
 
-Integers = NDArray[np.int64]
-Triples = tuple[Integers, Integers, Integers]
+Triples = tuple[Ints, Ints, Ints]
 """Unit, cell and count of some entries."""
 
 
@@ -32,9 +32,9 @@ Triples = tuple[Integers, Integers, Integers]
 class Rows:
     """Integer counts of some units, sparse: row u holds cells ``cell[start[u]:start[u+1]]``."""
 
-    start: Integers
-    cell: NDArray[np.int32]
-    value: Integers
+    start: Ints
+    cell: Ints32
+    value: Ints
 
     @property
     def units(self) -> int:
@@ -47,7 +47,7 @@ class Rows:
 
         return csr_array((self.value, self.cell, self.start), shape=(self.units, cells))
 
-    def totals(self) -> Integers:
+    def totals(self) -> Ints:
         """People per row."""
         ends = np.concatenate([[0], np.cumsum(self.value)])
         return np.asarray(ends[self.start[1:]] - ends[self.start[:-1]], dtype=np.int64)
@@ -58,8 +58,8 @@ class Problem:
     """Problems of some parents, answers drawn; the child and the cell of each variable."""
 
     batch: Batch
-    unit: Integers
-    cell: Integers
+    unit: Ints
+    cell: Ints
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -77,7 +77,7 @@ class Work:
     children: range
     copies: Triples
     problem: Problem | None
-    stuck: Integers
+    stuck: Ints
     notes: dict[str, float]
 
 
@@ -90,7 +90,7 @@ class Step:
 
     rows: Rows
     notes: dict[str, float]
-    stuck: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    stuck: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     broken: tuple[Violation, ...] = ()
 
 
@@ -121,7 +121,7 @@ class Reopened:
     """A parent that could not be met, with its empty cells reopened where ``keep`` is not empty."""
 
     problem: Problem
-    keep: NDArray[np.int32]
+    keep: Ints32
 
 
 def rescue(work: Reopened) -> tuple[Triples, bool] | None:
@@ -143,7 +143,7 @@ def rescue(work: Reopened) -> tuple[Triples, bool] | None:
 
 def solve_batch(
     batch: Batch,
-) -> tuple[Integers, Integers, dict[str, float], tuple[Violation, ...]]:
+) -> tuple[Ints, Ints, dict[str, float], tuple[Violation, ...]]:
     """Least squares, then rounding: the counts, the parents left without any, and what happened.
 
     One thread, because engines run chunks side by side. Parents without an answer have counts 0.
@@ -161,7 +161,7 @@ def least_squares_of(batch: Batch) -> Solved:
 
 def round_solved(
     batch: Batch, solved: Solved
-) -> tuple[Integers, Integers, dict[str, float], tuple[Violation, ...]]:
+) -> tuple[Ints, Ints, dict[str, float], tuple[Violation, ...]]:
     """See ``solve_batch``."""
     from headcount.solve.rounding import Method, round_batch
 

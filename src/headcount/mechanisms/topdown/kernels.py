@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.compiled import njit
 
 
 @njit(cache=True, nogil=True)
 def add_truth(
-    indptr: NDArray[np.int32],
-    indices: NDArray[np.int32],
-    data: NDArray[np.int64],
-    unit: NDArray[np.int64],
-    cell: NDArray[np.int64],
-    answers: NDArray[np.int64],
+    indptr: Ints32,
+    indices: Ints32,
+    data: Ints,
+    unit: Ints,
+    cell: Ints,
+    answers: Ints,
 ) -> None:
     """Add the true count of each (unit, cell) to its answer; rows are sorted by cell."""
     for i in range(len(unit)):
@@ -32,12 +32,12 @@ def add_truth(
 
 @njit(cache=True, nogil=True)
 def count_variables(
-    cell_start: NDArray[np.int64],
-    cell: NDArray[np.int32],
-    child_start: NDArray[np.int64],
-    column: NDArray[np.int32],
-    high: NDArray[np.int64],
-    var_start: NDArray[np.int64],
+    cell_start: Ints,
+    cell: Ints32,
+    child_start: Ints,
+    column: Ints32,
+    high: Ints,
+    var_start: Ints,
 ) -> None:
     """Fill ``var_start``: how many children each kept cell may be non-zero in.
 
@@ -53,13 +53,13 @@ def count_variables(
 
 @njit(cache=True, nogil=True)
 def fill_variables(
-    cell_start: NDArray[np.int64],
-    cell: NDArray[np.int32],
-    child_start: NDArray[np.int64],
-    column: NDArray[np.int32],
-    high: NDArray[np.int64],
-    var_child: NDArray[np.int32],
-    var_cell: NDArray[np.int64],
+    cell_start: Ints,
+    cell: Ints32,
+    child_start: Ints,
+    column: Ints32,
+    high: Ints,
+    var_child: Ints32,
+    var_cell: Ints,
 ) -> None:
     """Name the child and the cell of each variable, in the order of ``count_variables``."""
     v = 0
@@ -73,7 +73,7 @@ def fill_variables(
 
 
 @njit(cache=True, nogil=True)
-def _is_open(column: NDArray[np.int32], high: NDArray[np.int64], child: int, cell: int) -> bool:
+def _is_open(column: Ints32, high: Ints, child: int, cell: int) -> bool:
     shut = 0
     for f in range(column.shape[0]):
         shut += high[child, column[f, cell]] == 0
@@ -83,10 +83,10 @@ def _is_open(column: NDArray[np.int32], high: NDArray[np.int64], child: int, cel
 @njit(cache=True, nogil=True)
 def rows_by_child(
     children: int,
-    var_child: NDArray[np.int32],
-    var_cell: NDArray[np.int64],
-    value: NDArray[np.int64],
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
+    var_child: Ints32,
+    var_cell: Ints,
+    value: Ints,
+) -> tuple[Ints, Ints32, Ints]:
     """Sparse rows of the children from the variables of their parents, cells in order."""
     indptr = np.zeros(children + 1, dtype=np.int64)
     for v in range(len(value)):
@@ -107,15 +107,15 @@ def rows_by_child(
 
 @njit(cache=True, nogil=True)
 def rows_within(
-    start: NDArray[np.int64],
-    cell: NDArray[np.int32],
-    value: NDArray[np.int64],
-    row: NDArray[np.int64],
-    unit: NDArray[np.int64],
-    column: NDArray[np.int32],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+    start: Ints,
+    cell: Ints32,
+    value: Ints,
+    row: Ints,
+    unit: Ints,
+    column: Ints32,
+    low: Ints,
+    high: Ints,
+) -> Flags:
     """Whether counts ``row[i]`` would keep the bounds of ``unit[i]``, for every i."""
     within = np.ones(len(row), dtype=np.bool_)
     margin = np.zeros(low.shape[1], dtype=np.int64)
@@ -132,12 +132,12 @@ def rows_within(
 
 @njit(cache=True, nogil=True)
 def first_broken(
-    start: NDArray[np.int64],
-    cell: NDArray[np.int32],
-    value: NDArray[np.int64],
-    column: NDArray[np.int32],
-    low: NDArray[np.int64],
-    high: NDArray[np.int64],
+    start: Ints,
+    cell: Ints32,
+    value: Ints,
+    column: Ints32,
+    low: Ints,
+    high: Ints,
 ) -> int:
     """The first unit x column whose margin is outside its bounds, or -1."""
     families, columns = column.shape[0], low.shape[1]

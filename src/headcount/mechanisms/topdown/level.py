@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints, Ints32
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.restrict import Restriction
@@ -25,17 +25,17 @@ class Level:
 
     name: str
     families: tuple[str, ...]
-    family_start: NDArray[np.int64]
-    group: NDArray[np.int32]
-    family_weight: NDArray[np.float64]
-    margin: NDArray[np.float64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    family_start: Ints
+    group: Ints32
+    family_weight: Floats
+    margin: Floats
+    low: Ints
+    high: Ints
     weight: float
     """Weight of the detailed answers; 0 where they are not measured."""
 
     @property
-    def column(self) -> NDArray[np.int32]:
+    def column(self) -> Ints32:
         """For each family and cell, the column of ``margin``, ``low`` and ``high``."""
         return (self.group + self.family_start[:-1, None]).astype(np.int32)
 

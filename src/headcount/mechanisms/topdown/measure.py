@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import ConfigError, PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms._units import refuse_housemates
@@ -29,7 +29,6 @@ from headcount.tabulate import CELLS, Counts
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Integers = NDArray[np.int64]
 
 REPORT = "report"
 """The purpose of the noise on the distance to the truth."""
@@ -112,7 +111,7 @@ class Measurements:
         """The noise of a query at a level; None where it is not measured."""
         return self._planned.get((level, query))
 
-    def margin(self, level: str, query: str) -> Integers:
+    def margin(self, level: str, query: str) -> Ints:
         """Noisy answers of a marginal at a level: units x groups, always summed over the truth."""
         counts = self._counts[level]
         truth = (counts.matrix @ self._settings.query(query).matrix(counts.schema)).toarray()
@@ -121,7 +120,7 @@ class Measurements:
         drawn = self._draw(law, stream, np.arange(truth.size, dtype=np.int64))
         return np.asarray(truth, dtype=np.int64) + drawn.reshape(truth.shape)
 
-    def detail(self, level: str, unit: Integers, cell: Integers) -> Integers:
+    def detail(self, level: str, unit: Ints, cell: Ints) -> Ints:
         """Noisy detailed answers of some (unit, cell) pairs of a level."""
         counts = self._counts[level]
         law = self._law(level, CELLS)
@@ -137,7 +136,7 @@ class Measurements:
             raise PrivacyError(f"topdown: {query!r} at {level!r} has no share and is not measured")
         return planned.law
 
-    def _draw(self, law: Law | None, stream: Stream, index: Integers) -> Integers:
+    def _draw(self, law: Law | None, stream: Stream, index: Ints) -> Ints:
         if law is None:
             return np.zeros(len(index), dtype=np.int64)
         return self._noise.draw_at(stream, law, draw=self._run, index=index)

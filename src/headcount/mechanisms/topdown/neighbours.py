@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, TruthError
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Schema
@@ -20,8 +20,6 @@ from headcount.tabulate import Counts
 
 if TYPE_CHECKING:
     from headcount.mechanisms.topdown.restrict import Restriction, Restrictions
-
-Flags = NDArray[np.bool_]
 
 
 def refuse_fixed_total(
@@ -100,9 +98,7 @@ def has_neighbour(restrictions: Restrictions, counts: Mapping[str, Counts]) -> b
     return bool(add.any() or remove.any())
 
 
-def _classes(
-    groups: Sequence[NDArray[np.int64]], possible: Flags
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _classes(groups: Sequence[Ints], possible: Flags) -> tuple[Ints, Ints]:
     """Possible cells alike in every query: the group of each class by query, each cell's class."""
     kinds, of_possible = np.unique(np.stack(groups)[:, possible], axis=1, return_inverse=True)
     of_cell = np.full(len(possible), -1, dtype=np.int64)
@@ -110,7 +106,7 @@ def _classes(
     return kinds.astype(np.int64), of_cell
 
 
-def _inhabited(leaf: Counts, of_cell: NDArray[np.int64], shape: tuple[int, int]) -> Flags:
+def _inhabited(leaf: Counts, of_cell: Ints, shape: tuple[int, int]) -> Flags:
     """Where somebody is: leaves x classes of cells."""
     entries = leaf.matrix.tocoo()
     there = np.zeros(shape, dtype=bool)

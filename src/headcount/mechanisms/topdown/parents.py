@@ -12,14 +12,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.geography import Geography
 from headcount.mechanisms.topdown import kernels
 from headcount.mechanisms.topdown.estimate import Problem, Reopened, Rows, Triples, Work
 from headcount.mechanisms.topdown.level import Level
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.solve.batch import Batch
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def chunks(geography: Geography, level: str, *, children_at_once: int = 2_000) -
     return [Family(range(a, b), range(int(first[a]), int(first[b]))) for a, b in pairwise(cuts)]
 
 
-def spans(start: Integers, length: Integers) -> Integers:
+def spans(start: Ints, length: Ints) -> Ints:
     """The numbers start[i], ..., start[i] + length[i] - 1 for every i, one after another."""
     ends = np.cumsum(length)
     offset = np.repeat(start - (ends - length), length)
@@ -51,8 +50,8 @@ def spans(start: Integers, length: Integers) -> Integers:
 
 def build_problem(
     above: Rows,
-    parents: Integers,
-    child_first: Integers,
+    parents: Ints,
+    child_first: Ints,
     level: Level,
     measurements: Measurements | None,
     *,
@@ -115,12 +114,12 @@ class Parents:
     """
 
     above: Rows
-    child_first: Integers
+    child_first: Ints
     codes: NDArray[np.str_]
     level: Level
     measurements: Measurements
-    possible: NDArray[np.bool_]
-    keep: NDArray[np.int32] | None = None
+    possible: Flags
+    keep: Ints32 | None = None
 
     def works(self, families: Iterable[Family]) -> Iterator[Work]:
         """Each chunk as a piece of work, drawn when it is asked for: few are in memory at once.
@@ -158,18 +157,18 @@ class Parents:
             problem = build_problem(rows, only, kids, self.level, self.measurements)
             yield Reopened(problem, self.keep)
 
-    def _problem(self, parents: Integers, measurements: Measurements | None) -> Problem:
+    def _problem(self, parents: Ints, measurements: Measurements | None) -> Problem:
         return build_problem(self.above, parents, self.child_first, self.level, measurements)
 
-    def _copy_fits(self, alone: Integers) -> NDArray[np.bool_]:
+    def _copy_fits(self, alone: Ints) -> Flags:
         above, level = self.above, self.level
-        fits: NDArray[np.bool_] = kernels.rows_within(
+        fits: Flags = kernels.rows_within(
             above.start, above.cell, above.value, alone, self.child_first[alone],
             level.column, level.low, level.high,
         )  # fmt: skip
         return fits
 
-    def _copies(self, alone: Integers) -> Triples:
+    def _copies(self, alone: Ints) -> Triples:
         """Only children with their parent's counts."""
         sizes = self.above.start[alone + 1] - self.above.start[alone]
         entries = spans(self.above.start[alone], sizes)

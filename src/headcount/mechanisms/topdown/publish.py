@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.measure import Measurements, planned_noise
@@ -80,7 +81,7 @@ def refuse_same_columns(settings: TopDownSettings, schema: Schema, geography: Ge
 
 def _pieces(
     measurements: Measurements, level: str, name: str, schema: Schema, geography: Geography
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.str_]]]:
+) -> Iterator[tuple[Ints, NDArray[np.str_]]]:
     codes = geography.units[geography.depth(level)]
     if name != CELLS:
         yield measurements.margin(level, name), codes

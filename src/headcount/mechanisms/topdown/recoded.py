@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from headcount.arrays import Ints
 from headcount.errors import ConfigError
 from headcount.schema import Attribute, Recode, Schema
 from headcount.schema.attribute import first_repeated
 from headcount.tabulate import Query
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class RecodedQuery(Query):
         """The attributes of the answer, recodes replaced by their coarser attribute."""
         return self._on(schema).attributes(schema)
 
-    def groups(self, schema: Schema) -> NDArray[np.int64]:
+    def groups(self, schema: Schema) -> Ints:
         """For each cell of the schema the number of the answer's group it is counted in."""
         return self._on(schema).groups(schema)
 

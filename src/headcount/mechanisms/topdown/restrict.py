@@ -12,8 +12,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.bounds_table import group_name, read_bounds
@@ -24,16 +24,14 @@ from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Counts, Query
 from headcount.tabulate.counts import adder
 
-Integers = NDArray[np.int64]
-
 
 @dataclass(frozen=True, eq=False)
 class Restriction:
     """Bounds on the answers of one query in every unit of one level."""
 
     query: Query
-    low: Integers
-    high: Integers
+    low: Ints
+    high: Ints
 
 
 Restrictions = Mapping[str, tuple[Restriction, ...]]
@@ -129,7 +127,7 @@ def refuse_release_outside(
                 )
 
 
-def _outside(restriction: Restriction, answers: Integers) -> tuple[int, int] | None:
+def _outside(restriction: Restriction, answers: Ints) -> tuple[int, int] | None:
     """The first unit and group outside its bounds."""
     outside = (answers < restriction.low) | (answers > restriction.high)
     if not outside.any():
@@ -138,7 +136,7 @@ def _outside(restriction: Restriction, answers: Integers) -> tuple[int, int] | N
     return int(unit[0]), int(group[0])
 
 
-def units_outside(restriction: Restriction, answers: Integers) -> list[int]:
+def units_outside(restriction: Restriction, answers: Ints) -> list[int]:
     """The units with a group outside its bounds."""
     outside = (answers < restriction.low) | (answers > restriction.high)
     return [int(unit) for unit in np.flatnonzero(outside.any(axis=1))]
@@ -184,7 +182,7 @@ def _at_or_above(level: str, counts: Mapping[str, Counts]) -> tuple[str, ...]:
     return geography.levels[: geography.depth(level) + 1]
 
 
-def _answers(counts: Counts, query: Query) -> Integers:
+def _answers(counts: Counts, query: Query) -> Ints:
     return np.asarray((counts.matrix @ query.matrix(counts.schema)).toarray(), dtype=np.int64)
 
 
@@ -243,7 +241,7 @@ def _quarters_bounds(
     return made
 
 
-def _occupied(bounds: QuartersBounds, leaf: Counts, query: Query) -> Integers:
+def _occupied(bounds: QuartersBounds, leaf: Counts, query: Query) -> Ints:
     quarters = leaf.quarters
     if quarters is None:
         raise ConfigError(
@@ -283,7 +281,7 @@ def _refuse_hidden_totals(
         )  # fmt: skip
 
 
-def _sets(types: int, *, unions: bool) -> Integers:
+def _sets(types: int, *, unions: bool) -> Ints:
     """Types x sets, 1 where a set holds the type: each type alone, then unions of 2 to types-1."""
     sets = [frozenset([k]) for k in range(types)]
     if unions:
@@ -291,7 +289,7 @@ def _sets(types: int, *, unions: bool) -> Integers:
     return np.array([[int(k in s) for s in sets] for k in range(types)], dtype=np.int64)
 
 
-def _from_total(occupied: Integers, totals: Integers, sets: Integers) -> tuple[Integers, Integers]:
+def _from_total(occupied: Ints, totals: Ints, sets: Ints) -> tuple[Ints, Ints]:
     """Bounds rebuilt from a unit's exact total: the others must hold at least one person each."""
     inside = occupied @ sets
     outside = occupied.sum(axis=1, keepdims=True) - inside
@@ -301,9 +299,7 @@ def _from_total(occupied: Integers, totals: Integers, sets: Integers) -> tuple[I
     return low, high
 
 
-def _split(
-    query: Query, schema: Schema, sets: Integers, low: Integers, high: Integers
-) -> list[Restriction]:
+def _split(query: Query, schema: Schema, sets: Ints, low: Ints, high: Ints) -> list[Restriction]:
     """The types alone as bounds on the query; each union as a query of its own with two groups."""
     types = len(sets)
     made = [Restriction(query, low[:, :types], np.minimum(high[:, :types], NO_BOUND))]

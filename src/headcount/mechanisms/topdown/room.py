@@ -25,8 +25,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.errors import RunError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.estimate import Problem, Rows, Triples, solve_batch
@@ -37,8 +37,6 @@ from headcount.mechanisms.topdown.restrict import units_outside
 from headcount.mechanisms.topdown.room_plan import WHOLE, Plan, Planner
 from headcount.schema import Schema
 from headcount.solve.batch import NO_BOUND
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -59,7 +57,7 @@ class Room:
         """Where."""
         return self.planner.geography
 
-    def whole(self, cell: Integers, wanted: NDArray[np.float64]) -> tuple[Triples, int]:
+    def whole(self, cell: Ints, wanted: Floats) -> tuple[Triples, int]:
         """Counts of the whole that keep its bounds, near estimates of cells; and how far moved."""
         sums = np.bincount(self.planner.atom[cell], weights=wanted, minlength=self.planner.size)
         plan = self.planner.plan(0, WHOLE, 0, {0: np.rint(sums)[None].astype(np.int64)})
@@ -137,11 +135,9 @@ class Room:
             "headcount close"
         )
 
-    def _cells(
-        self, depth: int, top: int, ancestor: int, plan: Plan, now: _Now
-    ) -> dict[int, Integers]:
+    def _cells(self, depth: int, top: int, ancestor: int, plan: Plan, now: _Now) -> dict[int, Ints]:
         """New cells of the parents whose atoms move, shared anew from the ancestor down."""
-        new: dict[int, dict[int, Integers]] = {d: {} for d in range(depth)}
+        new: dict[int, dict[int, Ints]] = {d: {} for d in range(depth)}
         at = max(top, 0)
         if top == WHOLE and (plan.counts[0] != now.atoms_of(0, range(1))).any():
             new[0][0] = self._dense(self._share(0, range(1), None, plan.counts[0]), range(1))[0]
@@ -163,7 +159,7 @@ class Room:
         now.move(new[depth - 1])
         return new[depth - 1]
 
-    def _children(self, depth: int, parent: int, cells: Integers, plan: Plan) -> Triples:
+    def _children(self, depth: int, parent: int, cells: Ints, plan: Plan) -> Triples:
         """The children of a parent that now has room: estimated as usual, else as planned."""
         kids = self.planner.units(depth, depth - 1, parent)
         level = self.level(self.geography.levels[depth])
@@ -174,7 +170,7 @@ class Room:
                 return problem.unit, problem.cell, counts
         return self._share(depth, kids, cells, plan.of(depth, kids))
 
-    def _share(self, depth: int, kids: range, cells: Integers | None, wanted: Integers) -> Triples:
+    def _share(self, depth: int, kids: range, cells: Ints | None, wanted: Ints) -> Triples:
         """Cells of a parent (None for the whole) shared so that each child has its atoms' counts.
 
         Estimated from the noisy answers; should every solver fail, dealt out in order.
@@ -189,7 +185,7 @@ class Room:
         return _dealt(self.planner.atom, kids, cells, wanted)
 
     def _problem(
-        self, level: Level, kids: range, cells: Integers | None, *, sliced: bool = False
+        self, level: Level, kids: range, cells: Ints | None, *, sliced: bool = False
     ) -> Problem:
         own = level if sliced else _slice(level, kids)
         which = np.flatnonzero(self.schema.possible if cells is None else cells)
@@ -202,7 +198,7 @@ class Room:
             return replace(problem, batch=replace(problem.batch, is_root=True))
         return problem
 
-    def _exactly(self, level: Level, kids: range, wanted: Integers) -> Level:
+    def _exactly(self, level: Level, kids: range, wanted: Ints) -> Level:
         """The level's answers for some children, with their atoms' counts as the only bounds."""
         own = _slice(level, kids)
         free = np.full(own.low.shape, NO_BOUND)
@@ -218,7 +214,7 @@ class Room:
             high=np.concatenate([free, wanted], axis=1),
         )
 
-    def _dense(self, found: Triples, units: range) -> Integers:
+    def _dense(self, found: Triples, units: range) -> Ints:
         made = np.zeros((len(units), self.schema.size), dtype=np.int64)
         unit, cell, count = found
         made[unit - units.start, cell] = count
@@ -231,15 +227,15 @@ class _Now:
     def __init__(self, planner: Planner, depth: int, above: Any) -> None:
         self._planner, self._depth, self._above = planner, depth, above
         self._atoms = planner.by_atom(above)
-        self._moved: dict[int, Integers] = {}
+        self._moved: dict[int, Ints] = {}
 
-    def move(self, moved: dict[int, Integers]) -> None:
+    def move(self, moved: dict[int, Ints]) -> None:
         """Other cells for some units of the lowest level."""
         self._moved |= moved
         for unit, cells in moved.items():
             self._atoms[unit] = self._planner.by_atom(cells[None])[0]
 
-    def cells(self, depth: int, unit: int) -> Integers:
+    def cells(self, depth: int, unit: int) -> Ints:
         """The cells of one unit."""
         below = self._planner.units(self._depth, depth, unit)
         made = np.asarray(self._above[below.start : below.stop].sum(axis=0), np.int64).ravel()
@@ -247,14 +243,14 @@ class _Now:
             made = made + self._moved[p] - self._above[p : p + 1].toarray()[0]
         return made
 
-    def atoms(self, top: int, ancestor: int) -> dict[int, Integers]:
+    def atoms(self, top: int, ancestor: int) -> dict[int, Ints]:
         """Counts of atoms of an ancestor and of all units below it, by depth."""
         spans = {
             d: self._planner.units(d, top, ancestor) for d in range(max(top, 0), self._depth + 1)
         }
         return {d: self.atoms_of(d, span) for d, span in spans.items()}
 
-    def atoms_of(self, depth: int, units: range) -> Integers:
+    def atoms_of(self, depth: int, units: range) -> Ints:
         """Counts of atoms of some units of a level."""
         up = self._planner.adds(depth, self._depth)
         return np.asarray(up[units.start : units.stop] @ self._atoms)
@@ -265,7 +261,7 @@ def _slice(level: Level, kids: range) -> Level:
     return replace(level, margin=level.margin[own], low=level.low[own], high=level.high[own])
 
 
-def _dealt(atom: Integers, kids: range, cells: Integers | None, wanted: Integers) -> Triples:
+def _dealt(atom: Ints, kids: range, cells: Ints | None, wanted: Ints) -> Triples:
     """People in the order of their cells, dealt to children in order, atom by atom.
 
     The whole has no cells to deal from: each atom's people are put into its first cell.

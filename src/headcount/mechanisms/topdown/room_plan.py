@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.restrict import Restrictions
@@ -25,7 +25,6 @@ from headcount.tabulate.counts import adder
 if TYPE_CHECKING:
     from headcount.solve.mip import Program
 
-Integers = NDArray[np.int64]
 _log = logging.getLogger(__name__)
 
 WIDEST = 2**21
@@ -64,10 +63,10 @@ class Plan:
     """
 
     first: dict[int, int]
-    counts: dict[int, Integers]
+    counts: dict[int, Ints]
     moved: int
 
-    def of(self, depth: int, units: range) -> Integers:
+    def of(self, depth: int, units: range) -> Ints:
         """Those of some units of a level."""
         start = self.first[depth]
         return self.counts[depth][units.start - start : units.stop - start]
@@ -78,8 +77,8 @@ class _Rows:
     """Rows low <= A y <= high."""
 
     matrix: Any
-    low: Integers
-    high: Integers
+    low: Ints
+    high: Ints
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,7 +90,7 @@ class Planner:
     restrictions: Restrictions
 
     @cached_property
-    def atom(self) -> Integers:
+    def atom(self) -> Ints:
         """For each cell the number of its atom, -1 for an impossible cell."""
         return atoms(self.restrictions, self.schema)
 
@@ -120,7 +119,7 @@ class Planner:
             self._adders[depth, below] = adder(self.geography, names[depth], of=names[below])
         return self._adders[depth, below]
 
-    def by_atom(self, cells: Any) -> Integers:
+    def by_atom(self, cells: Any) -> Ints:
         """Counts (units x cells, sparse or not) added up by atoms."""
         made = cells @ self._onto
         return np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=np.int64)
@@ -139,9 +138,7 @@ class Planner:
             units = range(int(first[0]), int(first[1]))
         return units
 
-    def plan(
-        self, depth: int, top: int, ancestor: int, estimate: dict[int, Integers]
-    ) -> Plan | None:
+    def plan(self, depth: int, top: int, ancestor: int, estimate: dict[int, Ints]) -> Plan | None:
         """Counts of atoms below the ancestor that keep every bound, None if there are none.
 
         ``estimate`` has the counts of atoms now: of the ancestor and of the units below it.
@@ -198,7 +195,7 @@ class Planner:
                 made.append(_Rows(matrix, low[binds], high[binds]))
         return made
 
-    def _sum_rows(self, up: Any, counts: Integers) -> _Rows:
+    def _sum_rows(self, up: Any, counts: Ints) -> _Rows:
         """The atoms' counts of some units, exactly."""
         from scipy.sparse import eye_array, kron
 
@@ -217,7 +214,7 @@ class Planner:
         return csr_array((np.ones(pairs.shape[1], dtype=np.int64), tuple(pairs)), shape=shape)
 
 
-def _solved(program: Program) -> NDArray[np.float64] | None:
+def _solved(program: Program) -> Floats | None:
     """The nearest counts; None if there are none or HiGHS gives up: there is more room above."""
     from headcount.solve.mip import SolverError, best_within
 
@@ -227,7 +224,7 @@ def _solved(program: Program) -> NDArray[np.float64] | None:
         return None
 
 
-def _solved_somehow(program: Program) -> NDArray[np.float64] | None:
+def _solved_somehow(program: Program) -> Floats | None:
     """The last resort, after the loss: there are counts, so any will do if HiGHS loses its way.
 
     The nearest; then any, however long it takes; then any in this process without presolve, for a
@@ -253,5 +250,5 @@ def _solved_somehow(program: Program) -> NDArray[np.float64] | None:
     return None
 
 
-def _open(ends: Integers, sign: float) -> NDArray[np.float64]:
+def _open(ends: Ints, sign: float) -> Floats:
     return np.where(np.abs(ends) >= NO_BOUND, sign * np.inf, ends.astype(np.float64))

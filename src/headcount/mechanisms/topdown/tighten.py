@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import ConfigError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.restrict import Restriction, Restrictions
@@ -29,8 +29,7 @@ from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Query
 from headcount.tabulate.counts import adder
 
-Integers = NDArray[np.int64]
-Bounds = tuple[Integers, Integers]
+Bounds = tuple[Ints, Ints]
 
 _EVERYONE = Query("everyone")
 
@@ -45,9 +44,9 @@ class Refines:
 
     fine: int
     coarse: int
-    inside: Integers
+    inside: Ints
 
-    def onto(self, groups: int) -> Integers:
+    def onto(self, groups: int) -> Ints:
         """Fine x coarse groups, 1 where one is part of the other."""
         made = np.zeros((len(self.inside), groups), dtype=np.int64)
         some = np.flatnonzero(self.inside >= 0)
@@ -265,7 +264,7 @@ def _follows(one: Restriction, other: Restriction, schema: Schema) -> bool:
     return False
 
 
-def atoms(restrictions: Mapping[str, Sequence[Restriction]], schema: Schema) -> Integers:
+def atoms(restrictions: Mapping[str, Sequence[Restriction]], schema: Schema) -> Ints:
     """For each cell the number of the set of cells that no bounded query tells apart; -1 for none.
 
     Bounds look at counts of atoms only. Impossible cells are in none.

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints, Ints32
 from headcount.draws import multinomial
-from headcount.geography.geography import Index
 from headcount.population.towns.levels import KINDS, OLDEST
 from headcount.population.towns.mix import draw_community, race_mask
 from headcount.population.towns.people import People, age_chances
-from headcount.population.towns.spine import Floats, Land
+from headcount.population.towns.spine import Land
 
 IN_QUARTERS = 0.0259
 """Share of people in group quarters (United States, 2010)."""
@@ -59,7 +59,7 @@ TILT = {"correctional": np.array([1, 5, 2, 0.2, 1, 1, 2, 4, 2, 1, 1, 2.2])}
 
 def plan_facilities(
     rng: np.random.Generator, land: Land, *, people: int
-) -> tuple[Index, NDArray[np.int8], NDArray[np.int64]]:
+) -> tuple[Ints32, NDArray[np.int8], Ints]:
     """Block, kind and number of people of each facility."""
     block, kind, size = [], [], []
     for name, facility in FACILITIES.items():
@@ -73,7 +73,7 @@ def plan_facilities(
     return np.concatenate(block), np.concatenate(kind), np.concatenate(size)
 
 
-def _hosts(rng: np.random.Generator, expected: Floats, number: int, remote: float) -> Index:
+def _hosts(rng: np.random.Generator, expected: Floats, number: int, remote: float) -> Ints32:
     weight = expected / expected.sum()
     empty = expected == 0
     if empty.any():
@@ -85,9 +85,9 @@ def fill_facilities(
     rng: np.random.Generator,
     people: People,
     *,
-    person: NDArray[np.int64],
+    person: Ints,
     kind: NDArray[np.int8],
-    tract: Index,
+    tract: Ints32,
     mix: dict[str, Floats],
 ) -> None:
     """Fill in the people of facilities, given their positions, kinds and tracts."""

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints, Ints32
 from headcount.draws import multinomial
 from headcount.errors import InputError
-from headcount.geography.geography import Index
 from headcount.population.households import HOUSEHOLD, VACANT, Households
 from headcount.population.towns import levels
 from headcount.population.towns.facilities import IN_QUARTERS, fill_facilities, plan_facilities
 from headcount.population.towns.mix import mixes
 from headcount.population.towns.people import fill_households, household_sizes, nobody
-from headcount.population.towns.spine import Floats, Land, make_land
+from headcount.population.towns.spine import Land, make_land
 
 MEAN_SIZE = 2.578
 """People in a mean household."""
@@ -70,9 +70,9 @@ def most_counties(people: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Dwellings:
-    block: Index
+    block: Ints32
     kind: NDArray[np.int8]
-    size: NDArray[np.int64]
+    size: Ints
 
 
 def _plan(rng: np.random.Generator, land: Land, *, people: int) -> _Dwellings:
@@ -95,7 +95,7 @@ def _plan(rng: np.random.Generator, land: Land, *, people: int) -> _Dwellings:
     return _Dwellings(block[order], kinds[order], sizes[order])
 
 
-def _spread(rng: np.random.Generator, weight: Floats, number: int) -> Index:
+def _spread(rng: np.random.Generator, weight: Floats, number: int) -> Ints32:
     """Blocks of so many dwellings, drawn by weight."""
     counts = multinomial(rng, number, weight)
     return np.repeat(np.arange(len(weight), dtype=np.int32), counts)

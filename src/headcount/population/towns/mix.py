@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints32
 from headcount.geography import Geography
-from headcount.geography.geography import Index
-from headcount.population.towns.spine import Floats
 
 COMMUNITIES = np.array(
     [
@@ -54,7 +53,7 @@ def mixes(rng: np.random.Generator, geography: Geography) -> dict[str, Floats]:
     return found
 
 
-def draw_community(rng: np.random.Generator, mix: Floats, unit: Index) -> NDArray[np.int16]:
+def draw_community(rng: np.random.Generator, mix: Floats, unit: Ints32) -> NDArray[np.int16]:
     """One community for each row, from the mix of its unit."""
     upto = np.cumsum(mix, axis=1)
     upto /= upto[:, -1:]

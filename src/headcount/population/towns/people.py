@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.geography.geography import Index
+from headcount.arrays import Floats, Ints, Ints32
 from headcount.population.towns.levels import FEMALE, MALE, OLDEST, OWN, RENT
 from headcount.population.towns.mix import Masks, draw_community, race_mask
-from headcount.population.towns.spine import Floats
 
 SIZES = np.array([0.2674, 0.3276, 0.1607, 0.1339, 0.0646, 0.0256])
 """Shares of households of 1 to 6 people (United States, 2010); the rest are larger."""
@@ -73,7 +72,7 @@ def nobody(number: int) -> People:
     return People(age, sex, np.zeros(number, dtype=np.uint8), hispanic)
 
 
-def household_sizes(rng: np.random.Generator, number: int) -> NDArray[np.int64]:
+def household_sizes(rng: np.random.Generator, number: int) -> Ints:
     """Sizes of so many households."""
     size = 1 + rng.choice(7, size=number, p=[*SIZES, 1 - SIZES.sum()])
     large = np.flatnonzero(size == 7)
@@ -91,9 +90,9 @@ def fill_households(
     rng: np.random.Generator,
     people: People,
     *,
-    first: NDArray[np.int64],
-    size: NDArray[np.int64],
-    unit: Index,
+    first: Ints,
+    size: Ints,
+    unit: Ints32,
     mix: Floats,
     wealth: Floats,
 ) -> NDArray[np.int16]:
@@ -123,7 +122,7 @@ def fill_households(
     return _tenure(rng, people.age[first], kind, wealth)
 
 
-def _types(rng: np.random.Generator, size: NDArray[np.int64]) -> NDArray[np.int8]:
+def _types(rng: np.random.Generator, size: Ints) -> NDArray[np.int8]:
     upto = np.cumsum(TYPES, axis=1)[np.minimum(size, len(TYPES)) - 1, :-1]
     return np.asarray((rng.random(len(size))[:, None] >= upto).sum(axis=1), dtype=np.int8)
 
@@ -131,8 +130,8 @@ def _types(rng: np.random.Generator, size: NDArray[np.int64]) -> NDArray[np.int8
 def _householders(
     rng: np.random.Generator,
     people: People,
-    first: NDArray[np.int64],
-    size: NDArray[np.int64],
+    first: Ints,
+    size: Ints,
     kind: NDArray[np.int8],
     community: NDArray[np.int16],
 ) -> None:
@@ -161,11 +160,11 @@ def _ages(rng: np.random.Generator, name: str, number: int) -> NDArray[np.int16]
 def _partners(
     rng: np.random.Generator,
     people: People,
-    head: NDArray[np.int64],
-    unit: Index,
+    head: Ints,
+    unit: Ints32,
     community: NDArray[np.int16],
     mix: Floats,
-) -> NDArray[np.int64]:
+) -> Ints:
     """Partners are of about the same age, mostly of the other sex and the same community."""
     person = head + 1
     same = rng.random(len(head)) < SAME_SEX
@@ -181,8 +180,8 @@ def _partners(
 def _same_or_other(
     rng: np.random.Generator,
     people: People,
-    person: NDArray[np.int64],
-    unit: Index,
+    person: Ints,
+    unit: Ints32,
     community: NDArray[np.int16],
     mix: Floats,
     *,
@@ -201,9 +200,9 @@ def _same_or_other(
 def _children(
     rng: np.random.Generator,
     people: People,
-    person: NDArray[np.int64],
-    one: NDArray[np.int64],
-    two: NDArray[np.int64],
+    person: Ints,
+    one: Ints,
+    two: Ints,
 ) -> None:
     """Children of a parent or of two: ages a generation below, races and origin of either or both.
 
@@ -228,8 +227,8 @@ def _children(
 def _others(
     rng: np.random.Generator,
     people: People,
-    person: NDArray[np.int64],
-    unit: Index,
+    person: Ints,
+    unit: Ints32,
     community: NDArray[np.int16],
     mix: Floats,
 ) -> None:

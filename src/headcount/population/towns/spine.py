@@ -9,8 +9,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints, Ints32
 from headcount.geography import Areas, Geography
-from headcount.geography.geography import Index
 
 STATE = 99
 """A state code nobody has."""
@@ -36,8 +36,6 @@ PLACE_MEDIAN, PLACE_SPREAD = 1_100.0, 1.9
 """Median people of a place, and standard deviation of its logarithm."""
 
 SMALLEST_PLACE = 30.0
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,19 +74,19 @@ def _county_shares(rng: np.random.Generator, counties: int) -> Floats:
 
 def _divide(
     rng: np.random.Generator, above: Floats, *, mean: float, spread: float, most: int
-) -> tuple[Index, Floats]:
+) -> tuple[Ints32, Floats]:
     """Divide units into children of about ``mean`` people: their parents, and their people."""
     children = np.clip(np.rint(above / mean), 1, most).astype(np.int64)
     parent = np.repeat(np.arange(len(above), dtype=np.int32), children)
     return parent, _share(above, parent, rng.lognormal(sigma=spread, size=len(parent)))
 
 
-def _share(above: Floats, parent: Index, weight: Floats) -> Floats:
+def _share(above: Floats, parent: Ints32, weight: Floats) -> Floats:
     total = np.bincount(parent, weights=weight, minlength=len(above))
     return np.asarray(above[parent] * weight / total[parent])
 
 
-def _blocks(rng: np.random.Generator, in_group: Floats) -> tuple[Index, Floats]:
+def _blocks(rng: np.random.Generator, in_group: Floats) -> tuple[Ints32, Floats]:
     wanted = np.rint(in_group / PER_BLOCK / (1 - NO_HOUSING))
     parent = np.repeat(
         np.arange(len(in_group), dtype=np.int32),
@@ -102,7 +100,7 @@ def _blocks(rng: np.random.Generator, in_group: Floats) -> tuple[Index, Floats]:
     return parent, _share(in_group, parent, weight * housing)
 
 
-def _codes(*parents: Index) -> list[NDArray[np.str_]]:
+def _codes(*parents: Ints32) -> list[NDArray[np.str_]]:
     """Census codes: 99 + county (3) + tract (6) + block (4, of which block group 1)."""
     county, tract, group, block = parents
     counties = STATE * 1_000 + 1 + _rank(county)
@@ -112,12 +110,12 @@ def _codes(*parents: Index) -> list[NDArray[np.str_]]:
     return [codes.astype(np.str_) for codes in (counties, tracts, groups, blocks)]
 
 
-def _rank(parent: Index) -> NDArray[np.int64]:
+def _rank(parent: Ints32) -> Ints:
     """Position of each unit among the children of its parent."""
     return np.arange(len(parent)) - np.searchsorted(parent, parent)
 
 
-def _places(rng: np.random.Generator, expected: Floats, county: Index, counties: int) -> Areas:
+def _places(rng: np.random.Generator, expected: Floats, county: Ints32, counties: int) -> Areas:
     """Places as stretches of a county's blocks, cut with no regard to tracts, gaps between.
 
     A county has a main town with a fifth to three fifths of its people; the other places are

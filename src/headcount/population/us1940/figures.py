@@ -10,7 +10,8 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from headcount.arrays import Floats, Ints
 
 RACES = ("white", "black", "american_indian", "chinese", "japanese", "other")
 GROUPS = (*RACES, *(f"{race}_hispanic" for race in RACES))
@@ -65,21 +66,19 @@ def model() -> Mapping[str, Any]:
     return tomllib.loads(_text("model.toml"))
 
 
-def apportion(weights: NDArray[np.float64], total: int) -> NDArray[np.int64]:
+def apportion(weights: Floats, total: int) -> Ints:
     """Whole numbers in proportion to weights that add to a total, by largest remainder."""
     exact = weights * (total / weights.sum())
-    whole: NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    whole: Ints = np.floor(exact).astype(np.int64)
     short = total - int(whole.sum())
     whole[np.argsort(whole - exact, kind="stable")[:short]] += 1
     return whole
 
 
-def fill(
-    weights: NDArray[np.float64], known: NDArray[np.float64], *, total: int
-) -> NDArray[np.int64]:
+def fill(weights: Floats, known: Floats, *, total: int) -> Ints:
     """Whole numbers that add to a total: the known ones (not NaN), the rest by weight."""
     free = np.isnan(known)
-    whole: NDArray[np.int64] = np.where(free, 0, np.rint(known)).astype(np.int64)
+    whole: Ints = np.where(free, 0, np.rint(known)).astype(np.int64)
     if free.any():
         whole[free] = apportion(weights[free], total - int(whole.sum()))
     return whole

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError
 from headcount.population.homogeneity import homogeneity_index
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.us1940.figures import GROUPS, RACES, counties, published, states
 from headcount.schema import load_schema
-
-Ints = NDArray[np.int64]
 
 # Greatest relative difference allowed, by count type and level: (median and p95, cells).
 ALLOWED = {
@@ -86,7 +84,7 @@ def _check(population: Population) -> None:
         )
 
 
-def _table(population: Population, column: NDArray[np.int32], width: int) -> Ints:
+def _table(population: Population, column: Ints32, width: int) -> Ints:
     leaves = population.geography.size(population.geography.leaf)
     place = population.unit.astype(np.int64) * width + column
     counts = np.ones(len(place)) if population.count is None else population.count

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.population import Population
@@ -26,7 +26,6 @@ from headcount.population.us1940.places import Plan, plan_nation
 from headcount.population.us1940.targets import Targets, nation_targets
 from headcount.schema import Schema, load_schema
 
-Ints = NDArray[np.int64]
 MOST_DRAWS, NEAR = 40, 0.005  # for a state whose number of non-empty cells is printed
 LEVELS = ("nation", "state", "county", "enumeration_district")
 
@@ -85,8 +84,8 @@ def us1940(
 class Part:
     """One state's entries, with district positions that start from 0."""
 
-    unit: NDArray[np.int32]
-    cell: NDArray[np.int32]
+    unit: Ints32
+    cell: Ints32
     count: Ints
     occupied: Ints
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.draws import multinomial
 from headcount.population.us1940.figures import (
     GROUPS,
@@ -14,9 +14,6 @@ from headcount.population.us1940.figures import (
     published,
     states,
 )
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def group_targets(persons: Ints) -> Ints:

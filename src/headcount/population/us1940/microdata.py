@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 
-Ints = NDArray[np.int64]
 MOST_PERSONS = 20_000_000
 """Beyond it a frame of persons takes gigabytes; counts say the same."""
 

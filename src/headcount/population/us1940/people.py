@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.draws import binomial
 from headcount.population.us1940.figures import GROUPS, model
 from headcount.population.us1940.groups import settle
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 CELLS = 2 * len(GROUPS)
 
 

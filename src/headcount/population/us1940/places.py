@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.population.us1940.figures import (
     apportion,
     counties,
@@ -15,9 +15,6 @@ from headcount.population.us1940.figures import (
     published,
     states,
 )
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

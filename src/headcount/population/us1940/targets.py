@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.population.us1940.figures import apportion, fill, model, published, states
 from headcount.population.us1940.groups import group_targets
 from headcount.population.us1940.places import Plan
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +18,7 @@ class Targets:
 
     persons: Ints
     groups: Ints
-    adults: NDArray[np.float64]
+    adults: Floats
     adults_only: Ints
     facility_persons: Ints
     facility_records: Ints
@@ -80,7 +78,7 @@ def _units(in_households: Ints, records: Ints) -> Ints:
     return fill(in_households.astype(np.float64), np.array(printed) - records, total=total)
 
 
-def _adult_shares(persons: Ints) -> NDArray[np.float64]:
+def _adult_shares(persons: Ints) -> Floats:
     """Share aged 18 and over by state, printed for Massachusetts."""
     known = published()["state"]
     share = np.array([s.adults for s in states()])
@@ -90,5 +88,5 @@ def _adult_shares(persons: Ints) -> NDArray[np.float64]:
     free = ~fixed
     wanted = model()["age"]["adults"] * persons.sum() - adults[fixed].sum()
     adults[free] *= wanted / adults[free].sum()
-    result: NDArray[np.float64] = adults / persons
+    result: Floats = adults / persons
     return result

@@ -9,8 +9,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.schema import Recode, Schema
@@ -27,8 +27,6 @@ from headcount.tabulate.query import Query
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 PERSONS, HOUSING = "persons", "housing"
 OUTSIDE = "outside"
