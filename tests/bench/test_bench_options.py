@@ -62,7 +62,7 @@ def test_the_command_line_hands_options_over(
 
     def measure(**options: object) -> list[Reading]:
         seen.append(options)
-        return [Reading(what="people", value=132_404_766, unit="people")]
+        return [Reading("people", 132_404_766, "people")]
 
     monkeypatch.setattr("headcount.bench.peer_e2e.measure", measure)
     monkeypatch.setattr("headcount.bench.topdown_1940.measure", measure)

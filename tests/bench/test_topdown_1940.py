@@ -118,4 +118,4 @@ def _process_number(epsilon: Fraction):
 
     from headcount.bench.figures import Reading
 
-    return [Reading(what=str(epsilon), value=os.getpid(), unit="process")]
+    return [Reading(str(epsilon), os.getpid(), "process")]

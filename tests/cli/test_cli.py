@@ -361,8 +361,8 @@ def test_bench_prints_and_writes_readings_with_the_facts(
     headcount: Headcount, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     readings = [
-        Reading(what="draws", value=1234.5, unit="1/s", note="on one core"),
-        Reading(what="share", value=0.25, unit="%"),
+        Reading("draws", 1234.5, "1/s", "on one core"),
+        Reading("share", 0.25, "%"),
     ]
     monkeypatch.setattr("headcount.bench.start.measure", lambda: readings)
     answer = headcount("bench", "start", "--json", tmp_path / "start.json")

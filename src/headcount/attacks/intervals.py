@@ -116,10 +116,15 @@ def _cuts(label: Ints, number: int) -> Ints:
 def _solver(matrix: Any, right: Floats, low: Any, high: Any) -> Any:
     return load(
         Program(
-            cost=np.zeros(len(low)), low=low, high=high, matrix=matrix, row_low=right,
-            row_high=right, integer=False,
+            cost=np.zeros(len(low)),
+            low=low,
+            high=high,
+            matrix=matrix,
+            row_low=right,
+            row_high=right,
+            integer=False,
         )
-    )  # fmt: skip
+    )
 
 
 def _ends(solver: Any, column: int, cell: int) -> tuple[int, int]:

@@ -232,8 +232,12 @@ def _limits(layout: Layout, coarse: Ints) -> Limits:
         _, group = np.unique(touched, return_inverse=True)
         member = np.full(size, -1, dtype=np.int32)
         member[coarse[inside]] = group[own[inside]]
-        agree = np.bincount(coarse[inside][member[coarse[inside]] == group[own[inside]]],
-                            minlength=size) == held  # fmt: skip
+        agree = (
+            np.bincount(
+                coarse[inside][member[coarse[inside]] == group[own[inside]]], minlength=size
+            )
+            == held
+        )
         whole = np.ones(group.max() + 1, dtype=bool)
         np.logical_and.at(whole, group[pairs[0]], agree[pairs[1]])
         member[(member >= 0) & ~whole[np.maximum(member, 0)]] = -1

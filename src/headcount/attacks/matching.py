@@ -15,9 +15,18 @@ from headcount.compiled import njit
 
 @njit(nogil=True, cache=True)
 def _pair(
-    a: Ints, a_start: int, a_stop: int, r: Ints, r_start: int, r_stop: int,
-    draw: Floats, used: int, step: int, row: Ints, grade: NDArray[np.int8],
-) -> int:  # fmt: skip
+    a: Ints,
+    a_start: int,
+    a_stop: int,
+    r: Ints,
+    r_start: int,
+    r_stop: int,
+    draw: Floats,
+    used: int,
+    step: int,
+    row: Ints,
+    grade: NDArray[np.int8],
+) -> int:
     """Pair as many as there are on the shorter side; the longer side is shuffled that far.
 
     Those paired end up first on either side. Every way to pair them is equally likely.
@@ -38,9 +47,17 @@ def _pair(
 
 @njit(nogil=True, cache=True)
 def match_sorted(
-    a: Ints, a_coarse: Ints, a_fine: Ints, r: Ints, r_coarse: Ints, r_fine: Ints,
-    draw: Floats, exact_first: bool, row: Ints, grade: NDArray[np.int8],
-) -> None:  # fmt: skip
+    a: Ints,
+    a_coarse: Ints,
+    a_fine: Ints,
+    r: Ints,
+    r_coarse: Ints,
+    r_fine: Ints,
+    draw: Floats,
+    exact_first: bool,
+    row: Ints,
+    grade: NDArray[np.int8],
+) -> None:
     """Match the rows ``a`` to the rows ``r``: within fine groups, then what is left of coarse ones.
 
     ``a`` and ``r`` hold row numbers in the sorted order and are shuffled in place. ``draw`` has a

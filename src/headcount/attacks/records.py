@@ -169,8 +169,9 @@ def records_of(counts: Any, features: Features) -> Records:
     return records_from_rows(where, what, features)
 
 
-def records_from_rows(block: NDArray[np.integer], cell: NDArray[np.integer],
-                      features: Features) -> Records:  # fmt: skip
+def records_from_rows(
+    block: NDArray[np.integer], cell: NDArray[np.integer], features: Features
+) -> Records:
     """Records from each person's leaf unit and cell, in that order."""
     return Records(
         features=features,

@@ -46,9 +46,10 @@ class KnownPeople:
     def __post_init__(self) -> None:
         if not len(self.person) == len(self.block) == len(self.key):
             raise InputError(
-                f"attacker {self.name!r}", found="columns of different lengths", expected="one row "
-                "a person",
-            )  # fmt: skip
+                f"attacker {self.name!r}",
+                found="columns of different lengths",
+                expected="one row a person",
+            )
 
     def __repr__(self) -> str:
         return f"<KnownPeople {self.name!r}>"
@@ -118,9 +119,17 @@ def _draws(
         row = np.full(len(known), NOBODY, dtype=np.int64)
         grade = np.zeros(len(known), dtype=np.int8)
         match_sorted(
-            a.copy(), a_coarse, a_fine, r.copy(), r_coarse, r_fine,
-            rng.random(len(a)), exact_first, row, grade,
-        )  # fmt: skip
+            a.copy(),
+            a_coarse,
+            a_fine,
+            r.copy(),
+            r_coarse,
+            r_fine,
+            rng.random(len(a)),
+            exact_first,
+            row,
+            grade,
+        )
         yield Putative(record=row, grade=grade)
 
 

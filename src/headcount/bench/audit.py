@@ -24,27 +24,21 @@ def measure() -> list[Reading]:
     uncorrected = int((honest.uncorrected > EPSILON).sum())
     rate = f"of {TRIALS}, confidence 95 %"
     return [
-        Reading(what="bounds above the true epsilon 1", value=honest.above(EPSILON), unit=rate),
-        Reading(what="  chance of so many or more", value=honest.p_value(EPSILON), unit="p"),
+        Reading("bounds above the true epsilon 1", honest.above(EPSILON), rate),
+        Reading("  chance of so many or more", honest.p_value(EPSILON), "p"),
+        Reading("mean bound at epsilon 1, add or remove one", honest.mean, "epsilon"),
         Reading(
-            what="mean bound at epsilon 1, add or remove one", value=honest.mean, unit="epsilon"
+            "noise scale halved (true loss 2): bound above 1",
+            100 * broken.above(EPSILON) / TRIALS,
+            "% caught",
         ),
+        Reading("uncorrected best of events: bounds above 1", uncorrected, rate),
+        Reading("  chance of so many or more", honest.p_value(EPSILON, uncorrected=True), "p"),
         Reading(
-            what="noise scale halved (true loss 2): bound above 1",
-            value=100 * broken.above(EPSILON) / TRIALS,
-            unit="% caught",
-        ),
-        Reading(what="uncorrected best of events: bounds above 1", value=uncorrected, unit=rate),
-        Reading(
-            what="  chance of so many or more",
-            value=honest.p_value(EPSILON, uncorrected=True),
-            unit="p",
-        ),
-        Reading(
-            what="mean bound, change one, joint event (true loss 2)",
-            value=moved.mean,
-            unit="epsilon",
-            note=f"{moved.above(2 * EPSILON)} of {TRIALS} above 2",
+            "mean bound, change one, joint event (true loss 2)",
+            moved.mean,
+            "epsilon",
+            f"{moved.above(2 * EPSILON)} of {TRIALS} above 2",
         ),
     ]
 

@@ -39,9 +39,14 @@ SCHEMA = Schema(
 )
 _CODINGS = {"sex": "sex", "age": "voting-age", "hispanic": "hispanic"}
 _TABLES = (
-    ("sex",), ("age",), ("hispanic",), ("sex", "age"), ("sex", "hispanic"), ("age", "hispanic"),
+    ("sex",),
+    ("age",),
+    ("hispanic",),
+    ("sex", "age"),
+    ("sex", "hispanic"),
+    ("age", "hispanic"),
     ("sex", "age", "hispanic"),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,17 +69,21 @@ def measure(*, cases: int = CASES) -> list[Reading]:
         if seen["wrong"] > before and not first:
             first = f"the first: case {number}"
     return [
-        Reading(what="cases", value=cases, unit="tracts"),
-        Reading(what="  of blocks solved together", value=seen["together"], unit="tracts"),
-        Reading(what="  with something withheld", value=seen["withheld"], unit="tracts"),
-        Reading(what="blocks", value=seen["blocks"], unit="blocks"),
-        Reading(what="called certain", value=seen["certain"], unit="blocks"),
-        Reading(what="  of them without records", value=seen["certainly empty"], unit="blocks"),
-        Reading(what="called certain, and wrongly", value=seen["wrong"], unit="blocks", note=first),
-        Reading(what="records that break a table", value=seen["broken"], unit="blocks"),
-        Reading(what="one solution, not called certain", value=seen["missed"], unit="blocks",
-                note="of up to four people: with withheld cells more may be possible"),
-    ]  # fmt: skip
+        Reading("cases", cases, "tracts"),
+        Reading("  of blocks solved together", seen["together"], "tracts"),
+        Reading("  with something withheld", seen["withheld"], "tracts"),
+        Reading("blocks", seen["blocks"], "blocks"),
+        Reading("called certain", seen["certain"], "blocks"),
+        Reading("  of them without records", seen["certainly empty"], "blocks"),
+        Reading("called certain, and wrongly", seen["wrong"], "blocks", first),
+        Reading("records that break a table", seen["broken"], "blocks"),
+        Reading(
+            "one solution, not called certain",
+            seen["missed"],
+            "blocks",
+            "of up to four people: with withheld cells more may be possible",
+        ),
+    ]
 
 
 def _attack(case: Case) -> Reconstruction:
@@ -177,9 +186,13 @@ def _published(rng: np.random.Generator, axes: tuple[str, ...], counts: Ints, le
 
     name = " ".join(axes)
     table = PublishedTable(
-        product="own", name=name, title=name, lowest="block",
-        axes=tuple((role, (_CODINGS[role],)) for role in axes), universe=(),
-    )  # fmt: skip
+        product="own",
+        name=name,
+        title=name,
+        lowest="block",
+        axes=tuple((role, (_CODINGS[role],)) for role in axes),
+        universe=(),
+    )
     cells = table.on(SCHEMA)
     values: Any = np.asarray(table.of(csr_array(counts), SCHEMA).toarray(), dtype=np.int64)
     way = rng.choice(["exact", "cells", "units", "zeros", "rounded"], p=[0.4, 0.25, 0.1, 0.1, 0.15])
@@ -188,8 +201,12 @@ def _published(rng: np.random.Generator, axes: tuple[str, ...], counts: Ints, le
     if way == "units":
         return exact(cells, values, level=level).withheld(rng.random(len(values)) < 0.6)
     if way == "zeros":
-        return zeros_hide(cells, np.where(values <= 2, 0, values), level=level,
-                          spared=np.zeros(cells.size, dtype=bool))  # fmt: skip
+        return zeros_hide(
+            cells,
+            np.where(values <= 2, 0, values),
+            level=level,
+            spared=np.zeros(cells.size, dtype=bool),
+        )
     if way == "rounded":
         wide = rng.integers(0, 2, size=values.shape)
         return between(cells, np.maximum(values - wide, 0), values + wide, level=level)

@@ -17,7 +17,7 @@ from headcount.files import write_text_atomic
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Reading:
     """One figure of a benchmark."""
 
@@ -215,3 +215,10 @@ def timed(work: Callable[[], T]) -> tuple[T, float, float]:
     wall, cpu = perf_counter(), process_time() + worker_seconds()
     result = work()
     return result, perf_counter() - wall, process_time() + worker_seconds() - cpu
+
+
+def peak_gib() -> float:
+    """The most memory that this process has held so far, in GiB."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux counts in KiB

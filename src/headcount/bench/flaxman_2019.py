@@ -14,15 +14,13 @@ def measure() -> list[Reading]:
     """Wall and CPU seconds on this machine, compiling included."""
     _, wall, cpu = timed(lambda: figure_1(Settings(replicates=1)))
     readings = [
-        Reading(
-            what="figure 1, less-obvious estimate", value=wall, unit="s wall", note="paper: 20 s"
-        ),
-        Reading(what="figure 1, less-obvious estimate", value=cpu, unit="s CPU"),
+        Reading("figure 1, less-obvious estimate", wall, "s wall", "paper: 20 s"),
+        Reading("figure 1, less-obvious estimate", cpu, "s CPU"),
     ]
     settings = Settings()
     epsilon = settings.direct_epsilon
     _, wall, cpu = timed(lambda: direct_runs(settings, runs=RUNS, epsilon=epsilon))
     what = f"direct estimate, {RUNS} + {RUNS} runs, three mechanisms"
-    readings.append(Reading(what=what, value=wall, unit="s wall", note="paper: 2 hours"))
-    readings.append(Reading(what=what, value=cpu, unit="s CPU"))
+    readings.append(Reading(what, wall, "s wall", "paper: 2 hours"))
+    readings.append(Reading(what, cpu, "s CPU"))
     return readings

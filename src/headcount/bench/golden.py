@@ -119,26 +119,34 @@ def _kept_violation(batch: Batch, x: Floats, keep: Ints32, *, allowed: float) ->
 
 def _readings(what: str, verdicts: list[Verdict]) -> list[Reading]:
     if not verdicts:
-        return [Reading(what=f"{what}: problems", value=0, unit="problems")]
+        return [Reading(f"{what}: problems", 0, "problems")]
     many = f"of {len(verdicts)} pass"
     bad = ", ".join(v.name for v in verdicts if not v.solved)
     far = ", ".join(v.name for v in verdicts if not v.near)
     return [
         Reading(
-            what=f"{what}: estimates", value=sum(v.solved for v in verdicts), unit=many,
-            note=f"failed: {bad}" if bad else "",
+            f"{what}: estimates",
+            sum(v.solved for v in verdicts),
+            many,
+            f"failed: {bad}" if bad else "",
         ),
-        Reading(what="  worst objective above the stored", value=max(v.gap for v in verdicts),
-                unit="relative", note="negative: ours is lower"),
-        Reading(what="  worst violation", value=max(v.violation for v in verdicts),
-                unit="persons"),
         Reading(
-            what=f"{what}: rounding from the stored estimate", unit=many,
-            value=sum(v.near for v in verdicts), note=f"failed: {far}" if far else "",
+            "  worst objective above the stored",
+            max(v.gap for v in verdicts),
+            "relative",
+            "negative: ours is lower",
         ),
-        Reading(what="  worst L1 distance above the stored", unit="persons",
-                value=max(v.distance for v in verdicts)),
-    ]  # fmt: skip
+        Reading("  worst violation", max(v.violation for v in verdicts), "persons"),
+        Reading(
+            f"{what}: rounding from the stored estimate",
+            sum(v.near for v in verdicts),
+            many,
+            f"failed: {far}" if far else "",
+        ),
+        Reading(
+            "  worst L1 distance above the stored", max(v.distance for v in verdicts), "persons"
+        ),
+    ]
 
 
 def _gap(batch: Batch, x: Floats, stored: float) -> float:

@@ -87,15 +87,23 @@ def _families(
         family = by_axes.setdefault(over, {})
         if stem.startswith("q"):
             if "margin" in family:
-                raise InputError(source, place=key, found="a marginal measured twice",
-                                 expected="one measurement of each marginal")  # fmt: skip
+                raise InputError(
+                    source,
+                    place=key,
+                    found="a marginal measured twice",
+                    expected="one measurement of each marginal",
+                )
             family["weight"] = float(data[f"{stem}_w"])
             family["margin"] = _table(data[f"{stem}_answer"])
             continue
         sign = str(data[f"{stem}_sign"])
         if sign not in SIGNS:
-            raise InputError(source, place=f"{stem}_sign", found=repr(sign),
-                             expected=f"one of {', '.join(SIGNS)}")  # fmt: skip
+            raise InputError(
+                source,
+                place=f"{stem}_sign",
+                found=repr(sign),
+                expected=f"one of {', '.join(SIGNS)}",
+            )
         rhs = _table(data[f"{stem}_rhs"])
         below, above = SIGNS[sign]
         if below:

@@ -53,10 +53,10 @@ def measure(households: int = 1_000_000) -> list[Reading]:
             done = swap.report
             readings.append(
                 Reading(
-                    what=f"{label}, {float(100 * rate):.0f} % of every block group: swap",
-                    value=cpu,
-                    unit="CPU s",
-                    note=f"{done.people:,} people, {done.swapped / done.people:.4%} swapped, "
+                    f"{label}, {float(100 * rate):.0f} % of every block group: swap",
+                    cpu,
+                    "CPU s",
+                    f"{done.people:,} people, {done.swapped / done.people:.4%} swapped, "
                     f"{done.unswappable:,} unswappable",
                 )
             )
@@ -75,8 +75,8 @@ def _one_area(rows: Rows, area: Ints32, rng: np.random.Generator) -> list[Readin
     _, _, cpu = timed(lambda: swap_area(here, pool, rate=1, rng=rng))
     note = f"{int(inside.sum()):,} people against {pool.size:,}"
     return [
-        Reading(what="3-similar, index of the pool", value=indexed, unit="CPU s"),
-        Reading(what="3-similar, 100 % of one block group", value=cpu, unit="CPU s", note=note),
+        Reading("3-similar, index of the pool", indexed, "CPU s"),
+        Reading("3-similar, 100 % of one block group", cpu, "CPU s", note),
     ]
 
 
@@ -107,9 +107,9 @@ def _attack(
         found.append(f"{rule} {everyone.percent:.2f} % ({minority.percent:.2f} % of minorities)")
     return [
         Reading(
-            what=f"{label}, 100 %: linkage attack, {WIDTH} years",
-            value=cpu,
-            unit="CPU s",
-            note=f"{len(area):,} rows; confirmed by " + ", ".join(found),
+            f"{label}, 100 %: linkage attack, {WIDTH} years",
+            cpu,
+            "CPU s",
+            f"{len(area):,} rows; confirmed by " + ", ".join(found),
         )
     ]

@@ -83,9 +83,11 @@ def audit_measuring(
     share = settings.allocation(place).share(level=level, query=query)
     if share == 0:
         raise ConfigError(
-            "measuring audit", place=f"{query!r} at {level!r}", found="no share",
+            "measuring audit",
+            place=f"{query!r} at {level!r}",
+            found="no share",
             expected="a query that is measured at this level",
-        )  # fmt: skip
+        )
     total = 1 / share
     unit = UnitOfPrivacy.CHANGE_ONE
     measured = replace(settings, loss=PureLoss(epsilon=total, unit=unit))
@@ -124,9 +126,11 @@ def _two_cells(settings: TopDownSettings, schema: Schema, query: str) -> _Pair:
     first, last = possible[0], possible[-1]
     if groups[first] == groups[last]:
         raise ConfigError(
-            "measuring audit", place=f"query {query!r}", found="first and last cell in one group",
+            "measuring audit",
+            place=f"query {query!r}",
+            found="first and last cell in one group",
             expected="a query whose answers change when a record does",
-        )  # fmt: skip
+        )
     others = possible[~np.isin(groups[possible], groups[[first, last]])]
     apart = int(others[len(others) // 2]) if len(others) else None
     return _Pair((int(first), int(last)), (int(groups[first]), int(groups[last])), apart)

@@ -295,26 +295,24 @@ def measure(cases: int | None = None) -> list[Reading]:
     found = [case for case in made if case is not None]
     readings = [
         Reading(
-            what=f"{kind}: pairs of neighbouring files above the plan",
-            value=sum(case.above for case in found if case.kind == kind),
-            unit=f"of {sum(case.kind == kind for case in found):,}",
-            note=f"{sum(case.full for case in found if case.kind == kind):,} as far as it says",
+            f"{kind}: pairs of neighbouring files above the plan",
+            sum(case.above for case in found if case.kind == kind),
+            f"of {sum(case.kind == kind for case in found):,}",
+            f"{sum(case.full for case in found if case.kind == kind):,} as far as it says",
         )
         for kind in PLACES
     ]
     vectors = sum(len(case.moved) for case in found)
     return [
-        Reading(what="kinds x mechanisms x units", value=len(every), unit="combinations"),
+        Reading("kinds x mechanisms x units", len(every), "combinations"),
         *readings,
         Reading(
-            what="all: pairs above the plan",
-            value=sum(case.above for case in found),
-            unit=f"of {len(found):,}",
-            note=f"{vectors:,} measured vectors",
+            "all: pairs above the plan",
+            sum(case.above for case in found),
+            f"of {len(found):,}",
+            f"{vectors:,} measured vectors",
         ),
         Reading(
-            what="no pair found that is read and keeps what is exact",
-            value=len(made) - len(found),
-            unit="cases",
+            "no pair found that is read and keeps what is exact", len(made) - len(found), "cases"
         ),
     ]

@@ -73,7 +73,7 @@ def measure(
 
 def _reading(what: str, speed: float, *, opendp: float | None = None) -> Reading:
     note = f"{speed / opendp:,.0f} x OpenDP" if opendp else ""
-    return Reading(what=what, value=speed / 1e6, unit="million draws/s/core", note=note)
+    return Reading(what, speed / 1e6, "million draws/s/core", note)
 
 
 def _draws_per_second(work: Callable[[], object], draws: int, *, repeats: int) -> float:

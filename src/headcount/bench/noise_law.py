@@ -52,7 +52,7 @@ def fit_readings(*, draws: int = DRAWS, opendp: int = 1_000_000) -> list[Reading
 def _judged(what: str, p: float, *, right: bool) -> Reading:
     verdict = "accepted" if p > REJECT else "rejected"
     surprise = "" if (p > REJECT) == right else ", NOT as it should be"
-    return Reading(what=what, value=p, unit="p", note=verdict + surprise)
+    return Reading(what, p, "p", verdict + surprise)
 
 
 def variances(*, draws: int = DRAWS) -> list[Reading]:
@@ -68,10 +68,10 @@ def variances(*, draws: int = DRAWS) -> list[Reading]:
             exact = law.variance
             readings.append(
                 Reading(
-                    what=f"epsilon {epsilon}, {query}: sampled / exact variance",
-                    value=float((sample.astype(float) ** 2).mean() / exact),
-                    unit="ratio",
-                    note=f"exact {exact:.4f}",
+                    f"epsilon {epsilon}, {query}: sampled / exact variance",
+                    float((sample.astype(float) ** 2).mean() / exact),
+                    "ratio",
+                    f"exact {exact:.4f}",
                 )
             )
     return readings

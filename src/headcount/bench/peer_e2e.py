@@ -39,9 +39,11 @@ def measure(*, directory: Path, name: str, replicates: int = REPLICATES) -> list
     """
     if replicates < 2:
         raise ConfigError(
-            "headcount bench peer-e2e", place="--replicates", found=str(replicates),
+            "headcount bench peer-e2e",
+            place="--replicates",
+            found=str(replicates),
             expected="2 or more",
-        )  # fmt: skip
+        )
     peer = read_peer(directory, name)
     counts = tabulate(peer.population)
     readings = _describe(peer)
@@ -57,10 +59,12 @@ def measure(*, directory: Path, name: str, replicates: int = REPLICATES) -> list
             cpu = sum(seconds for _, seconds in parts) / replicates
             readings.append(
                 Reading(
-                    what=f"epsilon {float(epsilon):g}: {replicates} replicates", value=wall,
-                    unit="s wall", note=f"{1e3 * cpu:.1f} ms CPU a replicate, compiling excluded",
+                    f"epsilon {float(epsilon):g}: {replicates} replicates",
+                    wall,
+                    "s wall",
+                    f"{1e3 * cpu:.1f} ms CPU a replicate, compiling excluded",
                 )
-            )  # fmt: skip
+            )
             readings += compare(counts, _joined([releases for releases, _ in parts]), theirs)
     return readings
 
@@ -164,9 +168,11 @@ def _beside(
 ) -> list[Reading]:
     a = error(ours)
     reading = Reading(
-        what=f"  {what}, mean absolute error", value=float(a.mean()), unit="people",
-        note=f"s.e. {_standard_error(a):.2g}",
-    )  # fmt: skip
+        f"  {what}, mean absolute error",
+        float(a.mean()),
+        "people",
+        f"s.e. {_standard_error(a):.2g}",
+    )
     if theirs is None:
         return [replace(reading, note=f"{reading.note}; the peer's are not in its files")]
     b = error(theirs)
@@ -175,11 +181,8 @@ def _beside(
     peer = f"peer {b.mean():.4g}, s.e. {_standard_error(b):.2g}, {len(b)} replicates"
     return [
         replace(reading, note=f"{reading.note}; {peer}"),
-        Reading(
-            what="    apart", value=float(apart), unit="peer's s.e.",
-            note=f"{verdict} {FARTHEST}",
-        ),
-    ]  # fmt: skip
+        Reading("    apart", float(apart), "peer's s.e.", f"{verdict} {FARTHEST}"),
+    ]
 
 
 def _standard_error(values: Floats) -> float:
@@ -197,7 +200,7 @@ def _tests(error: Callable[[Ints], Floats], ours: Ints, theirs: Ints) -> list[Re
         "mean of any ED (permutation)": means_p_value(a, b, seed=1),
         "whole vector of EDs (energy distance, permutation)": energy_p_value(a, b, seed=1),
     }
-    return [Reading(what=f"  {what}", value=p, unit="p") for what, p in found.items()]
+    return [Reading(f"  {what}", p, "p") for what, p in found.items()]
 
 
 def _describe(peer: Peer) -> list[Reading]:
@@ -207,12 +210,11 @@ def _describe(peer: Peer) -> list[Reading]:
     levels = population.geography.levels
     tree = ", ".join(f"{level} {population.geography.size(level)}" for level in levels[1:])
     return [
+        Reading("cells of the peer's schema", population.schema.size, "cells", sizes),
         Reading(
-            what="cells of the peer's schema", value=population.schema.size, unit="cells",
-            note=sizes,
+            "leaf units of the peer's tree",
+            population.geography.size(LEAF),
+            "units",
+            f"{tree}; exact totals: {EXACT}",
         ),
-        Reading(
-            what="leaf units of the peer's tree", value=population.geography.size(LEAF),
-            unit="units", note=f"{tree}; exact totals: {EXACT}",
-        ),
-    ]  # fmt: skip
+    ]

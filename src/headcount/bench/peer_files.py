@@ -109,9 +109,10 @@ def _schema(
     names = [column for column in truth.columns if column not in (CODE, "count")]
     if len(names) < 2 or "count" not in truth.columns or len(units.columns) < 3:
         raise InputError(
-            source, found=f"columns {truth.columns}",
+            source,
+            found=f"columns {truth.columns}",
             expected=f"{CODE!r}, two or more attributes, 'count'",
-        )  # fmt: skip
+        )
     seen = [int(largest) + 1 for largest in _numbers(truth, names).max(axis=0)]
     sizes = [len(units.columns) - 2, *seen[1:]]
     if counts is not None and (columns := _cell_columns(counts, len(names) - 1)):
@@ -120,9 +121,11 @@ def _schema(
     for name, largest, size in zip(names, seen, sizes, strict=True):
         if largest > size:
             raise InputError(
-                source, place=f"column {name!r}", found=f"code {largest - 1}",
+                source,
+                place=f"column {name!r}",
+                found=f"code {largest - 1}",
                 expected=f"codes from 0 to {size - 1}",
-            )  # fmt: skip
+            )
     return Schema(
         tuple(
             Attribute(name, tuple(map(str, range(size))))
@@ -175,9 +178,11 @@ def _by_replicate(
         rows = keyed.filter(pl.col("eps") == text)
         if rows[CODE].to_list() != codes * rows["rep"].n_unique():
             raise InputError(
-                source, place=f"eps {text}", found="a replicate with other units",
+                source,
+                place=f"eps {text}",
+                found="a replicate with other units",
                 expected=f"each of the {len(codes)} leaf units once in each replicate",
-            )  # fmt: skip
+            )
         made[Fraction(text)] = rows
     return made
 
@@ -205,9 +210,10 @@ def _cells(
     columns = _cell_columns(counts, len(schema.names) - 1)
     if len(columns) != (size := prod(schema.shape[1:])):
         raise InputError(
-            source, found=f"{len(columns)} columns of cells",
+            source,
+            found=f"{len(columns)} columns of cells",
             expected=f"{size}, one for each cell of {', '.join(schema.names[1:])}",
-        )  # fmt: skip
+        )
     leaves = counts.filter(pl.col(CODE).is_in(codes) & (pl.col("eps") != "true"))
     return {
         epsilon: _numbers(rows, columns).reshape(-1, len(codes), len(columns))
@@ -221,6 +227,8 @@ def _refuse_other_truth(population: Population, true: Ints, *, source: str) -> N
     if not np.array_equal(people.astype(np.int64), true):
         leaf = int(np.flatnonzero(people != true)[0])
         raise InputError(
-            source, place=f"{CODE} {str(population.geography.units[-1][leaf])!r}",
-            found="another true total", expected="that of the truth file",
-        )  # fmt: skip
+            source,
+            place=f"{CODE} {str(population.geography.units[-1][leaf])!r}",
+            found="another true total",
+            expected="that of the truth file",
+        )

@@ -124,9 +124,10 @@ def read_people(path: Path, schema: Schema) -> People:
     known = places["tract"] + "\0" + places["block"]
     block = address.replace_strict(known, pl.Series(range(len(known)))).to_numpy()
     geography = _geography(
-        places["block"].to_numpy().astype(np.str_), parent.astype(np.int32),
+        places["block"].to_numpy().astype(np.str_),
+        parent.astype(np.int32),
         tracts.to_numpy().astype(np.str_),
-    )  # fmt: skip
+    )
     return People(schema, geography, block.astype(np.int64), cell, path.name, has_tracts)
 
 
@@ -146,9 +147,11 @@ def _code(path: Path, values: pl.Series, known: dict[str, int]) -> Ints:
     strange = text.filter(~text.is_in(list(known)) | text.is_null())
     if len(strange):
         raise InputError(
-            str(path), place=f"column {values.name!r}", found=repr(strange[0]),
+            str(path),
+            place=f"column {values.name!r}",
+            found=repr(strange[0]),
             expected=f"one of {', '.join(known)}",
-        )  # fmt: skip
+        )
     return text.replace_strict(known).to_numpy().astype(np.int64)
 
 
@@ -157,7 +160,9 @@ def _numbers(path: Path, values: pl.Series, least: int, most: int) -> Ints:
     strange = values.filter(~numbers.is_between(least, most).fill_null(False))
     if len(strange):
         raise InputError(
-            str(path), place=f"column {values.name!r}", found=repr(strange[0]),
+            str(path),
+            place=f"column {values.name!r}",
+            found=repr(strange[0]),
             expected=f"a whole number from {least} to {most}",
-        )  # fmt: skip
+        )
     return numbers.to_numpy().astype(np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -13,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.bench.figures import Reading, timed
+from headcount.bench.figures import Reading, peak_gib, timed
 from headcount.engines.local import LocalEngine
 from headcount.evaluate.error import summarise
 from headcount.mechanisms.topdown.descend import descend
@@ -47,11 +46,10 @@ def measure(*, replicates: int = 4) -> list[Reading]:
                 engine=LocalEngine(),
             )
         )
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux counts in KiB
     return [
-        Reading(what="study, 8 epsilons and 19 fractions", value=wall, unit="s wall"),
-        Reading(what="  all threads", value=cpu, unit="s CPU"),
-        Reading(what="  peak memory of the process", value=peak, unit="GiB"),
+        Reading("study, 8 epsilons and 19 fractions", wall, "s wall"),
+        Reading("  all threads", cpu, "s CPU"),
+        Reading("  peak memory of the process", peak_gib(), "GiB"),
         *judged(study.targets),
         *wrong_builds(tabulate(nation)),
     ]
@@ -73,9 +71,9 @@ def judged(targets: pl.DataFrame) -> list[Reading]:
     ).agg(pl.len().alias("judged"), (~pl.col("within")).sum().alias("missed"))
     kinds = kinds.sort("mechanism", "statistic", descending=[True, False], maintain_order=True)
     readings = [
-        Reading(what="numbers missed", value=missed.height, unit=f"of {all_of.height}"),
+        Reading("numbers missed", missed.height, f"of {all_of.height}"),
         *(
-            Reading(what=f"  {mechanism}, {level}: {statistic}", value=misses, unit=f"of {number}")
+            Reading(f"  {mechanism}, {level}: {statistic}", misses, f"of {number}")
             for mechanism, level, statistic, number, misses in kinds.iter_rows()
         ),
     ]
@@ -90,16 +88,22 @@ _TOGETHER = {
 
 def _miss(row: dict[str, Any]) -> Reading:
     index, parameter, rule = row["homogeneity_index"], row["parameter"], row["rule"]
-    words = [row["mechanism"], "" if parameter is None else f"{parameter:g}", row["count_type"],
-             row["level"], row["statistic"], "" if index is None else f"at {index}"]  # fmt: skip
+    words = [
+        row["mechanism"],
+        "" if parameter is None else f"{parameter:g}",
+        row["count_type"],
+        row["level"],
+        row["statistic"],
+        "" if index is None else f"at {index}",
+    ]
     asked = f"{rule} {row['published']:.4g}"
     if rule == NEAR:
         asked = f"within {row['tolerance']:.3g} of {row['published']:.4g}"
     return Reading(
-        what="missed: " + " ".join(word for word in words if word),
-        value=row["ours"],
-        unit="people" if row["statistic"] in _IN_PEOPLE else "",
-        note=f"asked: {asked}",
+        "missed: " + " ".join(word for word in words if word),
+        row["ours"],
+        "people" if row["statistic"] in _IN_PEOPLE else "",
+        f"asked: {asked}",
     )
 
 
@@ -143,10 +147,10 @@ def wrong_builds(counts: Counts) -> list[Reading]:
             caught = "caught" if abs(ratio - 1) > share else "not seen"
             readings.append(
                 Reading(
-                    what=f"{name}: {cell[0]} {cell[1]}",
-                    value=ratio,
-                    unit="RMSE ratio",
-                    note=f"{caught} at a tolerance of {share:.0%}",
+                    f"{name}: {cell[0]} {cell[1]}",
+                    ratio,
+                    "RMSE ratio",
+                    f"{caught} at a tolerance of {share:.0%}",
                 )
             )
     return readings

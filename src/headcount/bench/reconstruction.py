@@ -89,10 +89,10 @@ def _blocks(name: str, people: People) -> list[Reading]:
     found, _, seconds = timed(lambda: reconstruct(knowledge))
     return [
         Reading(
-            what=f"{name}: records and variability",
-            value=seconds,
-            unit="s CPU",
-            note=f"{people.size:,} people, median {np.median(people.sizes):.0f} and at most "
+            f"{name}: records and variability",
+            seconds,
+            "s CPU",
+            f"{people.size:,} people, median {np.median(people.sizes):.0f} and at most "
             f"{people.sizes.max()} a block; {people.source}; {_methods(found)}",
         ),
         *_sureness(people, found),
@@ -104,10 +104,10 @@ def _joint(name: str, people: People) -> list[Reading]:
     found, _, seconds = timed(lambda: reconstruct(knowledge, together="tract"))
     return [
         Reading(
-            what=f"{name}, jointly, single years of age",
-            value=seconds,
-            unit="s CPU",
-            note=f"{people.size:,} people; {people.source}; {_methods(found)}",
+            f"{name}, jointly, single years of age",
+            seconds,
+            "s CPU",
+            f"{people.size:,} people; {people.source}; {_methods(found)}",
         ),
         *_sureness(people, found),
     ]
@@ -119,23 +119,23 @@ def _sureness(people: People, found: Reconstruction) -> list[Reading]:
     here = people.sizes > 0
     held = people.sizes[certain].sum() / people.size
     return [
-        Reading(what="  blocks proven", value=100 * found.proven[here].mean(), unit="%"),
+        Reading("  blocks proven", 100 * found.proven[here].mean(), "%"),
         Reading(
-            what="  blocks whose records are certain",
-            value=100 * certain[here].mean(),
-            unit="%",
-            note=f"{100 * held:.1f} % of people",
+            "  blocks whose records are certain",
+            100 * certain[here].mean(),
+            "%",
+            f"{100 * held:.1f} % of people",
         ),
         Reading(
-            what="  certain blocks not recovered exactly (binned age)",
-            value=float((missed[certain] > 0).sum()),
-            unit="blocks",
+            "  certain blocks not recovered exactly (binned age)",
+            float((missed[certain] > 0).sum()),
+            "blocks",
         ),
         Reading(
-            what="  people recovered, binned age",
-            value=100 * binned,
-            unit="%",
-            note=f"{100 * exactly:.1f} % with the exact age",
+            "  people recovered, binned age",
+            100 * binned,
+            "%",
+            f"{100 * exactly:.1f} % with the exact age",
         ),
     ]
 
@@ -145,10 +145,10 @@ def _redistricting(people: People) -> Reading:
     found, _, seconds = timed(lambda: reconstruct(knowledge))
     algebra = float((found.method == "algebra").mean())
     return Reading(
-        what=f"{BLOCKS:,} blocks from P.L. 94-171 P1-P4",
-        value=seconds,
-        unit="s CPU",
-        note=f"{100 * algebra:.0f} % by algebra alone, "
+        f"{BLOCKS:,} blocks from P.L. 94-171 P1-P4",
+        seconds,
+        "s CPU",
+        f"{100 * algebra:.0f} % by algebra alone, "
         f"{int((agreement(people, found)[2] > 0).sum())} blocks wrong",
     )
 

@@ -49,9 +49,13 @@ def measure(households: int = 1_000_000, replicates: int = 10) -> list[Reading]:
             records = records_of(released, truth.features)
         same = agreement(records, truth, blocks=blocks)[ALL]
         readings.append(
-            Reading(what=f"{method}: binned agreement", value=same.binned_percent, unit="%",
-                    note=f"exact {same.exact_percent:.1f} %")
-        )  # fmt: skip
+            Reading(
+                f"{method}: binned agreement",
+                same.binned_percent,
+                "%",
+                f"exact {same.exact_percent:.1f} %",
+            )
+        )
         for known in attackers:
             readings += _scored(method, records, known, truth, tree, replicates)
     return readings
@@ -66,10 +70,10 @@ def _matching(known: KnownPeople, records: Records, orders: int) -> Reading:
     matches = reidentify(known, records, orders=orders)
     found, _, cpu = timed(work)
     return Reading(
-        what=f"matching, {orders} order{'s' if orders > 1 else ''} of ties",
-        value=cpu,
-        unit="CPU s",
-        note=f"{len(known):,} people, {len(records):,} records, {found // orders:,} matched",
+        f"matching, {orders} order{'s' if orders > 1 else ''} of ties",
+        cpu,
+        "CPU s",
+        f"{len(known):,} people, {len(records):,} records, {found // orders:,} matched",
     )
 
 
@@ -78,13 +82,7 @@ def _scored(
 ) -> list[Reading]:
     work = partial(reidentified, records, known, truth, geography=tree, orders=orders)
     table, _, cpu = timed(work)
-    readings = [
-        Reading(
-            what=f"{method}, {known.name}: matched and scored {orders} times",
-            value=cpu,
-            unit="CPU s",
-        )
-    ]
+    readings = [Reading(f"{method}, {known.name}: matched and scored {orders} times", cpu, "CPU s")]
     for universe in (ALL, "nonmodal unique"):
         row = _row(table, universe, RECORDS)
         beside = ", ".join(
@@ -93,11 +91,10 @@ def _scored(
         )
         readings.append(
             Reading(
-                what=f"{method}, {known.name}, {universe}: precision",
-                value=100 * row["precision"],
-                unit="%",
-                note=f"{100 * row['precision_low']:.2f} to {100 * row['precision_high']:.2f}; "
-                f"{beside}",
+                f"{method}, {known.name}, {universe}: precision",
+                100 * row["precision"],
+                "%",
+                f"{100 * row['precision_low']:.2f} to {100 * row['precision_high']:.2f}; {beside}",
             )
         )
     return readings

@@ -26,5 +26,5 @@ def measure(*, repeats: int = 7) -> list[Reading]:
             subprocess.run(command, check=True, capture_output=True)
             seconds.append(perf_counter() - start)
         note = f"median of {repeats} processes"
-        readings.append(Reading(what=name, value=median(seconds), unit="s", note=note))
+        readings.append(Reading(name, median(seconds), "s", note))
     return readings

@@ -75,46 +75,52 @@ def measure(directory: Path | None = None) -> list[Reading]:
 def _protect(table: Table, effort: int) -> Pattern:
     return complement(
         table.additive, table.values, table.primary, publish=table.publish, effort=effort
-    )  # fmt: skip
+    )
 
 
 def _one(table: Table, effort: int) -> tuple[list[Reading], float]:
     pattern, wall, cpu = timed(lambda: _protect(table, effort))
     shown, _, checking = timed(
         lambda: check_witnesses(
-            table.additive, table.values, withheld=pattern.withheld, primary=pattern.primary,
+            table.additive,
+            table.values,
+            withheld=pattern.withheld,
+            primary=pattern.primary,
             witnesses=pattern.witnesses,
         )
-    )  # fmt: skip
+    )
     sample = SAMPLE if table.additive.size >= LARGE else None
     attack, _, spent = timed(
         lambda: audit_withheld(
-            table.additive, table.values, withheld=pattern.withheld, primary=pattern.primary,
+            table.additive,
+            table.values,
+            withheld=pattern.withheld,
+            primary=pattern.primary,
             sample=sample,
         )
-    )  # fmt: skip
+    )
     people = int(table.values[pattern.withheld].sum())
     name = f"{table.name}, effort {effort}"
     return [
         Reading(
-            what=f"{name}: withheld",
-            value=float(pattern.withheld.sum()),
-            unit="cells",
-            note=f"of {table.additive.size:,}; {pattern.primary.sum():,} primary, "
+            f"{name}: withheld",
+            float(pattern.withheld.sum()),
+            "cells",
+            f"of {table.additive.size:,}; {pattern.primary.sum():,} primary, "
             f"{len(pattern.failed)} not protected, {people:,} people in them",
         ),
-        Reading(what="  time", value=cpu, unit="s CPU", note=f"{wall:,.1f} s wall, one thread"),
+        Reading("  time", cpu, "s CPU", f"{wall:,.1f} s wall, one thread"),
         Reading(
-            what="  small counts without witnesses",
-            value=float(len(shown.unprotected) + len(shown.wrong) + len(shown.idle)),
-            unit="cells",
-            note=f"{shown}; {checking:.1f} s CPU",
+            "  small counts without witnesses",
+            float(len(shown.unprotected) + len(shown.wrong) + len(shown.idle)),
+            "cells",
+            f"{shown}; {checking:.1f} s CPU",
         ),
         Reading(
-            what="  attack: primary narrower than 3, secondary exact",
-            value=float(len(attack.narrow_primary) + len(attack.exact_secondary)),
-            unit="cells",
-            note=f"{attack}; {spent:.1f} s CPU" + (", a sample" if sample else ""),
+            "  attack: primary narrower than 3, secondary exact",
+            float(len(attack.narrow_primary) + len(attack.exact_secondary)),
+            "cells",
+            f"{attack}; {spent:.1f} s CPU" + (", a sample" if sample else ""),
         ),
     ], cpu
 
@@ -135,23 +141,21 @@ def _tables(counts: Counts, names: tuple[str, ...], lowest: str, effort: int) ->
     readings = []
     with TemporaryDirectory() as folder:
         file = Path(folder) / "witnesses.parquet"
-        release, _, cpu = timed(
-            lambda: protect(counts, mechanism, context=Context(witnesses=file))
-        )  # fmt: skip
+        release, _, cpu = timed(lambda: protect(counts, mechanism, context=Context(witnesses=file)))
         for one in audit_release(counts, release, witnesses=file):
             assert one.witnessed is not None  # the complementary rule has witnesses
             readings += [
                 Reading(
-                    what=f"{', '.join(one.tables)} by {lowest}, effort {effort}: withheld",
-                    value=float(one.hidden),
-                    unit="cells",
-                    note=f"of {one.cells:,}; {one.primary:,} primary; all in {cpu:.1f} s CPU",
+                    f"{', '.join(one.tables)} by {lowest}, effort {effort}: withheld",
+                    float(one.hidden),
+                    "cells",
+                    f"of {one.cells:,}; {one.primary:,} primary; all in {cpu:.1f} s CPU",
                 ),
                 Reading(
-                    what="  small counts without witnesses",
-                    value=float(len(one.witnessed.unprotected)),
-                    unit="cells",
-                    note=f"{one}",
+                    "  small counts without witnesses",
+                    float(len(one.witnessed.unprotected)),
+                    "cells",
+                    f"{one}",
                 ),
             ]
     return readings
@@ -169,10 +173,10 @@ def _random(number: int) -> list[Reading]:
         tops += bool(pattern.withheld[0])
     return [
         Reading(
-            what=f"{number} random tables: small counts unprotected by an integer program",
-            value=float(bare),
-            unit="cells",
-            note=f"of {small:,}; {withheld:,} withheld, the grand total in {tops} tables",
+            f"{number} random tables: small counts unprotected by an integer program",
+            float(bare),
+            "cells",
+            f"of {small:,}; {withheld:,} withheld, the grand total in {tops} tables",
         )
     ]
 
@@ -184,10 +188,10 @@ def _growth(seconds: list[tuple[int, float]]) -> list[Reading]:
     power = np.log(slow / quick) / np.log(many / few)
     return [
         Reading(
-            what=f"growth from {few:,} to {many:,} cells",
-            value=float(power),
-            unit="power of cells",
-            note=f"effort 0, {quick:.1f} to {slow:.1f} s CPU; 1 is proportional",
+            f"growth from {few:,} to {many:,} cells",
+            float(power),
+            "power of cells",
+            f"effort 0, {quick:.1f} to {slow:.1f} s CPU; 1 is proportional",
         )
     ]
 
@@ -209,16 +213,16 @@ def _beside_optimum(number: int) -> list[Reading]:
     worst = int(np.argmax(above))
     return [
         Reading(
-            what=f"{number} small tables: price above the optimum, mean",
-            value=100 * float(np.mean(above)),
-            unit="%",
-            note=f"default effort {seconds:.1f} s, optimum {exact_seconds:.1f} s CPU in all",
+            f"{number} small tables: price above the optimum, mean",
+            100 * float(np.mean(above)),
+            "%",
+            f"default effort {seconds:.1f} s, optimum {exact_seconds:.1f} s CPU in all",
         ),
         Reading(
-            what="  worst",
-            value=100 * above[worst],
-            unit="%",
-            note=f"{more[worst]:+d} cells there; at most {max(more):+d} cells in any table",
+            "  worst",
+            100 * above[worst],
+            "%",
+            f"{more[worst]:+d} cells there; at most {max(more):+d} cells in any table",
         ),
     ]
 
@@ -237,9 +241,12 @@ def _holes(number: int) -> list[Reading]:
         leaky[rng.choice(secondary)] = False
         made += 1
         seen += not check_witnesses(
-            table.additive, table.values, withheld=leaky, primary=pattern.primary,
+            table.additive,
+            table.values,
+            withheld=leaky,
+            primary=pattern.primary,
             witnesses=pattern.witnesses,
-        ).clean  # fmt: skip
+        ).clean
         by_rules, by_naive = (
             audit_withheld(
                 table.additive, table.values, withheld=leaky, primary=pattern.primary, attacker=who
@@ -249,10 +256,10 @@ def _holes(number: int) -> list[Reading]:
         attacked, naive = attacked + (not by_rules), naive + (not by_naive)
     return [
         Reading(
-            what="holes made on purpose that the audit finds",
-            value=100 * seen / made,
-            unit="%",
-            note=f"{seen} of {made} patterns with one secondary cell published; linear programs "
+            "holes made on purpose that the audit finds",
+            100 * seen / made,
+            "%",
+            f"{seen} of {made} patterns with one secondary cell published; linear programs "
             f"find {attacked}, those of a naive attacker, for whom a withheld cell may be 0, "
             f"{naive}",
         )

@@ -54,9 +54,15 @@ def cheapest_pattern(
     """
     x, first, may, w = checked(additive, values, primary, price, publish, 0)
     start = complement(
-        additive, x, first, width=width, threshold=threshold, price=w, publish=~may & (x > 0),
+        additive,
+        x,
+        first,
+        width=width,
+        threshold=threshold,
+        price=w,
+        publish=~may & (x > 0),
         effort=3,
-    )  # fmt: skip
+    )
     cells = np.flatnonzero(may)
     matrix = additive.columns[:, cells].tocsr()
     matrix = matrix[np.diff(matrix.indptr) > 0]
@@ -79,9 +85,13 @@ def cheapest_pattern(
         if len(moved := np.flatnonzero(d))
     ]
     return Pattern(
-        primary=first, withheld=withheld, witnesses=Witnesses.of(found), failed=start.failed,
-        cost=float(w[withheld & ~first].sum()), programs=attacker.programs,
-    )  # fmt: skip
+        primary=first,
+        withheld=withheld,
+        witnesses=Witnesses.of(found),
+        failed=start.failed,
+        cost=float(w[withheld & ~first].sum()),
+        programs=attacker.programs,
+    )
 
 
 def _search(master: _Master, attacker: _Attacker, need: Need, first: Flags) -> Flags:
@@ -195,11 +205,15 @@ class _Attacker:
         n = len(room)
         self._solver = load(
             Program(
-                cost=np.zeros(n), low=np.zeros(n), high=np.zeros(n), matrix=matrix.tocsc(),
-                row_low=np.zeros(matrix.shape[0]), row_high=np.zeros(matrix.shape[0]),
+                cost=np.zeros(n),
+                low=np.zeros(n),
+                high=np.zeros(n),
+                matrix=matrix.tocsc(),
+                row_low=np.zeros(matrix.shape[0]),
+                row_high=np.zeros(matrix.shape[0]),
                 integer=False,
             )
-        )  # fmt: skip
+        )
         self._solver.setOptionValue("presolve", "off")
 
     def ends(self, cell: int, z: Floats | Flags) -> list[tuple[float, Floats]]:
@@ -211,7 +225,7 @@ class _Attacker:
             columns = np.arange(len(weights), dtype=np.int32)
             self._solver.changeColsBounds(
                 len(columns), columns, -self.room * shade, np.full(len(columns), self.most) * shade
-            )  # fmt: skip
+            )
         return [self._end(cell, sign, weights) for sign in (1.0, -1.0)]
 
     def _end(self, cell: int, sign: float, z: Floats) -> tuple[float, Floats]:
@@ -236,11 +250,15 @@ class _Attacker:
         nothing = np.zeros(self.matrix.shape[0])
         found = minimise(
             Program(
-                cost=cost, low=np.where(chosen, -self.room, 0.0),
-                high=np.where(chosen, self.most, 0.0), matrix=self.matrix.tocsc(),
-                row_low=nothing, row_high=nothing, integer=True,
+                cost=cost,
+                low=np.where(chosen, -self.room, 0.0),
+                high=np.where(chosen, self.most, 0.0),
+                matrix=self.matrix.tocsc(),
+                row_low=nothing,
+                row_high=nothing,
+                integer=True,
             )
-        )  # fmt: skip
+        )
         self.programs += 1
         assert found is not None  # nothing at all is a move
         return found.astype(np.int64)

@@ -50,9 +50,14 @@ def interval(
 
 
 def unprotected(
-    member: Ints, values: Ints, withheld: Flags, primary: Flags, *, threshold: int = 2,
+    member: Ints,
+    values: Ints,
+    withheld: Flags,
+    primary: Flags,
+    *,
+    threshold: int = 2,
     width: int = 3,
-) -> list[int]:  # fmt: skip
+) -> list[int]:
     """Primary cells that cannot exceed the threshold, or are certain to less than the width."""
     bad = []
     for cell in np.flatnonzero(primary):

@@ -79,10 +79,15 @@ def census_rows(households: int = 1_000_000) -> pl.DataFrame:
     cell = np.tile(np.arange(14), len(there))
     return pl.DataFrame(
         {
-            "county": at // 1800, "tract": at // 18, "bg": at // 6, "block": at,
-            "race": cell // 2, "hisp": cell % 2, "freq": counts[there].ravel(),
+            "county": at // 1800,
+            "tract": at // 18,
+            "bg": at // 6,
+            "block": at,
+            "race": cell // 2,
+            "hisp": cell % 2,
+            "freq": counts[there].ravel(),
         }
-    )  # fmt: skip
+    )
 
 
 def _race(rng: np.random.Generator, cumulative: Floats) -> Ints:
@@ -94,9 +99,7 @@ def census_table(rows: pl.DataFrame, name: str) -> Table:
     """All margins of geography x race x Hispanic; geography is whichever levels are there."""
     wrong = [one for one in ("county", "race", "hisp", "freq") if one not in rows.columns]
     if wrong:
-        raise InputError(
-            name, found=f"columns {rows.columns}", expected=f"also {', '.join(wrong)}"
-        )  # fmt: skip
+        raise InputError(name, found=f"columns {rows.columns}", expected=f"also {', '.join(wrong)}")
     levels = [rows[level].to_numpy() for level in GEOGRAPHY if level in rows.columns]
     geography, unit = levels_tree(levels)
     race, of_race = levels_tree([rows["race"].to_numpy()])
@@ -128,9 +131,10 @@ def folder_tables(directory: Path) -> list[Table]:
     ]
     if not found:
         raise InputError(
-            str(directory), found="no Parquet file with a column 'freq'",
+            str(directory),
+            found="no Parquet file with a column 'freq'",
             expected="files with county, ..., race, hisp and freq",
-        )  # fmt: skip
+        )
     return sorted(found, key=lambda one: one.additive.size)
 
 

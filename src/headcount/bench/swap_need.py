@@ -78,9 +78,9 @@ def measure(*, replicates: int = 500) -> list[Reading]:
         "missed": "rate missed where it can be met",
     }
     return [
-        Reading(what="populations swapped", value=len(verdicts), unit=""),
+        Reading("populations swapped", len(verdicts), ""),
         *(
-            Reading(what=what, value=sum(getattr(one, name) for one in verdicts), unit="")
+            Reading(what, sum(getattr(one, name) for one in verdicts), "")
             for name, what in told.items()
         ),
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -10,7 +9,7 @@ from functools import partial
 
 import numpy as np
 
-from headcount.bench.figures import Reading, timed
+from headcount.bench.figures import Reading, peak_gib, timed
 from headcount.config.swapping import SwappingModel
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.report import Swapped, SwapReport
@@ -64,11 +63,10 @@ def measure(*, households: int = FULL) -> list[Reading]:
     readings = []
     for label, mechanism in mechanisms().items():
         readings += _readings(label, mechanism, counts)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux counts in KiB
     note = "the workload itself included"
     return [
         *readings,
-        Reading(what="peak memory of the process", value=peak, unit="GiB", note=note),
+        Reading("peak memory of the process", peak_gib(), "GiB", note),
     ]
 
 
@@ -98,12 +96,9 @@ def _readings(label: str, mechanism: Swapper, counts: Counts) -> list[Reading]:
     )
     return [
         Reading(
-            what=f"{label}: swap and count again",
-            value=cpu,
-            unit="CPU s",
-            note=f"{wall:.1f} s wall; {PEERS[label]}",
+            f"{label}: swap and count again", cpu, "CPU s", f"{wall:.1f} s wall; {PEERS[label]}"
         ),
-        Reading(what=f"{label}: same seed, same bytes", value=float(same), unit="(1 = yes)"),
+        Reading(f"{label}: same seed, same bytes", float(same), "(1 = yes)"),
         *_rate(label, report),
         *_where(label, report, counts),
     ]
@@ -113,23 +108,23 @@ def _rate(label: str, report: SwapReport) -> list[Reading]:
     off = abs(report.swapped - Fraction(report.asked_rate) * report.households)
     asked = f"{100 * float(Fraction(report.asked_rate)):g} % asked, {report.unpaired} unpaired"
     readings = [
-        Reading(what=f"{label}: households swapped", value=100 * report.rate, unit="%", note=asked),
-        Reading(what=f"{label}: off the rate by", value=float(off), unit="households"),
+        Reading(f"{label}: households swapped", 100 * report.rate, "%", asked),
+        Reading(f"{label}: off the rate by", float(off), "households"),
     ]
     if (risk := report.at_risk) is not None:
         total = risk.swapped + risk.left
         readings += [
             Reading(
-                what=f"{label}: at risk and swapped",
-                value=100 * risk.swapped / max(total, 1),
-                unit="%",
-                note=f"of {total:,} at risk; {risk.left:,} left",
+                f"{label}: at risk and swapped",
+                100 * risk.swapped / max(total, 1),
+                "%",
+                f"of {total:,} at risk; {risk.left:,} left",
             ),
             Reading(
-                what=f"{label}: uniques swapped",
-                value=100 * risk.uniques_swapped / max(risk.uniques, 1),
-                unit="%",
-                note=f"of {risk.uniques:,}",
+                f"{label}: uniques swapped",
+                100 * risk.uniques_swapped / max(risk.uniques, 1),
+                "%",
+                f"of {risk.uniques:,}",
             ),
         ]
     return readings
@@ -139,9 +134,9 @@ def _where(label: str, report: SwapReport, counts: Counts) -> list[Reading]:
     levels = counts.geography.levels
     readings = [
         Reading(
-            what=f"{label}: partners within the same {level}",
-            value=100 * report.share_within(level, levels=levels),
-            unit="%",
+            f"{label}: partners within the same {level}",
+            100 * report.share_within(level, levels=levels),
+            "%",
         )
         for level in ("tract", "county", "state")
     ]
@@ -149,5 +144,5 @@ def _where(label: str, report: SwapReport, counts: Counts) -> list[Reading]:
         if kept.level in ("block", "tract"):
             share = 100 * kept.changed / kept.units
             what = f"{label}: {kept.level}s with other {kept.count}"
-            readings.append(Reading(what=what, value=share, unit="%"))
+            readings.append(Reading(what, share, "%"))
     return readings

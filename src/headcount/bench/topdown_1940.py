@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.bench.figures import Reading, timed
+from headcount.bench.figures import Reading, peak_gib, timed
 from headcount.bench.recheck import add_children, recheck
 from headcount.population import Population
 from headcount.privacy.loss import positive
@@ -40,20 +39,23 @@ def run_nation(epsilon: Fraction, *, states: Sequence[str] | None = None) -> lis
     """
     _release(_population(WARM_UP), epsilon)
     population = _population(states)
-    before = _peak()
+    before = peak_gib()
     (tables, estimated, notes), wall, cpu = timed(lambda: _release(population, epsilon))
-    peak = _peak()
+    peak = peak_gib()
     how = f"{os.cpu_count()} cores; compiled before by a run on {' and '.join(WARM_UP)}"
     return [
         *_describe(population),
-        Reading(what=f"measure, optimise and round at epsilon {float(epsilon):g}", value=wall,
-                unit="s wall", note=how),
-        Reading(what="  all threads", value=cpu, unit="s CPU"),
-        Reading(what="  peak memory of the process", value=peak, unit="GiB",
-                note=f"{before:.2f} GiB when the population was made"),
+        Reading(f"measure, optimise and round at epsilon {float(epsilon):g}", wall, "s wall", how),
+        Reading("  all threads", cpu, "s CPU"),
+        Reading(
+            "  peak memory of the process",
+            peak,
+            "GiB",
+            f"{before:.2f} GiB when the population was made",
+        ),
         *_constraints(population, tables, estimated, notes),
         *_solvers(population, notes),
-    ]  # fmt: skip
+    ]
 
 
 def _population(states: Sequence[str] | None) -> Population:
@@ -100,13 +102,14 @@ def _describe(population: Population) -> list[Reading]:
     facilities = int((quarters.occupied[:, 1:].sum(axis=1) > 0).sum())
     tree = ", ".join(f"{level} {geography.size(level):,}" for level in geography.levels[1:])
     return [
-        Reading(what="people", value=float(size.sum()), unit="people", note=tree),
-        Reading(what="  district size, median", value=float(np.median(size)), unit="people"),
-        Reading(what="  district size, standard deviation", value=float(size.std()), unit="people"),
-        Reading(what="  non-empty cells a district", value=float(cells.mean()),
-                unit=f"of {population.schema.size}"),
-        Reading(what="  districts with facilities", value=facilities, unit=f"of {leaves:,}"),
-    ]  # fmt: skip
+        Reading("people", float(size.sum()), "people", tree),
+        Reading("  district size, median", float(np.median(size)), "people"),
+        Reading("  district size, standard deviation", float(size.std()), "people"),
+        Reading(
+            "  non-empty cells a district", float(cells.mean()), f"of {population.schema.size}"
+        ),
+        Reading("  districts with facilities", facilities, f"of {leaves:,}"),
+    ]
 
 
 def _constraints(
@@ -119,13 +122,17 @@ def _constraints(
     found = recheck(population, tables, exact="state")
     many, broken = (sum(pair[i] for pair in found.values()) for i in (0, 1))
     readings = [
-        Reading(what="constraints that are exact", value=100 * (many - broken) / many, unit="%",
-                note=f"{broken:,} broken of {many:,}, rechecked in integers"),
+        Reading(
+            "constraints that are exact",
+            100 * (many - broken) / many,
+            "%",
+            f"{broken:,} broken of {many:,}, rechecked in integers",
+        ),
         *(
-            Reading(what=f"  broken: {kind}", value=bad, unit=f"of {checked:,}")
+            Reading(f"  broken: {kind}", bad, f"of {checked:,}")
             for kind, (checked, bad) in found.items()
         ),
-    ]  # fmt: skip
+    ]
     geography = population.geography
     moved = 0
     for depth in range(1, len(geography.levels)):
@@ -134,9 +141,13 @@ def _constraints(
         moved += int((sums != above).any(axis=1).sum())
     rescued = sum(int(value) for name, value in notes.items() if name.endswith(": failsafe"))
     readings.append(
-        Reading(what="  estimated parents that their children changed", value=moved,
-                unit="parents", note=f"{rescued} went through the failsafe")
-    )  # fmt: skip
+        Reading(
+            "  estimated parents that their children changed",
+            moved,
+            "parents",
+            f"{rescued} went through the failsafe",
+        )
+    )
     return readings
 
 
@@ -150,14 +161,9 @@ def _solvers(population: Population, notes: Mapping[str, float | str]) -> list[R
             if name.startswith(f"{level}: ") and value
         }
         parents = float(said.pop("parents", 0))
-        note = ", ".join(f"{name} {value:.3g}" if isinstance(value, float) and value < 1
-                         else f"{name} {value}" for name, value in said.items())  # fmt: skip
-        readings.append(
-            Reading(what=f"  {level}: parents solved", value=parents, unit="parents", note=note)
+        note = ", ".join(
+            f"{name} {value:.3g}" if isinstance(value, float) and value < 1 else f"{name} {value}"
+            for name, value in said.items()
         )
+        readings.append(Reading(f"  {level}: parents solved", parents, "parents", note))
     return readings
-
-
-def _peak() -> float:
-    """Largest resident memory of this process so far in GiB; Linux counts in KiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -76,10 +76,10 @@ def measure() -> list[Reading]:
             found = _audit("district", query, trials=MUTANT_TRIALS, build=build)
             readings.append(
                 Reading(
-                    what=f"{name}: {query!r} found out",
-                    value=100 * found.above / MUTANT_TRIALS,
-                    unit="% of audits",
-                    note=f"mean bound {found.reached:.2f} for a share of 1",
+                    f"{name}: {query!r} found out",
+                    100 * found.above / MUTANT_TRIALS,
+                    "% of audits",
+                    f"mean bound {found.reached:.2f} for a share of 1",
                 )
             )
     return readings
@@ -111,15 +111,15 @@ def _honest(found: MeasuringAudit) -> list[Reading]:
     where = f"{found.query!r} at {found.level!r}"
     return [
         Reading(
-            what=f"{where}: mean bound, share 1",
-            value=found.reached,
-            unit="epsilon",
-            note=f"total epsilon {float(found.total):.4g}, {found.trials.runs:,} runs a side",
+            f"{where}: mean bound, share 1",
+            found.reached,
+            "epsilon",
+            f"total epsilon {float(found.total):.4g}, {found.trials.runs:,} runs a side",
         ),
         Reading(
-            what=f"{where}: bounds above the share",
-            value=found.above,
-            unit=f"of {trials}, confidence 95 %",
-            note=f"chance of so many or more: {found.p_value:.2g}",
+            f"{where}: bounds above the share",
+            found.above,
+            f"of {trials}, confidence 95 %",
+            f"chance of so many or more: {found.p_value:.2g}",
         ),
     ]

@@ -64,14 +64,14 @@ def measure(*, cases: int = CASES) -> list[Reading]:
                 failed.append(number)
     which = f"the first: {failed[0]}" if failed else ""
     return [
-        Reading(what="cases", value=cases, unit="configs"),
-        Reading(what="refused by check", value=seen["refused"], unit="configs"),
-        Reading(what="failed after check passed", value=len(failed), unit="configs", note=which),
-        Reading(what="a bound or sum broken", value=seen["broken"], unit="configs"),
-        Reading(what="completed", value=seen["completed"], unit="configs"),
-        Reading(what="parents met by the failsafe", value=seen["failsafe"], unit="parents"),
-        Reading(what="parents for which room was made", value=seen["room"], unit="parents"),
-        Reading(what="levels with crossing bounds", value=seen["crossing"], unit="levels"),
+        Reading("cases", cases, "configs"),
+        Reading("refused by check", seen["refused"], "configs"),
+        Reading("failed after check passed", len(failed), "configs", which),
+        Reading("a bound or sum broken", seen["broken"], "configs"),
+        Reading("completed", seen["completed"], "configs"),
+        Reading("parents met by the failsafe", seen["failsafe"], "parents"),
+        Reading("parents for which room was made", seen["room"], "parents"),
+        Reading("levels with crossing bounds", seen["crossing"], "levels"),
     ]
 
 
@@ -127,16 +127,25 @@ def draw_case(number: int, folder: Path) -> Case:
     queries = _queries(rng, schema)
     levels = place.levels
     tables = [
-        _table(rng, str(rng.choice([q.name for q in queries])), str(rng.choice(levels)),
-               queries, dense, schema, place)
+        _table(
+            rng,
+            str(rng.choice([q.name for q in queries])),
+            str(rng.choice(levels)),
+            queries,
+            dense,
+            schema,
+            place,
+        )
         for _ in range(rng.integers(1, 5))
-    ]  # fmt: skip
+    ]
     tables = list({(t.query, t.level): t for t in tables}.values())
     invariants = {
-        (str(rng.choice([q.name for q in queries])) if rng.random() < 0.4 else "total",
-         str(rng.choice(levels)))
+        (
+            str(rng.choice([q.name for q in queries])) if rng.random() < 0.4 else "total",
+            str(rng.choice(levels)),
+        )
         for _ in range(rng.integers(0, 3))
-    }  # fmt: skip
+    }
     attributes = schema.names
     kept = int(rng.integers(0, len(attributes)))
     mechanism = TopDown(
@@ -196,9 +205,14 @@ def _shares(
 
 
 def _table(
-    rng: np.random.Generator, name: str, level: str, queries: tuple[Query, ...], dense: Ints,
-    schema: Schema, place: Geography,
-) -> Table:  # fmt: skip
+    rng: np.random.Generator,
+    name: str,
+    level: str,
+    queries: tuple[Query, ...],
+    dense: Ints,
+    schema: Schema,
+    place: Geography,
+) -> Table:
     """Bounds around the truth: exact, near, far or none, unit by unit and group by group."""
     query = next(query for query in queries if query.name == name)
     truth = _answer(dense.astype(np.int64), query, level, schema, place)
@@ -209,9 +223,13 @@ def _table(
 
 
 def _written(
-    table: Table, queries: tuple[Query, ...], schema: Schema, place: Geography, folder: Path,
+    table: Table,
+    queries: tuple[Query, ...],
+    schema: Schema,
+    place: Geography,
+    folder: Path,
     file: str,
-) -> TableBounds:  # fmt: skip
+) -> TableBounds:
     query = next(query for query in queries if query.name == table.query)
     axes = query.attributes(schema)
     lines = [",".join([table.level, *(axis.name for axis in axes), "low", "high"])]

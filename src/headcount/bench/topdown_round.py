@@ -67,18 +67,18 @@ def _compare(name: str, problems: list[Batch]) -> list[Reading]:
     highs = float(np.mean(seconds))
     return [
         Reading(
-            what=f"{name}: headcount",
-            value=1e3 * ours,
-            unit="ms CPU",
-            note=f"{len(problems)} problems, {len(x) / len(problems):,.0f} variables, "
+            f"{name}: headcount",
+            1e3 * ours,
+            "ms CPU",
+            f"{len(problems)} problems, {len(x) / len(problems):,.0f} variables, "
             f"{found.repairs.mean():.1f} repairs, {int(found.widened.sum())} widened, "
             f"{len(found.broken)} violations",
         ),
         Reading(
-            what="  HiGHS MIP",
-            value=highs / ours,
-            unit="x headcount",
-            note=f"{1e3 * highs:,.2f} ms CPU, same optimum in {equal} of {len(problems)}",
+            "  HiGHS MIP",
+            highs / ours,
+            "x headcount",
+            f"{1e3 * highs:,.2f} ms CPU, same optimum in {equal} of {len(problems)}",
         ),
     ]
 

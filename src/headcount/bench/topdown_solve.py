@@ -60,10 +60,10 @@ def _compare(name: str, problems: list[Batch]) -> list[Reading]:
     best = objective(batch, solved.x)
     readings = [
         Reading(
-            what=f"{name}: headcount",
-            value=1e3 * ours,
-            unit="ms CPU",
-            note=f"violation {violation(batch, solved.x).max():.0e}, {len(problems)} problems, "
+            f"{name}: headcount",
+            1e3 * ours,
+            "ms CPU",
+            f"violation {violation(batch, solved.x).max():.0e}, {len(problems)} problems, "
             f"{len(batch.answer) / len(problems):,.0f} variables, "
             f"{outcome.steps.mean():.0f} Newton and {outcome.conjugate.mean():.0f} CG steps, "
             f"{int((outcome.solver != 0).sum())} by a general solver",
@@ -77,10 +77,10 @@ def _compare(name: str, problems: list[Batch]) -> list[Reading]:
         gap = ((best - objective(batch, x)) / objective(batch, x)).max()
         readings.append(
             Reading(
-                what=f"  {title}",
-                value=seconds / ours,
-                unit="x headcount",
-                note=f"{1e3 * seconds:,.2f} ms CPU, violation {violation(batch, x).max():.0e}, "
+                f"  {title}",
+                seconds / ours,
+                "x headcount",
+                f"{1e3 * seconds:,.2f} ms CPU, violation {violation(batch, x).max():.0e}, "
                 f"our objective above theirs by at most {gap:+.0e} (relative)"
                 + (f", {unfinished} not finished" if unfinished else ""),
             )
@@ -107,9 +107,13 @@ def solve_piqp(task: Programme, scale: float, patience: float) -> Answer:
     solver = piqp.SparseSolver()
     solver.settings.eps_abs = solver.settings.eps_rel = 1e-8
     solver.setup(
-        csc_matrix(diags(task.curvature / scale)), task.linear / scale, task.matrix, task.equal,
-        x_l=task.low, x_u=task.high,
-    )  # fmt: skip
+        csc_matrix(diags(task.curvature / scale)),
+        task.linear / scale,
+        task.matrix,
+        task.equal,
+        x_l=task.low,
+        x_u=task.high,
+    )
     status, wall, seconds = timed(solver.solve)
     x = np.array(solver.result.x)[: task.variables]
     return Answer(x, seconds, wall, status == piqp.PIQP_SOLVED)
@@ -127,11 +131,17 @@ def solve_osqp(task: Programme, scale: float, patience: float) -> Answer:
         ) from error
     solver = osqp.OSQP()
     solver.setup(
-        csc_matrix(diags(task.curvature / scale)), task.linear / scale,
+        csc_matrix(diags(task.curvature / scale)),
+        task.linear / scale,
         csc_matrix(vstack([task.matrix, identity(len(task.low))])),
-        np.concatenate([task.equal, task.low]), np.concatenate([task.equal, task.high]),
-        eps_abs=1e-6, eps_rel=1e-6, max_iter=20_000, time_limit=patience, verbose=False,
-    )  # fmt: skip
+        np.concatenate([task.equal, task.low]),
+        np.concatenate([task.equal, task.high]),
+        eps_abs=1e-6,
+        eps_rel=1e-6,
+        max_iter=20_000,
+        time_limit=patience,
+        verbose=False,
+    )
     found, wall, seconds = timed(lambda: solver.solve(raise_error=False))
     x = np.nan_to_num(np.asarray(found.x, np.float64)[: task.variables])
     return Answer(x, seconds, wall, str(found.info.status) == "solved")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import resource
 from functools import partial
 
-from headcount.bench.figures import Reading, timed
+from headcount.bench.figures import Reading, peak_gib, timed
 from headcount.population.us1940 import fit, us1940
 
 SEEDS = range(1, 9)
@@ -21,16 +20,13 @@ def measure() -> list[Reading]:
         rows = {(row["quantity"], row["level"]): row["achieved"] for row in table.to_dicts()}
         county = rows["SC median", "county"]
         readings += [
+            Reading(f"seed {seed}: nation as counts", wall, "s", f"{cpu:.1f} CPU"),
             Reading(
-                what=f"seed {seed}: nation as counts", value=wall, unit="s", note=f"{cpu:.1f} CPU"
+                f"seed {seed}: published figures missed",
+                missed.height,
+                f"of {table.height}",
+                ", ".join(missed["quantity"]),
             ),
-            Reading(
-                what=f"seed {seed}: published figures missed",
-                value=missed.height,
-                unit=f"of {table.height}",
-                note=", ".join(missed["quantity"]),
-            ),
-            Reading(what=f"seed {seed}: median county SC", value=county, unit="people (47)"),
+            Reading(f"seed {seed}: median county SC", county, "people (47)"),
         ]
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux counts in KiB
-    return [*readings, Reading(what="peak memory of the process", value=peak, unit="GiB")]
+    return [*readings, Reading("peak memory of the process", peak_gib(), "GiB")]

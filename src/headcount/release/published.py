@@ -168,9 +168,7 @@ def read_published(
 def definition_of(one: PublishedCells) -> dict[str, Any]:
     """What is needed to read the table again."""
     table: dict[str, Any] = json.loads(json.dumps(asdict(one.cells.table)))
-    return {
-        "table": table, "level": one.level, "zero_hides": one.zero_hides, "holds": one.holds
-    }  # fmt: skip
+    return {"table": table, "level": one.level, "zero_hides": one.zero_hides, "holds": one.holds}
 
 
 def table_from_json(data: Mapping[str, Any]) -> PublishedTable:

@@ -161,9 +161,11 @@ def rehearse(schema: Schema, geography: Geography) -> None:
         units = units_frame(geography, level)
         if units.height != geography.size(level):
             raise InputError(
-                "release", place=f"level {level!r}", found=f"{units.height} rows",
+                "release",
+                place=f"level {level!r}",
+                found=f"{units.height} rows",
                 expected=f"one for each of {geography.size(level)} units",
-            )  # fmt: skip
+            )
         row = units[:1].with_columns(pl.Series(name, [0]) for name in some)
         row.write_parquet(io.BytesIO(), compression="zstd")
 

@@ -71,9 +71,19 @@ def start_centres(
         return False
     nu, sums, u = np.zeros(n), np.empty(n), np.empty(target.size)
     primal(
-        nu, start, total, give, target, who, where, is_root, np.zeros(total.size), u, sums,
+        nu,
+        start,
+        total,
+        give,
+        target,
+        who,
+        where,
+        is_root,
+        np.zeros(total.size),
+        u,
+        sums,
         np.empty(target.size),
-    )  # fmt: skip
+    )
     for s in range(n):
         if slots[STAND_IN, s] > 0.0:
             slots[MARGIN, s] = min(max(sums[s], slots[LOW, s]), slots[HIGH, s])
@@ -198,9 +208,26 @@ def solve_parent(
 ) -> tuple[int, int, int, int]:
     """Solve parent p into x; status, attempts, Newton steps, conjugate gradient steps."""
     feasible, source, start, totals, weight, target, who, where, slots = pack(
-        p, cell_start, cell, total, child_start, var_start, var_child, answer, family_start, group,
-        ratio, proximal, bounded, margin, low, high, no_bound, is_root, x,
-    )  # fmt: skip
+        p,
+        cell_start,
+        cell,
+        total,
+        child_start,
+        var_start,
+        var_child,
+        answer,
+        family_start,
+        group,
+        ratio,
+        proximal,
+        bounded,
+        margin,
+        low,
+        high,
+        no_bound,
+        is_root,
+        x,
+    )
     if feasible != FEASIBLE:
         return IMPOSSIBLE, 0, 0, 0
     if source.size == 0:
@@ -224,9 +251,22 @@ def solve_parent(
                 np.inf if is_root else highest(start, totals, weight, target, who, where, slots)
             )
             ended, n, m = newton(
-                nu, start, totals, give, target, who, where, slots, is_root, tolerance, smoothing,
-                left, ceiling, u, tau,
-            )  # fmt: skip
+                nu,
+                start,
+                totals,
+                give,
+                target,
+                who,
+                where,
+                slots,
+                is_root,
+                tolerance,
+                smoothing,
+                left,
+                ceiling,
+                u,
+                tau,
+            )
             steps, conjugate, left = steps + n, conjugate + m, left - max(n, 1)
             if ended == IMPOSSIBLE:
                 return IMPOSSIBLE, attempt, steps, conjugate
@@ -267,11 +307,42 @@ def solve_parents(
     """Solve the listed parents; counts[p] = status, attempts, Newton steps, CG steps."""
     for p in parents:
         counts[p] = solve_parent(
-            p, cell_start, cell, total, child_start, var_start, var_child, answer, family_start,
-            group, ratio, proximal, bounded, margin, low, high, no_bound, is_root, soft, tolerance,
+            p,
+            cell_start,
+            cell,
+            total,
+            child_start,
+            var_start,
+            var_child,
+            answer,
+            family_start,
+            group,
+            ratio,
+            proximal,
+            bounded,
+            margin,
+            low,
+            high,
+            no_bound,
+            is_root,
+            soft,
+            tolerance,
             x,
-        )  # fmt: skip
+        )
         violation[p] = largest_violation(
-            p, cell_start, cell, total, child_start, var_start, var_child, family_start, group,
-            bounded, low, high, no_bound, is_root, x,
-        )  # fmt: skip
+            p,
+            cell_start,
+            cell,
+            total,
+            child_start,
+            var_start,
+            var_child,
+            family_start,
+            group,
+            bounded,
+            low,
+            high,
+            no_bound,
+            is_root,
+            x,
+        )

@@ -44,11 +44,29 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
     x = np.zeros(len(batch.answer))
     ratio, proximal = _scaled_weights(batch)
     arguments = (
-        batch.cell_start, batch.cell, batch.total, batch.child_start, batch.var_start,
-        batch.var_child, batch.answer, batch.family_start, batch.group, ratio, proximal,
-        _bounded(batch), batch.margin, batch.low, batch.high, int(NO_BOUND), batch.is_root,
-        batch.weight == 0, tolerance, x, counts, violation,
-    )  # fmt: skip
+        batch.cell_start,
+        batch.cell,
+        batch.total,
+        batch.child_start,
+        batch.var_start,
+        batch.var_child,
+        batch.answer,
+        batch.family_start,
+        batch.group,
+        ratio,
+        proximal,
+        _bounded(batch),
+        batch.margin,
+        batch.low,
+        batch.high,
+        int(NO_BOUND),
+        batch.is_root,
+        batch.weight == 0,
+        tolerance,
+        x,
+        counts,
+        violation,
+    )
     workers = threads or os.cpu_count() or 1
     if workers == 1 or batch.parents <= 1:
         solve_parents(np.arange(batch.parents), *arguments)

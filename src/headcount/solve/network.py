@@ -89,8 +89,9 @@ def _greedy(residual: int, cost: Array, y: Array, low: Array, high: Array, key: 
 
 
 @njit(nogil=True, cache=True)
-def _climb(value: Array, y: Array, entry: Array, child: Array, leaf: Array, above: Array,
-           margin: Array) -> None:  # fmt: skip
+def _climb(
+    value: Array, y: Array, entry: Array, child: Array, leaf: Array, above: Array, margin: Array
+) -> None:
     """Add whole parts and steps of all variables to the margins of the groups that hold them."""
     nodes = len(above)
     for v in range(len(y)):
@@ -122,8 +123,9 @@ def _bounds(first: int, last: int, column: Array, low: Array, high: Array) -> An
 
 
 @njit(nogil=True, cache=True)
-def _local(p: int, cell_start: Array, cell: Array, child_start: Array, var_start: Array,
-           var_child: Array) -> Any:  # fmt: skip
+def _local(
+    p: int, cell_start: Array, cell: Array, child_start: Array, var_start: Array, var_child: Array
+) -> Any:
     """The variables of parent p with their entry and child, and the cells of its entries."""
     e0, e1 = cell_start[p], cell_start[p + 1]
     v0, v1 = var_start[e0], var_start[e1]
@@ -138,11 +140,26 @@ def _local(p: int, cell_start: Array, cell: Array, child_start: Array, var_start
 
 @njit(nogil=True, cache=True)
 def round_parents(
-    parents: Array, cell_start: Array, cell: Array, total: Array, child_start: Array,
-    var_start: Array, var_child: Array, low: Array, high: Array, is_root: bool,
-    column: Array, above: Array, leaf: Array, whole: Array, cost: Array, wide: int,
-    counts: Array, status: Array, repairs: Array,
-) -> None:  # fmt: skip
+    parents: Array,
+    cell_start: Array,
+    cell: Array,
+    total: Array,
+    child_start: Array,
+    var_start: Array,
+    var_child: Array,
+    low: Array,
+    high: Array,
+    is_root: bool,
+    column: Array,
+    above: Array,
+    leaf: Array,
+    whole: Array,
+    cost: Array,
+    wide: int,
+    counts: Array,
+    status: Array,
+    repairs: Array,
+) -> None:
     """Round the given parents; fills counts, and status and repairs at the parents' places.
 
     A variable moves from its floor by y in {0, 1}, or {-1, 0, 1} if it is an integer already (a
@@ -181,8 +198,23 @@ def round_parents(
         status[p] = GREEDY
         if _out_of_bounds(margin, floor, roof):
             start = var_start[e0 : e1 + 1] - v0
-            repairs[p] = repair(y, least, most, price, SCALE, start, entry, child, home, above,
-                                 margin, floor, roof, potential, is_root)  # fmt: skip
+            repairs[p] = repair(
+                y,
+                least,
+                most,
+                price,
+                SCALE,
+                start,
+                entry,
+                child,
+                home,
+                above,
+                margin,
+                floor,
+                roof,
+                potential,
+                is_root,
+            )
             status[p] = REPAIRED if repairs[p] >= 0 else IMPOSSIBLE
         if status[p] != IMPOSSIBLE:
             for v in range(size):
@@ -191,10 +223,21 @@ def round_parents(
 
 @njit(nogil=True, cache=True)
 def can_share(
-    parents: Array, cell_start: Array, cell: Array, total: Array, child_start: Array,
-    var_start: Array, var_child: Array, low: Array, high: Array, is_root: bool,
-    column: Array, above: Array, leaf: Array, possible: Array,
-) -> None:  # fmt: skip
+    parents: Array,
+    cell_start: Array,
+    cell: Array,
+    total: Array,
+    child_start: Array,
+    var_start: Array,
+    var_child: Array,
+    low: Array,
+    high: Array,
+    is_root: bool,
+    column: Array,
+    above: Array,
+    leaf: Array,
+    possible: Array,
+) -> None:
     """Can each parent's counts be shared within the bounds of the forest at all: a flow test."""
     for p in parents:
         e0, e1, v0, v1, entry, child = _local(
@@ -225,14 +268,37 @@ def can_share(
         if possible[p] and _out_of_bounds(margin, floor, roof):
             start = var_start[e0 : e1 + 1] - v0
             none = np.zeros(size, np.int64)
-            paths = repair(y, none, most, none, 0, start, entry, child, home, above,
-                            margin, floor, roof, np.zeros(e1 - e0, np.int64), is_root)  # fmt: skip
+            paths = repair(
+                y,
+                none,
+                most,
+                none,
+                0,
+                start,
+                entry,
+                child,
+                home,
+                above,
+                margin,
+                floor,
+                roof,
+                np.zeros(e1 - e0, np.int64),
+                is_root,
+            )
             possible[p] = paths >= 0
 
 
 @njit(nogil=True, cache=True)
-def _hand_out(left: int, y: Array, child: Array, home: int, above: Array, margin: Array,
-              floor: Array, roof: Array) -> int:  # fmt: skip
+def _hand_out(
+    left: int,
+    y: Array,
+    child: Array,
+    home: int,
+    above: Array,
+    margin: Array,
+    floor: Array,
+    roof: Array,
+) -> int:
     """Give one entry's count first to groups below their bound, then where there is room."""
     nodes = len(above)
     for need in (True, False):

@@ -82,9 +82,13 @@ def decide(
         n_fixed += 1
     start[entries] = kept
     return (
-        status, source[:kept], start[: entries + 1], entry[:entries],
-        fixed[:n_fixed], fixed_entry[:n_fixed],
-    )  # fmt: skip
+        status,
+        source[:kept],
+        start[: entries + 1],
+        entry[:entries],
+        fixed[:n_fixed],
+        fixed_entry[:n_fixed],
+    )
 
 
 @njit(nogil=True, cache=True)
@@ -213,9 +217,19 @@ def pack(
     """
     kids, n_kids = child_start[p], child_start[p + 1] - child_start[p]
     status, source, start, entry, fixed, fixed_entry = decide(
-        p, cell_start, cell, total, var_start, var_child, family_start, group, bounded, high,
-        is_root, x,
-    )  # fmt: skip
+        p,
+        cell_start,
+        cell,
+        total,
+        var_start,
+        var_child,
+        family_start,
+        group,
+        bounded,
+        high,
+        is_root,
+        x,
+    )
     n_families, n = ratio.size, source.size
     child, fixed_child = (var_child[source] - kids).astype(np.uint32), var_child[fixed] - kids
     slot = np.empty((n_families, n), np.uint32)
@@ -228,9 +242,23 @@ def pack(
         width = family_start[f + 1] - column
         number = np.empty(width * n_kids, np.int32)
         used = number_slots(
-            width, group[f], cell, total, child, start, entry, fixed_child, fixed_entry, number,
-            slot[f], place, room, decided, table[COUNT], used,
-        )  # fmt: skip
+            width,
+            group[f],
+            cell,
+            total,
+            child,
+            start,
+            entry,
+            fixed_child,
+            fixed_entry,
+            number,
+            slot[f],
+            place,
+            room,
+            decided,
+            table[COUNT],
+            used,
+        )
         for s in range(before, used):
             c, g = kids + place[s] // width, column + place[s] % width
             table[WEIGHT, s] = ratio[f]
@@ -238,9 +266,19 @@ def pack(
             table[LOW, s], table[HIGH, s], table[STAND_IN, s] = -np.inf, np.inf, stand_in[f]
         if bounded[f]:
             found = bound_slots(
-                kids, n_kids, column, width, low, high, no_bound, is_root, number, room, decided,
+                kids,
+                n_kids,
+                column,
+                width,
+                low,
+                high,
+                no_bound,
+                is_root,
+                number,
+                room,
+                decided,
                 table,
-            )  # fmt: skip
+            )
             status = max(status, found)
     weight, target = np.ones(source.size), answer[source]
     kept = absorb(slot, table[:, :used], weight, target)

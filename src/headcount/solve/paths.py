@@ -73,10 +73,22 @@ def _by_target(count: int, target: Array) -> Any:
 
 @njit(nogil=True, cache=True)
 def repair(
-    y: Array, least: Array, most: Array, cost: Array, scale: int, start: Array, entry: Array,
-    child: Array, home: Array, above: Array, margin: Array, floor: Array, roof: Array,
-    threshold: Array, is_root: bool,
-) -> int:  # fmt: skip
+    y: Array,
+    least: Array,
+    most: Array,
+    cost: Array,
+    scale: int,
+    start: Array,
+    entry: Array,
+    child: Array,
+    home: Array,
+    above: Array,
+    margin: Array,
+    floor: Array,
+    roof: Array,
+    threshold: Array,
+    is_root: bool,
+) -> int:
     """Bring all margins within their bounds at least cost; returns the number of paths, or -1.
 
     Nodes: the groups of the forest child by child, then the top, then the entries. At the root
@@ -116,25 +128,88 @@ def repair(
     paths = 0
     for s in range(count):
         while excess[s] > 0:
-            end = _search(s, top, is_root, size, start, source, target, in_start, incoming, up,
-                          down_start, down, y, least, most, cost, scale, margin, floor, roof,
-                          excess, potential, distance, done, via, heap_key, heap_node)  # fmt: skip
+            end = _search(
+                s,
+                top,
+                is_root,
+                size,
+                start,
+                source,
+                target,
+                in_start,
+                incoming,
+                up,
+                down_start,
+                down,
+                y,
+                least,
+                most,
+                cost,
+                scale,
+                margin,
+                floor,
+                roof,
+                excess,
+                potential,
+                distance,
+                done,
+                via,
+                heap_key,
+                heap_node,
+            )
             if end < 0:
                 return -1
-            _augment(s, end, size, source, target, up, y, least, most, scale, margin, floor, roof,
-                     excess, via)  # fmt: skip
+            _augment(
+                s,
+                end,
+                size,
+                source,
+                target,
+                up,
+                y,
+                least,
+                most,
+                scale,
+                margin,
+                floor,
+                roof,
+                excess,
+                via,
+            )
             paths += 1
     return paths
 
 
 @njit(nogil=True, cache=True)
 def _search(
-    s: int, top: int, is_root: bool, size: int, start: Array, source: Array, target: Array,
-    in_start: Array, incoming: Array, up: Array, down_start: Array, down: Array, y: Array,
-    least: Array, most: Array, cost: Array, scale: int, margin: Array, floor: Array, roof: Array,
-    excess: Array, potential: Array, distance: Array, done: Array, via: Array, heap_key: Array,
+    s: int,
+    top: int,
+    is_root: bool,
+    size: int,
+    start: Array,
+    source: Array,
+    target: Array,
+    in_start: Array,
+    incoming: Array,
+    up: Array,
+    down_start: Array,
+    down: Array,
+    y: Array,
+    least: Array,
+    most: Array,
+    cost: Array,
+    scale: int,
+    margin: Array,
+    floor: Array,
+    roof: Array,
+    excess: Array,
+    potential: Array,
+    distance: Array,
+    done: Array,
+    via: Array,
+    heap_key: Array,
     heap_node: Array,
-) -> int:  # fmt: skip
+) -> int:
     """Dijkstra on reduced costs from s to the nearest shortage, potentials updated; -1 if none.
 
     What is no nearer than a shortage already seen is not followed. Most shortages lie one arc
@@ -217,9 +292,22 @@ def _search(
 
 @njit(nogil=True, cache=True)
 def _augment(
-    s: int, end: int, size: int, source: Array, target: Array, up: Array, y: Array, least: Array,
-    most: Array, scale: int, margin: Array, floor: Array, roof: Array, excess: Array, via: Array,
-) -> None:  # fmt: skip
+    s: int,
+    end: int,
+    size: int,
+    source: Array,
+    target: Array,
+    up: Array,
+    y: Array,
+    least: Array,
+    most: Array,
+    scale: int,
+    margin: Array,
+    floor: Array,
+    roof: Array,
+    excess: Array,
+    via: Array,
+) -> None:
     """Send as much as fits along the path that ``via`` tells, one unit where steps are priced."""
     groups = len(up)
     amount = min(excess[s], -excess[end])

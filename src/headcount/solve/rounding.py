@@ -139,10 +139,19 @@ def _by_network(
 def network_arguments(batch: Batch, forest: Nesting) -> tuple[Any, ...]:
     """The arrays that every network kernel takes."""
     return (
-        batch.cell_start, batch.cell, batch.total, batch.child_start, batch.var_start,
-        batch.var_child, batch.low, batch.high, batch.is_root,
-        forest.column, forest.above, forest.leaf,
-    )  # fmt: skip
+        batch.cell_start,
+        batch.cell,
+        batch.total,
+        batch.child_start,
+        batch.var_start,
+        batch.var_child,
+        batch.low,
+        batch.high,
+        batch.is_root,
+        forest.column,
+        forest.above,
+        forest.leaf,
+    )
 
 
 def map_parents(work: Any, batch: Batch, parents: Ints, *, threads: int) -> None:

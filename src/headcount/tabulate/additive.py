@@ -96,9 +96,12 @@ class Additive:
 
 
 def from_relations(
-    size: int, relations: Iterable[tuple[int, Sequence[int]]], *, unit: ArrayLike | None = None,
+    size: int,
+    relations: Iterable[tuple[int, Sequence[int]]],
+    *,
+    unit: ArrayLike | None = None,
     parent: ArrayLike = (-1,),
-) -> Additive:  # fmt: skip
+) -> Additive:
     """Cells with any relations, each a total and its parts."""
     listed = list(relations)
     lengths = [len(parts) for _, parts in listed]
@@ -170,9 +173,9 @@ class Product:
 
     def cells(self, *nodes: ArrayLike) -> Ints:
         """Cell numbers of kept nodes, one array for each tree."""
-        return np.ravel_multi_index(
-            tuple(np.asarray(one) for one in nodes), self.shape
-        ).astype(np.int64)  # fmt: skip
+        return np.ravel_multi_index(tuple(np.asarray(one) for one in nodes), self.shape).astype(
+            np.int64
+        )
 
     def fill(self, leaves: Sequence[ArrayLike], counts: ArrayLike) -> Ints:
         """Values of all cells from counts at leaf nodes (repeated rows are added)."""

@@ -61,8 +61,9 @@ class Coding:
         if self.overlapping:
             return (-1, *(0 for _ in self.groups[1:]))
         found = []
-        depth = [len(self.layers) - 1 - k for k, layer in enumerate(reversed(self.layers))
-                 for _ in layer]  # fmt: skip
+        depth = [
+            len(self.layers) - 1 - k for k, layer in enumerate(reversed(self.layers)) for _ in layer
+        ]
         for number, (_, atoms) in enumerate(self.groups):
             above = [
                 other

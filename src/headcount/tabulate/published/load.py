@@ -67,9 +67,11 @@ def _tables(
     for key in ("name", "title", "lowest"):
         if not isinstance(entry.get(key), str):
             raise ConfigError(
-                source, place=f"table {entry.get('name', '?')}, {key}", found="no text",
+                source,
+                place=f"table {entry.get('name', '?')}, {key}",
+                found="no text",
                 expected="a text",
-            )  # fmt: skip
+            )
     name = entry["name"]
     if unknown := sorted(set(entry) - set(KEYS)):
         raise ConfigError(
@@ -78,18 +80,22 @@ def _tables(
     counts = entry.get("counts", PERSONS)
     if counts not in (PERSONS, HOUSING):
         raise ConfigError(
-            source, place=f"table {name}, counts", found=repr(counts),
+            source,
+            place=f"table {name}, counts",
+            found=repr(counts),
             expected=one_of((PERSONS, HOUSING)),
-        )  # fmt: skip
+        )
     axes = _alternatives(entry.get("axes", {}), source, name)
     within = _within(entry, axes, source)
     universe = entry.get("universe", {})
     for letter in ("", *entry.get("iterations", "")):
         if letter and letter not in iterations:
             raise ConfigError(
-                source, place=f"table {name}", found=f"iteration {letter!r}",
+                source,
+                place=f"table {name}",
+                found=f"iteration {letter!r}",
                 expected=one_of(iterations),
-            )  # fmt: skip
+            )
         who = universe | (iterations[letter] if letter else {})
         yield PublishedTable(
             product=source,
@@ -129,13 +135,17 @@ def _alternatives(entry: Mapping[str, list[str]], source: str, table: str) -> Al
             known = [n for r, n in codings() if r == role]
             if coding not in known:
                 raise ConfigError(
-                    source, place=f"table {table}, {role}", found=f"coding {coding!r}",
+                    source,
+                    place=f"table {table}, {role}",
+                    found=f"coding {coding!r}",
                     expected=one_of(known),
-                )  # fmt: skip
+                )
             groups = [group for group, _ in codings()[role, coding].groups]
             if label and label not in groups:
                 raise ConfigError(
-                    source, place=f"table {table}, {role}", found=f"group {label!r}",
+                    source,
+                    place=f"table {table}, {role}",
+                    found=f"group {label!r}",
                     expected=one_of(groups),
-                )  # fmt: skip
+                )
     return tuple((role, tuple(names)) for role, names in entry.items())
