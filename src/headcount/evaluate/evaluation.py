@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from headcount.engines.protocol import Engine
 from headcount.evaluate.attacked import attack_release
 from headcount.evaluate.choice import Choice
+from headcount.evaluate.metrics import NotFeasible
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -69,10 +70,13 @@ def evaluate_release(
     findings: list[Finding] = []
     left_out: list[NotComputed] = []
     for metric in choice.chosen_metrics():
-        if support := metric.supports(release, truth):
-            findings.append(metric.compute(release, truth, progress=progress))
-        else:
+        if not (support := metric.supports(release, truth)):
             left_out.append(NotComputed(metric.name, support.why_not))
+            continue
+        try:
+            findings.append(metric.compute(release, truth, progress=progress))
+        except NotFeasible as error:
+            left_out.append(NotComputed(metric.name, str(error)))
     attacks = choice.chosen_attacks()
     for attack in progress(attacks, what="Attacks", total=len(attacks)):
         if support := attack.supports(release):

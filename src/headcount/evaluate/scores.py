@@ -46,7 +46,7 @@ def score(counts: Counts, release: Release, *, cells: CellSet = "all") -> Scores
     errors: list[dict[str, Any]] = []
     groups: list[dict[str, Any]] = []
     for level in release.geography.levels:
-        for query, pairs in _answers(counts, release, level, cells):
+        for query, pairs in answers(counts, release, level, cells):
             if not pairs.n:
                 continue
             errors.append({"level": level, "query": query.name, **_row(pairs)})
@@ -74,9 +74,10 @@ def compare_methods(
     return pl.concat(made)
 
 
-def _answers(
+def answers(
     counts: Counts, release: Release, level: str, cells: CellSet
 ) -> Iterator[tuple[Query, CountPairs]]:
+    """Exact beside released answers at a level: the total, each attribute, every cell."""
     schema, clipped = release.schema, clips_answers(release)
     truth, released = counts.at(level).matrix, release.table(level)
     queries = [TOTAL, *(Query(name, (name,)) for name in schema.names)]

@@ -5,10 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
+from headcount.errors import HeadcountError
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release, TablesRelease
 from headcount.report.finding import SUPPORTED, Finding, Support
+
+
+class NotFeasible(HeadcountError):
+    """A metric found, while it was at work, that it cannot end; the message says why."""
 
 
 class Metric(ABC):
@@ -28,7 +33,7 @@ class Metric(ABC):
 
     @abstractmethod
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
-        """The metric of a release that it supports."""
+        """The metric of a release that it supports; ``NotFeasible`` if it cannot end."""
 
 
 def publishes_counts(release: Release) -> Support:
