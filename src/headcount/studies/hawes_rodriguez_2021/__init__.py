@@ -5,26 +5,14 @@ the rules of 1980, or swapping of households, have withheld or blurred, and how 
 have stood up to reconstruction and re-identification? Here beside TopDown, on one schema.
 """
 
-from headcount.studies.hawes_rodriguez_2021.settings import (
-    EPSILONS,
-    PEOPLE,
-    STUDY,
-    Settings,
-    default_counties,
-)
-from headcount.studies.hawes_rodriguez_2021.study import (
-    HawesRodriguezStudy,
-    households_digest,
-    run_study,
-)
+from headcount.studies.frame.study import Study
+from headcount.studies.hawes_rodriguez_2021.settings import NAME, Settings
 
-__all__ = [
-    "EPSILONS",
-    "PEOPLE",
-    "STUDY",
-    "HawesRodriguezStudy",
-    "Settings",
-    "default_counties",
-    "households_digest",
-    "run_study",
-]
+STUDY = Study(
+    name=NAME,
+    title="Hawes & Rodriguez (2021): suppression and swapping beside TopDown, under attack.",
+    about="An unfinished study goes on where it stopped. The default takes some minutes.\n\n"
+    "Example: headcount study hawes-rodriguez-2021 --out out/hawes --people 20000",
+    settings=Settings,
+    keeps="methods",
+)

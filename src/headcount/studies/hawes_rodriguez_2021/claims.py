@@ -1,8 +1,9 @@
-"""The slides' conclusions one by one, against this run."""
+"""How the slides' conclusions are measured here; ``published.toml`` has what they say."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from math import isnan
 
 import polars as pl
@@ -10,6 +11,8 @@ import polars as pl
 from headcount.attacks.guesses import PROPORTIONAL
 from headcount.evaluate.attackers import COMMERCIAL, PERFECT
 from headcount.evaluate.reidentified import ALL, TELLING
+from headcount.studies.frame.claims import Measure, Measured, Tables
+from headcount.studies.frame.report import cell
 from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE, TOTAL
 from headcount.studies.hawes_rodriguez_2021.crossing import OWN, POINTS
 from headcount.studies.hawes_rodriguez_2021.methods import (
@@ -23,280 +26,216 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
     TOPDOWN,
     ZCDP,
 )
-from headcount.studies.hawes_rodriguez_2021.published import OURS, REPORT, SLIDES, first
 from headcount.studies.hawes_rodriguez_2021.settings import PLACE
 
-Frames = Mapping[str, pl.DataFrame]
-Row = dict[str, object]
-
 MIDDLING = "swapping 25 %"
-REPORTED, NOT_KNOWN, NOT_TESTED = "reported", "not known", "not tested"
 BELOW = ("tract", "block_group", "block")
 WITHIN, APART, MINIMAL = 2.0, 10.0, 10.0
 """Points: LO is like none; HI is below LO on those hard to guess; "only a minimal impact"."""
 
 
-def claims_table(tables: Frames) -> pl.DataFrame:
-    """claim, paper, ours, holds, criterion, source.
-
-    ``holds`` is yes or no; "not known" if a number that decides is missing here; "reported" for
-    numbers that nothing was claimed about; "not tested".
-    """
-    rows = [
-        *_suppression_claims(tables),
-        *_swapping_claims(tables["reid"]),
-        *_accuracy_claims(tables),
-        *_formal_claims(tables),
-    ]
-    return pl.DataFrame(rows)
+def _number(frame: pl.DataFrame, column: str, **where: object) -> float:
+    """One number of a table; not a number if it is missing."""
+    found = cell(frame, column, **where)
+    return float("nan") if found is None else float(found)
 
 
-def _claim(
-    claim: str,
-    paper: str,
-    ours: str,
-    holds: bool | str,
-    criterion: str,
-    source: str = SLIDES,
-    *,
-    needs: Sequence[float] = (),
-) -> Row:
-    """A row; ``needs`` are the numbers that decide, so that a missing one is not taken for no."""
-    verdict = holds if isinstance(holds, str) else "yes" if holds else "no"
+def _true(finding: str, holds: bool, *needs: float) -> Measured:
+    """A statement that is true or not; not known if a number that decides is missing."""
     if any(isnan(number) for number in needs):
-        verdict = NOT_KNOWN
-    return {
-        "claim": claim,
-        "paper": paper,
-        "ours": ours,
-        "holds": verdict,
-        "criterion": criterion,
-        "source": source,
-    }
+        return Measured(finding=finding)
+    return Measured(finding=finding, true=int(holds), of=1)
 
 
-def _suppression_claims(tables: Frames) -> list[Row]:
-    found = tables["suppression"]
-
-    def shares(table: str, rule: str, levels: tuple[str, ...]) -> list[float]:
-        values = [first(found, "percent", table=table, rule=rule, level=x) for x in levels]
-        return [value if value is not None else float("nan") for value in values]
-
-    rows = []
-    for table, least, paper in (("P3", 83.8, "84.3 / 95.7 / 83.8 %"),
-                                ("P4", 87.7, "99.7 / 100.0 / 87.7 %")):  # fmt: skip
-        ours = shares(table, "table", BELOW)
-        rows.append(
-            _claim(f"{table} would be withheld for most tracts, block groups and blocks", paper,
-                   _listed(ours), min(ours) >= least, f"each at least {least} %", needs=ours)
-        )  # fmt: skip
-    for table, least in (("SF1_person", 38.7), ("SF1_housing", 32.8)):
-        (ours_block,) = shares(table, "table", ("block",))
-        kind = "person" if table == "SF1_person" else "housing"
-        rows.append(
-            _claim(f"Other {kind} tables would be withheld for many blocks", f"{least} %",
-                   f"{ours_block:.1f} %", ours_block >= least, f"at least {least} %",
-                   needs=[ours_block])
-        )  # fmt: skip
-    upper = shares("SF1_person", "table", BELOW[:2])
-    rows.append(
-        _claim("Some tracts and block groups would lose their other person tables too",
-               "0.2 / 0.1 %", _listed(upper), min(upper) > 0, "more than none of either",
-               needs=upper)
-    )  # fmt: skip
-    counties = [*shares("P3", "table", (COUNTY,)), *shares("P4", "table", (COUNTY,))]
-    rows.append(
-        _claim("Extreme amounts of table suppression even for counties (P3, P4)", "51.2 / 84.2 %",
-               _listed(counties), min(counties) >= 50, "at least half of the counties",
-               needs=counties)
-    )  # fmt: skip
-    for table, paper in (("P1", "2.4 / 5.5 / 10.1 / 8.1 %"), ("P2", "6.8 / 10.8 / 14.5 / 5.8 %")):
-        ours = shares(table, "cell", (COUNTY, *BELOW))
-        rising = ours[0] <= ours[1] <= ours[2]
-        rows.append(
-            _claim(f"{table}: cells changed to 0 grow from county to block group, then fall", paper,
-                   _listed(ours), rising and ours[3] < ours[2], "in this order", needs=ours)
-        )  # fmt: skip
-    back = first(tables["recovered"], "from_p12_percent", table="P1", level="block")
-    said = "no cell was hidden" if back is None else f"{back:.0f} % of hidden block cells of P1"
-    rows.append(
-        _claim("Complementary suppression would be needed: other tables give hidden counts back",
-               "not counted", said, NOT_KNOWN if back is None else back > 0,
-               "any hidden cell follows from P12A to P12I")
-    )  # fmt: skip
-    first_only = shares("P1", "cell", BELOW), shares("P2", "cell", BELOW)
-    in_all = shares("P1", COMPLEMENT, BELOW), shares("P2", COMPLEMENT, BELOW)
-    rows.append(
-        _claim("What the complementary step withholds besides (P1; P2: tract, block group, block)",
-               "not counted",
-               "; ".join(f"{_listed(few)} before, {_listed(many)} after"
-                         for few, many in zip(first_only, in_all, strict=True)),
-               REPORTED, "cells of P1 and P2 withheld", OURS)
-    )  # fmt: skip
-    return rows
-
-
-def _listed(values: list[float]) -> str:
+def _percents(values: Sequence[float]) -> str:
     return " / ".join(f"{value:.1f}" for value in values) + " %"
 
 
-def _precision(reid: pl.DataFrame, method: str, attacker: str, universe: str) -> float:
-    """In percent."""
-    value = first(reid, "precision", method=method, attacker=attacker, universe=universe)
-    return float("nan") if value is None else value
+def _withheld(tables: Tables, table: str, rule: str, levels: Sequence[str]) -> list[float]:
+    found = tables["suppression"]
+    return [_number(found, "percent", table=table, rule=rule, level=x) for x in levels]
 
 
-def _told(reid: pl.DataFrame, method: str, attacker: str, universe: str) -> str:
+def _least(tables: Tables, table: str, levels: Sequence[str]) -> Measured:
+    """The least share of tables withheld over some levels."""
+    ours = _withheld(tables, table, "table", levels)
+    return Measured(value=_least_known(ours), finding=_percents(ours))
+
+
+def _least_known(values: Sequence[float]) -> float:
+    return float("nan") if any(isnan(one) for one in values) else min(values)
+
+
+def _counties(tables: Tables) -> Measured:
+    ours = [*_withheld(tables, "P3", "table", [COUNTY]), *_withheld(tables, "P4", "table", [COUNTY])]
+    return Measured(value=_least_known(ours), finding=_percents(ours))
+
+
+def _grow_and_fall(tables: Tables, table: str) -> Measured:
+    ours = _withheld(tables, table, "cell", (COUNTY, *BELOW))
+    return _true(_percents(ours), ours[0] <= ours[1] <= ours[2] > ours[3], *ours)
+
+
+def _given_back(tables: Tables) -> Measured:
+    back = _number(tables["recovered"], "from_p12_percent", table="P1", level="block")
+    words = "no cell was hidden" if isnan(back) else f"{back:.0f} % of hidden block cells of P1"
+    return Measured(value=back, finding=words)
+
+
+def _complement(tables: Tables) -> Measured:
+    words = (
+        f"{_percents(_withheld(tables, table, 'cell', BELOW))} before, "
+        f"{_percents(_withheld(tables, table, COMPLEMENT, BELOW))} after"
+        for table in ("P1", "P2")
+    )
+    return Measured(finding="; ".join(words))
+
+
+def _rate(tables: Tables, method: str, attacker: str, universe: str = TELLING) -> float:
+    """Precision in percent."""
+    where = {"method": method, "attacker": attacker, "universe": universe}
+    return _number(tables["reid"], "precision", **where)
+
+
+def _interval(tables: Tables, method: str, attacker: str, universe: str = TELLING) -> str:
     """A precision in percent with its interval."""
     where = {"method": method, "attacker": attacker, "universe": universe}
-    low, high = first(reid, "precision_low", **where), first(reid, "precision_high", **where)
+    low, high = (cell(tables["reid"], f"precision_{end}", **where) for end in ("low", "high"))
     reach = "" if low is None or high is None else f" ({low:.1f} to {high:.1f})"
-    return f"{_precision(reid, method, attacker, universe):.1f}{reach}"
+    return f"{_rate(tables, method, attacker, universe):.1f}{reach}"
 
 
-def _swapping_claims(reid: pl.DataFrame) -> list[Row]:
-    rows = []
-    for attacker, universe, paper, source in (
-        (COMMERCIAL, ALL, "37.79, LO 37.23 %", SLIDES),
-        (PERFECT, ALL, "77.9, LO 78.0 %", REPORT),
-        (COMMERCIAL, TELLING, "95.4, LO 98.2 %", REPORT),
-        (PERFECT, TELLING, "95.2, LO 97.4 %", REPORT),
-    ):
-        none, lo = (_precision(reid, m, attacker, universe) for m in (NONE, LO))
-        told, swapped = (_told(reid, m, attacker, universe) for m in (NONE, LO))
-        rows.append(
-            _claim(f"Low swap rates have essentially no impact ({attacker} attacker, {universe})",
-                   paper, f"{told}, LO {swapped} %", abs(none - lo) <= WITHIN,
-                   f"precision within {WITHIN:g} points of none", source, needs=[none, lo])
-        )  # fmt: skip
-    for attacker, paper, drop, source in (
-        (COMMERCIAL, "37.79, HI 30.37 %", 7.4, SLIDES),
-        (PERFECT, "77.9, HI 67.6 %", 10.3, REPORT),
-    ):
-        none, hi = (_precision(reid, m, attacker, ALL) for m in (NONE, HI))
-        told, swapped = (_told(reid, m, attacker, ALL) for m in (NONE, HI))
-        rows.append(
-            _claim(f"High swap rates have only a minimal impact ({attacker} attacker, {ALL})",
-                   paper, f"{told}, HI {swapped} %", none - hi <= MINIMAL,
-                   f"precision at most {MINIMAL:g} points below none (published: {drop:g})",
-                   source, needs=[none, hi])
-        )  # fmt: skip
-    for attacker, paper in ((COMMERCIAL, "98.2, HI 76.4 %"), (PERFECT, "97.4, HI 77.9 %")):
-        lo, hi, guess = (_precision(reid, m, attacker, TELLING) for m in (LO, HI, PROPORTIONAL))
-        light, heavy = (_told(reid, m, attacker, TELLING) for m in (LO, HI))
-        rows.append(
-            _claim(f"HI protects those who are hard to guess better than LO ({attacker} attacker)",
-                   f"LO {paper}", f"LO {light}, HI {heavy} %", lo - hi >= APART,
-                   f"{TELLING}: HI at least {APART:g} points below LO", REPORT, needs=[lo, hi])
-        )  # fmt: skip
-        rows.append(
-            _claim("Even high swap rates leave re-identification far above guessing "
-                   f"({attacker} attacker)",
-                   f"HI {paper.split('HI ')[1]}, guess 20 to 21 %",
-                   f"HI {heavy}, proportional guess {guess:.1f} %", hi - guess > POINTS,
-                   f"{TELLING}: HI more than {POINTS:g} points above the guess", REPORT,
-                   needs=[hi, guess])
-        )  # fmt: skip
-    for method, asked in ((SUPPRESSION, "do the rules of 1980?"),
-                          (COMPLEMENTARY, "does the complementary step?")):  # fmt: skip
-        where = {"method": method, "attacker": PERFECT, "universe": TELLING}
-        rate, guess = (
-            number if (number := first(reid, column, **where)) is not None else float("nan")
-            for column in ("precision", "proportional_guess")
-        )
-        rows.append(
-            _claim(f"Enough suppression can prevent the attack: {asked}", "no rate given",
-                   f"{rate:.1f} % right, proportional guess {guess:.1f} %", rate - guess <= POINTS,
-                   f"{TELLING}, perfect attacker: within {POINTS:g} points of the guess from the "
-                   "same release", needs=[rate, guess])
-        )  # fmt: skip
-    return rows
+def _light(tables: Tables, attacker: str, universe: str) -> Measured:
+    none, lo = (_rate(tables, method, attacker, universe) for method in (NONE, LO))
+    words = [_interval(tables, method, attacker, universe) for method in (NONE, LO)]
+    return _true(f"{words[0]}, LO {words[1]} %", abs(none - lo) <= WITHIN, none, lo)
 
 
-def _accuracy_claims(tables: Frames) -> list[Row]:
-    mae, reid = tables["mae"], tables["reid"]
+def _heavy(tables: Tables, attacker: str) -> Measured:
+    none, hi = (_rate(tables, method, attacker, ALL) for method in (NONE, HI))
+    words = [_interval(tables, method, attacker, ALL) for method in (NONE, HI)]
+    return _true(f"{words[0]}, HI {words[1]} %", none - hi <= MINIMAL, none, hi)
+
+
+def _better(tables: Tables, attacker: str) -> Measured:
+    lo, hi = (_rate(tables, method, attacker) for method in (LO, HI))
+    words = [_interval(tables, method, attacker) for method in (LO, HI)]
+    return _true(f"LO {words[0]}, HI {words[1]} %", lo - hi >= APART, lo, hi)
+
+
+def _above_guess(tables: Tables, attacker: str) -> Measured:
+    hi, guess = (_rate(tables, method, attacker) for method in (HI, PROPORTIONAL))
+    words = f"HI {_interval(tables, HI, attacker)}, proportional guess {guess:.1f} %"
+    return _true(words, hi - guess > POINTS, hi, guess)
+
+
+def _prevented(tables: Tables, method: str) -> Measured:
+    where = {"method": method, "attacker": PERFECT, "universe": TELLING}
+    rate, guess = (
+        _number(tables["reid"], column, **where) for column in ("precision", "proportional_guess")
+    )
+    words = f"{rate:.1f} % right, proportional guess {guess:.1f} %"
+    return _true(words, rate - guess <= POINTS, rate, guess)
+
+
+def _less_accurate(tables: Tables, area: str, statistic: str) -> Measured | None:
     noisy = tables["methods"].filter(kind=TOPDOWN, loss=ZCDP).sort("epsilon")
-    best, tried = noisy["method"][-1], " / ".join(f"{e:g}" for e in noisy["epsilon"])
-    rows = []
-    for area, what in ((COUNTY, TOTAL), (PLACE, TOTAL), (COUNTY, RACE)):
-        hi = mean_mae(mae, HI, area, what)
-        off = [
-            one
-            for method in noisy["method"]
-            if (one := mean_mae(mae, method, area, what)) is not None
-        ]
-        if hi is None or not off:
-            continue
-        listed = " / ".join(f"{one:.1f}" for one in off)
-        name = "mean of race groups" if what == RACE else what
-        rows.append(
-            _claim(f"HI is less accurate than TopDown: {area}, {name}", "worse than PPMF of 4/28",
-                   f"MAE {hi:.1f} people; TopDown {listed} at epsilon {tried}",
-                   hi > off[-1],
-                   f"larger mean absolute error than {best}")
-        )  # fmt: skip
-    middle, td = (mean_mae(mae, method, COUNTY, RACE) for method in (MIDDLING, best))
-    none, swapped = (_precision(reid, m, COMMERCIAL, ALL) for m in (NONE, MIDDLING))
-    if middle is not None and td is not None:
-        rows.append(
-            _claim("Middling swap rates may match TopDown in accuracy but hardly hinder the attack",
-                   "no numbers",
-                   f"{MIDDLING}: race MAE {middle:.1f}, {best} {td:.1f} people; precision "
-                   f"{swapped:.1f}, none {none:.1f} %",
-                   middle <= td and none - swapped <= POINTS,
-                   "race MAE of counties at most TopDown's, and precision (all people, "
-                   f"{COMMERCIAL} attacker) at most {POINTS:g} points below none",
-                   needs=[none, swapped])
-        )  # fmt: skip
-    return rows
+    hi = mean_mae(tables["mae"], HI, area, statistic)
+    off = [mean_mae(tables["mae"], method, area, statistic) for method in noisy["method"]]
+    known = [one for one in off if one is not None]
+    if hi is None or not known:
+        return None
+    tried = " / ".join(f"{epsilon:g}" for epsilon in noisy["epsilon"])
+    listed = " / ".join(f"{one:.1f}" for one in known)
+    return _true(f"MAE {hi:.1f} people; TopDown {listed} at epsilon {tried}", hi > known[-1])
+
+
+def _middling(tables: Tables) -> Measured | None:
+    best = tables["methods"].filter(kind=TOPDOWN, loss=ZCDP).sort("epsilon")["method"][-1]
+    middle, topdown = (mean_mae(tables["mae"], m, COUNTY, RACE) for m in (MIDDLING, best))
+    none, swapped = (_rate(tables, m, COMMERCIAL, ALL) for m in (NONE, MIDDLING))
+    if middle is None or topdown is None:
+        return None
+    words = (
+        f"{MIDDLING}: race MAE {middle:.1f}, {best} {topdown:.1f} people; precision {swapped:.1f}, "
+        f"none {none:.1f} %"
+    )
+    holds = middle <= topdown and none - swapped <= POINTS
+    return _true(words, holds, none, swapped)
 
 
 def mean_mae(mae: pl.DataFrame, method: str, area: str, statistic: str) -> float | None:
     """MAE of a statistic over all areas; ``RACE`` is the mean over race groups."""
     found = mae.filter(
         pl.col("statistic").str.starts_with(statistic),
-        method=method, area=area, size_category=EVERY,
-    )["mae"]  # fmt: skip
+        method=method,
+        area=area,
+        size_category=EVERY,
+    )["mae"]
     return None if found.is_empty() else float(found.to_numpy().mean())
 
 
-def _formal_claims(tables: Frames) -> list[Row]:
-    methods, reid = tables["methods"], tables["reid"]
-    topdown = pl.col("kind") == TOPDOWN
-    bare = methods.filter(~topdown)["guarantee"].unique().to_list() == ["none"]
+def _formal(tables: Tables) -> Measured:
+    methods, topdown = tables["methods"], pl.col("kind") == TOPDOWN
+    without = methods.filter(~topdown)["guarantee"].unique().to_list() == ["none"]
     backed = not (methods.filter(topdown)["guarantee"] == "none").any()
-    rows = [
-        _claim("Neither suppression nor swapping adheres to a formal definition of privacy",
-               "none of the algorithms", "no loss can be stated; TopDown states its own",
-               bare and backed, "what each mechanism itself promises")
-    ]  # fmt: skip
-    for loss in (PURE, ZCDP):
-        names = methods.filter(kind=TOPDOWN, loss=loss).sort("epsilon")["method"].to_list()
-        rates = [_precision(reid, name, PERFECT, TELLING) for name in names]
-        hi = _precision(reid, HI, PERFECT, TELLING)
-        rows.append(
-            _claim(f"TopDown ({loss}) is below HI on those who are hard to guess",
-                   "21.8, HI 77.9 %",
-                   _listed(rates) + f" by epsilon, HI {hi:.1f} %", max(rates) < hi,
-                   f"{TELLING}, perfect attacker: every epsilon below HI", REPORT,
-                   needs=[*rates, hi])
-        )  # fmt: skip
-        crossing = tables["crossing"].filter(
-            loss=loss, attacker=PERFECT, universe=TELLING, guess=OWN
-        )["words"][0]
-        gaps = [
-            gap if (gap := first(reid, "above_proportional", method=name, attacker=PERFECT,
-                                       universe=TELLING)) is not None else float("nan")
-            for name in names
-        ]  # fmt: skip
-        points = ", ".join(f"{gap:+.1f}" for gap in gaps)
-        rows.append(
-            _claim(f"Epsilon at which TopDown ({loss}) leaves the proportional guess",
-                   "not asked", f"epsilon {crossing}; points above it by epsilon: {points}",
-                   REPORTED, f"{TELLING}, perfect attacker: {POINTS:g} points above", OURS)
-        )  # fmt: skip
-    rows.append(
-        _claim("Either alternative would take six months more to produce", "6 months", NOT_TESTED,
-               NOT_TESTED, "a plan, not a measurement")
-    )  # fmt: skip
-    return rows
+    return _true("no loss can be stated; TopDown states its own", without and backed)
+
+
+def _below_hi(tables: Tables, loss: str) -> Measured:
+    rates = [_rate(tables, name, PERFECT) for name in _topdown(tables, loss)]
+    hi = _rate(tables, HI, PERFECT)
+    words = f"{_percents(rates)} by epsilon, HI {hi:.1f} %"
+    return _true(words, max(rates) < hi, *rates, hi)
+
+
+def _leaves_guess(tables: Tables, loss: str) -> Measured:
+    where = {"attacker": PERFECT, "universe": TELLING}
+    crossing = cell(tables["crossing"], "words", loss=loss, guess=OWN, **where)
+    gaps = [
+        _number(tables["reid"], "above_proportional", method=name, **where)
+        for name in _topdown(tables, loss)
+    ]
+    points = ", ".join(f"{gap:+.1f}" for gap in gaps)
+    return Measured(finding=f"epsilon {crossing}; points above it by epsilon: {points}")
+
+
+def _topdown(tables: Tables, loss: str) -> list[str]:
+    found = tables["methods"].filter(kind=TOPDOWN, loss=loss).sort("epsilon")
+    return found["method"].to_list()
+
+
+MEASURES: dict[str, Measure] = {
+    "P3 withheld": partial(_least, table="P3", levels=BELOW),
+    "P4 withheld": partial(_least, table="P4", levels=BELOW),
+    "person tables withheld": partial(_least, table="SF1_person", levels=("block",)),
+    "housing tables withheld": partial(_least, table="SF1_housing", levels=("block",)),
+    "person tables withheld above": partial(_least, table="SF1_person", levels=BELOW[:2]),
+    "counties withheld": _counties,
+    "P1 grows and falls": partial(_grow_and_fall, table="P1"),
+    "P2 grows and falls": partial(_grow_and_fall, table="P2"),
+    "given back": _given_back,
+    "complement": _complement,
+    "light, commercial, all": partial(_light, attacker=COMMERCIAL, universe=ALL),
+    "light, perfect, all": partial(_light, attacker=PERFECT, universe=ALL),
+    "light, commercial, hard": partial(_light, attacker=COMMERCIAL, universe=TELLING),
+    "light, perfect, hard": partial(_light, attacker=PERFECT, universe=TELLING),
+    "heavy, commercial": partial(_heavy, attacker=COMMERCIAL),
+    "heavy, perfect": partial(_heavy, attacker=PERFECT),
+    "better, commercial": partial(_better, attacker=COMMERCIAL),
+    "better, perfect": partial(_better, attacker=PERFECT),
+    "above guess, commercial": partial(_above_guess, attacker=COMMERCIAL),
+    "above guess, perfect": partial(_above_guess, attacker=PERFECT),
+    "1980 prevents": partial(_prevented, method=SUPPRESSION),
+    "complement prevents": partial(_prevented, method=COMPLEMENTARY),
+    "counties": partial(_less_accurate, area=COUNTY, statistic=TOTAL),
+    "places": partial(_less_accurate, area=PLACE, statistic=TOTAL),
+    "races": partial(_less_accurate, area=COUNTY, statistic=RACE),
+    "middling": _middling,
+    "formal": _formal,
+    "pure below HI": partial(_below_hi, loss=PURE),
+    "zCDP below HI": partial(_below_hi, loss=ZCDP),
+    "pure leaves guess": partial(_leaves_guess, loss=PURE),
+    "zCDP leaves guess": partial(_leaves_guess, loss=ZCDP),
+    "not measured": lambda _tables: Measured(finding="not tested"),
+}

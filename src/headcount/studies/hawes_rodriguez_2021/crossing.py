@@ -11,7 +11,7 @@ import polars as pl
 from headcount.attacks.guesses import PROPORTIONAL
 from headcount.evaluate.reidentified import ALL, TELLING
 from headcount.studies.hawes_rodriguez_2021.methods import PURE, TOPDOWN, ZCDP
-from headcount.studies.hawes_rodriguez_2021.published import first
+from headcount.studies.frame.report import cell
 
 POINTS = 5.0
 """How far precision must be above the guess, in percentage points."""
@@ -63,12 +63,12 @@ def crossing_table(reid: pl.DataFrame, methods: pl.DataFrame) -> pl.DataFrame:
         for attacker in reid["attacker"].unique(maintain_order=True):
             for universe in (ALL, "nonmodal", TELLING):
                 where = {"attacker": attacker, "universe": universe}
-                guess = first(reid, "precision", method=PROPORTIONAL, **where)
-                own = [(e, first(reid, "above_proportional", method=m, **where)) for m, e in tried]
+                guess = cell(reid, "precision", method=PROPORTIONAL, **where)
+                own = [(e, cell(reid, "above_proportional", method=m, **where)) for m, e in tried]
                 exact = [
                     (e, None if guess is None or found is None else found - guess)
                     for m, e in tried
-                    for found in [first(reid, "precision", method=m, **where)]
+                    for found in [cell(reid, "precision", method=m, **where)]
                 ]
                 for name, gaps in ((OWN, own), (EXACT, exact)):
                     found = find_crossing(gaps)

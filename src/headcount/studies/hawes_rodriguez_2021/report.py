@@ -1,370 +1,312 @@
-"""The report of the study hawes-rodriguez-2021: for those who choose how counts are protected."""
+"""What the report of hawes-rodriguez-2021 shows: the views behind its figures and tables."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import polars as pl
+
 from headcount.evaluate.attackers import COMMERCIAL, PERFECT
-from headcount.evaluate.reidentified import ALL
-from headcount.report.model import (
-    Block,
-    Callout,
-    KeyNumber,
-    KeyNumbers,
-    Prose,
-    Provenance,
-    Report,
-    Section,
-)
-from headcount.studies.hawes_rodriguez_2021 import report_figures as figures
-from headcount.studies.hawes_rodriguez_2021 import report_tables as shown
+from headcount.evaluate.reidentified import ALL, TELLING
+from headcount.studies.frame.report import cell
+from headcount.studies.frame.study import Findings
+from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE, TOTAL, categories
+from headcount.studies.hawes_rodriguez_2021.crossing import OWN
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENTARY,
     HI,
     LO,
     NONE,
     SUPPRESSION,
+    SWAPPING,
+    TOPDOWN,
+    ZCDP,
 )
-from headcount.studies.hawes_rodriguez_2021.report_words import (
-    About,
-    Tables,
-    confirmed,
-    held,
-    one,
-    percent,
-    precision,
-    topdown_names,
-)
-from headcount.studies.hawes_rodriguez_2021.settings import DELTA, QUERY_SHARES
+from headcount.studies.hawes_rodriguez_2021.report_charts import bars, by_category, precisions
+from headcount.studies.hawes_rodriguez_2021.settings import DELTA, PLACE, QUERY_SHARES, Settings
 
-PROPORTIONAL = "proportional guess"
+RECORDS, MODAL, PROPORTIONAL = "the attack", "modal guess", "proportional guess"
+UNIVERSES = {
+    TELLING: "hard to guess",
+    ALL: "everyone",
+    "nonmodal": "unlike their block",
+    "unique": "unique by sex and age",
+    "nonmodal, zero variability": "unlike their block, certain",
+}
+"""Universes that figures offer, in few words: they stand in lists on telephones too."""
+_RULES = {
+    "cell": "cells changed to 0",
+    "table": "tables withheld",
+    "complementary": "cells, with the complement",
+}
+_TABLES = {"SF1_person": "other person tables", "SF1_housing": "housing tables"}
+_RACES = {
+    "white": "White",
+    "black": "Black",
+    "asian": "Asian",
+    "nhpi": "Pacific Islander",
+    "aian": "American Indian",
+    "multiple": "several",
+}
+_NOISE = {
+    "no noise": "no noise",
+    "size noise 80 %": "size noise 80 %",
+    "tract noise 70 % (40 in county)": "tract noise 70 %",
+    "size 50 % and tract 70 %": "size 50 %, tract 70 %",
+}
+"""Settings of swapping that the figure shows, with shorter names."""
+_level = pl.col("level").str.replace("_", " ")
+_people = pl.col("universe").replace_strict(UNIVERSES).alias("people")
 
 
-def report(tables: Tables, about: About, *, provenance: Provenance) -> Report:
-    """Tell what was done, what each method withholds, blurs and gives away, and the limits."""
-    return Report(
-        title="Suppress, swap, or add noise?",
-        subtitle="Hawes & Rodríguez (2021) run again: what each method withholds, how far counts "
-        "are off, and who can still be found",
-        summary=_summary(tables, about),
-        sections=(
-            _what_was_done(tables, about),
-            _suppression(tables),
-            _reidentification(tables),
-            _swapping(tables),
-            _topdown(tables),
-            _accuracy(tables),
-            _claims(tables),
-        ),
-        limits=_limits(tables, about),
-        provenance=provenance,
-        confidential=not about.public,
+def facts(found: Findings) -> dict[str, Any]:
+    """Who lives there, and whom the perfect attacker finds among those hard to guess."""
+    settings, reid = found.settings, found.tables["reid"]
+    assert isinstance(settings, Settings)
+
+    def rates(methods: list[str], column: str) -> str:
+        where = {"attacker": PERFECT, "universe": TELLING}
+        known = [cell(reid, column, method=method, **where) for method in methods]
+        known = [rate for rate in known if rate is not None]
+        if len(methods) == 1:
+            return f"{known[0]:.1f} %" if known else "–"
+        return f"{min(known):.0f} to {max(known):.0f} %" if known else "–"
+
+    named = (
+        ("nothing is done", [NONE]),
+        ("the rules of 1980", [SUPPRESSION]),
+        ("the complementary step besides", [COMPLEMENTARY]),
+        ("a light swap", [LO]),
+        ("a heavy swap", [HI]),
+        ("TopDown at the ε tried", _topdown(found)),
     )
+    return {
+        "synthetic": settings.population is None,
+        "about": found.tables["about"].row(0, named=True),
+        "hard": TELLING,
+        "delta": float(DELTA),
+        "shares": ", ".join(f"{name} {float(100 * share):g} %" for name, share in QUERY_SHARES),
+        "finding": [
+            (words, rates(methods, "precision"), rates(methods, "confirmed_percent"))
+            for words, methods in named
+        ],
+    }
 
 
-def _summary(tables: Tables, about: About) -> tuple[Block, ...]:
-    told = held(tables)
-    block = one(tables["suppression"], "percent", table="P3", rule="table", level="block")
-    where = "a made-up state" if about.synthetic else "the people of a file"
-    return (
-        Prose(
-            "In 2021 the US Census Bureau was asked why it wanted to add noise to the census. "
-            "Could it not go on with what it had done before: **suppress** small numbers, as in "
-            "1980, or **swap** households between places, as in 2010? M. Hawes and R. Rodríguez "
-            "answered with an experiment. They counted what suppression would withhold, and "
-            "attacked swapped data: *reconstruct* the records of people from the published tables, "
-            "then *re-identify* them by matching a file of names.\n\n"
-            f"This report runs the experiment again on {where}, with free software, and sets "
-            "**TopDown**, the method of 2020, beside it. All methods protect the same counts: sex, "
-            "38 age bins, 7 race groups and Hispanic origin, down to the block. Its randomness "
-            "comes from a seed, so that it can be repeated: **nothing in it is a private release.**"
-        ),
-        KeyNumbers(
-            (
-                KeyNumber(value=f"{block:.0f}", unit="%", label="of blocks would lose their table "
-                          "of race by voting age under the rules of 1980"),
-                KeyNumber(value=f"{precision(tables, LO):.0f}", unit="%", label="of matches are "
-                          "right after a light swap, for people who are hard to guess"),
-                KeyNumber(value=f"{precision(tables, HI):.0f}", unit="%", label="after a heavy "
-                          "swap, of every second household"),
-                KeyNumber(value=f"{precision(tables, PROPORTIONAL):.0f}", unit="%",
-                          label="with no record at all: a guess from the shares of the block"),
-            )
-        ),
-        Callout("key finding", _finding(tables)),
-        Prose(
-            f"Of the conclusions that can be judged, {told['yes']} hold here and {told['no']} do "
-            "not: [](#claims) lists them one by one."
-        ),
-    )  # fmt: skip
+def _topdown(found: Findings) -> list[str]:
+    """Runs of TopDown, pure first, by epsilon."""
+    return found.tables["methods"].filter(kind=TOPDOWN)["method"].to_list()
 
 
-def _finding(tables: Tables) -> str:
-    rows = [
-        (words, percent(precision(tables, method)), percent(confirmed(tables, method)))
-        for method, words in (
-            (NONE, "nothing is done"),
-            (SUPPRESSION, "the rules of 1980"),
-            (COMPLEMENTARY, "the complementary step besides"),
-            (LO, "a light swap"),
-            (HI, "a heavy swap"),
+def main_methods(found: Findings) -> list[str]:
+    """The methods that figures show: swapping without noise at each rate, HI, and TopDown."""
+    plain = found.tables["methods"].filter(
+        kind=SWAPPING, size_perturbed_percent=0.0, tract_perturbed_percent=0.0
+    )["method"]
+    return [NONE, SUPPRESSION, COMPLEMENTARY, *plain, HI, *_topdown(found)]
+
+
+def _swapping(found: Findings) -> pl.DataFrame:
+    """Swapping experiments with their noise in words: columns method, rate, noise."""
+    size, tract, within = (
+        pl.col(f"{name}_percent").cast(pl.Int64)
+        for name in ("size_perturbed", "tract_perturbed", "of_it_in_county")
+    )
+    words = (
+        pl.when((size == 0) & (tract == 0))
+        .then(pl.lit("no noise"))
+        .when(tract == 0)
+        .then(pl.format("size noise {} %", size))
+        .when(size == 0)
+        .then(pl.format("tract noise {} % ({} in county)", tract, within))
+        .otherwise(pl.format("size {} % and tract {} %", size, tract))
+    )
+    methods = found.tables["methods"].filter(kind=SWAPPING)
+    return methods.select("method", pl.col("swapped_percent").alias("rate"), words.alias("noise"))
+
+
+def _reidentified(found: Findings, attacker: str) -> pl.DataFrame:
+    """Precision of the main methods for one attacker, with guesses beside every rate."""
+    frame = pl.DataFrame({"method": [*main_methods(found), MODAL, PROPORTIONAL]})
+    for universe, words in ((ALL, "all"), (TELLING, "hard")):
+        rates = found.tables["reid"].filter(attacker=attacker, universe=universe)
+        rates = rates.select(
+            "method",
+            pl.col("putative_percent").alias(f"{words} matched"),
+            pl.col("precision").alias(f"{words} right"),
+            pl.col("proportional_guess").alias(f"{words} proportional"),
+            pl.col("modal_guess").alias(f"{words} modal"),
         )
-    ]
-    names = topdown_names(tables)
-    right = _range([precision(tables, name) for name in names])
-    rows.append(("TopDown at the ε tried", right, _range([confirmed(tables, m) for m in names])))
+        frame = frame.join(rates, on="method", how="left", maintain_order="left")
+    return frame
+
+
+def _experiments(found: Findings) -> pl.DataFrame:
+    reid, frame = found.tables["reid"], _swapping(found)
+    slides = reid.filter(attacker=COMMERCIAL, universe=ALL).select(
+        "method",
+        pl.col("putative_percent").alias("putative"),
+        pl.col("confirmed_percent").alias("confirmed"),
+        "precision",
+        pl.col("proportional_guess").alias("guess"),
+    )
+    hard = reid.filter(attacker=PERFECT, universe=TELLING).select(
+        "method",
+        pl.col("precision").alias("precision_hard"),
+        pl.col("proportional_guess").alias("guess_hard"),
+    )
+    both = frame.join(slides, on="method", maintain_order="left")
+    return both.join(hard, on="method", maintain_order="left")
+
+
+def _errors(found: Findings) -> pl.DataFrame:
+    sizes = pl.when(size_category=EVERY).then(pl.lit("all sizes")).otherwise("size_category")
     return (
-        "Look at people who are unlike their neighbours, unique by sex and age in their block, "
-        "where the tables leave no doubt: only a record can tell who they are. An attacker who "
-        "knows where everyone lives is right about this share of those matched to a record (in "
-        "brackets: of all such people, matched or not):\n\n"
-        + "".join(f"- {words}: **{rate}** ({found})\n" for words, rate, found in rows)
-        + f"\nA mere guess is right about {percent(precision(tables, PROPORTIONAL))}."
+        found.tables["mae"]
+        .filter(pl.col("method").is_in(main_methods(found)), statistic=TOTAL)
+        .with_columns(sizes.alias("size_category"))
     )
 
 
-def _range(rates: list[float]) -> str:
-    known = [rate for rate in rates if rate == rate]
-    return f"{min(known):.0f} to {max(known):.0f} %" if known else "\N{EN DASH}"
+def _agreement(found: Findings) -> pl.DataFrame:
+    some = found.tables["agreement"].filter(pl.col("method").is_in(main_methods(found)))
+    return some.pivot("blocks", index="method", values="agreement")
 
 
-def _what_was_done(tables: Tables, about: About) -> Section:
-    who = tables["about"].row(0, named=True)
-    drawn = (
-        "The state is made up: households, ages, races and places follow the shape of the United "
-        "States of 2010, and nobody in it is real."
-        if about.synthetic
-        else "The people are those of a file, and their blocks."
+def _block_sizes(found: Findings) -> list[dict[str, str]]:
+    names = found.tables["agreement"]["blocks"].unique(maintain_order=True)
+    return [{"key": name, "unit": "%", "format": ".1f"} for name in names]
+
+
+def _suppression_by_level(found: Findings) -> pl.DataFrame:
+    """Shares withheld, with the slides' numbers beside them."""
+    keys = ["table", "rule", "level"]
+    slides = found.tables["published"].filter(id="withheld")
+    slides = slides.select(
+        "table",
+        pl.col("claim").str.extract(r", (\w+) rule").alias("rule"),
+        "level",
+        pl.col("published").alias("slides"),
     )
-    shares = ", ".join(f"{name} {float(100 * share):g} %" for name, share in QUERY_SHARES)
-    return Section(
-        title="What was done",
-        blocks=(
-            Prose(
-                f"{drawn} There are {who['people']:,} people in {who['households']:,} households, "
-                f"{who['blocks']:,} blocks with people, {who['tracts']:,} tracts, "
-                f"{who['counties']:,} counties and {who['places']:,} places.\n\n"
-                "- **Suppression** by the rules of 1980: counts of 1 or 2 are published as 0; "
-                "tables of adults by race are withheld where any group has 1 to 14 people; other "
-                "person tables where 1 to 14 people live, housing tables where 1 to 4 homes are "
-                "occupied.\n"
-                "- **Complementary suppression**, which the Bureau left out: in P1 to P4 counts of "
-                "1 or 2 are withheld openly, at every level, with as many others as it takes so "
-                "that for an attacker who knows the rules each may be 3 or more and is uncertain "
-                "by 3. That somebody is in a withheld cell is not hidden; totals above the block "
-                "are the last to be withheld. Other tables are withheld for a block by the rules "
-                "of 1980, and where they would restate a withheld cell.\n"
-                "- **Swapping**: pairs of households of the same size change places, as near by as "
-                "possible. *LO* moves 5 % of them. *HI* moves 50 %, after half of the sizes were "
-                "blurred by one and seven of ten households were paired as if in another tract.\n"
-                "- **TopDown**: noise at every level, then whole numbers that add up. Levels share "
-                f"ε alike; at each level it goes to {shares}. The total of the state is exact. "
-                "Noise comes in two kinds: *pure* keeps ε for certain; *zCDP* (as in 2020) keeps "
-                f"it but for a chance of δ = {float(DELTA):g}. The promise is for a change of one "
-                "person's record.\n\n"
-                f"Then the attack. *Reconstruct*: block tables {who['tables']}, by the 7 groups of "
-                "race, are turned back into records, block by block. In "
-                f"**{who['zero_variability_blocks_percent']:.0f} %** of blocks, with "
-                f"{who['zero_variability_people_percent']:.0f} % of the people, the exact tables "
-                "allow one solution only: the records are certain. *Re-identify*: people in the "
-                "attacker's file are matched to records one to one by block, sex and age bin; a "
-                "match is *putative*, and *confirmed* if race and origin are right. The perfect "
-                "attacker knows everyone's block, sex and age; the commercial-like file lacks some "
-                "people and has errors in address, age and sex, so that 37 in 100 rows are "
-                "right.\n\n"
-                f"Every method was drawn {about.replicates} times, each time with another order of "
-                "ties; intervals are of the mean over these draws."
-            ),
-            Callout(
-                "note",
-                "**Statistical inference is not a privacy violation.** In a block where nine of "
-                "ten are white, “white” is a good guess for anyone, member of the census or not. A "
-                "rate of re-identification means something only beside what a guess gets right, so "
-                "every rate here has two guesses beside it: the commonest group of the block, and "
-                "a draw from its shares.",
-            ),
-            shown.methods_table(tables),
-        ),
-    )  # fmt: skip
-
-
-def _withheld(tables: Tables) -> str:
-    """Shares of tables withheld, from county to block."""
-    words = []
-    for table in ("P3", "P4"):
-        shares = [
-            one(tables["suppression"], "percent", table=table, rule="table", level=level)
-            for level in ("county", "tract", "block_group", "block")
-        ]
-        words.append(f"{table} " + ", ".join(f"{share:.0f}" for share in shares) + " %")
-    return f"Withheld for counties, tracts, block groups and blocks: {'; '.join(words)}."
-
-
-def _suppression(tables: Tables) -> Section:
-    back = one(tables["recovered"], "from_p12_percent", table="P1", level="block")
-    again = (
-        f"{back:.0f} % of the block cells of P1 that were changed to 0 stand as a total in P12A to "
-        "P12G of the same block."
-        if back == back
-        else "No cell was changed here."
-    )
-    return Section(
-        title="What suppression would withhold",
-        blocks=(
-            Prose(
-                "The rules were made for small areas, and most areas are small. P3 is race for "
-                "adults, P4 Hispanic origin by race for adults: the tables that redistricting "
-                f"needs. {_withheld(tables)}"
-            ),
-            figures.suppression_figure(tables),
-            Callout(
-                "warning",
-                "These are the *primary* rules, as the Bureau ran them. Without a complementary "
-                f"step, other tables give the hidden numbers back: {again}",
-            ),
-            Prose(_complement(tables)),
-            shown.recovered_table(tables),
-            shown.suppression_table(tables),
-        ),
+    both = found.tables["suppression"].join(slides, on=keys, how="left", maintain_order="left")
+    return both.select(
+        pl.col("rule").replace_strict(_RULES).alias("withheld"),
+        pl.col("table").replace(_TABLES),
+        _level,
+        "percent",
+        "slides",
     )
 
 
-def _complement(tables: Tables) -> str:
-    """What the complementary step costs and buys."""
-
-    def share(rule: str, level: str) -> float:
-        return one(tables["suppression"], "percent", table="P2", rule=rule, level=level)
-
-    left = tables["about"]["cells_unprotected"][0]
-    protected = "Every" if left == 0 else f"But for {left:,}, every"
-    return (
-        "With the complementary step, "
-        f"{share('complementary', 'tract'):.0f} % of the cells of P2 are withheld for tracts, "
-        f"{share('complementary', 'block_group'):.0f} % for block groups and "
-        f"{share('complementary', 'block'):.0f} % for blocks, where the cell rule alone hides "
-        f"{share('cell', 'tract'):.0f}, {share('cell', 'block_group'):.0f} and "
-        f"{share('cell', 'block'):.0f} %. {protected} count of 1 or 2 has then witnesses: whole "
-        "tables that agree with all of P1 to P4 that is published and with the rules, and in which "
-        "it is another. What this does to the attack is in [](#reidentified)."
+def _precision_by_method(found: Findings) -> pl.DataFrame:
+    shown = main_methods(found)
+    reid = found.tables["reid"].filter(
+        pl.col("method").is_in(shown), pl.col("universe").is_in(list(UNIVERSES))
     )
-
-
-def _reidentification(tables: Tables) -> Section:
-    none, lo, hi = (precision(tables, m, COMMERCIAL, ALL) for m in (NONE, LO, HI))
-    return Section(
-        title="Who can still be found",
-        blocks=(
-            Prose(
-                "The slides give one number for each method: the precision over everyone, for the "
-                f"attacker with a commercial file. Here it is {percent(none)} with no protection, "
-                f"{percent(lo)} after LO and {percent(hi)} after HI (slides: 37.8, 37.2 and 30.4 "
-                "%). That number mixes people whom anybody could guess with people who are given "
-                "away. The figure takes them apart."
-            ),
-            figures.precision_figure(tables),
-            shown.reid_table(tables, PERFECT),
-            shown.reid_table(tables, COMMERCIAL),
-            shown.agreement_table(tables),
-        ),
+    rows = reid.select(
+        "method",
+        "attacker",
+        _people,
+        pl.col("precision").alias(RECORDS),
+        pl.col("proportional_guess").alias(PROPORTIONAL),
+        pl.col("modal_guess").alias(MODAL),
+        "precision_low",
+        "precision_high",
     )
-
-
-def _swapping(tables: Tables) -> Section:
-    return Section(
-        title="Swapping with every dial",
-        blocks=(
-            Prose(
-                "More swapping protects more, and slowly: a household that stays is published "
-                "where it lives, and one that moves mostly changes places with a neighbour. "
-                "Blurring the size of partners changes who lives in a block; blurring the tract "
-                "sends households farther and costs accuracy of larger areas."
-            ),
-            figures.rates_figure(tables),
-            shown.experiments_table(tables),
-        ),
-    )
-
-
-def _topdown(tables: Tables) -> Section:
-    return Section(
-        title="TopDown: from which ε on do records tell more than a guess?",
-        blocks=(
-            Prose(
-                "TopDown's block records are mostly noise at small ε: few people are matched at "
-                "all, and a match is right about as often as a guess from the same release. With "
-                "larger ε both grow. The table gives the ε from which precision is five points "
-                "above the guess."
-            ),
-            figures.epsilon_figure(tables),
-            shown.crossing_table(tables),
-        ),
-    )
-
-
-def _accuracy(tables: Tables) -> Section:
-    return Section(
-        title="What it costs: errors of counts",
-        blocks=(
-            Prose(
-                "Errors are the mean of absolute differences to the true count. The share of "
-                "people found and the error of counts are two sides of one choice. Suppression "
-                "errs by two at most in what it shows: its cost is what it does not show, and a "
-                "withheld count has no error here."
-            ),
-            figures.size_figure(tables),
-            figures.race_figure(tables),
-            shown.errors_table(tables),
-        ),
-    )
-
-
-def _claims(tables: Tables) -> Section:
-    return Section(
-        title="Do the conclusions hold?",
-        blocks=(shown.claims_table(tables), shown.published_table(tables)),
-    )
-
-
-def _limits(tables: Tables, about: About) -> tuple[Block, ...]:
-    who = tables["about"].row(0, named=True)
-    perfect, commercial = (precision(tables, NONE, a) for a in (PERFECT, COMMERCIAL))
-    population = (
-        "- **One made-up population.** Blocks, tracts and places are few, and who lives with whom "
-        "is simpler than in life. Intervals are over draws of the methods, not over populations.\n"
-        if about.synthetic
-        else "- **One population.** Intervals are over draws of the methods, not over "
-        "populations.\n"
+    index = ["method", "attacker", "people", "precision_low", "precision_high"]
+    long = rows.unpivot(
+        [RECORDS, PROPORTIONAL, MODAL], variable_name="by", value_name="rate", index=index
     )
     return (
-        Callout(
-            "warning",
-            "Suppression and swapping promise nothing that can be stated: a low rate in this one "
-            "attack is not protection from another. TopDown's ε holds against every attack, but "
-            "not here, where its noise comes from a seed.",
-        ),
-        Prose(
-            population
-            + "- **One attack.** Tables of blocks only, no tables of tracts, households or "
-            f"families; the tables left out: {who['tables_left_out'] or 'none'}. Race in 7 groups, "
-            "where the Bureau had 63. More tables would make more blocks certain.\n"
-            "- **Any solution.** Where tables allow several, the reconstruction is one of them; "
-            "another solver may find another. Blocks not proven to be certain or not: "
-            f"{who['not_proven_blocks']}.\n"
-            "- **The commercial-like file is a guess** of coverage and errors. Where its address "
-            "is wrong, a right match is impossible: without any protection it reaches "
-            f"{percent(commercial)} on people who are hard to guess, the perfect one "
-            f"{percent(perfect)}.\n"
-            "- **The workload of TopDown is ours**, stated above; the Bureau tuned its own for "
-            "months. Other shares move errors between totals, race and records.\n"
-            "- **Complementary suppression is one of many.** Its witnesses hold for P1 to P4; that "
-            "nothing follows from them with other tables is tried here by the attack, not proven. "
-            "What the choice of cells tells, and who knows a cell of his own, is left out. Where "
-            "the tables leave much open, the reconstruction fills in "
-            "one solution of many: an attacker who guessed there may do better, so look at the "
-            "guesses too.\n"
-            "- **Half of the swapping grid.** Of 64 settings of rate, size noise and tract noise "
-            "32 are run: each noise alone, and both as in HI.\n"
-            "- **Who says what “minimal” is?** The slides give no criteria; those in "
-            "[](#claims) are ours. But for 2 points (LO) and 10 points (HI below LO) they were set "
-            "when results of smaller runs were known.\n"
-            "- **Learning about groups** is what a census is for. Nothing here protects from it."
-        ),
+        long.with_columns(
+            pl.when(by=RECORDS).then(f"precision_{end}").alias(end) for end in ("low", "high")
+        )
+        .drop("precision_low", "precision_high")
+        .drop_nulls("rate")
     )
+
+
+def _by_universe(frame: pl.DataFrame, *then: str) -> pl.DataFrame:
+    order = {name: place for place, name in enumerate(UNIVERSES)}
+    some = frame.filter(pl.col("universe").is_in(list(UNIVERSES)))
+    return some.sort(pl.col("universe").replace_strict(order), *then, maintain_order=True)
+
+
+def _precision_by_rate(found: Findings) -> pl.DataFrame:
+    some = found.tables["reid"].join(_swapping(found), on="method")
+    some = some.filter(pl.col("noise").is_in(list(_NOISE)))
+    guesses = some.filter(noise="no noise").with_columns(
+        pl.lit(PROPORTIONAL).alias("noise"), pl.col("proportional_guess").alias("precision")
+    )
+    both = pl.concat([some.with_columns(pl.col("noise").replace(_NOISE)), guesses])
+    ordered = _by_universe(both, "rate")
+    return ordered.select("attacker", _people, "noise", "rate", "precision").drop_nulls()
+
+
+def _topdown_by_epsilon(found: Findings) -> pl.DataFrame:
+    methods = found.tables["methods"].filter(kind=TOPDOWN).select("method", "loss", "epsilon")
+    above = pl.col("above_proportional")
+    return (
+        _by_universe(found.tables["reid"].join(methods, on="method"))
+        .select(
+            pl.format("topdown {}", "loss").alias("loss"),
+            "attacker",
+            _people,
+            "epsilon",
+            above.alias("above"),
+            pl.col("above_low").fill_null(above).alias("low"),
+            pl.col("above_high").fill_null(above).alias("high"),
+        )
+        .drop_nulls()
+    )
+
+
+def _compared(found: Findings) -> list[str]:
+    noisy = found.tables["methods"].filter(kind=TOPDOWN, loss=ZCDP)["method"]
+    return [LO, HI, *noisy]
+
+
+def _errors_by_size(found: Findings) -> pl.DataFrame:
+    order = [categories(PLACE)[1], categories(COUNTY)[1], *categories(PLACE)[2:]]
+    some = found.tables["mae"].filter(
+        pl.col("method").is_in(_compared(found)),
+        pl.col("size_category") != EVERY,
+        statistic=TOTAL,
+    )
+    return some.select(
+        pl.col("area").replace_strict({COUNTY: "counties", PLACE: "places"}).alias("areas"),
+        pl.col("size_category").cast(pl.Enum(order)).alias("group"),
+        "method",
+        "mae",
+    )
+
+
+def _errors_by_race(found: Findings) -> pl.DataFrame:
+    some = found.tables["mae"].filter(
+        pl.col("statistic").str.starts_with(RACE),
+        pl.col("method").is_in([SUPPRESSION, *_compared(found)]),
+        area=COUNTY,
+        size_category=EVERY,
+    )
+    race = pl.col("statistic").str.strip_prefix(RACE).replace(_RACES)
+    return some.select(race.alias("group"), "method", "mae")
+
+
+VIEWS = {
+    "suppression": lambda found: found.tables["suppression"].with_columns(_level),
+    "recovered": lambda found: found.tables["recovered"].with_columns(_level),
+    "reidentified": lambda found: _reidentified(found, PERFECT),
+    "reidentified-commercial": lambda found: _reidentified(found, COMMERCIAL),
+    "experiments": _experiments,
+    "crossing": lambda found: found.tables["crossing"].filter(guess=OWN),
+    "errors": _errors,
+    "agreement": _agreement,
+    "suppression-by-level": _suppression_by_level,
+    "precision-by-method": _precision_by_method,
+    "precision-by-rate": _precision_by_rate,
+    "topdown-by-epsilon": _topdown_by_epsilon,
+    "errors-by-size": _errors_by_size,
+    "errors-by-race": _errors_by_race,
+}
+COLUMNS = {"agreement": _block_sizes}
+CHARTS = {"bars": bars, "precision": precisions, "categories": by_category}

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
+from hashlib import sha256
+from math import floor, log10
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from headcount.errors import ConfigError
+import numpy as np
 
-STUDY = "hawes-rodriguez-2021"
+from headcount.errors import ConfigError, InputError
+from headcount.studies.frame.settings import Option, Seed, StudySettings
+
+if TYPE_CHECKING:
+    from headcount.population.households import Households
+
+NAME = "hawes-rodriguez-2021"
 SCHEMA = "sex-age38-race7-hispanic"
 """All methods run on it: sex x 38 age bins x 7 race groups x Hispanic origin, 1,064 cells."""
 
@@ -50,18 +60,37 @@ PEOPLE, PEOPLE_IN_A_COUNTY, FEWEST_COUNTIES = 100_000, 4_000, 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Parameters to sweep, and the replicates behind every interval.
+class Settings(StudySettings):
+    """Whom the study is run on, parameters to sweep, and the replicates behind every interval.
 
     where
         epsilons     of TopDown, each as pure epsilon and as zCDP worth as much at ``DELTA``
         replicates   draws of every method, each attacked with another random order of ties
-        seed         of all draws
     """
 
-    epsilons: tuple[Fraction, ...] = EPSILONS
-    replicates: int = 10
-    seed: int = 2021
+    people: Annotated[
+        int | None, Option(help="People of the synthetic state; 100,000.", least=1_000)
+    ] = None
+    counties: Annotated[
+        int | None, Option(help="Its counties; one for each 4,000 people.", least=1)
+    ] = None
+    population: Annotated[
+        Path | None,
+        Option(
+            help="People of your own: a config file of headcount protect, of which [population] "
+            'is used (kind = "households").'
+        ),
+    ] = None
+    epsilons: Annotated[
+        tuple[Fraction, ...],
+        Option(
+            help="Another epsilon in place of 0.5, 1, 4 and 16; may be repeated.",
+            name="epsilon",
+            always=True,
+        ),
+    ] = EPSILONS
+    replicates: Annotated[int, Option(help="Draws of every method.", least=1, always=True)] = 10
+    seed: Seed = 2021
 
     def __post_init__(self) -> None:
         for place, found, low, high in (
@@ -70,20 +99,79 @@ class Settings:
         ):
             if not low <= found <= high:
                 raise ConfigError(
-                    f"study {STUDY}", place=place, found=f"{found}", expected=f"{low:,} to {high:,}"
+                    f"study {NAME}", place=place, found=f"{found}", expected=f"{low:,} to {high:,}"
                 )
         distinct = len(set(self.epsilons)) == len(self.epsilons)
         if not self.epsilons or min(self.epsilons) <= 0 or not distinct:
             raise ConfigError(
-                f"study {STUDY}", place="epsilons",
+                f"study {NAME}",
+                place="epsilons",
                 found=", ".join(str(epsilon) for epsilon in self.epsilons) or "none",
                 expected="distinct numbers above 0",
-            )  # fmt: skip
+            )
+        if self.population is not None and (self.people or self.counties):
+            raise ConfigError(
+                f"study {NAME}",
+                place="--people and --counties",
+                found=f"--population {self.population.name} beside them",
+                expected="these for the synthetic state only",
+            )
+
+    def state(self) -> tuple[int, int]:
+        """People and counties of the synthetic state."""
+        people = PEOPLE if self.people is None else self.people
+        fewest = max(FEWEST_COUNTIES, people // PEOPLE_IN_A_COUNTY)
+        return people, fewest if self.counties is None else self.counties
+
+    def typed(self, field: str) -> Any:
+        """The recipe names the size of a synthetic state, whether it was typed or not."""
+        if self.population is None and field in ("people", "counties"):
+            return dict(zip(("people", "counties"), self.state(), strict=True))[field]
+        return super().typed(field)
+
+    def identity(self) -> dict[str, Any]:
+        """The people go by their digest: other people are another study."""
+        options = super().identity()
+        return {
+            "population": "towns" if self.population is None else self.population.name,
+            "digest": households_digest(self.households),
+            **{name: options[name] for name in ("epsilons", "replicates", "seed")},
+        }
+
+    @cached_property
+    def households(self) -> Households:
+        """The people and their dwellings."""
+        if self.population is None:
+            from headcount.population.towns import towns
+
+            people, counties = self.state()
+            return towns(seed=self.seed, people=people, counties=counties)
+        from headcount.config.build import build_population
+        from headcount.config.load import load_config
+
+        found = build_population(load_config(self.population)).households
+        if found is None:
+            raise InputError(
+                str(self.population),
+                place="population",
+                found="people without dwellings",
+                expected='kind = "households", "towns" or "workload-s": swapping moves households',
+            )
+        return found
 
 
-def default_counties(people: int) -> int:
-    """Counties of a synthetic state of so many people."""
-    return max(FEWEST_COUNTIES, people // PEOPLE_IN_A_COUNTY)
+def households_digest(households: Households) -> str:
+    """A digest of who lives with whom, where, and in which place."""
+    found = sha256(np.ascontiguousarray(households.first).tobytes())
+    found.update(np.ascontiguousarray(households.block).tobytes() + households.kind.tobytes())
+    for attribute in households.person_attributes:
+        found.update(repr(attribute).encode())
+        found.update(households.persons[attribute.name].astype(np.int32).tobytes())
+    for areas in households.areas:
+        found.update(areas.name.encode() + np.ascontiguousarray(areas.of_leaf).tobytes())
+    for units in households.geography.units:
+        found.update("\n".join(units.tolist()).encode() + b"\0")
+    return found.hexdigest()
 
 
 @cache
@@ -101,12 +189,5 @@ def rho_for(epsilon: Fraction) -> Fraction:
     while high - low > high / 20_000:
         middle = (low + high) / 2
         low, high = (middle, high) if worth(middle) <= epsilon else (low, middle)
-    digits = 4 - 1 - _magnitude(low)
+    digits = 4 - 1 - floor(log10(low))
     return Fraction(int(low * Fraction(10) ** digits)) / Fraction(10) ** digits
-
-
-def _magnitude(value: Fraction) -> int:
-    """The power of ten of the first digit."""
-    from math import floor, log10
-
-    return floor(log10(value))

@@ -25,7 +25,7 @@ from headcount.population.from_households import to_population
 from headcount.population.households import Households
 from headcount.release import Release, TablesRelease
 from headcount.schema import load_schema
-from headcount.studies.hawes_rodriguez_2021.settings import LEVELS_NEEDED, SCHEMA, STUDY
+from headcount.studies.hawes_rodriguez_2021.settings import LEVELS_NEEDED, SCHEMA, NAME
 from headcount.tabulate import Counts, tabulate
 from headcount.tabulate.published import PublishedTable, supported, tables
 
@@ -111,7 +111,7 @@ def prepare(households: Households, *, seed: int) -> Setup:
     for level in LEVELS_NEEDED:
         if level not in households.geography.levels:
             raise InputError(
-                f"study {STUDY}",
+                f"study {NAME}",
                 place="population",
                 found=f"no level {level!r}",
                 expected="levels named " + ", ".join(LEVELS_NEEDED) + ", and leaf units below",
@@ -121,7 +121,7 @@ def prepare(households: Households, *, seed: int) -> Setup:
     for attribute in schema.attributes:
         if attribute.name not in known:
             raise InputError(
-                f"study {STUDY}",
+                f"study {NAME}",
                 place="population",
                 found=f"no attribute {attribute.name!r}",
                 expected="people with " + ", ".join(one.name for one in schema.attributes),

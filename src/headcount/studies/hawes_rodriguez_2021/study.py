@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
-import numpy as np
 import polars as pl
 
-from headcount.engines.protocol import Engine
 from headcount.mechanisms.suppression.rules import Thresholds
 from headcount.mechanisms.suppression.summary import suppression_summary
-from headcount.population.households import Households
-from headcount.progress import Progress, silent
-from headcount.studies.hawes_rodriguez_2021.claims import claims_table
+from headcount.studies.frame.cache import FRAMES
+from headcount.studies.frame.claims import verdicts
+from headcount.studies.frame.study import Findings, Work
+from headcount.studies.hawes_rodriguez_2021 import run_method as cases
+from headcount.studies.hawes_rodriguez_2021.claims import MEASURES
 from headcount.studies.hawes_rodriguez_2021.crossing import crossing_table
 from headcount.studies.hawes_rodriguez_2021.methods import methods, methods_table
-from headcount.studies.hawes_rodriguez_2021.pieces import TABLES, kept_or_made, run_method
-from headcount.studies.hawes_rodriguez_2021.published import published_table
 from headcount.studies.hawes_rodriguez_2021.recovered import recovered_table
 from headcount.studies.hawes_rodriguez_2021.scores import agreement_table, mae_table, reid_table
-from headcount.studies.hawes_rodriguez_2021.settings import PLACE, Settings
+from headcount.studies.hawes_rodriguez_2021.settings import PLACE, Settings, households_digest
 from headcount.studies.hawes_rodriguez_2021.setup import Setup, prepare
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class HawesRodriguezStudy:
-    """Everything the study found, as tables.
+def run(settings: Settings, work: Work) -> Findings:
+    """Protect, reconstruct, re-identify and measure with every method; judge the claims.
 
     where
         suppression   what the rules of 1980, and the complementary step, withhold, by table, rule
@@ -41,55 +35,27 @@ class HawesRodriguezStudy:
         claims        the slides' conclusions one by one
         about         who lives there: one row
     """
-
-    settings: Settings
-    public: bool
-    suppression: pl.DataFrame
-    recovered: pl.DataFrame
-    reid: pl.DataFrame
-    mae: pl.DataFrame
-    agreement: pl.DataFrame
-    crossing: pl.DataFrame
-    methods: pl.DataFrame
-    published: pl.DataFrame
-    claims: pl.DataFrame
-    about: pl.DataFrame
-
-    def tables(self) -> dict[str, pl.DataFrame]:
-        """By file name."""
-        names = (
-            *("suppression", "recovered", "reid", "mae", "agreement", "crossing"),
-            *("methods", "published", "claims", "about"),
-        )
-        return {name: getattr(self, name) for name in names}
-
-
-def run_study(
-    *,
-    households: Households,
-    settings: Settings,
-    cache: Path | None = None,
-    progress: Progress = silent,
-    engine: Engine | None = None,
-) -> HawesRodriguezStudy:
-    """Protect, reconstruct, re-identify and measure with every method; judge the claims."""
+    households = settings.households
     setup = prepare(households, seed=settings.seed)
-    digest = households_digest(households)
+    inputs = f"{households_digest(households)} {settings.replicates} {settings.seed}"
     every = methods(settings)
-    found: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
-    for method in progress(every, what="Methods", total=len(every)):
-        made = kept_or_made(
-            lambda method=method: run_method(method, setup, settings, engine=engine),  # type: ignore[misc]
-            method=method, digest=digest, settings=settings, cache=cache,
-        )  # fmt: skip
+    found: dict[str, list[pl.DataFrame]] = {name: [] for name in cases.TABLES}
+    for method in work.progress(every, what="Methods", total=len(every)):
+        made = work.cache.get(
+            lambda method=method: cases.run_method(method, setup, settings, engine=work.engine),  # type: ignore[misc]
+            name=method.kind,
+            inputs=f"{inputs} {method!r}",
+            made_by=cases.__name__,
+            codec=FRAMES,
+        )
         for name, rows in made.items():
             found[name].append(rows)
-    limits, complement = Thresholds(), pl.concat(found["withheld"])
-    frames = {
+    limits, withheld = Thresholds(), pl.concat(found["withheld"])
+    tables = {
         "suppression": pl.concat(
             [
                 suppression_summary(setup.counts, thresholds=limits),
-                complement.select("table", "rule", "level", "total", "withheld", "percent"),
+                withheld.select("table", "rule", "level", "total", "withheld", "percent"),
             ]
         ),
         "recovered": recovered_table(setup.counts, limits),
@@ -98,34 +64,11 @@ def run_study(
         "agreement": agreement_table(pl.concat(found["agreement"])),
         "methods": methods_table(every, setup.counts.schema, setup.geography),
     }
-    frames["crossing"] = crossing_table(frames["reid"], frames["methods"])
-    frames["published"] = published_table(frames["suppression"], frames["reid"])
-    frames["claims"] = claims_table(frames)
-    frames["about"] = pl.DataFrame(
-        [_about(setup) | {"cells_unprotected": _unprotected(complement)}]
-    )
-    return HawesRodriguezStudy(settings=settings, public=households.public, **frames)
-
-
-def households_digest(households: Households) -> str:
-    """A digest of who lives with whom, where, and in which place."""
-    from hashlib import sha256
-
-    found = sha256(np.ascontiguousarray(households.first).tobytes())
-    found.update(np.ascontiguousarray(households.block).tobytes() + households.kind.tobytes())
-    for attribute in households.person_attributes:
-        found.update(repr(attribute).encode())
-        found.update(households.persons[attribute.name].astype(np.int32).tobytes())
-    for areas in households.areas:
-        found.update(areas.name.encode() + np.ascontiguousarray(areas.of_leaf).tobytes())
-    for units in households.geography.units:
-        found.update("\n".join(units.tolist()).encode() + b"\0")
-    return found.hexdigest()
-
-
-def _unprotected(complement: pl.DataFrame) -> int:
-    """Small cells that no witness shows to be protected, of all tables that hang together."""
-    return int(complement["unprotected"].max())  # type: ignore[arg-type]
+    tables["crossing"] = crossing_table(tables["reid"], tables["methods"])
+    tables |= verdicts(__package__, tables, measures=MEASURES)
+    unprotected = {"cells_unprotected": withheld["unprotected"].max()}
+    tables["about"] = pl.DataFrame([_about(setup) | unprotected])
+    return Findings(settings=settings, tables=tables, confidential=not households.public)
 
 
 def _about(setup: Setup) -> dict[str, object]:

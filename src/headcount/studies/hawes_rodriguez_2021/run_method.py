@@ -1,8 +1,7 @@
-"""The study in pieces, one for each method: computed once and kept, so a stopped study goes on."""
+"""One method: protected, reconstructed, attacked and measured, once for each replicate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +15,7 @@ from headcount.mechanisms import Context, protect
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.noise import KeyedNoise, RunKey
 from headcount.release import TablesRelease
+from headcount.studies.frame.cache import Frames
 from headcount.studies.hawes_rodriguez_2021.accuracy import errors
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENT,
@@ -26,7 +26,6 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
 )
 from headcount.studies.hawes_rodriguez_2021.settings import Settings
 from headcount.studies.hawes_rodriguez_2021.setup import Setup
-from headcount.studies.kept import Frames, code_digest, kept_frames
 from headcount.tabulate import content_digest
 
 TABLES = ("matches", "agreement", "errors", "withheld")
@@ -38,12 +37,6 @@ WITHHELD = {
     "percent": pl.Float64,
     "unprotected": pl.Int64,
 }
-
-CODE = (
-    *("attacks", "noise", "solve", "tabulate", "mechanisms", "evaluate", "release"),
-    *("privacy", "population", "studies/hawes_rodriguez_2021"),
-)
-
 
 def run_method(
     method: Method, setup: Setup, settings: Settings, *, engine: Engine | None = None
@@ -104,13 +97,3 @@ def _named(frame: pl.DataFrame, method: str, replicate: int) -> pl.DataFrame:
     return frame.select(
         pl.lit(method).alias("method"), pl.lit(replicate).alias("replicate"), pl.all()
     )
-
-
-def kept_or_made(
-    make: Callable[[], Frames], *, method: Method, digest: str, settings: Settings,
-    cache: Path | None,
-) -> Frames:  # fmt: skip
-    """Read a method's frames from the cache, or make and keep them."""
-    chosen = f"{settings.replicates} {settings.seed}"
-    about = f"{code_digest(CODE)} {digest} {chosen} {method!r}"
-    return kept_frames(make, names=TABLES, about=about, folder=cache)
