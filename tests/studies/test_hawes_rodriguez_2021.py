@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from fractions import Fraction
 from math import nan
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -26,29 +24,37 @@ from headcount.privacy import ApproximateLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.privacy.convert import zcdp_to_approximate
 from headcount.release import Release
 from headcount.release.published import PublishedCells, is_total
-from headcount.studies.hawes_rodriguez_2021 import Settings, households_digest
+from headcount.studies.frame.claims import verdicts
 from headcount.studies.hawes_rodriguez_2021.accuracy import categories, errors
-from headcount.studies.hawes_rodriguez_2021.claims import claims_table
+from headcount.studies.hawes_rodriguez_2021.claims import MEASURES
 from headcount.studies.hawes_rodriguez_2021.crossing import find_crossing
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENTARY,
     HI,
     LO,
     NONE,
-    PURE,
     SUPPRESSION,
     TOPDOWN,
     Method,
     methods,
     methods_table,
 )
-from headcount.studies.hawes_rodriguez_2021.pieces import kept_or_made, run_method
 from headcount.studies.hawes_rodriguez_2021.recovered import recovered_table
+from headcount.studies.hawes_rodriguez_2021.run_method import run_method
 from headcount.studies.hawes_rodriguez_2021.scores import percent, reid_table
-from headcount.studies.hawes_rodriguez_2021.settings import DELTA, rho_for
+from headcount.studies.hawes_rodriguez_2021.settings import (
+    DELTA,
+    Settings,
+    households_digest,
+    rho_for,
+)
 from headcount.studies.hawes_rodriguez_2021.setup import Setup, prepare
 
 LIMITS = Thresholds()
+
+
+def claims_table(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    return verdicts("headcount.studies.hawes_rodriguez_2021", tables, measures=MEASURES)["claims"]
 
 
 @pytest.fixture(scope="module")
@@ -326,34 +332,6 @@ def test_methods_say_what_they_promise(setup: Setup):
     assert promised["topdown zCDP, epsilon 1"].startswith("rho 0.01324 when")
 
 
-def test_a_method_is_kept_and_a_damaged_file_is_made_again(
-    setup: Setup, state: Households, tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
-    settings = Settings(replicates=1)
-    method = Method(name="topdown pure, epsilon 4", kind=TOPDOWN, epsilon=Fraction(4), loss=PURE)
-    calls = []
-
-    def make():
-        calls.append(1)
-        return run_method(method, setup, settings)
-
-    def get():
-        return kept_or_made(
-            make, method=method, digest=households_digest(state), settings=settings, cache=tmp_path
-        )
-
-    first = get()
-    assert set(first["matches"]["method"]) == {method.name, method.name + ", microdata"}
-    again = get()
-    assert len(calls) == 1
-    assert all(first[name].equals(again[name]) for name in first)
-    next(tmp_path.glob("*-errors.parquet")).write_bytes(b"not parquet")
-    with caplog.at_level(logging.WARNING):
-        assert get()["matches"].equals(first["matches"])
-    assert len(calls) == 2
-    assert "found a damaged file" in caplog.text
-
-
 def test_other_people_have_another_digest(state: Households):
     assert households_digest(state) == households_digest(towns(seed=5, people=1_500, counties=3))
     assert households_digest(state) != households_digest(towns(seed=6, people=1_500, counties=3))
@@ -409,13 +387,12 @@ def test_a_claim_is_judged_by_the_numbers(lo: float, hi: float, holds: str):
     assert set(row["holds"]) == {holds}
     low = found.filter(pl.col("claim").str.starts_with("Low swap rates"))
     assert set(low["holds"]) == {"yes"}
-    assert "points above it by epsilon: +2.0" in found["ours"].str.join(" ")[0]
-    assert found.columns[:4] == ["claim", "paper", "ours", "holds"]
+    assert "points above it by epsilon: +2.0" in found["finding"].str.join(" ")[0]
     told = found.filter(pl.col("claim").str.starts_with("Epsilon at which"))
-    assert set(told["holds"]) == {"reported"}
+    assert set(told["holds"]) == {"not judged"}
     enough = found.filter(pl.col("claim").str.starts_with("Enough suppression"))
     assert enough["holds"].to_list() == ["no", "yes"]  # 90 and 22 % beside a guess of 20 %
-    assert found.filter(pl.col("claim").str.ends_with("to produce"))["holds"][0] == "not tested"
+    assert found.filter(pl.col("claim").str.ends_with("to produce"))["finding"][0] == "not tested"
 
 
 @pytest.mark.parametrize(("fall", "holds"), [(0.09, "yes"), (0.13, "no")])

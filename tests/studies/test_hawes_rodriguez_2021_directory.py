@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from headcount.cli.study import hawes_rodriguez_2021
 from headcount.errors import ConfigError, InputError, PrivacyError, RunError
 from headcount.population.household_writer import write_households
 from headcount.population.towns import towns
 from headcount.population.towns.levels import AGE, HISPANIC, KINDS, RACE, SEX
 from headcount.report.model import CONFIDENTIAL_BANNER
+from headcount.run.study import run_study
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENTARY,
     HI,
@@ -25,25 +26,29 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
     TOPDOWN,
     methods,
 )
+from headcount.studies.hawes_rodriguez_2021.settings import Settings
 from tests.report.browser import choose, open_report
 
 HEADERS = {
     "suppression": "table,rule,level,total,withheld,percent",
     "reid": "method,attacker,universe,putative,confirmed,precision,precision_low,precision_high",
     "mae": "method,area,size_category,statistic,mae,mae_low,mae_high",
-    "claims": "claim,paper,ours,holds",
+    "claims": "id,source,claim,paper,finding,published,ours,difference,tolerance,rule,holds",
     "recovered": "table,level,changed,from_total,from_p12",
     "agreement": "method,blocks,people,records,agreement",
     "crossing": "loss,attacker,universe,guess",
     "methods": "method,kind,swapped_percent",
-    "published": "source,quantity,unit,paper,ours",
+    "published": "id,source,claim,paper,finding,published,ours",
 }
 
 
-def command(out: Path, *, seed: int = 7) -> None:
-    hawes_rodriguez_2021(
-        out=out, people=1_200, counties=3, replicates=2, epsilon=["1,16"], seed=seed
-    )
+NAME = "hawes-rodriguez-2021"
+EPSILONS = (Fraction(1), Fraction(16))
+
+
+def command(out: Path, *, seed: int = 7, cache: Path | None = None) -> None:
+    settings = Settings(people=1_200, counties=3, replicates=2, epsilons=EPSILONS, seed=seed)
+    run_study(NAME, out, settings, cache=cache)
 
 
 @pytest.fixture(scope="module")
@@ -129,10 +134,10 @@ def test_the_report_says_what_a_rate_means_and_how_to_make_it_again(out: Path):
 def test_a_second_call_keeps_the_result_and_another_is_refused(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def refuse(**_arguments: object) -> None:
+    def refuse(*_arguments: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr("headcount.studies.hawes_rodriguez_2021.run_study", refuse)
+    monkeypatch.setattr("headcount.studies.hawes_rodriguez_2021.study.run", refuse)
     command(out)
     with pytest.raises(RunError, match=r"found another run .*'seed': 7.* expected a new"):
         command(out, seed=8)
@@ -142,12 +147,9 @@ def test_a_stopped_study_goes_on_from_what_is_kept(out: Path, monkeypatch: pytes
     def refuse(*_arguments: object, **_more: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr("headcount.studies.hawes_rodriguez_2021.study.run_method", refuse)
+    monkeypatch.setattr("headcount.studies.hawes_rodriguez_2021.run_method.run_method", refuse)
     again = out.with_name("again")
-    hawes_rodriguez_2021(
-        out=again, people=1_200, counties=3, replicates=2, epsilon=["1", "16"], seed=7,
-        cache=out.with_name("hawes.cache"),
-    )  # fmt: skip
+    command(again, cache=out.with_name("hawes.cache"))
     for name in HEADERS:
         file = Path("tables") / f"{name}.csv"
         assert (again / file).read_bytes() == (out / file).read_bytes(), name
@@ -164,18 +166,19 @@ def config(folder: Path, population: str) -> Path:
 
 def test_nonsense_is_refused_before_anything_is_written(tmp_path: Path):
     out = tmp_path / "study"
+    (epsilons,) = (one for one in Settings.options() if one.name == "epsilon")
     with pytest.raises(PrivacyError, match="--epsilon: found 'abc'"):
-        hawes_rodriguez_2021(out=out, epsilon=["1,abc"])
+        epsilons.read(["1,abc"])
     with pytest.raises(ConfigError, match="epsilons: found 1, 1, expected distinct numbers"):
-        hawes_rodriguez_2021(out=out, epsilon=["1,1.0"])
+        Settings(epsilons=epsilons.read(["1,1.0"]))
     with pytest.raises(ConfigError, match=r"--people and --counties: found --population x\.toml"):
-        hawes_rodriguez_2021(out=out, people=2_000, population=Path("x.toml"))
+        Settings(people=2_000, population=Path("x.toml"))
     with pytest.raises(InputError, match="counties: found 900, expected 1 to 20"):
-        hawes_rodriguez_2021(out=out, people=2_000, counties=900)
+        run_study(NAME, out, Settings(people=2_000, counties=900))
     assert list(tmp_path.iterdir()) == []
     people = config(tmp_path, 'kind = "uniform"\npeople = 100\ndepth = 2\nmean = 10\nseed = 1')
     with pytest.raises(InputError, match="found people without dwellings, expected kind = "):
-        hawes_rodriguez_2021(out=out, population=people)
+        run_study(NAME, out, Settings(population=people))
 
 
 def own_files(folder: Path) -> Path:
@@ -206,9 +209,10 @@ def test_a_study_of_your_own_files_carries_the_banner(
         lambda settings: [m for m in methods(settings) if m.name in few or m.kind == TOPDOWN],
     )
     out = tmp_path / "study"
-    hawes_rodriguez_2021(out=out, population=own_files(tmp_path), replicates=1, epsilon=["4"])
+    settings = Settings(population=own_files(tmp_path), replicates=1, epsilons=(Fraction(4),))
+    run_study(NAME, out, settings)
     assert {row["area"] for row in rows(out, "mae")} == {"county", "place"}
-    assert {row["holds"] for row in rows(out, "claims")} >= {"yes", "no", "reported"}
+    assert {row["holds"] for row in rows(out, "claims")} >= {"yes", "no", "not judged"}
     exact = next(row for row in rows(out, "reid") if row["method"] == "none")
     assert exact["putative"] == exact["people"] == str(float(rows(out, "about")[0]["people"]))
     page = (out / "report.html").read_text(encoding="utf-8")

@@ -16,11 +16,10 @@ from headcount.studies.frame.settings import StudySettings
 from headcount.studies.frame.study import Work, load_study
 
 if TYPE_CHECKING:
-    from headcount.population import Households, Population
+    from headcount.population import Population
     from headcount.population.quarters import Quarters
     from headcount.studies.christ_2022.people import Source
     from headcount.studies.christ_2022.settings import Settings as ChristSettings
-    from headcount.studies.hawes_rodriguez_2021 import Settings as HawesSettings
     from headcount.studies.petti_flaxman_2020.report_about import About
 
 US1940, IPUMS = "us1940", "ipums:"
@@ -299,115 +298,6 @@ def run_christ_2022(
             rates=settings.rates,
             epsilons=settings.epsilons,
             people=pool,
-        ),
-        provenance=gather_provenance(recipe=recipe, seeds=[settings.seed]),
-    )
-    return write_study(out, study=STUDY, settings=told, tables=tables, report=content)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PeopleInDwellings:
-    """Whom the study hawes-rodriguez-2021 is run on.
-
-    where
-        config     a config file of ``headcount protect``, of which [population] is used; None for
-                   a synthetic state
-        people     people of the synthetic state; by default 100,000
-        counties   counties of it; by default one for each 4,000 people
-    """
-
-    config: Path | None = None
-    people: int | None = None
-    counties: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.config is not None and (self.people or self.counties):
-            raise ConfigError(
-                "study hawes-rodriguez-2021",
-                place="--people and --counties",
-                found=f"--population {self.config.name} beside them",
-                expected="these for the synthetic state only",
-            )
-
-    def state(self) -> tuple[int, int]:
-        """People and counties of the synthetic state."""
-        from headcount.studies.hawes_rodriguez_2021 import PEOPLE, default_counties
-
-        people = PEOPLE if self.people is None else self.people
-        return people, default_counties(people) if self.counties is None else self.counties
-
-    def options(self) -> str:
-        """The same as options of the command."""
-        if self.config is not None:
-            return f" --population {self.config.name}"
-        people, counties = self.state()
-        return f" --people {people} --counties {counties}"
-
-    def read(self, *, seed: int, progress: Progress) -> Households:
-        """The people and their dwellings."""
-        if self.config is None:
-            from headcount.population.towns import towns
-
-            people, counties = self.state()
-            return towns(seed=seed, people=people, counties=counties)
-        from headcount.config.build import build_population
-        from headcount.config.load import load_config
-
-        found = build_population(load_config(self.config), progress=progress).households
-        if found is None:
-            raise InputError(
-                str(self.config), place="population", found="people without dwellings",
-                expected='kind = "households", "towns" or "workload-s": swapping moves households',
-            )  # fmt: skip
-        return found
-
-
-def run_hawes_rodriguez_2021(
-    out: Path,
-    *,
-    people: PeopleInDwellings,
-    settings: HawesSettings,
-    cache: Path | None = None,
-    progress: Progress = silent,
-) -> Path:
-    """The study hawes-rodriguez-2021 in a directory; returns the report's path.
-
-    where
-        cache   keeps finished methods so that a stopped study goes on; beside ``out``, with the
-                ending ".cache", if None
-    """
-    from headcount.engines.local import LocalEngine
-    from headcount.studies.hawes_rodriguez_2021 import STUDY, households_digest, run_study
-    from headcount.studies.hawes_rodriguez_2021.report import report
-    from headcount.studies.hawes_rodriguez_2021.report_words import About
-
-    households = people.read(seed=settings.seed, progress=progress)
-    told = {
-        "population": "towns" if people.config is None else people.config.name,
-        "digest": households_digest(households),
-        "epsilons": [str(epsilon) for epsilon in settings.epsilons],
-        "replicates": settings.replicates,
-        "seed": settings.seed,
-    }
-    if study_is_there(out, study=STUDY, settings=told):
-        return out / "report.html"
-    result = run_study(
-        households=households,
-        settings=settings,
-        cache=cache or out.with_name(out.name + ".cache"),
-        progress=progress,
-        engine=LocalEngine(),
-    )
-    recipe = f"headcount study {STUDY} --out {out.name}{people.options()}"
-    recipe += "".join(f" --epsilon {epsilon}" for epsilon in settings.epsilons)
-    recipe += f" --replicates {settings.replicates} --seed {settings.seed}"
-    tables = result.tables()
-    content = report(
-        tables,
-        About(
-            synthetic=people.config is None,
-            public=result.public,
-            replicates=settings.replicates,
         ),
         provenance=gather_provenance(recipe=recipe, seeds=[settings.seed]),
     )

@@ -99,7 +99,7 @@ class _Page:
             figure=lambda name: f"{_MARK}figure {name}",
             table=lambda name: f"{_MARK}table {name}",
             number=lambda value, label, unit="": f"{_MARK}{_NUMBER.join((value, label, unit))}",
-            cell=lambda table, column, **where: cell(found.tables[table], column, **where),
+            cell=lambda table, column, /, **where: cell(found.tables[table], column, **where),
             held=lambda table="claims": held(found.tables[table]),
         )
         return jinja
@@ -150,7 +150,7 @@ def _chunks(text: str) -> Iterator[str]:
         yield "\n\n".join(prose)
 
 
-def cell(frame: pl.DataFrame, column: str, **where: Any) -> Any:
+def cell(frame: pl.DataFrame, column: str, /, **where: Any) -> Any:
     """The value of the one row that fits; None if there is no such row, or several."""
     rows = frame.filter(**where)
     return rows[column][0] if rows.height == 1 else None

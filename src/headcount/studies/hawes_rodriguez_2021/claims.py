@@ -67,7 +67,10 @@ def _least_known(values: Sequence[float]) -> float:
 
 
 def _counties(tables: Tables) -> Measured:
-    ours = [*_withheld(tables, "P3", "table", [COUNTY]), *_withheld(tables, "P4", "table", [COUNTY])]
+    ours = [
+        *_withheld(tables, "P3", "table", [COUNTY]),
+        *_withheld(tables, "P4", "table", [COUNTY]),
+    ]
     return Measured(value=_least_known(ours), finding=_percents(ours))
 
 

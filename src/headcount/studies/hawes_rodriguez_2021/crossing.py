@@ -10,8 +10,8 @@ import polars as pl
 
 from headcount.attacks.guesses import PROPORTIONAL
 from headcount.evaluate.reidentified import ALL, TELLING
-from headcount.studies.hawes_rodriguez_2021.methods import PURE, TOPDOWN, ZCDP
 from headcount.studies.frame.report import cell
+from headcount.studies.hawes_rodriguez_2021.methods import PURE, TOPDOWN, ZCDP
 
 POINTS = 5.0
 """How far precision must be above the guess, in percentage points."""

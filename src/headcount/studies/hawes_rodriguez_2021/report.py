@@ -182,12 +182,7 @@ def _suppression_by_level(found: Findings) -> pl.DataFrame:
     """Shares withheld, with the slides' numbers beside them."""
     keys = ["table", "rule", "level"]
     slides = found.tables["published"].filter(id="withheld")
-    slides = slides.select(
-        "table",
-        pl.col("claim").str.extract(r", (\w+) rule").alias("rule"),
-        "level",
-        pl.col("published").alias("slides"),
-    )
+    slides = slides.select(*keys, pl.col("published").alias("slides"))
     both = found.tables["suppression"].join(slides, on=keys, how="left", maintain_order="left")
     return both.select(
         pl.col("rule").replace_strict(_RULES).alias("withheld"),
@@ -268,6 +263,7 @@ def _compared(found: Findings) -> list[str]:
 
 def _errors_by_size(found: Findings) -> pl.DataFrame:
     order = [categories(PLACE)[1], categories(COUNTY)[1], *categories(PLACE)[2:]]
+    place = {category: number for number, category in enumerate(order)}
     some = found.tables["mae"].filter(
         pl.col("method").is_in(_compared(found)),
         pl.col("size_category") != EVERY,
@@ -275,10 +271,10 @@ def _errors_by_size(found: Findings) -> pl.DataFrame:
     )
     return some.select(
         pl.col("area").replace_strict({COUNTY: "counties", PLACE: "places"}).alias("areas"),
-        pl.col("size_category").cast(pl.Enum(order)).alias("group"),
+        pl.col("size_category").alias("group"),
         "method",
         "mae",
-    )
+    ).sort(pl.col("group").replace_strict(place), maintain_order=True)
 
 
 def _errors_by_race(found: Findings) -> pl.DataFrame:

@@ -89,14 +89,16 @@ def precisions(
 
 
 def by_category(
-    frame: pl.DataFrame, *, findings: Findings, controls: Sequence[Control]
+    frame: pl.DataFrame,
+    *,
+    findings: Findings,
+    controls: Sequence[Control],
+    joined: bool = False,
 ) -> ChartType:
     """Errors over named groups, one colour and symbol for each method; sizes are joined."""
     import altair as alt
 
-    sizes = isinstance(frame["group"].dtype, pl.Enum)
-    order = frame["group"].cat.get_categories() if sizes else frame["group"].unique(True)
-    frame = frame.with_columns(pl.col("group").cast(pl.String))
+    order = frame["group"].unique(maintain_order=True).to_list()
     names = frame["method"].unique(maintain_order=True).to_list()
     looks = looks_for(names)
     colour = alt.Scale(domain=names, range=[look.colour for look in looks])
@@ -105,7 +107,7 @@ def by_category(
     ticks = [tick for tick in _ERROR_TICKS if tick <= max(1.5 * largest, 1)]
     title = "Mean absolute error (people)"
     base = alt.Chart(frame).encode(
-        x=alt.X("group:N", sort=order.to_list(), title=None, axis=alt.Axis(labelAngle=-25)),
+        x=alt.X("group:N", sort=order, title=None, axis=alt.Axis(labelAngle=-25)),
         y=alt.Y(
             "mae:Q",
             title=title,
@@ -121,7 +123,7 @@ def by_category(
     dots = base.mark_point(size=75, filled=True).encode(
         shape=alt.Shape("method:N", title=None, scale=symbol)
     )
-    layers = alt.LayerChart(layer=[line, dots] if sizes else [dots])
+    layers = alt.LayerChart(layer=[line, dots] if joined else [dots])
     return _chosen(layers, frame, controls, height=300)
 
 

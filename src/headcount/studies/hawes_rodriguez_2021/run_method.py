@@ -38,6 +38,7 @@ WITHHELD = {
     "unprotected": pl.Int64,
 }
 
+
 def run_method(
     method: Method, setup: Setup, settings: Settings, *, engine: Engine | None = None
 ) -> Frames:

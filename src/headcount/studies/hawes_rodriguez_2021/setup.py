@@ -25,7 +25,7 @@ from headcount.population.from_households import to_population
 from headcount.population.households import Households
 from headcount.release import Release, TablesRelease
 from headcount.schema import load_schema
-from headcount.studies.hawes_rodriguez_2021.settings import LEVELS_NEEDED, SCHEMA, NAME
+from headcount.studies.hawes_rodriguez_2021.settings import LEVELS_NEEDED, NAME, SCHEMA
 from headcount.tabulate import Counts, tabulate
 from headcount.tabulate.published import PublishedTable, supported, tables
 
