@@ -207,18 +207,8 @@ ROOMS = (
     *("engines", "testing"),
 )
 FILES = (
-    *(
-        "__main__",
-        "_version",
-        "arrays",
-        "compiled",
-        "draws",
-        "errors",
-        "files",
-        "memory",
-        "numbers",
-    ),
-    *("progress", "toml_files"),
+    *("__main__", "_version", "arrays", "compiled", "draws", "errors", "fields", "files"),
+    *("memory", "numbers", "progress", "registry", "toml_files", "typed"),
 )
 ALLOWED = {
     "cli/demo.py": "import headcount.run.protect",

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from headcount._version import __version__
 
 if TYPE_CHECKING:
-    from headcount.config.topdown import topdown
     from headcount.mechanisms import Averaged, Geometric, Identity, Raked, Sampling, protect
     from headcount.mechanisms.histogram import Histogram
     from headcount.mechanisms.person_swapping import PersonSwapping
     from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
     from headcount.mechanisms.targeted_swapping import TargetedSwapping
+    from headcount.mechanisms.topdown.mechanism import TopDown
     from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
     from headcount.population import Households, Population, uniform
     from headcount.population.from_households import to_population
@@ -58,6 +58,7 @@ _HOME = {
     "Sampling": "mechanisms",
     "Schema": "schema",
     "TargetedSwapping": "mechanisms.targeted_swapping",
+    "TopDown": "mechanisms.topdown.mechanism",
     "load_schema": "schema",
     "protect": "mechanisms",
     "protect_run": "run.protect",
@@ -65,7 +66,6 @@ _HOME = {
     "read_households": "population.household_readers",
     "read_microdata": "population.readers",
     "to_population": "population.from_households",
-    "topdown": "config.topdown",
     "towns": "population.towns",
     "uniform": "population",
     "write_households": "population.household_writer",
@@ -106,6 +106,7 @@ __all__ = [
     "Sampling",
     "Schema",
     "TargetedSwapping",
+    "TopDown",
     "__version__",
     "load_schema",
     "protect",
@@ -114,7 +115,6 @@ __all__ = [
     "read_households",
     "read_microdata",
     "to_population",
-    "topdown",
     "towns",
     "uniform",
     "write_households",

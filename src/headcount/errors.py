@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 MOST_SHOWN = 300
 """Characters of what was found, or of its place, that a message repeats."""
 
@@ -10,6 +13,20 @@ def brief(text: str, *, most: int = MOST_SHOWN) -> str:
     """Text of a user's on one line of a message: cut where long, control characters escaped."""
     cut = text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+def one_of(names: Iterable[str], *, most: int = 12) -> str:
+    """The permitted names for an error message, cut when there are many."""
+    known = list(names)
+    listed = ", ".join(repr(name) for name in known[:most])
+    return f"one of {listed}" + (f" and {len(known) - most} more" if len(known) > most else "")
+
+
+def did_you_mean(name: object, known: Iterable[str], *, most: int = 20) -> str:
+    """The permitted names, and the one that was probably meant."""
+    names = list(known)
+    close = get_close_matches(str(name), names, n=1)
+    return one_of(names, most=most) + (f" (did you mean {close[0]!r}?)" if close else "")
 
 
 class HeadcountError(Exception):
@@ -44,7 +61,23 @@ class TruthError(InputError):
 
 
 class PrivacyError(HeadcountError):
-    """A release that would break, overspend or misstate its guarantee."""
+    """A release that would break, overspend or misstate its guarantee.
+
+    Where one setting is at fault, the error has its place, what was found and what was expected.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        source: str = "",
+        place: str = "",
+        found: str = "",
+        expected: str = "",
+    ) -> None:
+        self.source, self.place, self.found, self.expected = source, place, found, expected
+        where = ": ".join(part for part in (source, place) if part)
+        super().__init__(message or f"{where}: found {found}, expected {expected}")
 
 
 class RunError(HeadcountError):

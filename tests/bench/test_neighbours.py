@@ -17,9 +17,10 @@ from headcount.bench.neighbour_files import PLACES, WITH_HOUSEHOLDS
 from headcount.bench.neighbour_homes import Dwellings, Home, drawn_dwellings
 from headcount.bench.neighbours import MECHANISMS, Case, combinations, run_case, units_for
 from headcount.config.load import load_config
-from headcount.config.models import UNIONS
 from headcount.noise import TwoSidedGeometric
 from headcount.privacy import UnitOfPrivacy
+from headcount.registry import MECHANISMS as KNOWN
+from headcount.registry import POPULATIONS
 from headcount.run.protect import plan
 from headcount.schema.follows import ALONE
 
@@ -33,9 +34,9 @@ def quiet(caplog):
 
 
 def test_every_kind_of_population_has_its_files():
-    assert set(PLACES) == set(UNIONS["population"])
+    assert set(PLACES) == set(POPULATIONS.ours)
     losing = {"geometric", "raked", "averaged", "histogram", "topdown"}
-    assert {name.split("-")[0] for name in MECHANISMS} == losing <= set(UNIONS["mechanism"])
+    assert {name.split("-")[0] for name in MECHANISMS} == losing <= set(KNOWN.ours)
     for kind in WITH_HOUSEHOLDS:
         assert set(units_for(kind, "raked")) == set(UnitOfPrivacy)
 

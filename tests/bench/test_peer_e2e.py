@@ -13,7 +13,7 @@ from headcount.bench.peer_e2e import compare, measure, peer_settings
 from headcount.bench.peer_files import read_peer
 from headcount.bench.peer_tree import find_levels
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms.topdown.settings import QuartersBounds
+from headcount.mechanisms.topdown.choices import QuartersBounds
 from headcount.tabulate import tabulate
 from tests.bench.peer_folder import OTHER, PADDED, SHAPE, change, release, tiny_peer
 
@@ -78,7 +78,7 @@ def test_without_counts_sizes_are_those_seen_and_our_cells_stand_alone(tmp_path:
 
 def test_the_settings_are_those_of_the_preset(folder: Path):
     settings = peer_settings(read_peer(folder, "tiny"), Fraction(1, 4))
-    assert {q.name: q.by for q in settings.queries} == {
+    assert {q.name: q.by for q in settings.marginals} == {
         "hhgq": ("kind",),
         "va_hisp_race": ("age", "group"),
         "total": (),
@@ -91,7 +91,7 @@ def test_the_settings_are_those_of_the_preset(folder: Path):
     (bounds,) = settings.bounds
     assert isinstance(bounds, QuartersBounds)
     assert bounds.caps == (99, 99_999, 99_999)
-    assert bounds.total_level == settings.invariants[0].level == "state"
+    assert bounds.total_level == settings.invariant[0].level == "state"
     assert settings.report_epsilon == 0
     assert settings.failsafe_over == ("kind",)
 

@@ -54,11 +54,9 @@ def test_the_truth_breaks_nothing_and_constraints_are_counted(population):
 
 
 def test_constraints_are_those_of_the_mechanism(population):
-    from headcount.config.topdown import TopDownModel
+    from headcount.mechanisms.topdown.mechanism import TopDown
 
-    mechanism = TopDownModel.model_validate(
-        {"name": "topdown", "preset": "e2e-2018", "epsilon": "1"}
-    ).build()
+    mechanism = TopDown.from_preset("e2e-2018", epsilon=1)
     counts = tabulate(population)
     theirs = restrict(mechanism, {level: counts.at(level) for level in counts.geography.levels})
     low, high, total = constraints(population, exact="state")

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headcount.config.build import build_population
 from headcount.config.load import config_digest, load_config
 from headcount.errors import ConfigError
 from headcount.population import Population
@@ -57,7 +56,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def built(folder: Path, text: str) -> Population:
-    return build_population(load_config(written(folder, text)))
+    return load_config(written(folder, text)).population.read()
 
 
 def test_towns(tmp_path: Path) -> None:
@@ -106,10 +105,10 @@ def test_where_files_lie_is_not_in_the_digest(tmp_path: Path) -> None:
 
 
 BAD = {
-    "few people": (TOWNS.replace("2000", "9"), "population.people: found 9", "greater than"),
+    "few people": (TOWNS.replace("2000", "9"), "population.people: found 9", "1,000 or more"),
     "many counties": (
         TOWNS.replace("counties = 2", "counties = 21"),
-        "population: found counties 21",
+        "population.counties: found 21",
         "at most 20 for the people",
     ),
     "unknown attribute": (
@@ -212,7 +211,7 @@ def test_an_attribute_of_dwellings_must_say_what_it_follows(tmp_path: Path):
     assert said.guarantee.exists
     with pytest.raises(ConfigError, match="'tenure': found an attribute that follows from who"):
         protected(tmp_path, FILES + 'follows = "members"\n', GEOMETRIC)
-    people = build_population(load_config(written(tmp_path, FILES + 'follows = "dwelling"\n')))
+    people = built(tmp_path, FILES + 'follows = "dwelling"\n')
     assert config_digest(said.config) != config_digest(load_config(written(tmp_path, FILES)))
     assert people.schema.attribute("tenure").follows is Follows.DWELLING
 

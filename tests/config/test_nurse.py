@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from headcount.config.build import build_mechanism, build_population
 from headcount.config.load import config_digest, load_config
 from headcount.errors import ConfigError, InputError
+from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.settings import NURSE_NVA_0
 from headcount.run.protect import prepare
 from headcount.schema import load_schema
@@ -48,12 +48,14 @@ def test_either_table_may_ask_for_it(tmp_path: Path, kind: str, said: str):
     plain = load_config(config(tmp_path, **tables))
     tables[said] += FLAG
     loaded = load_config(config(tmp_path, **tables))
-    people = build_population(loaded)
+    people = loaded.population.read()
     assert people.schema == load_schema("e2e-2018-nurse")
     assert people.schema.possible[people.cell].all()
-    assert build_population(plain).schema == load_schema("e2e-2018")
+    assert plain.population.read().schema == load_schema("e2e-2018")
     assert config_digest(loaded) != config_digest(plain)
-    asked = build_mechanism(loaded).structural_zeros  # type: ignore[attr-defined]
+    (mechanism,) = loaded.mechanism
+    assert isinstance(mechanism, TopDown)
+    asked = mechanism.structural_zeros
     assert asked == ((NURSE_NVA_0,) if said == "mechanism" else ())
     prepare(loaded)
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from headcount.config.build import build_mechanism
 from headcount.config.load import load_config
 from headcount.errors import ConfigError
 from headcount.mechanisms.histogram import Histogram
@@ -36,7 +35,8 @@ pseudo = { level = "tract", permute = { county = "1/3" } }
 def built(folder: Path, mechanism: str) -> object:
     path = folder / "config.toml"
     path.write_text(HEAD + mechanism)
-    return build_mechanism(load_config(path))
+    (made,) = load_config(path).mechanism
+    return made
 
 
 def test_presets(tmp_path):
@@ -104,15 +104,15 @@ BAD = {
     ),
     "floor without risk": (
         'name = "swapping"\nrate = 0\nrate_is_floor = true',
-        "found rate_is_floor: no rule that says who must be swapped, expected risk with k",
+        "mechanism.rate_is_floor: found no rule that says who must be swapped, expected risk",
     ),
     "shares above 1": (
         'name = "swapping"\nrate = 0\nsize_noise = { minus = 0.6, plus = 0.6 }',
-        "found size_noise: minus + plus above 1, expected at most 1",
+        "mechanism.size_noise: found minus + plus above 1, expected at most 1",
     ),
     "no profile": (
         'name = "targeted-swapping"\nrate = 0\nrisk_variables = ["a"]\nsimilar = []',
-        "found similar: none, expected one or more",
+        "mechanism.similar: found none, expected one or more",
     ),
     "kind": (
         'name = "person-swapping"\nrate = 0\nlevel = "a"\nkind = "alike"',

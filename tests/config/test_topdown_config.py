@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from tests.run.town import write_config
 
 import headcount as hc
 from headcount.config.load import load_config
-from headcount.errors import ConfigError
+from headcount.errors import ConfigError, HeadcountError
 from headcount.run.protect import prepare
 
 __all__ = ["town"]  # a fixture
@@ -32,11 +33,11 @@ BEFORE_DATA = {
     ),
     "a cap of nobody": (
         WHOLE.replace("99, 99", "0, 99"),
-        "mechanism: bounds on 'sex': found a cap of 0, expected people in one living quarters",
+        "mechanism.bounds 1.caps: found a cap of 0, expected people in one living quarters",
     ),
     "a swapping preset": (
         f'preset = "swap-lo"\n{WHOLE}',
-        "mechanism.preset: found 'swap-lo', expected '' or 'e2e-2018'",
+        "mechanism.preset: found 'swap-lo', expected one of 'e2e-2018'",
     ),
     "unions by number": (
         WHOLE + "unions = 1\n",
@@ -44,10 +45,10 @@ BEFORE_DATA = {
     ),
     "an unknown key": (
         f"failsafe = []\n{WHOLE}",
-        "mechanism.failsafe: found an unknown key, expected one of 'name', 'preset', 'epsilon', "
+        "mechanism.failsafe: found an unknown key, expected one of 'epsilon', "
         "'rho', 'unit', 'count_housemates', 'largest_household', 'levels', 'queries', 'recodes', "
-        "'level_queries', 'invariant', 'bounds', "
-        "'failsafe_over', 'report_epsilon', 'nurse_nva_0'",
+        "'level_queries', 'invariant', 'bounds', 'failsafe_over', 'report_epsilon', "
+        "'nurse_nva_0', 'preset' (did you mean 'failsafe_over'?)",
     ),
 }
 
@@ -99,13 +100,20 @@ def test_a_name_that_the_data_lack_is_laid_to_the_setting(town: Path, what: str,
 
 
 PYTHON: dict[str, tuple[dict[str, Any], str]] = {
-    "a float": ({"epsilon": 0.5}, "epsilon: found 0.5, expected an exact number above 0: 1, or te"),
+    "a float": ({"epsilon": 0.5}, "epsilon: found 0.5 (float), expected an exact number: a whole"),
     "no loss": ({}, "found both or none of epsilon and rho, expected one of the two"),
-    "a preset": ({"epsilon": 1, "preset": "x"}, "preset: found 'x', expected '' or 'e2e-2018'"),
-    "a key": ({"epsilon": 1, "x": 2}, "x: found an unknown key, expected one of 'name', 'preset'"),
+    "levels": ({"epsilon": 1, "levels": "same"}, "levels: found 'same', expected 'equal', or a"),
     "a query": (
         {"epsilon": 1, "queries": {"cells": {"x": 1}}},
         "queries.cells.x: found an unknown key, expected one of 'by', 'share'",
+    ),
+    "an unused recode": (
+        {"epsilon": 1, "recodes": {"old": {"of": "age", "groups": {"a": ["1"]}}}},
+        "recodes.old: found a recode that no query is by, expected recodes that some query",
+    ),
+    "both kinds of bounds": (
+        {"epsilon": 1, "bounds": [{"query": "a", "caps": [1], "file": "x.csv"}]},
+        "bounds 1: found keys ['caps', 'file', 'query'], expected exactly one of the keys 'caps'",
     ),
 }
 
@@ -113,17 +121,29 @@ PYTHON: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", PYTHON)
 def test_a_wrong_argument_in_python_reads_as_in_a_file(what: str):
     keys, says = PYTHON[what]
-    with pytest.raises(ConfigError) as error:
-        hc.topdown(hc.uniform(people=50, depth=2, mean=3, seed=1), **keys)
+    with pytest.raises(HeadcountError) as error:
+        hc.TopDown(**keys)
     assert str(error.value).startswith(f"topdown: {says}")
 
 
 def test_python_says_the_same():
-    population = hc.uniform(people=50, depth=2, mean=3, seed=1)
     with pytest.raises(ConfigError, match=r"^topdown: query 'totl': found an unknown query, exp"):
-        hc.topdown(
-            population,
-            epsilon=1,
-            queries={"cells": {"share": 1}},
-            invariant=[{"query": "totl", "level": "whole"}],
+        hc.TopDown(
+            epsilon=Fraction(1),
+            queries={"cells": {"share": 1}},  # type: ignore[arg-type]
+            invariant=[{"query": "totl", "level": "whole"}],  # type: ignore[arg-type]
         )
+
+
+def test_dictionaries_in_python_are_the_tables_of_a_file(tmp_path: Path):
+    queries = {"cells": {"share": "1/2"}, "sex": {"by": ["sex"], "share": "1/2"}}
+    keys: dict[str, Any] = {"queries": queries, "levels": {"whole": "1/4", "leaf": "3/4"}}
+    text = (
+        '[population]\nkind = "uniform"\n[run]\nout = "o"\n[mechanism]\nname = "topdown"\n'
+        'epsilon = "1/3"\nlevels = { whole = 0.25, leaf = 0.75 }\n'
+        '[mechanism.queries]\ncells = { share = 0.5 }\nsex = { by = ["sex"], share = 0.5 }\n'
+    )
+    (tmp_path / "config.toml").write_text(text)
+    (read,) = load_config(tmp_path / "config.toml").mechanism
+    assert hc.TopDown(epsilon="1/3", **keys) == read
+    assert hash(hc.TopDown(epsilon="1/3", **keys)) == hash(read)

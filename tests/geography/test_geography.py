@@ -96,12 +96,12 @@ def test_children_stand_together_from_their_start(geography):
             "found level 'level_2', expected a level at or above 'level_1'",
         ),
         (
-            lambda: Prefixes(column="c", lengths=(("a", 3), ("b", 2))),
-            r"prefixes of 'c': found lengths \[3, 2\], expected lengths that grow",
+            lambda: Prefixes(column="c", prefixes=(("a", 3), ("b", 2))),
+            r"prefixes: found lengths \[3, 2\], expected lengths that grow",
         ),
-        (lambda: Prefixes(column="c", lengths=()), r"found lengths \[\], expected lengths"),
-        (lambda: Prefixes(column="c", lengths=(("a", 0),)), "from 1 to 255"),
-        (lambda: Prefixes(column="c", lengths=(("a", 10**18),)), "from 1 to 255"),
+        (lambda: Prefixes(column="c", prefixes=()), r"found lengths \[\], expected lengths"),
+        (lambda: Prefixes(column="c", prefixes=(("a", 0),)), "from 1 to 255"),
+        (lambda: Prefixes(column="c", prefixes=(("a", 10**18),)), "from 1 to 255"),
         (lambda: CodeColumns(columns=()), "columns: found none, expected a column for each level"),
     ],
 )
@@ -143,7 +143,7 @@ def test_local_codes_that_hold_a_slash_are_never_merged():
 
 def test_prefixes_make_a_tree():
     table = pl.DataFrame({"block": ["44007", "44009", "09001"]})
-    source = Prefixes(column="block", lengths=(("state", 2), ("county", 5)))
+    source = Prefixes(column="block", prefixes=(("state", 2), ("county", 5)))
     geography, unit = build_geography(table, source, name="t")
     assert [codes.tolist() for codes in geography.units[1:]] == [
         ["09", "44"],
@@ -168,7 +168,7 @@ def test_prefixes_columns_and_local_codes_agree_with_brute_force(rows):
         "third": [c for _, _, c in rows],
     })  # fmt: skip
     sources: list[GeographySource] = [
-        Prefixes(column="three", lengths=(("one", 1), ("two", 2), ("three", 3))),
+        Prefixes(column="three", prefixes=(("one", 1), ("two", 2), ("three", 3))),
         CodeColumns(columns=("one", "two", "three")),
         CodeColumns(columns=("one", "second", "third"), local_codes=True),
     ]
@@ -219,7 +219,7 @@ def test_a_table_that_makes_no_tree_says_why(table, distinct, message):
 
 
 def test_a_code_too_short_for_its_prefixes():
-    source = Prefixes(column="c", lengths=(("state", 2), ("county", 5)))
+    source = Prefixes(column="c", prefixes=(("state", 2), ("county", 5)))
     with pytest.raises(
         InputError, match="column 'c', row 2: found '440', expected a code of at lea"
     ):

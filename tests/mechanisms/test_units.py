@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.config.topdown import TopDownModel
 from headcount.errors import ConfigError, InputError, PrivacyError, TruthError
 from headcount.geography import regular
 from headcount.mechanisms import Averaged, Geometric, Raked, protect
@@ -24,6 +23,7 @@ from headcount.population.workload_s import workload_s
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import Attribute, Follows, Recode
 from headcount.tabulate import tabulate
+from headcount.typed import from_table
 
 HOUSEHOLD = UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE
 SEX = Attribute("sex", ("f", "m"))
@@ -62,9 +62,9 @@ def people(*attributes: str, **changed: Any) -> Population:
 
 
 def topdown(**settings: Any) -> TopDown:
-    return TopDownModel.model_validate(
+    return from_table(
+        TopDown,
         {
-            "name": "topdown",
             "queries": {
                 "cells": {"share": "1/2"},
                 "sex": {"by": ["sex"], "share": "1/4"},
@@ -77,8 +77,9 @@ def topdown(**settings: Any) -> TopDown:
                 }
             },
             **settings,
-        }
-    ).build()
+        },
+        source="topdown",
+    )
 
 
 @pytest.mark.parametrize("mechanism", NOISY)
@@ -336,11 +337,11 @@ def test_what_is_counted_exactly_leaves_only_changes_of_households():
     """One household more or less changes totals and living quarters."""
     household = {"unit": "household-add-remove", "largest_household": 3}
     total = {"invariant": [{"query": "sex", "level": "whole"}]}
-    with pytest.raises(ValueError, match="one household more or less changes every invariant"):
+    with pytest.raises(ConfigError, match="one household more or less changes every invariant"):
         topdown(epsilon=1, **household, **total)
     quarters = {"bounds": [{"query": "kind", "caps": [9, 99]}]}
     kinds = {"queries": {"cells": {"share": 1}, "kind": {"by": ["hhgq"]}}, "recodes": {}}
-    with pytest.raises(ValueError, match="changes the number of living quarters"):
+    with pytest.raises(ConfigError, match="changes the number of living quarters"):
         topdown(epsilon=1, **household, **quarters, **kinds)
     changed = household | {"unit": "household-change-one"}
     stated = topdown(epsilon=1, **changed, **total).guarantee(

@@ -127,7 +127,7 @@ def read_alone(folder: Path, columns: dict[str, list[Any]], **options: Any) -> H
     return read_households(
         write(folder, "persons.csv", columns),
         key="hh",
-        geography=Prefixes(column="code", lengths=(("county", 2), ("block", 3))),
+        geography=Prefixes(column="code", prefixes=(("county", 2), ("block", 3))),
         attributes=[SEX],
         dwelling_attributes=[TENURE],
         **options,

@@ -101,7 +101,7 @@ def test_microdata_without_attributes_counts_totals(tmp_path: Path):
 def test_prefixes_and_local_codes(tmp_path: Path):
     path = write(tmp_path, "people.csv", {"code": ["011", "011", "023"], "s": ["1", "1", "2"],
                                           "c": ["9", "9", "9"]})  # fmt: skip
-    prefixes = Prefixes(column="code", lengths=(("state", 2), ("county", 3)))
+    prefixes = Prefixes(column="code", prefixes=(("state", 2), ("county", 3)))
     people = read_microdata(path, attributes=[], geography=prefixes)
     assert people.geography.units[2].tolist() == ["011", "023"]
     assert tabulate(people).totals().tolist() == [2, 1]

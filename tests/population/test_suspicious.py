@@ -124,7 +124,7 @@ def test_missing_values_of_dwellings_and_their_people(tmp_path: Path) -> None:
 
 # --- codes that go on ------------------------------------------------------------------------
 
-BLOCKS = Prefixes(column="code", lengths=(("county", 2), ("tract", 4)))
+BLOCKS = Prefixes(column="code", prefixes=(("county", 2), ("tract", 4)))
 
 
 def test_codes_longer_than_the_last_prefix(tmp_path: Path) -> None:

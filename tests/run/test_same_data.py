@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 from headcount.config.load import load_config
-from headcount.config.source import source_digest
 from headcount.errors import ConfigError, PrivacyError, RunError
 from headcount.population.source import lines_digest, table_digest
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
@@ -151,7 +150,8 @@ def test_a_note_that_cannot_be_left_is_warned_about(
 
 def test_a_generated_population_is_known_by_its_recipe(tmp_path: Path):
     def digest(text: str) -> str:
-        return source_digest(load_config(write_config(tmp_path, population=text)))
+        config = load_config(write_config(tmp_path, population=text))
+        return config.population.source_digest()
 
     towns = 'kind = "towns"\nseed = 3'
     assert digest(towns) == digest(towns + '\nattributes = ["race"]')

@@ -151,19 +151,22 @@ def test_another_table_is_another_run(town: Path):
 
 
 WRONG = {
-    "both forms": (TABLE + "caps = [9, 9]\n", "both or none of caps and file"),
+    "both forms": (TABLE + "caps = [9, 9]\n", "bounds 1: found keys ['caps', 'file', "),
     "no word on whether it is public": (
         TABLE.replace("public = true", ""),
-        "a file without level or without public",
+        "bounds 1.public: found nothing, expected a value",
     ),
-    "unions of a table": (TABLE + "unions = true\n", "total_level or unions with file"),
-    "a level without a file": (BOUNDS + 'level = "county"\n', "level, public or sha256 without"),
+    "unions of a table": (TABLE + "unions = true\n", "bounds 1.unions: found an unknown key"),
+    "a level without a file": (
+        BOUNDS + 'level = "county"\n',
+        "1.level: found an unknown key",
+    ),
     "a pinned table that changed": (TABLE + 'sha256 = "00"\n', "expected sha256 00, as configured"),
     "no such file": (TABLE.replace("sexes", "none"), "none.csv: found no such file"),
     "an unknown query": (TABLE.replace('"sex"', '"sax"'), "query 'sax': found an unknown query"),
     "an unknown key": (
         TABLE + "lvl = 1\n",
-        "found an unknown key, expected one of 'query', 'caps'",
+        "found an unknown key, expected one of 'query', 'level', 'file'",
     ),
 }
 
@@ -219,7 +222,7 @@ def test_recoded_queries_are_measured_and_bounded(town: Path):
         ('["adult", "old"]', '["adult", "minor"]', "found level 'minor' in two groups"),
         ('["adult", "old"]', '["adult", "aged"]', "found level 'aged'"),
         ('of = "age"', 'of = "aged"', "found attribute 'aged', expected one of"),
-        ('"sex", "grown"]', '"sex"]', "found recode 'grown', which no query is by"),
+        ('"sex", "grown"]', '"sex"]', "recodes.grown: found a recode that no query"),
         ("recodes.grown]", "recodes.sex]", "found the name of an attribute"),
         ('of = "age"', 'from = "age"', "recodes.grown"),
     ],

@@ -12,12 +12,12 @@ import pytest
 from scipy.stats import t as student
 
 from headcount.attacks.guesses import MODAL, PROPORTIONAL
-from headcount.config.swapping import SwappingModel
 from headcount.errors import ConfigError, InputError
 from headcount.evaluate.reidentified import RECORDS
 from headcount.geography import Geography
 from headcount.mechanisms import protect
 from headcount.mechanisms.suppression.rules import Thresholds, race_tables
+from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.population.households import Households
 from headcount.population.towns import towns
 from headcount.privacy import ApproximateLoss, UnitOfPrivacy, ZCDPLoss
@@ -78,8 +78,7 @@ def released(setup: Setup, name: str) -> Release:
 
 def test_the_two_settings_of_the_slides_are_the_presets():
     for name, preset in ((LO, "lo"), (HI, "hi")):
-        model = SwappingModel.model_validate({"name": "swapping", "preset": preset})
-        assert repr(method_named(name)._swapping()) == repr(model.build())
+        assert method_named(name)._swapping() == HouseholdSwapping.from_preset(preset)
 
 
 def test_the_grid_has_every_rate_with_each_noise_and_no_name_twice():

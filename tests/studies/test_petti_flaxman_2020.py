@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -10,10 +9,11 @@ import polars as pl
 import pytest
 from scipy.optimize import nnls
 
-from headcount.config.topdown import TopDownModel
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.evaluate.error import pair_counts, summarise
+from headcount.mechanisms import mechanism_digest
 from headcount.mechanisms.topdown import measure
+from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
 from headcount.population import uniform
 from headcount.population.us1940 import us1940
@@ -317,7 +317,7 @@ def test_residuals_are_those_of_the_outer_join(counts):
         case = Case(name, parameter, 1)  # type: ignore[arg-type]
         kept = draw(case, counts, truth, digest=digest, seed=5)
         mechanism = topdown(parameter) if name == "topdown" else sampling(parameter)
-        config = sha256(repr(mechanism).encode()).digest()
+        config = mechanism_digest(mechanism)
         noise = KeyedNoise(RunKey.from_seed(5), name, digest, config)
         leaf = mechanism.run(counts, noise, runs=range(1, 2)).dense(counts.level)[0]
         for level in LEVELS:
@@ -473,8 +473,7 @@ def test_a_damaged_file_is_named(counts, tmp_path):
 
 
 def test_topdown_is_the_preset():
-    model = TopDownModel.model_validate({"name": "topdown", "preset": "e2e-2018", "epsilon": "3/4"})
-    assert topdown(Fraction(3, 4)) == model.build()
+    assert topdown(Fraction(3, 4)) == TopDown.from_preset("e2e-2018", epsilon="3/4")
 
 
 @pytest.mark.parametrize(

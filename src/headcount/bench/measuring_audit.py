@@ -25,7 +25,7 @@ from headcount.geography import Geography
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import KeyedNoise, RunKey
-from headcount.privacy import PureLoss, UnitOfPrivacy
+from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts, every_cell
 
@@ -90,7 +90,7 @@ def audit_measuring(
         )
     total = 1 / share
     unit = UnitOfPrivacy.CHANGE_ONE
-    measured = replace(settings, loss=PureLoss(epsilon=total, unit=unit))
+    measured = replace(settings, epsilon=total, rho=None, unit=unit)
     pair = _two_cells(settings, schema, query)
     noise = KeyedNoise(RunKey.from_seed(seed), "measuring audit", b"neighbours", level.encode())
     number = count()  # no two samples share a run of the noise

@@ -27,9 +27,9 @@ from headcount.bench.neighbour_homes import Dwellings, Rng, quoted
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.mechanisms._measured import Measured
+from headcount.mechanisms.topdown.choices import QuartersBounds
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.restrict import restrict
-from headcount.mechanisms.topdown.settings import QuartersBounds
 from headcount.privacy import (
     Loss,
     PureLoss,
@@ -123,7 +123,7 @@ def run_case(kind: str, mechanism: str, unit: UnitOfPrivacy, *, seed: int) -> Ca
             raise
         except InputError:  # a file that looks like something else, and is not read
             return None
-        exact = isinstance(here.mechanism, TopDown) and here.mechanism.invariants
+        exact = isinstance(here.mechanism, TopDown) and here.mechanism.invariant
         step = unit if exact or rng.random() < 0.5 else unit.pair[1]
         for attempt in range(TRIES):
             other = deepcopy(place)

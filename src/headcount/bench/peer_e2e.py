@@ -84,34 +84,23 @@ def _joined(parts: list[Releases]) -> Releases:
 
 def peer_settings(peer: Peer, epsilon: Fraction) -> TopDown:
     """The preset of the 2018 test on the peer's schema, without the report."""
-    from headcount.config.topdown import TopDownModel
-    from headcount.mechanisms.presets import load_preset
+    from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds
+    from headcount.mechanisms.topdown.mechanism import TopDown
 
     first, *others = peer.population.schema.names
     types = peer.population.schema.shape[0]
-    preset = load_preset("e2e-2018")
-    queries = preset["queries"]
-    table = {
-        "name": "topdown",
-        "epsilon": str(epsilon),
-        **preset,
-        "queries": {
-            **queries,
-            "hhgq": {**queries["hhgq"], "by": [first]},
-            "va_hisp_race": {**queries["va_hisp_race"], "by": others},
-        },
-        "invariant": [{"query": "total", "level": EXACT}],
-        "bounds": [
-            {
-                "query": "hhgq",
-                "caps": [CAP_HOUSEHOLD, *[CAP_FACILITY] * (types - 1)],
-                "total_level": EXACT,
-            }
-        ],
-        "failsafe_over": [first],
-        "report_epsilon": None,
-    }
-    return TopDownModel.model_validate(table).build()
+    preset = TopDown.from_preset("e2e-2018", epsilon=epsilon)
+    by = {"hhgq": (first,), "va_hisp_race": tuple(others)}
+    queries = ((name, replace(asked, by=by.get(name, asked.by))) for name, asked in preset.queries)
+    caps = (CAP_HOUSEHOLD, *[CAP_FACILITY] * (types - 1))
+    return replace(
+        preset,
+        queries=tuple(queries),
+        invariant=(Invariant(query="total", level=EXACT),),
+        bounds=(QuartersBounds(query="hhgq", caps=caps, total_level=EXACT),),
+        failsafe_over=(first,),
+        report_epsilon=Fraction(0),
+    )
 
 
 def replicate(counts: Counts, mechanism: TopDown, times: int) -> tuple[Releases, float]:

@@ -68,7 +68,7 @@ def read_peer(directory: Path, name: str) -> Peer:
     off = np.concatenate([released - true for released in dp.values()])
     lengths = find_levels(codes, off, source=str(totals_file))
     geography, _ = build_geography(
-        units, Prefixes(column=CODE, lengths=lengths), name=f"{name}_units.csv", distinct=True
+        units, Prefixes(column=CODE, prefixes=lengths), name=f"{name}_units.csv", distinct=True
     )
     population = _population(name, schema, geography, truth, units)
     _refuse_other_truth(population, true, source=str(totals_file))

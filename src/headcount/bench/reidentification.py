@@ -12,12 +12,12 @@ from headcount.attacks.guesses import MODAL, PROPORTIONAL
 from headcount.attacks.records import Features, Records, records_of
 from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
 from headcount.bench.figures import Reading, timed
-from headcount.config.swapping import SwappingModel
 from headcount.evaluate.agreement import agreement
 from headcount.evaluate.attackers import commercial_attacker, perfect_attacker, true_records
 from headcount.evaluate.reidentified import ALL, RECORDS, reidentified
 from headcount.geography import Geography
 from headcount.mechanisms import protect
+from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population.from_households import to_population
 from headcount.population.workload_s import workload_s
@@ -43,7 +43,7 @@ def measure(households: int = 1_000_000, replicates: int = 10) -> list[Reading]:
     for method in ("none", "lo", "hi"):
         records = truth
         if method != "none":
-            mechanism = SwappingModel.model_validate({"name": "swapping", "preset": method}).build()
+            mechanism = HouseholdSwapping.from_preset(method)
             noise = KeyedNoise(RunKey.from_seed(SEED), mechanism.name, bytes(32), bytes(32))
             released = protect(counts, mechanism, noise).as_counts().tables[tree.leaf]
             records = records_of(released, truth.features)

@@ -10,7 +10,6 @@ from functools import partial
 import numpy as np
 
 from headcount.bench.figures import Reading, peak_gib, timed
-from headcount.config.swapping import SwappingModel
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.report import Swapped, SwapReport
 from headcount.mechanisms.swapping.risk import Risk
@@ -40,18 +39,14 @@ def mechanisms() -> dict[str, Swapper]:
     """The two presets; 5 % with those at risk first, by our rules and by sdcMicro's."""
     targeted = HouseholdSwapping(rate=Fraction(1, 20), risk=RISK)
     return {
-        "LO": _preset("lo"),
-        "HI": _preset("hi"),
+        "LO": HouseholdSwapping.from_preset("lo"),
+        "HI": HouseholdSwapping.from_preset("hi"),
         "k = 3": targeted,
         "k = 3, floor": replace(targeted, rate_is_floor=True),
         "targeted, k = 3": TargetedSwapping(
             rate=Fraction(1, 20), risk_variables=RISK.attributes, hierarchy=RISK.levels, k=RISK.k
         ),
     }
-
-
-def _preset(name: str) -> HouseholdSwapping:
-    return SwappingModel.model_validate({"name": "swapping", "preset": name}).build()
 
 
 def measure(*, households: int = FULL) -> list[Reading]:

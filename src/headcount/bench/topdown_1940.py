@@ -71,13 +71,12 @@ def _release(
     """Released tables, the counts that were estimated at each level, and notes."""
     from scipy.sparse import csr_array
 
-    from headcount.config.topdown import TopDownModel
     from headcount.engines.local import LocalEngine
     from headcount.mechanisms._base import Context, protect
     from headcount.mechanisms.topdown.checkpoint import FinishedLevels
+    from headcount.mechanisms.topdown.mechanism import TopDown
 
-    table = {"name": "topdown", "preset": "e2e-2018", "epsilon": str(epsilon)}
-    mechanism = TopDownModel.model_validate(table).build()
+    mechanism = TopDown.from_preset("e2e-2018", epsilon=epsilon)
     with TemporaryDirectory() as folder:
         context = Context(engine=LocalEngine(), workspace=Path(folder))
         release = protect(population, mechanism, context=context)

@@ -9,8 +9,8 @@ import numpy as np
 from headcount.arrays import Ints
 from headcount.bench.figures import Reading
 from headcount.bench.measuring_audit import MeasuringAudit, audit_measuring
-from headcount.config.topdown import TopDownModel
 from headcount.mechanisms.topdown.measure import Measurements
+from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import Law, Stream, TwoSidedGeometric
 from headcount.schema import load_schema
 from headcount.tabulate import CELLS
@@ -52,7 +52,10 @@ class NonZeroOnly(Measurements):
 
     def _exact(self) -> Measurements:
         return Measurements(
-            self._counts, replace(self._settings, loss=None), self._noise, run=self._run
+            self._counts,
+            replace(self._settings, epsilon="inf", rho=None),
+            self._noise,
+            run=self._run,
         )
 
 
@@ -93,7 +96,7 @@ def _audit(
     build: type[Measurements] = Measurements,
 ) -> MeasuringAudit:
     at_root = level == LEVELS[0]
-    mechanism = TopDownModel(name="topdown", preset="e2e-2018", epsilon="1").build()
+    mechanism = TopDown.from_preset("e2e-2018", epsilon=1)
     return audit_measuring(
         mechanism,
         load_schema("e2e-2018"),

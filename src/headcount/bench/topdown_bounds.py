@@ -9,6 +9,7 @@ release are checked here against the tables, by plain sums.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
@@ -21,11 +22,12 @@ import numpy as np
 from headcount.arrays import Ints
 from headcount.bench.figures import Reading
 from headcount.errors import HeadcountError
+from headcount.fields import Pairs
 from headcount.geography import Geography
+from headcount.mechanisms.topdown.choices import Grouped, Invariant, Marginal, TableBounds
 from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.settings import Invariant, TableBounds
+from headcount.mechanisms.topdown.recoded import RecodedQuery
 from headcount.noise import KeyedNoise, RunKey
-from headcount.privacy import PureLoss, UnitOfPrivacy
 from headcount.schema import Attribute, Recode, Schema
 from headcount.tabulate import CELLS, Counts, Query
 
@@ -104,7 +106,7 @@ def keeps(case: Case, leaf: Ints) -> bool:
         got = _answer(leaf, case.mechanism.query(table.query), table.level, schema, place)
         good &= bool((got >= table.low).all())
         good &= bool(((got <= table.high) | (table.high < 0)).all())
-    for one in case.mechanism.invariants:
+    for one in case.mechanism.invariant:
         query = case.mechanism.query(one.query)
         truth = _answer(counts.dense(), query, one.level, schema, place)
         good &= bool((_answer(leaf, query, one.level, schema, place) == truth).all())
@@ -149,10 +151,9 @@ def draw_case(number: int, folder: Path) -> Case:
     attributes = schema.names
     kept = int(rng.integers(0, len(attributes)))
     mechanism = TopDown(
-        loss=PureLoss(epsilon=Fraction(str(rng.choice(_EPSILONS))), unit=UnitOfPrivacy.CHANGE_ONE),
-        queries=queries,
-        query_shares=_shares(rng, queries),
-        invariants=tuple(Invariant(query=q, level=level) for q, level in sorted(invariants)),
+        epsilon=Fraction(str(rng.choice(_EPSILONS))),
+        **keys_of(queries, _shares(rng, queries)),
+        invariant=tuple(Invariant(query=q, level=level) for q, level in sorted(invariants)),
         bounds=tuple(
             _written(table, queries, schema, place, folder, f"{number}-{k}.csv")
             for k, table in enumerate(tables)
@@ -241,7 +242,22 @@ def _written(
             ends = [str(table.low[unit, group]), "" if high < 0 else str(high)]
             lines.append(",".join([str(code), *names, *ends]))
     (folder / file).write_text("\n".join(lines) + "\n")
-    return TableBounds(query=table.query, level=table.level, file=file, public=True, folder=folder)
+    return TableBounds(query=table.query, level=table.level, file=folder / file, public=True)
+
+
+def keys_of(queries: Iterable[Query], shares: Iterable[tuple[str, Fraction]]) -> dict[str, Any]:
+    """Queries and their shares as TopDown's settings ``queries`` and ``recodes``."""
+    parts, asked, recodes = dict(shares), [], {}
+    for query in queries:
+        for axis in query.by:
+            if isinstance(axis, Recode):
+                recodes[axis.name] = Grouped(of=axis.source.name, groups=axis.groups)
+        for one in query.groupings if isinstance(query, RecodedQuery) else ():
+            recodes[one.name] = Grouped(of=one.of, groups=one.groups)
+        by = tuple(axis.name if isinstance(axis, Recode) else axis for axis in query.by)
+        asked.append((query.name, Marginal(by=by, share=parts.pop(query.name, None))))
+    rest = [(name, Marginal(share=part)) for name, part in parts.items()]
+    return {"queries": Pairs([*rest, *asked]), "recodes": Pairs.of(recodes)}
 
 
 def _counts(dense: Any, schema: Schema, place: Geography) -> Counts:

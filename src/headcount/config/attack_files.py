@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from headcount.attacks.knowledge import UNKNOWN, Knowledge, between
 from headcount.attacks.records import KNOWN, Features, Records, records_from_rows
 from headcount.attacks.reidentification import KnownPeople
-from headcount.errors import ConfigError, InputError
+from headcount.errors import ConfigError, InputError, one_of
 from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, build_geography
 from headcount.population.tables import read_table
 from headcount.release.published import cell_names, is_total
 from headcount.schema import Attribute, Schema, load_schema
-from headcount.schema.attribute import one_of
 from headcount.tabulate.published import PublishedTable, tables
 from headcount.tabulate.published.codings import find_attribute, level_atoms, years
 from headcount.toml_files import read_toml

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Ints32
 from headcount.errors import InputError
+from headcount.fields import Named, Pairs
 from headcount.geography.geography import Geography
 
 LONGEST_CODE = 255
@@ -36,6 +37,7 @@ class CodeColumns:
             raise InputError(
                 "geography", place="columns", found="none", expected="a column for each level"
             )
+        _refuse_levels(self.levels)
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -62,19 +64,21 @@ class Prefixes:
     """
 
     column: str
-    lengths: tuple[tuple[str, int], ...]
+    prefixes: Annotated[tuple[tuple[str, int], ...], Named(int)]
     root: str = "whole"
     longer: Literal["refuse", "cut"] = "refuse"
 
     def __post_init__(self) -> None:
-        cuts = [length for _, length in self.lengths]
+        object.__setattr__(self, "prefixes", Pairs.of(self.prefixes))
+        cuts = [length for _, length in self.prefixes]
         if not cuts or cuts != sorted(set(cuts)) or cuts[0] < 1 or cuts[-1] > LONGEST_CODE:
             raise InputError(
                 "geography",
-                place=f"prefixes of {self.column!r}",
+                place="prefixes",
                 found=f"lengths {cuts}",
                 expected=f"lengths that grow from the top to the leaf, from 1 to {LONGEST_CODE}",
             )
+        _refuse_levels(self.levels)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -84,15 +88,30 @@ class Prefixes:
     @property
     def levels(self) -> tuple[str, ...]:
         """Level names, the whole first."""
-        return (self.root, *(level for level, _ in self.lengths))
+        return (self.root, *(level for level, _ in self.prefixes))
 
     def codes(self, table: pl.DataFrame) -> list[pl.Series]:
         """Unit codes per level below the whole, row by row."""
         code = table[self.column].cast(pl.String)
-        return [code.str.slice(0, length) for _, length in self.lengths]
+        return [code.str.slice(0, length) for _, length in self.prefixes]
 
 
 GeographySource = CodeColumns | Prefixes
+
+
+def _refuse_levels(levels: tuple[str, ...]) -> None:
+    """Refuse a level without a name, and two of one name."""
+    if "" in levels:
+        raise InputError(
+            "geography", found="a level without a name", expected="names of a character or more"
+        )
+    for level in levels:
+        if levels.count(level) > 1:
+            raise InputError(
+                "geography",
+                found=f"level {level!r} twice",
+                expected="distinct names, root included",
+            )
 
 
 def build_geography(
@@ -150,7 +169,7 @@ def check_codes(table: pl.DataFrame, source: GeographySource, *, name: str) -> N
             )
     if table.is_empty():
         raise InputError(name, found="no rows", expected="at least one")
-    shortest = source.lengths[-1][1] if isinstance(source, Prefixes) else 1
+    shortest = source.prefixes[-1][1] if isinstance(source, Prefixes) else 1
     for column in source.columns:
         code = table[column].cast(pl.String)
         bad = (code.str.len_chars() < shortest).fill_null(True)
@@ -168,7 +187,7 @@ def check_codes(table: pl.DataFrame, source: GeographySource, *, name: str) -> N
 
 def _refuse_longer(code: pl.Series, source: Prefixes, name: str) -> None:
     """Refuse codes that go on after the last prefix: they would be cut, and units merged."""
-    level, last = source.lengths[-1]
+    level, last = source.prefixes[-1]
     length = code.str.len_chars()
     longer = length > last
     if not longer.any():

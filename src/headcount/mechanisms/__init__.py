@@ -6,6 +6,7 @@ from headcount.mechanisms._base import (
     Mechanism,
     TablesOutcome,
     complete_guarantee,
+    mechanism_digest,
     protect,
 )
 from headcount.mechanisms.averaged import Averaged
@@ -25,5 +26,6 @@ __all__ = [
     "Sampling",
     "TablesOutcome",
     "complete_guarantee",
+    "mechanism_digest",
     "protect",
 ]

@@ -99,7 +99,7 @@ def protect(
     if isinstance(noise, KeyedNoise) and noise.key_kind == "os":
         _refuse_reuse(noise, counts)
     if noise is None:
-        config = sha256(repr(mechanism).encode()).digest()
+        config = mechanism_digest(mechanism)
         noise = KeyedNoise(RunKey.from_os(), mechanism.name, content_digest(counts), config)
     outcome = mechanism.run(counts, noise, runs=range(run, run + 1), context=context)
     if outcome.seconds and context is not None and context.curator is not None:
@@ -116,6 +116,11 @@ def protect(
         backend=noise.backend if mechanism.draws_noise else "none",
     )
     return outcome.release(0, making)
+
+
+def mechanism_digest(mechanism: Mechanism) -> bytes:
+    """What stands for the settings of a mechanism among the inputs of its noise."""
+    return sha256(getattr(mechanism, "noise_text", repr(mechanism)).encode()).digest()
 
 
 def cut_for(mechanism: Mechanism, population: Population) -> Population:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from fractions import Fraction
 from typing import ClassVar
 
+from headcount.fields import Positive
 from headcount.geography import Geography
 from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all
 from headcount.mechanisms._units import Neighbours, refuse_housemates, refuse_uncut
@@ -24,7 +24,7 @@ class Noisy(Neighbours):
     of it costs epsilon.
     """
 
-    epsilon: Fraction
+    epsilon: Positive
     name: ClassVar[str]
     draws_noise: ClassVar[bool] = True
 

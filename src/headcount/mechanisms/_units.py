@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError, PrivacyError, TruthError
+from headcount.fields import STATED
 from headcount.population.households import Households
 from headcount.privacy import DEFAULT_UNIT, UnitOfPrivacy, marginal_sensitivity, unit_of_privacy
 from headcount.schema import Attribute, Follows, Schema
@@ -42,7 +44,7 @@ class Neighbours:
         largest_household   m, for units that are households: larger ones are cut to m people
     """
 
-    unit: UnitOfPrivacy = DEFAULT_UNIT
+    unit: Annotated[UnitOfPrivacy, STATED] = DEFAULT_UNIT
     count_housemates: bool = False
     largest_household: int | None = None
 
@@ -51,22 +53,32 @@ class Neighbours:
         unit, most = unit_of_privacy(self.unit, name=f"{name}: unit"), self.largest_household
         if most is None and unit.of_household:
             raise PrivacyError(
-                f"{name}: largest_household: found nothing with unit '{unit}', expected the "
-                f"public number of people above which households are cut"
+                source=name,
+                place="largest_household",
+                found=f"nothing with unit '{unit}'",
+                expected="the public number of people above which households are cut",
             )
         if most is not None and not unit.of_household:
+            households = UnitOfPrivacy.HOUSEHOLD_ADD_REMOVE, UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE
             raise PrivacyError(
-                f"{name}: largest_household: found {most} with unit '{unit}', expected it with "
-                f"'{UnitOfPrivacy.HOUSEHOLD_ADD_REMOVE}' or '{UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE}'"
+                source=name,
+                place="largest_household",
+                found=f"{most} with unit '{unit}'",
+                expected=f"it with '{households[0]}' or '{households[1]}'",
             )
         if most is not None and (type(most) is not int or not 1 <= most <= MOST_IN_A_HOUSEHOLD):
             raise PrivacyError(
-                f"{name}: largest_household: found {most!r}, expected 1 to {MOST_IN_A_HOUSEHOLD:,}"
+                source=name,
+                place="largest_household",
+                found=repr(most),
+                expected=f"1 to {MOST_IN_A_HOUSEHOLD:,}",
             )
         if self.count_housemates and unit.of_household:
             raise PrivacyError(
-                f"{name}: count_housemates: found true with unit '{unit}', expected it with a "
-                f"person as the unit: a household holds all its people"
+                source=name,
+                place="count_housemates",
+                found=f"true with unit '{unit}'",
+                expected="it with a person as the unit: a household holds all its people",
             )
         return Neighbours(
             unit=unit, count_housemates=bool(self.count_housemates), largest_household=most

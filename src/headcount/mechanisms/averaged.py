@@ -8,6 +8,7 @@ from math import isqrt
 import numpy as np
 
 from headcount.errors import ConfigError, PrivacyError, TruthError
+from headcount.fields import AtLeast1
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, CountsOutcome, cell_stream, noisy, summed_draws
 from headcount.mechanisms._measured import Measured, measure_cells
@@ -27,13 +28,15 @@ class Averaged(Noisy):
     P releases at epsilon / P compose to epsilon; averaging them costs nothing.
     """
 
-    parts: int = 4
+    parts: AtLeast1 = 4
     name = "averaged"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if type(self.parts) is not int or self.parts < 1:
-            raise PrivacyError(f"averaged: parts: found {self.parts!r}, expected 1 or more")
+            raise PrivacyError(
+                source="averaged", place="parts", found=repr(self.parts), expected="1 or more"
+            )
 
     def measures(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Every leaf cell P times."""

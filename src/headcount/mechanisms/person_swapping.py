@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError
+from headcount.fields import AtLeast0, Rate
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, CountsOutcome
@@ -64,9 +64,9 @@ class PersonSwapping:
     """
 
     level: str
-    rate: Fraction
+    rate: Rate
     kind: Kind = "similar"
-    k: int = 0
+    k: AtLeast0 = 0
     area: str | None = None
     keep: tuple[str, ...] = KEEP
     order: tuple[int, ...] | None = None

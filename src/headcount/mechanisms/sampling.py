@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError
+from headcount.fields import Share
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms._measured import Measured
@@ -43,12 +45,22 @@ class Sampling:
     hypergeometric law, so nobody needs to be written out one by one.
     """
 
-    fraction: Fraction
+    fraction: Share
     name = "sampling"
     draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fraction", _fraction(self.fraction))
+
+    def refuse_publish(self, kinds: Sequence[str]) -> None:
+        """Refuse all but the people drawn."""
+        if strange := sorted(set(kinds) - {"microdata"}):
+            raise ConfigError(
+                "sampling",
+                place="run.publish",
+                found=f"{strange} with 'sampling'",
+                expected="['microdata']: the people drawn, with their weights",
+            )
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError
+from headcount.fields import AtLeast0, Rate
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms._measured import Measured
@@ -66,11 +67,11 @@ class TargetedSwapping:
     Templ, Kowarik & Meindl (2015), "Statistical disclosure control for micro-data using sdcMicro".
     """
 
-    rate: Fraction
+    rate: Rate
     risk_variables: tuple[str, ...]
     hierarchy: tuple[str, ...] = ()
     similar: tuple[tuple[str, ...], ...] = ((SIZE, ADULTS), (SIZE,))
-    k: int = 3
+    k: AtLeast0 = 3
     carry_along: tuple[str, ...] = ()
     within: str = ""
     name = "targeted-swapping"
@@ -83,6 +84,10 @@ class TargetedSwapping:
             object.__setattr__(self, name, tuple(getattr(self, name)))
         if not self.similar:
             raise ConfigError(self.name, place="similar", found="none", expected="one or more")
+        if not self.risk_variables:
+            raise ConfigError(
+                self.name, place="risk_variables", found="none", expected="one or more"
+            )
         Risk(attributes=self.risk_variables, levels=self.hierarchy or ("all",), k=self.k)
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:

@@ -63,7 +63,7 @@ VACANT = 8  # the slot after the types: a housing unit (GQTYPE 0) with GQ 0
 ADULT = 18
 PLACES = Prefixes(
     column="code",
-    lengths=(("state", 2), ("county", 6), ("enumeration_district", 10)),
+    prefixes=(("state", 2), ("county", 6), ("enumeration_district", 10)),
     root="nation",
 )
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints, Ints32
-from headcount.errors import InputError
+from headcount.errors import InputError, one_of
 from headcount.geography.build import (
     GeographySource,
     Prefixes,
@@ -36,24 +36,57 @@ from headcount.population.suspicious import (
 )
 from headcount.population.tables import read_table
 from headcount.schema import Attribute, Follows, Schema
-from headcount.schema.attribute import one_of
 from headcount.schema.follows import looks_like_size
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeColumn:
-    """Where an attribute stands in a file; without ``levels`` they are read off the data.
+    """Where an attribute stands in a file.
 
-    ``real_levels`` are levels that look like missing values and are none.
-    ``follows`` says whose doing it is; left out, it is the person's, unless a name like that of
-    a household size or a table of dwellings leaves it open.
+    where
+        column        its column; by default the name
+        levels        the public list of levels; without it they are read off the data
+        real_levels   levels that look like missing values and are none
+        follows       whose doing it is; left out, it is the person's, unless a name like that of
+                      a household size or a table of dwellings leaves it open
     """
 
     name: str
-    column: str
+    column: str = ""
     levels: tuple[str, ...] | None = None
     real_levels: tuple[str, ...] = ()
     follows: Follows | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "column", self.column or self.name)
+        if self.levels is not None and self.real_levels:
+            raise InputError(
+                f"attribute {self.name!r}",
+                found="levels and real_levels",
+                expected="real_levels only where levels are read off the data",
+            )
+
+    def refuse_follows(self, *known: Follows) -> None:
+        """Refuse what an attribute of this table cannot follow."""
+        if self.follows is not None and self.follows not in known:
+            expected = " or ".join(f"'{one}'" for one in known)
+            raise InputError(
+                "population",
+                found=f"attribute {self.name!r} with follows = '{self.follows}'",
+                expected=f"{expected} for an attribute of this table",
+            )
+
+    def refuse_size(self, *, size_column: str) -> None:
+        """Refuse the number of people in the household under another flag."""
+        if self.follows not in (Follows.PERSON, Follows.DWELLING):
+            return
+        if self.column == size_column or looks_like_size(self.name, self.column):
+            raise InputError(
+                "population",
+                found=f"attribute {self.name!r}, by its name the number of people in the "
+                f"household, with follows = '{self.follows}'",
+                expected="a [[population.dwelling_attribute]] with follows = 'size' or 'members'",
+            )
 
     def attribute(self, levels: tuple[str, ...]) -> Attribute:
         """The attribute with these levels."""
@@ -191,7 +224,7 @@ def cut_codes(table: pl.DataFrame, source: GeographySource) -> tuple[str, ...]:
     """What to tell of codes that go on after the last prefix."""
     if not isinstance(source, Prefixes) or table.is_empty():
         return ()
-    (_, last), length = source.lengths[-1], len(str(table[source.column][0]))
+    (_, last), length = source.prefixes[-1], len(str(table[source.column][0]))
     if length <= last:
         return ()
     return (f"codes in {source.column!r} are cut to the first {last} of {length} characters",)

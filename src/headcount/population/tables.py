@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from headcount.errors import InputError
+from headcount.errors import InputError, one_of
 from headcount.memory import SETTING, gib, memory_limit
-from headcount.schema.attribute import one_of
 
 if TYPE_CHECKING:
     from pyarrow import DataType

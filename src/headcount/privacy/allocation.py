@@ -110,14 +110,16 @@ def _check_levels(
         _known(level, what="query shares: level", known=known)
         if level not in levels:
             raise PrivacyError(
-                f"query shares: found some for level {level!r}, expected none: "
-                f"the level shares do not name it"
+                place="query shares",
+                found=f"some for level {level!r}",
+                expected="none: the level shares do not name it",
             )
     for level in levels:
         if level not in queries:
             raise PrivacyError(
-                f"query shares: found none for level {level!r}, expected some: "
-                f"the level shares name it"
+                place="query shares",
+                found=f"none for level {level!r}",
+                expected="some: the level shares name it",
             )
 
 
@@ -132,7 +134,7 @@ def _named(shares: Shares, *, what: str, known: Sequence[str]) -> list[tuple[str
 def _known(name: str, *, what: str, known: Sequence[str]) -> None:
     if name not in known:
         expected = ", ".join(repr(one) for one in known)
-        raise PrivacyError(f"{what}: found {name!r}, expected one of {expected}")
+        raise PrivacyError(place=what, found=repr(name), expected=f"one of {expected}")
 
 
 def _checked(named: Iterable[tuple[str, Number]], *, what: str) -> list[Fraction]:
@@ -141,18 +143,19 @@ def _checked(named: Iterable[tuple[str, Number]], *, what: str) -> list[Fraction
     kept: list[Fraction] = []
     for name, given in named:
         if name in seen:
-            raise PrivacyError(f"{what}: found {name} twice, expected each once")
+            raise PrivacyError(place=what, found=f"{name} twice", expected="each once")
         seen.add(name)
         share = exact(given, name=f"{what}: {name}")
         if share < 0:
-            raise PrivacyError(f"{what}: found {share} for {name}, expected at least 0")
+            raise PrivacyError(place=what, found=f"{share} for {name}", expected="at least 0")
         kept.append(share)
     total = sum(kept, Fraction(0))
     if total != 1:
         gap = abs(total - 1)
         direction = "too much" if total > 1 else "too little"
         raise PrivacyError(
-            f"{what}: found a sum of {written(total)} ({decimal(total)}), expected exactly 1: "
-            f"{written(gap)} {direction}"
+            place=what,
+            found=f"a sum of {written(total)} ({decimal(total)})",
+            expected=f"exactly 1: {written(gap)} {direction}",
         )
     return kept

@@ -31,19 +31,23 @@ def exact(value: object, *, name: str, digits: int = MOST_DIGITS) -> Fraction:
     """
     if isinstance(value, (bool, float)):
         raise PrivacyError(
-            f"{name}: found {value!r} ({type(value).__name__}), expected an exact number: "
-            f'a whole number, a Fraction, or a string such as "1/8" or "0.1"'
+            place=name,
+            found=f"{value!r} ({type(value).__name__})",
+            expected="an exact number: a whole number, a Fraction, or a string such as "
+            '"1/8" or "0.1"',
         )
     try:
         if isinstance(value, (Rational, Decimal, str)):
             # A fraction is somebody's result already; digits are counted where text is read.
             return value if isinstance(value, Fraction) else exact_number(value, digits=digits)
     except TooLong as error:
-        raise PrivacyError(f"{name}: found {brief(shown(value))}, expected {error}") from None
+        raise PrivacyError(place=name, found=brief(shown(value)), expected=str(error)) from None
     except ValueError:
         pass  # falls through to the one message for all that is not a number
     raise PrivacyError(
-        f'{name}: found {brief(shown(value))}, expected a finite number such as 1, "1/8" or "0.1"'
+        place=name,
+        found=brief(shown(value)),
+        expected='a finite number such as 1, "1/8" or "0.1"',
     )
 
 
@@ -51,7 +55,7 @@ def positive(value: object, *, name: str) -> Fraction:
     """Return ``value`` as an exact fraction above zero."""
     number = exact(value, name=name)
     if number <= 0:
-        raise PrivacyError(f"{name}: found {number}, expected a number above 0")
+        raise PrivacyError(place=name, found=str(number), expected="a number above 0")
     return number
 
 

@@ -71,4 +71,4 @@ def unit_of_privacy(value: UnitOfPrivacy | str, *, name: str) -> UnitOfPrivacy:
         return UnitOfPrivacy(value)
     except ValueError:
         known = ", ".join(repr(unit.value) for unit in UnitOfPrivacy)
-        raise PrivacyError(f"{name}: found {value!r}, expected one of {known}") from None
+        raise PrivacyError(place=name, found=repr(value), expected=f"one of {known}") from None

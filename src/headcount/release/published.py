@@ -12,6 +12,7 @@ import polars as pl
 
 from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError
+from headcount.fields import AtLeast1
 from headcount.geography import Geography
 from headcount.schema import Schema
 from headcount.tabulate.published import PublishedTable, TableCells
@@ -23,16 +24,16 @@ TOTAL = "total"
 class Thresholds:
     """The largest counts that are still too small to publish, by rule."""
 
-    cell: int = 2
-    group: int = 14
-    persons: int = 14
-    homes: int = 4
+    cell: AtLeast1 = 2
+    group: AtLeast1 = 14
+    persons: AtLeast1 = 14
+    homes: AtLeast1 = 4
 
     def __post_init__(self) -> None:
         for field in fields(self):
             if (value := getattr(self, field.name)) < 1:
                 raise ConfigError(
-                    "suppression", place=field.name, found=str(value), expected="1 or more"
+                    "thresholds", place=field.name, found=str(value), expected="1 or more"
                 )
 
 

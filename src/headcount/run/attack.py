@@ -23,7 +23,6 @@ from headcount.attacks.records import Features, Records, records_from_rows, reco
 from headcount.attacks.reidentification import KnownPeople
 from headcount.attacks.released import knowledge_of_release
 from headcount.config.attack_files import read_known, read_tables_file, read_true_people
-from headcount.config.build import build_population
 from headcount.config.load import load_config
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, InputError, RunError, brief
@@ -209,7 +208,7 @@ def load_truth(path: Path, features: Features, geography: Geography) -> Truth:
     if path.suffix != ".toml":
         ids, records = read_true_people(path, features, geography)
         return Truth(records, ids, False)
-    people = build_population(load_config(path))
+    people = load_config(path).population.read()
     if people.schema != features.schema:
         raise InputError(
             str(path), found="a population on another schema", expected="the release's schema"

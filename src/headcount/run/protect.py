@@ -9,10 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from headcount.config.build import build_mechanism, build_population
-from headcount.config.load import config_digest, load_config
-from headcount.config.models import Config
-from headcount.config.source import data_file, source_digest
+from headcount.config.load import config_digest, config_to_json, load_config, read_config
+from headcount.config.settings import Config
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.evaluate.suppressed import (
@@ -106,8 +104,8 @@ class Plan:
 
 def plan(config: Config) -> Plan:
     """Read the data a config names and check that it can be protected as asked."""
-    mechanism = build_mechanism(config)
-    population = build_population(config)
+    (mechanism,) = config.mechanism
+    population = config.population.read()
     for statement in population.read_off:
         log.warning(
             "%s: %s is read off the data and published without noise; a public list "
@@ -200,7 +198,7 @@ def prepare(config: Config) -> Plan:
     directory = RunDirectory(config.run.out)
     directory.refuse_other(config_digest=config_digest(config).hex())
     ledger = _ledger(config)
-    refuse_unrecorded(data_file(config), ledger)
+    refuse_unrecorded(config.population.data_file, ledger)
     planned = plan(config)
     refuse_too_large(
         planned.mechanism, planned.counts, backend=config.run.noise, out=config.run.out
@@ -209,7 +207,7 @@ def prepare(config: Config) -> Plan:
     rehearse(planned.counts.schema, planned.counts.geography)
     if ledger is None:
         return planned
-    planned = replace(planned, source=source_digest(config))
+    planned = replace(planned, source=config.population.source_digest())
     begun = directory.facts()
     run_id = begun.run_id if begun else ""
     if planned.loss is not None and planned.guarantee.exists:
@@ -247,12 +245,12 @@ def _make(
     facts, key = directory.begin(
         config_digest=digest, data_digest=data_digest.hex(), key=_new_key(config)
     )
-    write_text_atomic(directory.internal / "config.json", _dump(config))
+    write_text_atomic(directory.internal / "config.json", config_to_json(config))
     if getattr(planned.mechanism, "largest_household", None) is not None:
         cut = {"people left out of households that were cut": planned.people_cut}
         write_text_atomic(directory.internal / "cut.json", json.dumps(cut, indent=2) + "\n")
     if ledger is not None:
-        leave_note(data_file(config), ledger, config.run.dataset)
+        leave_note(config.population.data_file, ledger, config.run.dataset)
         _spend(ledger, planned, facts)
     noise = _noise(config, planned, key, data_digest, directory)
     measured = directory.release / "measurements"
@@ -356,10 +354,11 @@ def kept_config(directory: RunDirectory) -> Config:
     """The config that a run was begun with."""
     kept = directory.internal / "config.json"
     try:
-        return Config.model_validate_json(kept.read_text(encoding="utf-8"))
+        return read_config(json.loads(kept.read_text(encoding="utf-8")), source=str(kept))
     except ValueError:
         raise RunError(f"{kept}: found a damaged file, expected the run's config") from None
-
-
-def _dump(config: Config) -> str:
-    return config.model_dump_json(indent=2, by_alias=True) + "\n"
+    except ConfigError as error:
+        raise RunError(
+            f"{kept}: {error.place}: found {error.found}, expected a config as this version of "
+            f"headcount writes it (a run that an older version made is read by that version)"
+        ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from headcount.errors import InputError
+from headcount.errors import InputError, one_of
 from headcount.schema.follows import ALONE, Follows, Steps, steps_of
 
 
@@ -65,10 +65,3 @@ def first_repeated(names: Iterable[str]) -> str | None:
             return name
         seen.add(name)
     return None
-
-
-def one_of(names: Iterable[str], *, most: int = 12) -> str:
-    """The permitted names for an error message, cut when there are many."""
-    known = list(names)
-    listed = ", ".join(repr(name) for name in known[:most])
-    return f"one of {listed}" + (f" and {len(known) - most} more" if len(known) > most else "")

@@ -7,8 +7,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from headcount.errors import ConfigError, InputError
-from headcount.schema.attribute import Attribute, one_of
+from headcount.errors import ConfigError, InputError, one_of
+from headcount.schema.attribute import Attribute
 from headcount.schema.follows import Follows, looks_like_size
 from headcount.schema.schema import Combination, Schema, impossible
 from headcount.toml_files import parse_toml, read_toml

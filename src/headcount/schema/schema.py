@@ -11,8 +11,8 @@ from math import prod
 import numpy as np
 
 from headcount.arrays import Flags
-from headcount.errors import InputError
-from headcount.schema.attribute import Attribute, first_repeated, one_of
+from headcount.errors import InputError, one_of
+from headcount.schema.attribute import Attribute, first_repeated
 
 Combination = tuple[tuple[str, tuple[str, ...]], ...]
 """Levels of some attributes that never occur together: ((attribute, levels), ...)."""

@@ -10,10 +10,11 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from headcount.bench.topdown_bounds import keys_of
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, CountsOutcome
+from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds
 from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.settings import Invariant, QuartersBounds
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population.quarters import Quarters
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
@@ -43,7 +44,20 @@ def zcdp(rho: object) -> ZCDPLoss:
 def settings(loss: Any, **other: Any) -> TopDown:
     """TopDown on the small schema, without invariants or bounds unless they are given."""
     chosen = {"query_shares": SHARES, "queries": (TOTAL, KIND, AGE)} | other
-    return TopDown(loss=loss, **chosen)
+    shares, queries = chosen.pop("query_shares"), chosen.pop("queries")
+    for name, key in (("invariants", "invariant"), ("level_shares", "levels")):
+        if name in chosen:
+            chosen[key] = chosen.pop(name)
+    return TopDown(**spent(loss), **keys_of(queries, shares), **chosen)
+
+
+def spent(loss: PureLoss | ZCDPLoss | None) -> dict[str, Any]:
+    """A loss as settings of TopDown."""
+    if loss is None:
+        return {"epsilon": "inf"}
+    if isinstance(loss, PureLoss):
+        return {"epsilon": loss.epsilon, "unit": loss.unit}
+    return {"rho": loss.rho, "unit": loss.unit}
 
 
 def tree(*levels: tuple[str, list[int]]) -> Geography:

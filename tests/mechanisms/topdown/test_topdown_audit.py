@@ -9,15 +9,13 @@ import pytest
 from headcount.bench import topdown_audit
 from headcount.bench.measuring_audit import audit_measuring
 from headcount.bench.topdown_audit import LEVELS, MUTANTS, QUERIES
-from headcount.config.topdown import TopDownModel
 from headcount.errors import ConfigError
+from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.schema import load_schema
 from tests.mechanisms.topdown.small import SCHEMA, pure, settings
 
 E2E = load_schema("e2e-2018")
-PRESET = TopDownModel.model_validate(
-    {"name": "topdown", "preset": "e2e-2018", "epsilon": 1}
-).build()
+PRESET = TopDown.from_preset("e2e-2018", epsilon=1)
 
 
 def audited(level, query, **other):

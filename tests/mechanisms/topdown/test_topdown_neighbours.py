@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from headcount.errors import ConfigError, TruthError
+from headcount.mechanisms.topdown.choices import TableBounds
 from headcount.mechanisms.topdown.neighbours import has_neighbour, total_range
 from headcount.mechanisms.topdown.restrict import Restriction, truth_outside
-from headcount.mechanisms.topdown.settings import TableBounds
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema
 from headcount.solve.batch import NO_BOUND
@@ -48,7 +48,7 @@ def table(folder: Path, query: Query, level: str, *, low: bool, high: bool) -> T
             rows.append(",".join([str(code), *levels, *ends]))
     name = f"{query.name}-{level}.csv"
     (folder / name).write_text("\n".join(rows) + "\n")
-    return TableBounds(query=query.name, level=level, file=name, public=True, folder=folder)
+    return TableBounds(query=query.name, level=level, file=folder / name, public=True)
 
 
 def test_two_tables_that_together_fix_the_total_are_refused(tmp_path: Path):
@@ -83,9 +83,7 @@ def test_units_that_are_fixed_each_by_other_tables_are_refused_to_the_curator(tm
                 rows.append(",".join([code, *levels, *ends]))
         (tmp_path / f"{name}.csv").write_text("\n".join(rows) + "\n")
         made.append(
-            TableBounds(
-                query=name, level="county", file=f"{name}.csv", public=True, folder=tmp_path
-            )
+            TableBounds(query=name, level="county", file=tmp_path / f"{name}.csv", public=True)
         )
     assert truth.sum() > 0
     with pytest.raises(TruthError, match="found data whose every neighbour breaks a bound"):

@@ -11,6 +11,7 @@ from hypothesis import settings as examples
 from scipy.sparse import csr_array
 
 from headcount.errors import ConfigError, InputError, RunError
+from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds
 from headcount.mechanisms.topdown.restrict import (
     Restriction,
     exact_statements,
@@ -19,7 +20,6 @@ from headcount.mechanisms.topdown.restrict import (
     refuse_truth_outside,
     restrict,
 )
-from headcount.mechanisms.topdown.settings import Invariant, QuartersBounds
 from headcount.schema import Attribute, Schema, load_schema
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Query

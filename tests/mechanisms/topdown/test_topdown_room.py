@@ -14,10 +14,10 @@ from headcount.errors import ConfigError, RunError
 from headcount.mechanisms.topdown import room as making
 from headcount.mechanisms.topdown import room_plan
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
+from headcount.mechanisms.topdown.choices import TableBounds
 from headcount.mechanisms.topdown.restrict import Restriction
 from headcount.mechanisms.topdown.room import Room
 from headcount.mechanisms.topdown.room_plan import WHOLE, Planner, refuse_too_wide
-from headcount.mechanisms.topdown.settings import TableBounds
 from headcount.release.store import table_file
 from headcount.schema import Attribute, Schema
 from headcount.solve import worker
@@ -185,9 +185,7 @@ def test_exact_totals_and_a_public_table_at_one_level(seed, failsafe, tmp_path):
         pure("1/20"),
         invariants=(STATE_TOTAL,),
         bounds=(
-            TableBounds(
-                query="kind", level="state", file="kinds.csv", public=True, folder=tmp_path
-            ),
+            TableBounds(query="kind", level="state", file=tmp_path / "kinds.csv", public=True),
         ),
         failsafe_over=failsafe,
     )

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from headcount.errors import ConfigError, PrivacyError
 from headcount.mechanisms.topdown import measure
+from headcount.mechanisms.topdown.choices import Invariant
 from headcount.mechanisms.topdown.restrict import restrict
-from headcount.mechanisms.topdown.settings import Invariant
 from headcount.schema import Schema
 from headcount.tabulate import tabulate
 from headcount.testing.strategies import populations, schemas
@@ -187,9 +187,9 @@ def test_a_schema_without_attributes():
     assert made["a"].sum() == made["whole"][0, 0] == 7
     # One cell of one unit: no changed record moves it, and without it nothing is known.
     with pytest.raises(PrivacyError, match=r"'cells' at 'whole': .* sensitivity 0"):
-        run(replace(mechanism, level_shares=None), counts)
+        run(replace(mechanism, levels="equal"), counts)
     with pytest.raises(ConfigError, match="level shares: 'whole': found no share, and no invar"):
-        run(replace(mechanism, invariants=()), counts)
+        run(replace(mechanism, invariant=()), counts)
 
 
 class Fixed:

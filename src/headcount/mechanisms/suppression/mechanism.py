@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 
 from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError
+from headcount.fields import AtLeast0, AtLeast1, Whole
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, TablesOutcome
 from headcount.mechanisms._measured import Measured
@@ -18,6 +19,7 @@ from headcount.mechanisms.suppression.rules import (
     RACE_ONLY,
     Thresholds,
     find_tables,
+    known_tables,
     publish_cells,
     race_tables,
     small_groups,
@@ -30,6 +32,7 @@ from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.release.published import PublishedCells, Rules
 from headcount.schema import Schema
+from headcount.schema.attribute import first_repeated
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import LinkedTables, levels_of, link_tables
 from headcount.tabulate.published import TableCells
@@ -75,11 +78,11 @@ class Suppression:
     by_cell: tuple[str, ...] = ("P1", "P2")
     thresholds: Thresholds = field(default_factory=Thresholds)
     lowest: str = ""
-    width: int = 3
-    effort: int = 1
+    width: AtLeast1 = 3
+    effort: Annotated[int, Whole(low=0, high=LARGEST_EFFORT)] = 1
     keep_totals: bool = False
     whole: tuple[str, ...] = ()
-    audit: int = 50
+    audit: AtLeast0 = 50
     name = "suppression"
     draws_noise = False
 
@@ -90,6 +93,22 @@ class Suppression:
             )
         if not self.tables:
             raise ConfigError("suppression", place="tables", found="none", expected="one at least")
+        known = known_tables()
+        for name in (*self.tables, *self.whole):
+            if name not in known:
+                raise ConfigError(
+                    "suppression",
+                    place="tables",
+                    found=repr(name),
+                    expected=f"some of {', '.join(known)}",
+                )
+        if (repeated := first_repeated(self.tables)) is not None:
+            raise ConfigError(
+                "suppression",
+                place="tables",
+                found=f"{repeated!r} twice",
+                expected="distinct tables",
+            )
         for place, value, low, high in (
             ("width", self.width, 1, 1 << 30),
             ("effort", self.effort, 0, LARGEST_EFFORT),

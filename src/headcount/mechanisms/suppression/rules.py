@@ -60,9 +60,11 @@ def find_tables(names: tuple[str, ...], schema: Schema) -> tuple[TableCells, ...
     for name in names:
         if name not in known:
             raise ConfigError(
-                "suppression", place="tables", found=repr(name),
+                "suppression",
+                place="tables",
+                found=repr(name),
                 expected=f"some of {', '.join(known)}",
-            )  # fmt: skip
+            )
         support = known[name].supports(schema)
         if not support:
             raise ConfigError(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError
+from headcount.fields import Named, Pairs, Rate
 from headcount.geography import Geography
 from headcount.population.households import Households, adults
 from headcount.privacy.loss import exact
@@ -29,16 +31,14 @@ class SizeNoise:
     Partners may then differ in size by 2, and unit totals change (Hawes & Rodriguez 2021).
     """
 
-    minus: Fraction
-    plus: Fraction
+    minus: Rate
+    plus: Rate
 
     def __post_init__(self) -> None:
         for place in ("minus", "plus"):
-            object.__setattr__(self, place, share(getattr(self, place), f"size_noise.{place}"))
+            object.__setattr__(self, place, share(getattr(self, place), place))
         if self.minus + self.plus > 1:
-            raise ConfigError(
-                "swapping", place="size_noise", found="minus + plus above 1", expected="at most 1"
-            )
+            raise ConfigError("size_noise", found="minus + plus above 1", expected="at most 1")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +54,15 @@ class PseudoUnits:
     """
 
     level: str
-    permute: tuple[tuple[str, Fraction], ...]
+    permute: Annotated[tuple[tuple[str, Fraction], ...], Named(Rate)]
 
     def __post_init__(self) -> None:
-        shares = tuple((name, share(part, f"pseudo.{name}")) for name, part in self.permute)
+        named = Pairs.of(self.permute)
+        shares = Pairs((name, share(part, f"permute.{name}")) for name, part in named)
         object.__setattr__(self, "permute", shares)
         if sum(part for _, part in shares) > 1:
             raise ConfigError(
-                "swapping", place="pseudo", found="shares above 1 together", expected="at most 1"
+                "pseudo", place="permute", found="shares above 1 together", expected="at most 1"
             )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError
+from headcount.fields import Rate
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms._measured import Measured
@@ -38,6 +39,7 @@ from headcount.privacy import Guarantee
 from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
 from headcount.tabulate import Counts
+from headcount.typed import PRESET, from_table
 
 MOST = 1 << 62
 """Largest number of a group and a place together."""
@@ -77,7 +79,7 @@ class HouseholdSwapping:
     never move; households for which no partner is found stay, and are counted.
     """
 
-    rate: Fraction
+    rate: Rate
     key: tuple[str, ...] = (SIZE, ADULTS)
     within: str = ""
     between: str = ""
@@ -87,6 +89,7 @@ class HouseholdSwapping:
     size_noise: SizeNoise | None = None
     pseudo: PseudoUnits | None = None
     name = "swapping"
+    presets = "headcount.mechanisms.swapping.presets"
     draws_noise = True
 
     def __post_init__(self) -> None:
@@ -108,6 +111,11 @@ class HouseholdSwapping:
                 found="no rule that says who must be swapped",
                 expected="risk with k of 1 or more",
             )
+
+    @classmethod
+    def from_preset(cls, name: str, **keys: Any) -> Self:
+        """With the settings of a preset, but for the keys that are given."""
+        return from_table(cls, {PRESET: name, **keys}, source="swapping")
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so; what no swap changes is released exactly."""

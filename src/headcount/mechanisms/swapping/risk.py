@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import ConfigError
+from headcount.fields import AtLeast0
 from headcount.population.households import Households
 
 WIDEST_TABLE = 1 << 24
@@ -33,7 +34,7 @@ class Risk:
 
     attributes: tuple[str, ...]
     levels: tuple[str, ...]
-    k: int = 3
+    k: AtLeast0 = 3
 
     def __post_init__(self) -> None:
         for place in ("attributes", "levels"):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from math import prod
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -12,7 +10,7 @@ import polars as pl
 from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.settings import TableBounds
+from headcount.mechanisms.topdown.choices import TableBounds, file_digest
 from headcount.population.readers import encode
 from headcount.population.tables import read_table
 from headcount.schema import Attribute, Schema
@@ -24,15 +22,6 @@ MOST = 2**40
 """The largest bound; more people are refused anyway."""
 
 
-def file_digest(path: Path) -> str:
-    """SHA-256 of a table of bounds; a missing one is an error."""
-    if not path.is_file():
-        raise InputError(
-            str(path), found="no such file", expected="a table of bounds, .csv or .parquet"
-        )
-    return sha256(path.read_bytes()).hexdigest()
-
-
 def read_bounds(
     bounds: TableBounds, query: Query, schema: Schema, geography: Geography
 ) -> tuple[Ints, Ints]:
@@ -42,7 +31,7 @@ def read_bounds(
     columns named after the query's attributes or recodes, then ``low`` and ``high``. An empty
     ``low`` is 0, an empty ``high`` no bound. Groups that cannot hold anyone may be left out.
     """
-    path = bounds.folder / bounds.file
+    path = bounds.file
     name = str(path)
     if bounds.sha256 and file_digest(path) != bounds.sha256:
         raise InputError(name, found="another content", expected=f"sha256 {bounds.sha256}")

@@ -55,7 +55,7 @@ def prepare_level(
 ) -> Level:
     """Draw the level's marginal answers and set them beside its bounds."""
     bounds = {one.query.name: one for one in restrictions}
-    measured = [q for q in settings.queries if measurements.noise_of(level, q.name) is not None]
+    measured = [q for q in settings.marginals if measurements.noise_of(level, q.name) is not None]
     queries: dict[str, Query] = {q.name: q for q in measured}
     queries |= {name: one.query for name, one in bounds.items()}
     sizes = [query.size(schema) for query in queries.values()]

@@ -13,6 +13,7 @@ from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all, measure_cells
 from headcount.mechanisms._units import refuse_uncut
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
+from headcount.mechanisms.topdown.choices import TableBounds
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
     LARGEST_COUNT,
@@ -30,7 +31,7 @@ from headcount.mechanisms.topdown.restrict import (
     restrict,
 )
 from headcount.mechanisms.topdown.room_plan import refuse_too_wide
-from headcount.mechanisms.topdown.settings import TableBounds, TopDownSettings
+from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.mechanisms.topdown.tighten import refuse_fixed_units, tighten
 from headcount.noise import Noise, TwoSidedGeometric
 from headcount.privacy import Guarantee

@@ -17,8 +17,9 @@ from headcount.arrays import Ints
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.bounds_table import group_name, read_bounds
+from headcount.mechanisms.topdown.choices import QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.neighbours import refuse_fixed_total
-from headcount.mechanisms.topdown.settings import QuartersBounds, TableBounds, TopDownSettings
+from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.schema import Recode, Schema
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Counts, Query
@@ -41,7 +42,7 @@ Restrictions = Mapping[str, tuple[Restriction, ...]]
 def restrict(settings: TopDownSettings, counts: Mapping[str, Counts]) -> Restrictions:
     """All restrictions of every level, each query at most once a level, the tighter bound kept."""
     found: dict[str, dict[str, Restriction]] = {level: {} for level in counts}
-    for invariant in settings.invariants:
+    for invariant in settings.invariant:
         query = settings.query(invariant.query)
         # Exact below is exact above: the parts add up to the whole.
         for level in _at_or_above(invariant.level, counts):
@@ -157,7 +158,7 @@ def nests(restrictions: tuple[Restriction, ...], schema: Schema) -> bool:
 
 def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
     """What the restrictions publish, in plain words."""
-    said = [f"{one.query!r} of every {one.level}" for one in settings.invariants]
+    said = [f"{one.query!r} of every {one.level}" for one in settings.invariant]
     for bounds in settings.bounds:
         if isinstance(bounds, QuartersBounds):
             said.append(
@@ -167,12 +168,12 @@ def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
         elif bounds.public:
             said.append(
                 f"that {bounds.query!r} of every {bounds.level} is within the bounds of a public "
-                f"table ({bounds.file})"
+                f"table ({bounds.file.name})"
             )
         else:
             said.append(
                 f"the bounds on {bounds.query!r} of every {bounds.level}, worked out from "
-                f"confidential data ({bounds.file})"
+                f"confidential data ({bounds.file.name})"
             )
     return tuple(said)
 
@@ -274,7 +275,7 @@ def _refuse_hidden_totals(
             expected=f"one of {list(geography.levels[:-1])}",
         )  # fmt: skip
     depth = geography.depth(bounds.total_level)
-    if not any(geography.depth(one.level) >= depth for one in settings.invariants):
+    if not any(geography.depth(one.level) >= depth for one in settings.invariant):
         raise ConfigError(
             "topdown", place="total_level", found=f"{bounds.total_level!r} without an invariant",
             expected="a total that is invariant at this level: the bounds are made from it",

@@ -2,89 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from pathlib import Path
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Self
 
-from headcount.errors import ConfigError, InputError
+from headcount.errors import ConfigError, InputError, one_of
+from headcount.fields import (
+    STATED,
+    Named,
+    NotNegative,
+    Pairs,
+    Positive,
+    PositiveOrInf,
+    Share,
+)
 from headcount.geography import Geography
 from headcount.mechanisms._units import Neighbours, steps_of_all
-from headcount.privacy import DEFAULT_UNIT, Allocation, PureLoss, ZCDPLoss, allocate
-from headcount.schema.attribute import first_repeated, one_of
+from headcount.mechanisms.topdown.choices import (
+    Bounds,
+    Grouped,
+    Invariant,
+    Marginal,
+    QuartersBounds,
+    Shares,
+    SharesTable,
+    TableBounds,
+)
+from headcount.mechanisms.topdown.recoded import Grouping, RecodedQuery
+from headcount.privacy import (
+    DEFAULT_UNIT,
+    Allocation,
+    PureLoss,
+    UnitOfPrivacy,
+    ZCDPLoss,
+    allocate,
+    unit_of_privacy,
+)
+from headcount.privacy.loss import exact, positive
+from headcount.schema.attribute import first_repeated
 from headcount.schema.follows import Steps
 from headcount.schema.schema import Combination, Schema
 from headcount.tabulate import CELLS, Query
+from headcount.typed import PRESET, from_table
 
-MOST_PEOPLE = 10**9
-"""The largest cap: with billions of living quarters, sums still fit 64 bits."""
-
-MOST_UNITED = 10
-"""Types of living quarters whose unions are bounded: each more doubles the unions."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Invariant:
-    """A query whose true answers are published exactly at one level."""
-
-    query: str
-    level: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class QuartersBounds:
-    """Bounds on people by type of living quarters, from the number of quarters of each type.
-
-    Each type k of a leaf unit holds at least as many people as it has quarters, and at most
-    ``caps[k]`` for each of them; nobody where there are none. Bounds add up over children. At
-    ``total_level`` they are rebuilt from the unit's total T and its quarters u (U in all),
-
-        low[k]  = T if all quarters are of type k, else u[k]
-        high[k] = T - (U - u[k]) if u[k] > 0, else 0
-
-    and add up again above it. ``unions`` also bounds the sum of every set of two or more types.
-    """
-
-    query: str
-    caps: tuple[int, ...]
-    total_level: str = ""
-    unions: bool = False
-
-    def __post_init__(self) -> None:
-        for cap in self.caps:
-            if not 1 <= cap <= MOST_PEOPLE:
-                raise ConfigError(
-                    "topdown", place=f"bounds on {self.query!r}", found=f"a cap of {cap}",
-                    expected=f"people in one living quarters, 1 to {MOST_PEOPLE:,}",
-                )  # fmt: skip
-        if self.unions and len(self.caps) > MOST_UNITED:
-            raise ConfigError(
-                "topdown", place=f"bounds on {self.query!r}",
-                found=f"unions of {len(self.caps)} types",
-                expected=f"unions of at most {MOST_UNITED} types (each more doubles them)",
-            )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True)
-class TableBounds:
-    """Bounds on the answers of a query in every unit of a level, from a file (bounds_table.py).
-
-    Lows and highs add up over children, so that the levels above leave room for them.
-
-    where
-        file     its name; where it lies (``folder``) is no part of the settings
-        public   True for a table that anyone may know without this release; False for one worked
-                 out from the confidential data, which is then released exactly
-        sha256   of its content, so that another table is another setting; "" to take any
-    """
-
-    query: str
-    level: str
-    file: str
-    public: bool
-    sha256: str = ""
-    folder: Path = field(default=Path(), repr=False, compare=False)
+EQUAL, INF = "equal", "inf"
 
 
 @contextmanager
@@ -102,8 +66,15 @@ def _asked_by(place: str) -> Iterator[None]:
 NURSE_NVA_0: Combination = (("hhgq", ("elderly_or_poor",)), ("voting_age", ("under_18",)))
 """The optional structural zero of the 2018 test: no minors in homes for the elderly or poor."""
 
-Shares = tuple[tuple[str, Fraction], ...]
-"""Named parts of a whole."""
+
+def _made(kind: Any, value: Any, place: str) -> Any:
+    if isinstance(value, Mapping):
+        return from_table(kind, value, source="topdown", place=place)
+    return value
+
+
+def _shares(named: Any) -> Pairs[Fraction]:
+    return Pairs((name, exact(part, name=f"share of {name!r}")) for name, part in Pairs.of(named))
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -111,15 +82,17 @@ class TopDownSettings:
     """What TopDown leaves to its user.
 
     where
-        loss           1. the overall loss, in pure epsilon or zCDP rho, with its unit of privacy;
-                       None adds no noise at all, to check a set-up (and protects nothing)
-        level_shares   2. how it is split over levels; None for equal parts
-        queries        3. the marginals that are measured or restricted, beside the cells
-        query_shares   4. how a level's part is split over queries; "cells" is the detailed query
-        level_queries  4. other splits at some levels
-        invariants     5. what is published exactly
+        epsilon, rho   1. the overall loss, pure or zCDP: one of the two; epsilon "inf" adds no
+                       noise at all, to check a set-up (and protects nothing)
+        unit           1. its unit of privacy
+        levels         2. how it is split over levels: "equal", or a share for each
+        queries        3. marginals by name, and 4. how a level's part is split over them; "cells"
+                       is the detailed query
+        recodes        3. coarser attributes for queries
+        level_queries  4. other shares of the queries at some levels
+        invariant      5. what is published exactly
         bounds         6. what bounds the counts
-        structural_zeros  6. combinations that the schema must rule out
+        nurse_nva_0    6. the schema must rule out minors in homes for the elderly or poor
         (7. what to publish is the run's business: counts, microdata, measurements)
         failsafe_over    attributes to sum over when a parent cannot be met: the margin of all
                          others is kept
@@ -128,27 +101,29 @@ class TopDownSettings:
                          what of a household is counted in the unit of privacy (units.py)
     """
 
-    loss: PureLoss | ZCDPLoss | None
-    query_shares: Shares
-    level_shares: Shares | None = None
-    level_queries: tuple[tuple[str, Shares], ...] = ()
-    queries: tuple[Query, ...] = ()
-    invariants: tuple[Invariant, ...] = ()
-    bounds: tuple[QuartersBounds | TableBounds, ...] = ()
-    failsafe_over: tuple[str, ...] = ()
-    report_epsilon: Fraction = Fraction(0)
-    structural_zeros: tuple[Combination, ...] = ()
+    epsilon: PositiveOrInf | None = None
+    rho: Positive | None = None
+    unit: Annotated[UnitOfPrivacy, STATED] = DEFAULT_UNIT
     count_housemates: bool = False
     largest_household: int | None = None
+    levels: Annotated[Shares | str, Named(Share, word=EQUAL)] = EQUAL
+    queries: Annotated[tuple[tuple[str, Marginal], ...], Named(Marginal)] = Pairs()
+    recodes: Annotated[tuple[tuple[str, Grouped], ...], Named(Grouped)] = Pairs()
+    level_queries: Annotated[tuple[tuple[str, Shares], ...], Named(SharesTable)] = Pairs()
+    invariant: tuple[Invariant, ...] = ()
+    bounds: tuple[Bounds, ...] = ()
+    failsafe_over: tuple[str, ...] = ()
+    report_epsilon: NotNegative = Fraction(0)
+    nurse_nva_0: bool = False
+    presets: ClassVar[str] = "headcount.mechanisms.topdown.presets"
+    asks_of_population: ClassVar[tuple[str, ...]] = ("nurse_nva_0",)
 
     def __post_init__(self) -> None:
+        self._settle()
+        self._refuse_unclear()
         self.neighbours.checked(name="topdown")
-        known = [CELLS, *(query.name for query in self.queries)]
-        if repeated := first_repeated(known):
-            raise ConfigError(
-                "topdown", place="queries", found=f"{repeated!r} twice", expected="distinct names"
-            )
-        for name in [*(i.query for i in self.invariants), *(b.query for b in self.bounds)]:
+        known = [CELLS, *(query.name for query in self.marginals)]
+        for name in [*(i.query for i in self.invariant), *(b.query for b in self.bounds)]:
             if name not in known[1:]:
                 raise ConfigError(
                     "topdown",
@@ -156,12 +131,14 @@ class TopDownSettings:
                     found="an unknown query",
                     expected=one_of(known[1:]),
                 )
-        for query in self.queries:
+        for query in self.marginals:
             if twice := first_repeated(str(getattr(axis, "name", axis)) for axis in query.by):
                 raise ConfigError(
-                    "topdown", place=f"query {query.name!r}", found=f"{twice!r} twice",
+                    "topdown",
+                    place=f"query {query.name!r}",
+                    found=f"{twice!r} twice",
                     expected="distinct attributes and recodes",
-                )  # fmt: skip
+                )
         self._refuse_vacuous()
         if self.level_shares is None:
             others = "every other level" if self.level_queries else "every level"
@@ -170,24 +147,166 @@ class TopDownSettings:
             levels = [level for level, _ in self.level_shares]
         self._allocate(levels)
 
+    def _settle(self) -> None:
+        """Numbers as exact fractions, lists and tables as what cannot change.
+
+        From Python a table may be a dictionary, with the keys of a config file.
+        """
+        given: dict[str, Any] = {"failsafe_over": tuple(self.failsafe_over)}
+        kind: Any
+        for name, kind in (("queries", Marginal), ("recodes", Grouped)):
+            given[name] = Pairs(
+                (key, _made(kind, value, f"{name}.{key}"))
+                for key, value in Pairs.of(getattr(self, name))
+            )
+        for name, kind in (("invariant", Invariant), ("bounds", Bounds)):
+            given[name] = tuple(
+                _made(kind, value, f"{name} {number}")
+                for number, value in enumerate(getattr(self, name), start=1)
+            )
+        pairs = Pairs.of(self.level_queries)
+        given["level_queries"] = Pairs((level, _shares(shares)) for level, shares in pairs)
+        given["levels"] = self.levels if isinstance(self.levels, str) else _shares(self.levels)
+        for name in ("epsilon", "rho"):
+            value = getattr(self, name)
+            if value is not None and value != INF:
+                given[name] = positive(value, name=f"topdown: {name}")
+        given["report_epsilon"] = exact(self.report_epsilon, name="topdown: report_epsilon")
+        given["unit"] = unit_of_privacy(self.unit, name="topdown: unit")
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+
+    def _refuse_unclear(self) -> None:
+        """Refuse settings that do not say one thing."""
+        if (self.epsilon is None) == (self.rho is None):
+            raise ConfigError(
+                "topdown", found="both or none of epsilon and rho", expected="one of the two"
+            )
+        if isinstance(self.levels, str) and self.levels != EQUAL:
+            raise ConfigError(
+                "topdown",
+                place="levels",
+                found=repr(self.levels),
+                expected=f"{EQUAL!r}, or a share for each level",
+            )
+        if repeated := first_repeated(name for name, _ in self.queries):
+            raise ConfigError(
+                "topdown", place="queries", found=f"{repeated!r} twice", expected="distinct names"
+            )
+        for name, query in self.queries:
+            if (query.by is None) != (name == CELLS):
+                raise ConfigError(
+                    "topdown",
+                    place=f"queries.{name}",
+                    found="no by" if query.by is None else "by",
+                    expected=f"by = [...] for every query but {CELLS!r}",
+                )
+        asked = {name for _, query in self.queries for name in query.by or ()}
+        if unused := sorted(set(dict(self.recodes)) - asked):
+            raise ConfigError(
+                "topdown",
+                place=f"recodes.{unused[0]}",
+                found="a recode that no query is by",
+                expected="recodes that some query has in its by = [...]",
+            )
+
+    @classmethod
+    def from_preset(cls, name: str, **keys: Any) -> Self:
+        """With the settings of a preset, but for the keys that are given."""
+        return from_table(cls, {PRESET: name, **keys}, source="topdown")
+
     def __repr__(self) -> str:
-        # What is said of households only where something is: seeded noise is keyed by the rest.
-        shown = [
-            f"{one.name}={getattr(self, one.name)!r}"
+        # The unit always, other settings where they are not the default.
+        shown = {
+            one.name: getattr(self, one.name)
             for one in fields(self)
-            if one.name not in ("count_housemates", "largest_household")
-            or getattr(self, one.name) != one.default
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
+            if one.name == "unit" or getattr(self, one.name) != one.default
+        }
+        said = ", ".join(f"{name}={value!r}" for name, value in shown.items())
+        return f"{type(self).__name__}({said})"
+
+    @property
+    def noise_text(self) -> str:
+        """What keys the noise of seeded studies; no word of it may change."""
+        said: dict[str, object] = {
+            "loss": self.loss,
+            "query_shares": self.query_shares,
+            "level_shares": self.level_shares,
+            "level_queries": self.level_queries,
+            "queries": self.marginals,
+            "invariants": self.invariant,
+            "bounds": self.bounds,
+            "failsafe_over": self.failsafe_over,
+            "report_epsilon": self.report_epsilon,
+            "structural_zeros": self.structural_zeros,
+        }
+        # What is said of households only where something is, as it was not always there.
+        if self.count_housemates:
+            said["count_housemates"] = True
+        if self.largest_household is not None:
+            said["largest_household"] = self.largest_household
+        return f"TopDown({', '.join(f'{name}={value!r}' for name, value in said.items())})"
+
+    @cached_property
+    def loss(self) -> PureLoss | ZCDPLoss | None:
+        """The overall loss; None where no noise is added."""
+        if self.rho is not None:
+            return ZCDPLoss(rho=self.rho, unit=self.unit)
+        if self.epsilon is None or self.epsilon == INF:
+            return None
+        return PureLoss(epsilon=self.epsilon, unit=self.unit)
+
+    @property
+    def level_shares(self) -> Shares | None:
+        """The part of each level; None for equal parts."""
+        return None if isinstance(self.levels, str) else self.levels
+
+    @cached_property
+    def query_shares(self) -> Shares:
+        """The part of each query that is measured."""
+        return tuple((name, query.share) for name, query in self.queries if query.share)
+
+    @cached_property
+    def marginals(self) -> tuple[Query, ...]:
+        """The queries but for the detailed one, the total last."""
+        recodes = dict(self.recodes)
+        found = []
+        for name, query in self.queries:
+            if query.by is None:
+                continue
+            groupings = tuple(
+                Grouping(one, recodes[one].of, recodes[one].groups)
+                for one in query.by
+                if one in recodes
+            )
+            plain = Query(name, query.by)
+            found.append(RecodedQuery(name, query.by, groupings) if groupings else plain)
+        return tuple(sorted(found, key=lambda query: not query.by))
+
+    @property
+    def structural_zeros(self) -> tuple[Combination, ...]:
+        """Combinations that the schema must rule out."""
+        return (NURSE_NVA_0,) if self.nurse_nva_0 else ()
+
+    def refuse_publish(self, kinds: Sequence[str]) -> None:
+        """Refuse people where none can be placed."""
+        places = sorted({"microdata", "mdf"} & set(kinds))
+        if places and not any(isinstance(bounds, QuartersBounds) for bounds in self.bounds):
+            raise ConfigError(
+                "topdown",
+                place="run.publish",
+                found=f"{places} without bounds from living quarters",
+                expected="[[mechanism.bounds]] with caps: people are placed in living quarters, "
+                "which are then published exactly and must fit",
+            )
 
     @property
     def neighbours(self) -> Neighbours:
         """Which databases the loss compares; without a loss, those of the default unit."""
-        unit = self.loss.unit if self.loss is not None else DEFAULT_UNIT
         if self.loss is None:
-            return Neighbours(unit=unit)
+            return Neighbours()
         return Neighbours(
-            unit=unit,
+            unit=self.unit,
             count_housemates=self.count_housemates,
             largest_household=self.largest_household,
         )
@@ -205,7 +324,7 @@ class TopDownSettings:
         Living quarters that are counted exactly give the number of households as well.
         """
         unit = self.neighbours.unit
-        if self.invariants:
+        if self.invariant:
             beside, changes = "an invariant", "every invariant"
         elif unit.of_household and any(isinstance(one, QuartersBounds) for one in self.bounds):
             beside, changes = "bounds from living quarters", "the number of living quarters"
@@ -221,13 +340,13 @@ class TopDownSettings:
 
     def refuse_strangers(self, schema: Schema, geography: Geography) -> None:
         """Refuse attributes and levels that the data do not have, each by what asks for it."""
-        for query in self.queries:  # unmeasured ones too
+        for query in self.marginals:  # unmeasured ones too
             with _asked_by(f"query {query.name!r}"):
                 query.groups(schema)
         with _asked_by("failsafe_over"):
             for name in self.failsafe_over:
                 schema.attribute(name)
-        for invariant in self.invariants:
+        for invariant in self.invariant:
             with _asked_by(f"invariant {invariant.query!r}"):
                 geography.depth(invariant.level)
         for bounds in self.bounds:
@@ -252,7 +371,7 @@ class TopDownSettings:
         """The share of every level x query, checked against the levels of a geography."""
         allocation = self._allocate(list(geography.levels))
         root = geography.levels[0]
-        if not allocation.queries_at(root) and not self.invariants:
+        if not allocation.queries_at(root) and not self.invariant:
             raise ConfigError(
                 "topdown", place=f"level shares: {root!r}", found="no share, and no invariant",
                 expected="one of the two: all levels below take their counts from this one",
@@ -268,9 +387,9 @@ class TopDownSettings:
             levels=shares,
             queries=same | dict(self.level_queries),
             known_levels=levels,
-            known_queries=[CELLS, *(query.name for query in self.queries)],
+            known_queries=[CELLS, *(query.name for query in self.marginals)],
         )
 
     def query(self, name: str) -> Query:
         """The query of that name."""
-        return next(query for query in self.queries if query.name == name)
+        return next(query for query in self.marginals if query.name == name)

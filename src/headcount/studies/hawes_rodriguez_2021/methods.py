@@ -7,15 +7,14 @@ from fractions import Fraction
 
 import polars as pl
 
+from headcount.fields import Pairs
 from headcount.geography import Geography
 from headcount.mechanisms import Identity, Mechanism
 from headcount.mechanisms.suppression.mechanism import TABLES, Rule, Suppression
 from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
+from headcount.mechanisms.topdown.choices import Grouped, Invariant, Marginal
 from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.recoded import Grouping, RecodedQuery
-from headcount.mechanisms.topdown.settings import Invariant
-from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import Schema
 from headcount.studies.hawes_rodriguez_2021.settings import (
     DELTA,
@@ -28,7 +27,6 @@ from headcount.studies.hawes_rodriguez_2021.settings import (
     Settings,
     rho_for,
 )
-from headcount.tabulate import Query
 from headcount.tabulate.published import supported, tables
 
 NONE, SUPPRESSION, COMPLEMENTARY = "none", "suppression 1980", "suppression complementary"
@@ -103,25 +101,21 @@ class Method:
     def _topdown(self, schema: Schema, geography: Geography) -> TopDown:
         """With the total of the state exact, so that it needs no share there nor above."""
         assert self.epsilon is not None
-        unit = UnitOfPrivacy.CHANGE_ONE
-        loss: PureLoss | ZCDPLoss
-        if self.loss == PURE:
-            loss = PureLoss(epsilon=self.epsilon, unit=unit)
-        else:
-            loss = ZCDPLoss(rho=rho_for(self.epsilon), unit=unit)
+        pure = self.loss == PURE
         ages = schema.attribute("age").levels
         grown = ages.index("18")
-        voting = Grouping("voting_age", "age", (("minor", ages[:grown]), ("adult", ages[grown:])))
+        voting = Grouped(of="age", groups=(("minor", ages[:grown]), ("adult", ages[grown:])))
+        by = {QUERY_SHARES[0][0]: (), QUERY_SHARES[2][0]: ("sex", "age")}
+        by[QUERY_SHARES[1][0]] = ("hispanic", "race", "voting_age")
         return TopDown(
-            loss=loss,
-            query_shares=QUERY_SHARES,
-            level_queries=tuple((level, STATE_SHARES) for level in _upto_state(geography)),
-            queries=(
-                RecodedQuery(QUERY_SHARES[1][0], ("hispanic", "race", "voting_age"), (voting,)),
-                Query(QUERY_SHARES[2][0], ("sex", "age")),
-                Query(QUERY_SHARES[0][0], ()),
+            epsilon=self.epsilon if pure else None,
+            rho=None if pure else rho_for(self.epsilon),
+            queries=Pairs(
+                (name, Marginal(by=by.get(name), share=part)) for name, part in QUERY_SHARES
             ),
-            invariants=(Invariant(query="total", level=STATE),),
+            recodes=Pairs([("voting_age", voting)]),
+            level_queries=Pairs((level, STATE_SHARES) for level in _upto_state(geography)),
+            invariant=(Invariant(query="total", level=STATE),),
         )
 
 

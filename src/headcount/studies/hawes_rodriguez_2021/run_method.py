@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,7 +10,7 @@ from scipy.sparse import csr_array
 
 from headcount.engines.protocol import Engine, InOrder
 from headcount.evaluate.suppressed import WITNESSES, audit_release, withheld_frame
-from headcount.mechanisms import Context, protect
+from headcount.mechanisms import Context, mechanism_digest, protect
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.noise import KeyedNoise, RunKey
 from headcount.release import TablesRelease
@@ -52,7 +51,7 @@ def run_method(
         RunKey.from_seed(settings.seed),
         mechanism.name,
         content_digest(counts),
-        sha256(repr(mechanism).encode()).digest(),
+        mechanism_digest(mechanism),
     )
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     rows["withheld"].append(pl.DataFrame(schema=WITHHELD))

@@ -146,10 +146,9 @@ class Settings(StudySettings):
 
             people, counties = self.state()
             return towns(seed=self.seed, people=people, counties=counties)
-        from headcount.config.build import build_population
         from headcount.config.load import load_config
 
-        found = build_population(load_config(self.population)).households
+        found = load_config(self.population).population.read().households
         if found is None:
             raise InputError(
                 str(self.population),

@@ -16,7 +16,7 @@ import numpy as np
 from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import RunError
 from headcount.files import write_bytes_atomic
-from headcount.mechanisms import Context, Mechanism
+from headcount.mechanisms import Context, Mechanism, mechanism_digest
 from headcount.noise import KeyedNoise, RunKey
 from headcount.progress import Progress, silent
 from headcount.studies.kept import code_digest
@@ -103,9 +103,7 @@ def draw(
 ) -> Residuals:
     """Make one release and reduce it to its residuals."""
     mechanism = mechanism_of(case)
-    noise = KeyedNoise(
-        RunKey.from_seed(seed), mechanism.name, digest, sha256(repr(mechanism).encode()).digest()
-    )
+    noise = KeyedNoise(RunKey.from_seed(seed), mechanism.name, digest, mechanism_digest(mechanism))
     context = Context(engine=engine or InOrder())
     runs = range(case.replicate, case.replicate + 1)
     made = mechanism.run(counts, noise, runs=runs, context=context).as_counts()

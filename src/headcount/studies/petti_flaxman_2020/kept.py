@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 _HERE = "studies/petti_flaxman_2020"
 RELEASES = (
     *("noise", "solve", "tabulate"),
-    *(f"mechanisms/{name}" for name in ("presets", "topdown", "_measured.py", "sampling.py")),
+    *(f"mechanisms/{name}" for name in ("topdown", "_measured.py", "sampling.py")),
     *(f"{_HERE}/{name}.py" for name in ("draws", "residuals", "settings")),
 )
 CALIBRATION = ("evaluate/calibration.py",)

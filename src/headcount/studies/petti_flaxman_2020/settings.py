@@ -8,14 +8,11 @@ from typing import Any, Literal
 
 from headcount.errors import ConfigError, InputError
 from headcount.evaluate.epl import EmpiricalLoss, published
-from headcount.mechanisms.presets import load_preset
 from headcount.mechanisms.sampling import Sampling
 from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.settings import Invariant, QuartersBounds
 from headcount.population import Population
-from headcount.privacy import PureLoss, UnitOfPrivacy
 from headcount.schema import load_schema
-from headcount.tabulate import CELLS, TOTAL, Query
+from headcount.tabulate import TOTAL, Query
 
 STUDY = "petti-flaxman-2020"
 EPSILONS = tuple(Fraction(e) for e in ("1/4", "1/2", "3/4", "1", "2", "4", "6", "8"))
@@ -70,23 +67,7 @@ class Settings:
 
 def topdown(epsilon: Fraction) -> TopDown:
     """TopDown with every choice of the 2018 end-to-end test but epsilon."""
-    preset: dict[str, Any] = load_preset(_PRESET)
-    queries: dict[str, dict[str, Any]] = preset["queries"]
-    return TopDown(
-        loss=PureLoss(epsilon=epsilon, unit=UnitOfPrivacy(preset["unit"])),
-        query_shares=tuple(
-            (name, Fraction(query["share"])) for name, query in queries.items() if "share" in query
-        ),
-        queries=tuple(
-            Query(name, tuple(query["by"])) for name, query in queries.items() if name != CELLS
-        ),
-        invariants=tuple(Invariant(**one) for one in preset["invariant"]),
-        bounds=tuple(
-            QuartersBounds(**{**one, "caps": tuple(one["caps"])}) for one in preset["bounds"]
-        ),
-        failsafe_over=tuple(preset["failsafe_over"]),
-        report_epsilon=Fraction(preset["report_epsilon"]),
-    )
+    return TopDown.from_preset(_PRESET, epsilon=epsilon)
 
 
 def sampling(fraction: Fraction) -> Sampling:

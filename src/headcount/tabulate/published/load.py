@@ -9,9 +9,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from headcount.errors import ConfigError
+from headcount.errors import ConfigError, one_of
 from headcount.schema import Schema
-from headcount.schema.attribute import first_repeated, one_of
+from headcount.schema.attribute import first_repeated
 from headcount.tabulate.published.codings import codings
 from headcount.tabulate.published.table import HOUSING, PERSONS, PublishedTable, TableCells
 from headcount.toml_files import read_toml

@@ -1,0 +1,92 @@
+"""The config of a run: a population, the steps that protect it, and where the release goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from headcount.errors import ConfigError
+from headcount.fields import APART, AtLeast0, FilePath
+from headcount.mechanisms import Mechanism
+from headcount.population.sources import Source
+
+Publishable = Literal["microdata", "mdf", "measurements"]
+
+PUBLISHED_NOISE = "published"
+"""The noise of Flaxman's code, which costs more than it states."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings:
+    """``[run]``: where the run goes, and where its noise comes from.
+
+    where
+        out           the run directory: new, or the same run to resume
+        noise         "table" (exact, fast, keyed) or "opendp"
+        seed          makes the run repeatable, and therefore not private
+        ledger        where the spend is recorded
+        dataset       under which name
+        new_content   the owner's word that new content belongs under that name
+        publish       what is published besides the counts
+    """
+
+    out: FilePath
+    noise: Literal["table", "opendp"] = "table"
+    seed: AtLeast0 | None = None
+    ledger: FilePath | None = None
+    dataset: str = ""
+    new_content: Annotated[bool, APART] = False
+    publish: tuple[Publishable, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and self.noise == "opendp":
+            raise ConfigError(
+                "run",
+                place="seed",
+                found="a seed with noise = 'opendp'",
+                expected="no seed: draws of OpenDP cannot be keyed",
+            )
+        if (self.ledger is None) != (not self.dataset):
+            raise ConfigError(
+                "run",
+                found="a ledger without a dataset" if self.ledger else "a dataset without a ledger",
+                expected="ledger and dataset together: which ledger, and which name in it",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """One run of ``headcount protect``, and what ``headcount evaluate`` is to compute of it.
+
+    where
+        population   where the people come from
+        mechanism    the steps that protect them, in order
+        run          where the release goes
+        metric       what to compute from the release; by default all that support it
+        attack       what to try on it, likewise
+    """
+
+    population: Source
+    mechanism: tuple[Mechanism, ...]
+    run: RunSettings
+    metric: tuple[Any, ...] = ()
+    attack: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        _refuse_publish(self.mechanism[-1], self.run.publish)
+
+
+def _refuse_publish(mechanism: Mechanism, kinds: Sequence[str]) -> None:
+    """Refuse what the last step has nothing to make from."""
+    if not kinds:
+        return
+    if not hasattr(mechanism, "refuse_publish"):
+        raise ConfigError(
+            "config",
+            place="run.publish",
+            found=f"{list(kinds)} with {mechanism.name!r}",
+            expected="publish only with mechanism 'topdown', whose counts are whole people, or "
+            "['microdata'] with 'sampling'",
+        )
+    mechanism.refuse_publish(kinds)

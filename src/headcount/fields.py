@@ -1,0 +1,261 @@
+"""What a field of a settings class may hold, written in its type.
+
+A frozen dataclass that does the work is also its own config: ``epsilon: Positive`` says to Python
+and to mypy that epsilon is a fraction, and to whoever reads a file that it is an exact number above
+0. Markers stand in ``Annotated``; plain ``int``, ``str`` and ``bool`` need none, because a whole
+number, a text and a flag are never taken for one another.
+
+pydantic is asked for the parts of its schemas only when a file is read, so that a mechanism can be
+used without loading it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from headcount.numbers import TooLong, exact_number
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
+
+V = TypeVar("V")
+
+VARIANT = "variant:"
+"""Begins the name of a choice between tables, which is no key of anyone's file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marker:
+    """What is said of a field beside its type.
+
+    where
+        shapes   whether the field shapes a release, and so is part of a config's digest
+        stated   whether it is in the digest even where it has its default, so that a default which
+                 changes in a later version is another setting
+        makes    whether it makes the people of a generated population, or only chooses from them
+    """
+
+    shapes: bool = True
+    stated: bool = False
+    makes: bool = True
+
+
+APART = Marker(shapes=False)
+"""For a field that changes nothing about the release."""
+
+STATED = Marker(stated=True)
+VIEW = Marker(makes=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Marker):
+    """An exact number: decimals of a file are read digit by digit, never as binary floats.
+
+    where
+        zero     whether 0 is allowed; nothing below it ever is
+        most     the largest
+        word     a word that may stand in its place
+        says     what was expected, for messages
+    """
+
+    zero: bool = False
+    most: Fraction | None = None
+    word: str = ""
+    says: str = "a number above 0"
+
+    def read(self, value: object) -> Fraction | str:
+        """The number, or a ValueError that says what was expected."""
+        if self.word and value == self.word:
+            return self.word
+        if isinstance(value, float):  # from Python
+            raise ValueError('an exact number above 0: 1, or text such as "0.1" or "1/8"')
+        if isinstance(value, bool) or not isinstance(value, int | str | Decimal | Fraction):
+            raise ValueError(f'{self.says} such as 1, 0.1 or "1/8"')
+        try:
+            number = exact_number(value)
+        except TooLong:
+            raise
+        except ValueError:
+            raise ValueError(f'a finite number: {self.says} such as 1, 0.1 or "1/8"') from None
+        if number < 0 or (number == 0 and not self.zero) or (self.most and number > self.most):
+            raise ValueError(self.says)
+        return number
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        numbers = "minimum" if self.zero else "exclusiveMinimum"
+        number: dict[str, Any] = {"type": "number", numbers: 0}
+        if self.most is not None:
+            number["maximum"] = float(self.most)
+        words = [{"const": self.word}] if self.word else []
+        return {"anyOf": [number, {"type": "string", "pattern": r"^[0-9]"}, *words]}
+
+
+Positive = Annotated[Fraction, Number()]
+"""An exact number above 0."""
+
+PositiveOrInf = Annotated[Any, Number(word="inf")]
+"""An exact number above 0, or "inf" for no noise at all."""
+
+NotNegative = Annotated[Fraction, Number(zero=True, says="a number of 0 or more")]
+"""An exact number, 0 or more."""
+
+Share = Annotated[Fraction, Number(most=Fraction(1), says="a share above 0 and at most 1")]
+"""An exact part of a whole."""
+
+Rate = Annotated[
+    Fraction,
+    Number(zero=True, most=Fraction(1), says='a share from 0 to 1, such as 0.05 or "1/20"'),
+]
+"""An exact part of a whole, which may be nothing of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole(Marker):
+    """A whole number between two others."""
+
+    low: int | None = None
+    high: int | None = None
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.int_schema(ge=self.low, le=self.high)
+
+
+AtLeast0 = Annotated[int, Whole(low=0)]
+AtLeast1 = Annotated[int, Whole(low=1)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class File(Marker):
+    """A path: relative to the config's own folder, and no part of what shapes a release.
+
+    What the file holds is in the digest of the data.
+    """
+
+    shapes: bool = False
+
+    def locate(self, value: Any, folder: Path) -> Any:
+        """The same file, found from ``folder``."""
+        return folder / value
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(_no_nul, handler(source))
+
+
+def _no_nul(path: Any) -> Any:
+    if "\0" in str(path):
+        raise ValueError("a path without the character NUL")
+    return path
+
+
+FilePath = Annotated[Path, File()]
+"""A path that an operating system can take."""
+
+
+class Pairs(tuple[tuple[str, V], ...]):
+    """Names with values, in the order given: a table of a file that can be hashed and compared."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, named: Mapping[str, V] | Iterable[tuple[str, V]]) -> Pairs[V]:
+        """From a mapping, or from pairs."""
+        return cls(named.items() if isinstance(named, Mapping) else named)
+
+
+@dataclass(frozen=True)
+class Named(Marker):
+    """A table whose keys are names of the user's: read as ``Pairs``.
+
+    where
+        value   the type of its values
+        word    a word that may stand in place of the table
+    """
+
+    value: Any
+    word: str = field(default="", kw_only=True)
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        values = handler.generate_schema(self.value)
+        table = core_schema.dict_schema(core_schema.str_schema(), values)
+        pairs = core_schema.no_info_after_validator_function(Pairs.of, table)
+        return core_schema.no_info_wrap_validator_function(self._read, pairs)
+
+    def _read(self, value: Any, handler: Any) -> Any:
+        if self.word and value == self.word:
+            return self.word
+        return handler(dict(value) if isinstance(value, Pairs) else value)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        table = handler(schema)
+        return {"anyOf": [{"const": self.word}, table]} if self.word else table
+
+
+class ByKey(Marker):
+    """Tables of several kinds, told apart by which one key they have.
+
+    ``Annotated[CodeColumns | Prefixes, ByKey(columns=CodeColumns, column=Prefixes)]``
+    """
+
+    def __init__(self, **kinds: type) -> None:
+        super().__init__()
+        object.__setattr__(self, "kinds", kinds)
+
+    kinds: Mapping[str, type]
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        choices = {f"{VARIANT}{key}": handler(kind) for key, kind in self.kinds.items()}
+        union = core_schema.tagged_union_schema(choices, discriminator=self._kind)
+        return core_schema.no_info_wrap_validator_function(self._read, union)
+
+    def _kind(self, value: Any) -> str | None:
+        if isinstance(value, Mapping):
+            return next((f"{VARIANT}{key}" for key in self.kinds if key in value), None)
+        found = (key for key, kind in self.kinds.items() if isinstance(value, kind))
+        return next((f"{VARIANT}{key}" for key in found), None)
+
+    def _read(self, value: Any, handler: Any) -> Any:
+        from pydantic_core import PydanticCustomError
+
+        if isinstance(value, Mapping) and sum(key in value for key in self.kinds) != 1:
+            keys = " or ".join(repr(key) for key in self.kinds)
+            raise PydanticCustomError("which_table", f"exactly one of the keys {keys}")
+        if not isinstance(value, (Mapping, *self.kinds.values())):
+            raise PydanticCustomError("dict_type", "a table")
+        return handler(value)

@@ -1,0 +1,155 @@
+"""Single choices of TopDown's user: a query, a recode, an invariant, bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated
+
+from headcount.errors import ConfigError, InputError
+from headcount.fields import ByKey, FilePath, Named, Pairs, Share
+from headcount.privacy.loss import positive
+
+MOST_PEOPLE = 10**9
+"""The largest cap: with billions of living quarters, sums still fit 64 bits."""
+
+MOST_UNITED = 10
+"""Types of living quarters whose unions are bounded: each more doubles the unions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Invariant:
+    """A query whose true answers are published exactly at one level."""
+
+    query: str
+    level: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuartersBounds:
+    """Bounds on people by type of living quarters, from the number of quarters of each type.
+
+    Each type k of a leaf unit holds at least as many people as it has quarters, and at most
+    ``caps[k]`` for each of them; nobody where there are none. Bounds add up over children. At
+    ``total_level`` they are rebuilt from the unit's total T and its quarters u (U in all),
+
+        low[k]  = T if all quarters are of type k, else u[k]
+        high[k] = T - (U - u[k]) if u[k] > 0, else 0
+
+    and add up again above it. ``unions`` also bounds the sum of every set of two or more types.
+    """
+
+    query: str
+    caps: tuple[int, ...]
+    total_level: str = ""
+    unions: bool = False
+
+    def __post_init__(self) -> None:
+        for cap in self.caps:
+            if not 1 <= cap <= MOST_PEOPLE:
+                raise ConfigError(
+                    f"bounds on {self.query!r}",
+                    place="caps",
+                    found=f"a cap of {cap}",
+                    expected=f"people in one living quarters, 1 to {MOST_PEOPLE:,}",
+                )
+        if self.unions and len(self.caps) > MOST_UNITED:
+            raise ConfigError(
+                f"bounds on {self.query!r}",
+                place="unions",
+                found=f"unions of {len(self.caps)} types",
+                expected=f"unions of at most {MOST_UNITED} types (each more doubles them)",
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableBounds:
+    """Bounds on the answers of a query in every unit of a level, from a file (bounds_table.py).
+
+    Lows and highs add up over children, so that the levels above leave room for them.
+
+    where
+        file     where it lies, which is no part of the settings: only its name is shown
+        public   True for a table that anyone may know without this release; False for one worked
+                 out from the confidential data, which is then released exactly
+        sha256   of its content, so that another table is another setting; "" to take any
+    """
+
+    query: str
+    level: str
+    file: FilePath
+    public: bool
+    sha256: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "file", Path(self.file))
+
+    def __repr__(self) -> str:
+        said = {**vars(self), "file": self.file.name}
+        return f"TableBounds({', '.join(f'{name}={value!r}' for name, value in said.items())})"
+
+    def bound(self) -> TableBounds:
+        """The same for the file's present content only."""
+        digest = file_digest(self.file)
+        if self.sha256 and self.sha256 != digest:
+            raise ConfigError(
+                str(self.file),
+                found=f"sha256 {digest}",
+                expected=f"sha256 {self.sha256}, as configured",
+            )
+        return replace(self, sha256=digest)
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a table of bounds; a missing one is an error."""
+    if not path.is_file():
+        raise InputError(
+            str(path), found="no such file", expected="a table of bounds, .csv or .parquet"
+        )
+    return sha256(path.read_bytes()).hexdigest()
+
+
+Shares = tuple[tuple[str, Fraction], ...]
+"""Named parts of a whole."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marginal:
+    """A marginal that is measured (with a share) or restricted (without).
+
+    where
+        by      attributes and recodes; () for the total. Only the detailed query "cells" has none
+        share   its part of what is spent at a level
+    """
+
+    by: tuple[str, ...] | None = None
+    share: Share | None = None
+
+    def __post_init__(self) -> None:
+        if self.by is not None:
+            object.__setattr__(self, "by", tuple(self.by))
+        if self.share is not None:
+            object.__setattr__(self, "share", positive(self.share, name="share"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grouped:
+    """A coarser view of an attribute, for queries.
+
+    where
+        of       the attribute
+        groups   each group with its levels; every level of the attribute in exactly one
+    """
+
+    of: str
+    groups: Annotated[tuple[tuple[str, tuple[str, ...]], ...], Named(tuple[str, ...])]
+
+    def __post_init__(self) -> None:
+        groups = Pairs((name, tuple(levels)) for name, levels in Pairs.of(self.groups))
+        object.__setattr__(self, "groups", groups)
+
+
+SharesTable = Annotated[Shares, Named(Share)]
+Bounds = Annotated[QuartersBounds | TableBounds, ByKey(caps=QuartersBounds, file=TableBounds)]

@@ -1,0 +1,158 @@
+"""What the kinds of population have in common: reading, and knowing the same people again."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from headcount.errors import ConfigError, one_of
+from headcount.fields import VIEW, ByKey, File, FilePath
+from headcount.geography.build import CodeColumns, Prefixes
+from headcount.population.from_households import KIND, to_population
+from headcount.population.households import Households
+from headcount.population.population import Population
+from headcount.population.readers import read_quarters
+from headcount.population.source import table_digest
+from headcount.progress import Progress, silent
+from headcount.schema import load_schema, shipped
+from headcount.schema.attribute import first_repeated
+from headcount.typed import making
+
+GeographyTable = Annotated[CodeColumns | Prefixes, ByKey(columns=CodeColumns, column=Prefixes)]
+"""``[population.geography]``: one column for each level, or one code with nested prefixes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaFile(File):
+    """The name of a shipped schema, or the path of a file."""
+
+    makes: bool = False
+
+    def locate(self, value: Any, folder: Path) -> Any:
+        """A shipped schema has no place."""
+        return value if value in shipped() else str(folder / value)
+
+
+class Source(ABC):
+    """A population that can be read. The fields of the class are the keys of ``[population]``."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def read(self, progress: Progress = silent) -> Population:
+        """Read or generate the people."""
+
+    @property
+    @abstractmethod
+    def data_file(self) -> Path | None:
+        """The file with the people; None for a generated population."""
+
+    @abstractmethod
+    def source_digest(self) -> str:
+        """A digest of the people's records, or of the recipe that makes them, for a ledger.
+
+        It is the same whatever is chosen from the records.
+        """
+
+
+class Generated(Source):
+    """People who are made up from a seed."""
+
+    @property
+    def data_file(self) -> Path | None:
+        """None: there is no file."""
+        return None
+
+    def source_digest(self) -> str:
+        """The digest of the recipe: all that makes the people, and nothing that chooses."""
+        recipe = {"kind": self.kind, **making(self)}
+        return sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+
+
+class FromFile(Source):
+    """People in a table, CSV or Parquet, in the field ``file``."""
+
+    file: FilePath
+
+    @property
+    def data_file(self) -> Path:
+        """The table of people."""
+        return self.file
+
+    def source_digest(self) -> str:
+        """The digest of the table's rows in any order, over all columns."""
+        return table_digest(self.data_file)
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuartersTable:
+    """A table of living quarters: one row a leaf unit, one column for each type.
+
+    where
+        attribute   the attribute whose levels are the types
+        columns     the column of a level, where it is not named after it
+        vacant      the column of vacant housing units, if there is one
+    """
+
+    file: FilePath
+    attribute: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    vacant: str = ""
+
+    def join(self, people: Population, geography: CodeColumns | Prefixes) -> Population:
+        """The people with the living quarters of their units."""
+        quarters = read_quarters(
+            self.file,
+            population=people,
+            geography=geography,
+            attribute=self.attribute,
+            columns=self.columns,
+            vacant=self.vacant,
+        )
+        return replace(people, quarters=quarters)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InDwellings:
+    """People in dwellings, and which of their attributes make up the schema.
+
+    where
+        attributes   by name; by default all of the persons
+        schema       instead: a schema, shipped or a file, into which they are recoded
+    """
+
+    attributes: Annotated[tuple[str, ...], VIEW] = ()
+    schema: Annotated[str | None, SchemaFile()] = None
+
+    def __post_init__(self) -> None:
+        if self.attributes and self.schema is not None:
+            raise ConfigError(
+                "population", found="attributes and schema", expected="one or the other"
+            )
+        refuse_twice(self.attributes, "attribute")
+        known = sorted({*self.known_attributes(), KIND})
+        for name in self.attributes:
+            if name not in known:
+                raise ConfigError("population", found=f"attribute {name!r}", expected=one_of(known))
+
+    def known_attributes(self) -> tuple[str, ...]:
+        """Names that may be chosen, beside the kind of dwelling."""
+        return ("age", "sex", "race", "hispanic", "tenure", "household_size")
+
+    def chosen(self, households: Households) -> Population:
+        """The people with the attributes that were chosen."""
+        schema = None if self.schema is None else load_schema(self.schema)
+        return to_population(households, self.attributes or None, schema=schema)
+
+
+def refuse_twice(names: tuple[str, ...], what: str) -> None:
+    """Refuse a name that stands twice."""
+    if (repeated := first_repeated(names)) is not None:
+        raise ConfigError(
+            "population", found=f"{what} {repeated!r} twice", expected=f"distinct {what}s"
+        )

@@ -1,0 +1,104 @@
+"""``kind = "households"``: people in dwellings, with keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from headcount.errors import ConfigError
+from headcount.fields import FilePath
+from headcount.population.household_readers import KINDS, read_households
+from headcount.population.population import Population
+from headcount.population.readers import AttributeColumn
+from headcount.population.sources._base import (
+    FromFile,
+    GeographyTable,
+    InDwellings,
+    refuse_twice,
+)
+from headcount.progress import Progress, silent
+from headcount.schema import Follows
+
+
+@dataclass(frozen=True, kw_only=True)
+class HouseholdTables(InDwellings, FromFile):
+    """A table of persons, and one of dwellings.
+
+    where
+        persons              one row a person, .csv or .parquet
+        dwellings            one row a dwelling; without it its columns are read from the persons
+        key                  the column of the dwelling's key, in both files
+        geography            columns of places, of the dwellings
+        attribute            columns of attributes of persons
+        dwelling_attribute   columns of attributes of dwellings
+        kind_column          the kind of each dwelling
+        kinds                its values: household, vacant, then facilities
+        size_column          number of people in each dwelling, to be checked
+        areas                columns of areas that cut across the tree
+        units                the public list of leaf units
+        public               whether evaluations carry no "do not publish" banner
+        totals               what to do with rows that look like totals
+    """
+
+    kind = "households"
+    persons: FilePath
+    dwellings: FilePath | None = None
+    key: str
+    geography: GeographyTable
+    attribute: tuple[AttributeColumn, ...] = ()
+    dwelling_attribute: tuple[AttributeColumn, ...] = ()
+    kind_column: str = ""
+    kinds: tuple[str, ...] = KINDS
+    size_column: str = ""
+    areas: tuple[str, ...] = ()
+    units: FilePath | None = None
+    public: bool = False
+    totals: Literal["refuse", "keep"] = "refuse"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_twice(self.known_attributes(), "attribute")
+        refuse_twice(self.kinds, "kind")
+        refuse_twice(self.areas, "area")
+        if len(self.kinds) < 2:
+            raise ConfigError(
+                "population",
+                place="kinds",
+                found=str(list(self.kinds)),
+                expected="two or more: household, vacant, then facilities",
+            )
+        for one in self.attribute:
+            one.refuse_follows(Follows.PERSON, Follows.MEMBERS)
+        for one in self.dwelling_attribute:
+            one.refuse_follows(Follows.DWELLING, Follows.SIZE, Follows.MEMBERS)
+        for one in (*self.attribute, *self.dwelling_attribute):
+            one.refuse_size(size_column=self.size_column)
+
+    @property
+    def data_file(self) -> Path:
+        """The table of persons."""
+        return self.persons
+
+    def known_attributes(self) -> tuple[str, ...]:
+        """Names that may be chosen, beside the kind of dwelling."""
+        return tuple(a.name for a in (*self.attribute, *self.dwelling_attribute))
+
+    def read(self, progress: Progress = silent) -> Population:
+        """Read the people in their dwellings."""
+        households = read_households(
+            self.persons,
+            self.dwellings,
+            key=self.key,
+            geography=self.geography,
+            attributes=self.attribute,
+            dwelling_attributes=self.dwelling_attribute,
+            kind=self.kind_column,
+            kinds=self.kinds,
+            size=self.size_column,
+            areas=self.areas,
+            units=self.units,
+            public=self.public,
+            totals=self.totals,
+        )
+        return self.chosen(households)

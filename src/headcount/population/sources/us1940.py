@@ -1,0 +1,41 @@
+"""``kind = "us1940"``: a synthetic nation of 1940."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Annotated
+
+from headcount.fields import VIEW, AtLeast0, Share
+from headcount.population.population import Population
+from headcount.population.sources._base import Generated
+from headcount.population.us1940 import us1940
+from headcount.progress import Progress, silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Us1940(Generated):
+    """The synthetic nation of 1940, with its living quarters.
+
+    where
+        seed          one seed, one nation
+        scale         share of its places, of the same sizes
+        states        some states only; all if empty
+        nurse_nva_0   nobody under 18 in homes for the elderly or poor: a structural zero
+    """
+
+    kind = "us1940"
+    seed: AtLeast0 = 1940
+    scale: Share = Fraction(1)
+    states: tuple[str, ...] = ()
+    nurse_nva_0: Annotated[bool, VIEW] = False
+
+    def read(self, progress: Progress = silent) -> Population:
+        """Generate the people and their living quarters."""
+        people, quarters = us1940(
+            seed=self.seed,
+            scale=float(self.scale),
+            states=self.states or None,
+            nurse_nva_0=self.nurse_nva_0,
+        )
+        return replace(people, quarters=quarters)

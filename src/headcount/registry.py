@@ -1,0 +1,150 @@
+"""Parts by name: mechanisms, populations, metrics and attacks, ours and those of other packages.
+
+A part of ours is found by its module: ``person-swapping`` is the class of that name in
+``headcount/mechanisms/person_swapping.py``, or in a package of that name its module ``mechanism``.
+Nothing is listed by hand, and only the module that was asked for is imported.
+
+Another distribution brings parts by entry points in the group of the registry,
+
+    [project.entry-points."headcount.mechanisms"]
+    my-mechanism = "my_package:MyMechanism"
+
+which are loaded only when a config names them. A name that stands for two things is refused, with
+both distributions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pkgutil import iter_modules
+
+from headcount.errors import ConfigError, did_you_mean
+from headcount.numbers import shown
+
+OURS = "headcount"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The distribution that a part comes from."""
+
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}"
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Parts of one kind.
+
+    where
+        what     what they are, for errors; of a part that is a package, the module with its class
+        package  where ours live: each public module is one
+        group    entry points of others
+        tag      the attribute of a class, and the key of a config, that has its name
+    """
+
+    what: str
+    package: str
+    group: str
+    tag: str = "name"
+
+    @cached_property
+    def ours(self) -> tuple[str, ...]:
+        """Names of our own parts; none of their modules is imported."""
+        spec = find_spec(self.package)
+        where = (spec and spec.submodule_search_locations) or []
+        modules = (module.name for module in iter_modules(where))
+        return tuple(sorted(m.replace("_", "-") for m in modules if not m.startswith("_")))
+
+    def names(self) -> tuple[str, ...]:
+        """All names that a config may give."""
+        return tuple(sorted({*self.ours, *(point.name for point in self._points())}))
+
+    def get(self, name: object, *, source: str = "", place: str = "") -> type:
+        """The class of that name; an unknown one is an error at ``source`` and ``place``."""
+        point = self._plugin(name)
+        if point is not None:
+            return self._loaded(point)
+        if name not in self.ours:
+            raise ConfigError(
+                source or self.what,
+                place=place,
+                found=shown(name) if name is not None else "nothing",
+                expected=did_you_mean(name, self.names()),
+            )
+        module = import_module(f"{self.package}.{str(name).replace('-', '_')}")
+        if hasattr(module, "__path__"):
+            module = import_module(f"{module.__name__}.{self.what}")
+        for value in vars(module).values():
+            if (
+                isinstance(value, type)
+                and value.__module__ == module.__name__
+                and value.__dict__.get(self.tag) == name
+            ):
+                return value
+        raise ImportError(f"{module.__name__}: found no class with {self.tag} = {name!r}")
+
+    def origin(self, name: str) -> Origin | None:
+        """Where a part comes from; None for ours."""
+        point = self._plugin(name)
+        return None if point is None else _origin(point)
+
+    def _points(self) -> Iterable[EntryPoint]:
+        return entry_points(group=self.group)
+
+    def _plugin(self, name: object) -> EntryPoint | None:
+        """The one entry point of that name; two parts of one name are refused."""
+        found = [point for point in self._points() if point.name == name]
+        if not found:
+            return None
+        owners = [str(_origin(point)) for point in found]
+        if name in self.ours:
+            owners.insert(0, OURS)
+        if len(owners) > 1:
+            raise ConfigError(
+                f"{self.what} {name!r}",
+                found=f"two of that name, from {owners[0]} and from {owners[1]}",
+                expected="one: uninstall the other, or ask its authors for another name",
+            )
+        return found[0]
+
+    def _loaded(self, point: EntryPoint) -> type:
+        try:
+            found = point.load()
+        except (ImportError, AttributeError) as error:
+            raise self._unusable(point, f"{point.value} that cannot be loaded ({error})") from error
+        if not isinstance(found, type):
+            raise self._unusable(point, f"{point.value}, which is no class")
+        if getattr(found, self.tag, None) != point.name:
+            said = getattr(found, self.tag, None)
+            raise self._unusable(point, f"{point.value} with {self.tag} = {said!r}")
+        return found
+
+    def _unusable(self, point: EntryPoint, found: str) -> ConfigError:
+        return ConfigError(
+            f"{self.what} {point.name!r} of {_origin(point)}",
+            found=found,
+            expected=f"a class with {self.tag} = {point.name!r}",
+        )
+
+
+def _origin(point: EntryPoint) -> Origin:
+    if point.dist is None:  # made by hand, not by a distribution
+        return Origin("an unknown distribution", "")
+    return Origin(point.dist.name, point.dist.version)
+
+
+MECHANISMS = Registry("mechanism", "headcount.mechanisms", "headcount.mechanisms")
+POPULATIONS = Registry(
+    "source", "headcount.population.sources", "headcount.populations", tag="kind"
+)
+METRICS = Registry("metric", "headcount.evaluate.metrics", "headcount.metrics")
+ATTACKS = Registry("attack", "headcount.attacks.kinds", "headcount.attacks")

@@ -1,0 +1,96 @@
+"""Parts are found by name: ours by their module, others' by entry points, and no name twice."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headcount.errors import ConfigError
+from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Origin, Registry
+
+PLUGIN = """
+class Own:
+    name = "own"
+"""
+
+
+def install(folder: Path, *, name: str, points: str, module: str = "own_part") -> None:
+    """A distribution as an installer leaves it: a module, and what its metadata says."""
+    (folder / f"{module}.py").write_text(PLUGIN)
+    info = folder / f"{name}-1.2.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
+    (info / "entry_points.txt").write_text(points)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("registry", [MECHANISMS, POPULATIONS, METRICS, ATTACKS])
+def test_every_part_of_ours_is_a_class_with_its_name(registry: Registry):
+    assert registry.ours
+    for name in registry.ours:
+        assert getattr(registry.get(name), registry.tag) == name
+        assert registry.origin(name) is None
+
+
+def test_the_names_are_known_without_importing_any_part():
+    code = (
+        "import sys; from headcount.registry import MECHANISMS as m; names = m.ours; "
+        "print([n for n in sys.modules if n.startswith('headcount.mechanisms')], len(names) > 5)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["[]", "True"]
+
+
+def test_an_unknown_name_lists_the_known_ones_and_guesses():
+    with pytest.raises(ConfigError) as caught:
+        MECHANISMS.get("geometrik", source="c.toml", place="mechanism.name")
+    assert str(caught.value).startswith("c.toml: mechanism.name: found 'geometrik', expected one")
+    assert str(caught.value).endswith("(did you mean 'geometric'?)")
+
+
+def test_a_part_of_another_distribution_is_loaded_when_it_is_named(folder: Path):
+    install(folder, name="own-parts", points="[headcount.mechanisms]\nown = own_part:Own\n")
+    assert "own" in MECHANISMS.names()
+    assert "own" not in MECHANISMS.ours
+    assert "own_part" not in sys.modules
+    assert MECHANISMS.get("own").__name__ == "Own"
+    assert MECHANISMS.origin("own") == Origin("own-parts", "1.2")
+
+
+def test_a_name_of_ours_cannot_be_taken(folder: Path):
+    install(folder, name="taker", points="[headcount.mechanisms]\nraked = own_part:Own\n")
+    with pytest.raises(ConfigError, match=r"two of that name, from headcount and from taker 1\.2"):
+        MECHANISMS.get("raked")
+
+
+def test_two_distributions_with_one_name_are_both_told(folder: Path):
+    points = "[headcount.mechanisms]\nown = own_part:Own\n"
+    install(folder, name="first", points=points)
+    install(folder, name="second", points=points)
+    with pytest.raises(ConfigError, match=r"two of that name, from \w+ 1\.2 and from \w+ 1\.2"):
+        MECHANISMS.get("own")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("no_such_module:Own", "that cannot be loaded"),
+        ("own_part:Nothing", "that cannot be loaded"),
+        ("own_part:__name__", "which is no class"),
+        ("own_part:Own", "with name = 'own', expected a class with name = 'other'"),
+    ],
+)
+def test_a_part_that_cannot_be_used_says_whose_it_is(folder: Path, value: str, says: str):
+    install(folder, name="broken", points=f"[headcount.mechanisms]\nother = {value}\n")
+    with pytest.raises(ConfigError) as caught:
+        MECHANISMS.get("other")
+    assert str(caught.value).startswith("mechanism 'other' of broken 1.2: found")
+    assert says in str(caught.value)
