@@ -97,11 +97,11 @@ def test_a_release_that_ends_above_the_leaf_is_attacked_where_it_ends():
     from headcount.population.from_households import to_population
     from headcount.population.towns import towns
     from headcount.schema import load_schema
-    from headcount.tabulate import tabulate
+    from headcount.tabulate import Tabulated, tabulate
 
     schema = load_schema("sex-age38-race7-hispanic")
     counts = tabulate(to_population(towns(seed=4, people=1_500, counties=2), schema=schema))
-    release = protect(counts, Suppression(tables=("P1", "P2"), lowest="tract"))
+    release = protect(Tabulated.of(counts), Suppression(tables=("P1", "P2"), lowest="tract"))
     known = knowledge_of_release(release)
     assert known.geography.leaf == "tract"
     found = reconstruct(known, variability=False)

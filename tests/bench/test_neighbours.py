@@ -21,7 +21,7 @@ from headcount.noise import TwoSidedGeometric
 from headcount.privacy import UnitOfPrivacy
 from headcount.registry import MECHANISMS as KNOWN
 from headcount.registry import POPULATIONS
-from headcount.run.protect import plan
+from headcount.run.protect import prepare_data
 from headcount.schema.follows import ALONE
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -141,7 +141,7 @@ def test_a_household_of_five_against_four(tmp_path: Path):
         config = tmp_path / name / "config.toml"
         mechanism = 'name = "geometric"\nepsilon = 1\nunit = "add-remove"\ncount_housemates = true'
         config.write_text(f'[population]\n{text}\n[mechanism]\n{mechanism}\n[run]\nout = "out"\n')
-        planned = plan(load_config(config))
+        planned = prepare_data(load_config(config))
         counts.append(planned.counts.dense())
         place.homes[0].people.pop()
     assert np.abs(counts[0] - counts[1]).sum() == 9

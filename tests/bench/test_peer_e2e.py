@@ -14,7 +14,7 @@ from headcount.bench.peer_files import read_peer
 from headcount.bench.peer_tree import find_levels
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms.topdown.choices import QuartersBounds
-from headcount.tabulate import tabulate
+from headcount.tabulate import Tabulated, tabulate
 from tests.bench.peer_folder import OTHER, PADDED, SHAPE, change, release, tiny_peer
 
 
@@ -124,8 +124,9 @@ def test_everything_together_with_keys_of_the_system(folder: Path):
 
 def test_every_replicate_has_a_key_of_its_own(folder: Path):
     peer = read_peer(folder, "tiny")
-    counts = tabulate(peer.population)
-    made, seconds = peer_e2e.replicate(counts, peer_settings(peer, Fraction(1)), 6)
+    data = Tabulated.of(peer.population)
+    counts = data.counts
+    made, seconds = peer_e2e.replicate(data, peer_settings(peer, Fraction(1)), 6)
     assert len(np.unique(made.totals, axis=0)) == 6
     assert seconds > 0
     states = made.totals.reshape(6, 2, -1).sum(axis=2)

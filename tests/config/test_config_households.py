@@ -12,7 +12,7 @@ from headcount.errors import ConfigError
 from headcount.population import Population
 from headcount.population.household_writer import write_households
 from headcount.population.towns import towns
-from headcount.run.protect import Plan, plan
+from headcount.run.protect import Prepared, prepare_data
 from headcount.schema import Follows
 from headcount.tabulate import tabulate
 
@@ -169,10 +169,10 @@ def test_refused_before_data_is_read(tmp_path: Path, case: str) -> None:
     assert expected in str(caught.value)
 
 
-def protected(folder: Path, text: str, mechanism: str) -> Plan:
+def protected(folder: Path, text: str, mechanism: str) -> Prepared:
     path = folder / "config.toml"
     path.write_text(f'{text}[mechanism]\n{mechanism}\n[run]\nout = "out"\n', encoding="utf-8")
-    return plan(load_config(path))
+    return prepare_data(load_config(path))
 
 
 SIZED = 'attributes = ["sex", "household_size"]\n'

@@ -10,7 +10,7 @@ from headcount.config.load import config_digest, load_config
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.settings import NURSE_NVA_0
-from headcount.run.protect import prepare
+from headcount.run.protect import prepare_run
 from headcount.schema import load_schema
 
 PRESET = 'name = "topdown"\npreset = "e2e-2018"\nepsilon = 1\n'
@@ -57,7 +57,7 @@ def test_either_table_may_ask_for_it(tmp_path: Path, kind: str, said: str):
     assert isinstance(mechanism, TopDown)
     asked = mechanism.structural_zeros
     assert asked == ((NURSE_NVA_0,) if said == "mechanism" else ())
-    prepare(loaded)
+    prepare_run(loaded)
 
 
 def test_a_record_that_contradicts_it_is_named(tmp_path: Path):
@@ -65,7 +65,7 @@ def test_a_record_that_contradicts_it_is_named(tmp_path: Path):
         config(tmp_path, population=home(tmp_path, age=7), mechanism=PRESET + FLAG)
     )
     with pytest.raises(InputError, match=r"one\.dat: line 2, AGE: found under 18"):
-        prepare(loaded)
+        prepare_run(loaded)
 
 
 def test_other_schemas_must_have_it_themselves(tmp_path: Path):
@@ -80,6 +80,6 @@ def test_other_schemas_must_have_it_themselves(tmp_path: Path):
     )
     text = counts.replace("SCHEMA", "e2e-2018")
     with pytest.raises(ConfigError, match="expected a schema in which that is a structural zero"):
-        prepare(load_config(config(tmp_path, population=text, mechanism=PRESET + FLAG)))
+        prepare_run(load_config(config(tmp_path, population=text, mechanism=PRESET + FLAG)))
     text = counts.replace("SCHEMA", "e2e-2018-nurse")
-    prepare(load_config(config(tmp_path, population=text, mechanism=PRESET + FLAG)))
+    prepare_run(load_config(config(tmp_path, population=text, mechanism=PRESET + FLAG)))

@@ -13,7 +13,7 @@ from tests.run.town import write_config
 import headcount as hc
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, HeadcountError
-from headcount.run.protect import prepare
+from headcount.run.protect import prepare_run
 
 __all__ = ["town"]  # a fixture
 
@@ -95,7 +95,7 @@ def test_a_name_that_the_data_lack_is_laid_to_the_setting(town: Path, what: str,
     mechanism, says = WITH_DATA[what]
     run = f"publish = {publish}"
     with pytest.raises(ConfigError) as error:
-        prepare(load_config(write_config(town, population=TOWN, mechanism=mechanism, run=run)))
+        prepare_run(load_config(write_config(town, population=TOWN, mechanism=mechanism, run=run)))
     assert str(error.value).startswith(says)
 
 

@@ -28,7 +28,7 @@ from headcount.population import Population
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.schema import load_schema
-from headcount.tabulate import Counts, tabulate
+from headcount.tabulate import Counts, Tabulated, tabulate
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_an_attacker_is_given_only_what_the_attack_says_it_knows(counts: Counts)
 
 def test_linkage_claims_the_only_record_that_fits(counts: Counts):
     swapped = moved(counts)
-    release = protect(swapped, Identity())
+    release = protect(Tabulated.of(swapped), Identity())
     attack = Link(exact=("race",))
     people = everybody(counts)
     claims = attack.run(release, people.known(attack.knows(counts.schema)))
@@ -97,7 +97,7 @@ def test_linkage_claims_the_only_record_that_fits(counts: Counts):
 
 
 def test_claims_about_people_are_scored_as_one_would_count_them(counts: Counts):
-    release = protect(moved(counts), Identity())
+    release = protect(Tabulated.of(moved(counts)), Identity())
     found = attack_release(release, Truth.of(counts), Link(exact=("race",)))
     people = everybody(counts)
     claims = Link(exact=("race",)).run(release, people.known(("age", "race")))
@@ -119,7 +119,7 @@ def test_claims_about_people_are_scored_as_one_would_count_them(counts: Counts):
 
 
 def test_reidentification_in_an_evaluation_is_that_of_the_perfect_attacker(counts: Counts):
-    release = protect(moved(counts), Identity())
+    release = protect(Tabulated.of(moved(counts)), Identity())
     found = attack_release(release, Truth.of(counts), Reidentify(orders=3, seed=2))
     truth = everybody(counts).records()
     records = records_of(release.at(release.geography.leaf), Features.of(counts.schema))
@@ -131,7 +131,7 @@ def test_reidentification_in_an_evaluation_is_that_of_the_perfect_attacker(count
 
 
 def test_rebuilt_records_agree_as_often_as_they_are_those_of_people(counts: Counts):
-    release = protect(counts, Identity())
+    release = protect(Tabulated.of(counts), Identity())
     attack = Reconstruct(most_units=0, variability=False)
     found = attack_release(release, Truth.of(counts), attack)
     people = everybody(counts)
@@ -150,7 +150,7 @@ def test_rebuilt_records_agree_as_often_as_they_are_those_of_people(counts: Coun
 
 
 def test_a_part_of_a_release_is_some_of_its_units_and_says_so(counts: Counts):
-    release = protect(counts, Identity())
+    release = protect(Tabulated.of(counts), Identity())
     part = part_of(release, counts, most=5)
     leaf = counts.geography.leaf
     numbers = [counts.geography.unit_numbers[str(c)] for c in part.release.geography.units[-1]]
@@ -164,7 +164,7 @@ def test_a_part_of_a_release_is_some_of_its_units_and_says_so(counts: Counts):
 
 
 def test_the_levels_above_a_part_are_those_of_its_units(counts: Counts):
-    release = protect(counts, Identity())
+    release = protect(Tabulated.of(counts), Identity())
     leaves = np.array([0, counts.geography.size(counts.geography.leaf) - 1])
     some = only(replace(release.as_counts(), tables={
         level: counts.at(level).dense() for level in counts.geography.levels
@@ -177,10 +177,10 @@ def test_the_levels_above_a_part_are_those_of_its_units(counts: Counts):
 
 
 def test_an_attack_says_why_it_cannot_be_made(counts: Counts):
-    noisy = protect(counts, Geometric(epsilon=Fraction(1)))
+    noisy = protect(Tabulated.of(counts), Geometric(epsilon=Fraction(1)))
     for attack in (Link(), Reidentify(), Reconstruct()):
         assert "below 0 or not whole: they are no people" in attack.supports(noisy).why_not
-    exact = protect(counts, Identity())
+    exact = protect(Tabulated.of(counts), Identity())
     assert all(attack.supports(exact) for attack in (Link(), Reidentify(), Reconstruct()))
     assert Link(secret="income").supports(exact).why_not == "the schema has no attribute income"
     assert Link(level="parish").supports(exact).why_not == "the release has no level parish"
@@ -215,7 +215,7 @@ def test_nobody_is_learnt_anything_of_where_nothing_is_claimed(counts: Counts):
         attack="mine", title="?", schema=counts.schema, geography=counts.geography, words="",
         people=people.known(()), learnt=("sex",), value=np.full(len(people), -1),
     )  # fmt: skip
-    found = score_claims(claims, people, Part(protect(counts, Identity()), 1, 1))
+    found = score_claims(claims, people, Part(protect(Tabulated.of(counts), Identity()), 1, 1))
     assert found.table["precision_%"].to_list() == [None, None, None]
     assert found.table["claimed"].sum() == 0
     assert [number.value for number in found.numbers()] == ["0"]

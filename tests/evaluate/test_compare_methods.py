@@ -20,7 +20,7 @@ from headcount.population import uniform
 from headcount.run.compare import refuse_other_data, side_by_side
 from headcount.run.evaluate import evaluate_run, open_run
 from headcount.run.protect import protect_run
-from headcount.tabulate import tabulate
+from headcount.tabulate import Tabulated, tabulate
 
 POPULATION = """
 [population]
@@ -160,7 +160,7 @@ def test_a_comparison_needs_a_metric_that_two_runs_have(folder: Path):
 def test_negative_counts_are_facts_of_the_release():
     counts = tabulate(uniform(people=300, depth=2, mean=4, seed=1))
     noise = KeyedNoise(RunKey.from_seed(1), "test", b"d", b"c")
-    release = protect(counts, Geometric(epsilon=Fraction(1, 10)), noise)
+    release = protect(Tabulated.of(counts), Geometric(epsilon=Fraction(1, 10)), noise)
     leaf = release.geography.leaf
     table = release.at(leaf)
     assert release.negative_counts() == {

@@ -27,7 +27,7 @@ from headcount.population import Population
 from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
 from headcount.release import Release
 from headcount.schema import Attribute, Schema
-from headcount.tabulate import Counts, tabulate
+from headcount.tabulate import Counts, Tabulated, tabulate
 
 SCHEMA = Schema((Attribute("race", ("a", "b", "c")), Attribute("hispanic", ("no", "yes"))))
 
@@ -44,7 +44,7 @@ def counts() -> Counts:
 def released(counts: Counts, mechanism=None) -> Release:
     mechanism = mechanism or Geometric(epsilon=Fraction(1))
     noise = KeyedNoise(RunKey.from_seed(2), mechanism.name, b"d", b"c")
-    return protect(counts, mechanism, noise)
+    return protect(Tabulated.of(counts), mechanism, noise)
 
 
 def test_empirical_loss_is_that_of_the_errors_and_says_that_it_is_no_guarantee(counts: Counts):

@@ -25,7 +25,7 @@ from headcount.geography import regular
 from headcount.mechanisms import Identity, protect
 from headcount.population import Population
 from headcount.schema import Attribute, Schema
-from headcount.tabulate import Query, tabulate
+from headcount.tabulate import Query, Tabulated, tabulate
 
 tables = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=8)
 
@@ -154,7 +154,9 @@ def test_areas_that_are_all_above_the_last_edge_stand_beside_smaller_ones():
     leaf, cell = np.arange(4, dtype=np.int32), np.array([0, 1, 2, 3], dtype=np.int32)
     geography = regular(children=2, depth=2)
     counts = tabulate(Population("two areas", schema, geography, leaf, cell, people))
-    frame = Representation().compute(protect(counts, Identity()), Truth.of(counts)).table
+    frame = (
+        Representation().compute(protect(Tabulated.of(counts), Identity()), Truth.of(counts)).table
+    )
     bands = frame.filter(metric="mse", group="everyone").select("level", "low", "high", "areas")
     assert bands.rows() == [
         (geography.levels[1], 100_000, None, 2),

@@ -25,7 +25,7 @@ from headcount.release import Release
 from headcount.release.receipt import guarantee_to_json
 from headcount.release.store import read_release, write_release
 from headcount.schema import Attribute, Schema, impossible
-from headcount.tabulate import Counts, tabulate
+from headcount.tabulate import Counts, Tabulated, tabulate
 
 SCHEMA = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("minor", "adult", "old"))))
 GEOGRAPHY = regular(children=2, depth=2)
@@ -102,7 +102,9 @@ def by_hand(
 )
 def test_scores_equal_a_count_by_hand(mechanism, cells):
     counts = town()
-    release = protect(counts, mechanism, KeyedNoise(RunKey.from_seed(1), "test", b"d", b"c"))
+    release = protect(
+        Tabulated.of(counts), mechanism, KeyedNoise(RunKey.from_seed(1), "test", b"d", b"c")
+    )
     scores = score(counts, release, cells=cells)
     clip = getattr(mechanism, "clip", "") == "query"
     expected = {
@@ -121,8 +123,8 @@ def test_answers_to_be_clipped_after_summing_are():
     """The noisy histogram at its default has negative cells, but no negative answer is scored."""
     counts = town()
     noise = KeyedNoise(RunKey.from_seed(1), "test", b"d", b"c")
-    made = protect(counts, Histogram(epsilon=Fraction(1, 4)), noise)
-    plain = protect(counts, Geometric(epsilon=Fraction(1, 4)), noise)
+    made = protect(Tabulated.of(counts), Histogram(epsilon=Fraction(1, 4)), noise)
+    plain = protect(Tabulated.of(counts), Geometric(epsilon=Fraction(1, 4)), noise)
     assert np.array_equal(made.at(GEOGRAPHY.leaf), plain.at(GEOGRAPHY.leaf))
     clipped, raw = score(counts, made).errors, score(counts, plain).errors
     assert clipped["negative"].sum() == 0
@@ -136,7 +138,7 @@ def test_answers_to_be_clipped_after_summing_are():
 def test_groups_are_the_columns_of_the_marginals(cells):
     counts = town()
     noise = KeyedNoise(RunKey.from_seed(2), "test", b"d", b"c")
-    release = protect(counts, Geometric(epsilon=Fraction(1)), noise)
+    release = protect(Tabulated.of(counts), Geometric(epsilon=Fraction(1)), noise)
     groups = score(counts, release, cells=cells).groups
     assert len(groups.unique(["level", "attribute", "group"])) == groups.height
     for level, (axis, name) in product(GEOGRAPHY.levels, enumerate(SCHEMA.names)):
@@ -164,7 +166,7 @@ def test_structural_zeros_belong_to_no_set_and_what_stands_there_is_counted():
     schema = Schema(SCHEMA.attributes, zeros)
     unit, cell = np.array([0, 1, 2], dtype=np.int32), np.array([0, 1, 4], dtype=np.int32)
     counts = tabulate(Population("town", schema, GEOGRAPHY, unit, cell))
-    release = protect(counts, Identity())
+    release = protect(Tabulated.of(counts), Identity())
     scores = score(counts, release)
     cells = scores.errors.filter(query="cells", level=GEOGRAPHY.leaf)
     assert cells["n"].to_list() == [4 * 5]
@@ -190,7 +192,7 @@ def test_a_schema_of_one_attribute_has_no_second_row_for_its_cells():
     schema = Schema((Attribute("sex", ("f", "m")),))
     zeros = np.zeros(1, dtype=np.int32)
     counts = tabulate(Population("one", schema, regular(children=1, depth=1), zeros, zeros))
-    scores = score(counts, protect(counts, Identity()))
+    scores = score(counts, protect(Tabulated.of(counts), Identity()))
     errors = scores.errors
     assert errors["query"].unique(maintain_order=True).to_list() == ["total", "sex"]
     assert errors["max_absolute"].to_list() == [0.0] * 4
@@ -199,7 +201,7 @@ def test_a_schema_of_one_attribute_has_no_second_row_for_its_cells():
 def test_a_release_from_disk_meets_the_truth_unit_by_unit(tmp_path: Path):
     """Codes of more than nine siblings do not sort as they count; scores must not care."""
     counts = tabulate(uniform(people=4000, depth=1, mean=100))
-    release = protect(counts, Identity())
+    release = protect(Tabulated.of(counts), Identity())
     receipt = {
         "mechanism": release.mechanism,
         "guarantee": guarantee_to_json(release.guarantee),
@@ -218,4 +220,4 @@ def test_nothing_to_score_is_said():
     none = np.empty(0, dtype=np.int32)
     counts = tabulate(Population("empty", SCHEMA, GEOGRAPHY, none, none))
     with pytest.raises(InputError, match="found no count but zeros, expected at least one person"):
-        score(counts, protect(counts, Identity()))
+        score(counts, protect(Tabulated.of(counts), Identity()))

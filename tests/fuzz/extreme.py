@@ -27,7 +27,7 @@ from headcount.errors import HeadcountError
 from headcount.privacy import Ledger, PureLoss, SpendState, UnitOfPrivacy, ZCDPLoss
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_release
-from headcount.run.protect import prepare, protect_run
+from headcount.run.protect import prepare_run, protect_run
 
 NAMES = (
     "cells", "units", "count", "unit", "low", "high", "weight", "type", "vacant", "total",
@@ -95,7 +95,7 @@ def _one(home: Path, random: Random, tally: Tally, name: str) -> None:
     case = write_case(home, random)
     ledger = _ledger(home, case)
     try:
-        prepare(load_config(home / "config.toml"))
+        prepare_run(load_config(home / "config.toml"))
     except HeadcountError as error:
         tally.refused[case.mechanism] += 1
         tally.reasons[str(error).rpartition(": found")[0][-60:]] += 1

@@ -98,16 +98,16 @@ def test_a_release_that_breaks_off_is_partial_output(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("headcount.run.protect.write_release", breaks_off)
-    monkeypatch.setattr("headcount.run.protect.prepare", _refuse_only_check())
+    monkeypatch.setattr("headcount.run.protect.prepare_run", _refuse_only_check())
     verdict = sound(tmp_path)
     assert verdict.fault == "partial output"
     assert "tract.parquet" in verdict.seen
 
 
 def _refuse_only_check() -> Any:
-    """``prepare`` that refuses once, so that check and protect agree in their exit codes."""
+    """``prepare_run`` that refuses once, so that check and protect agree in their exit codes."""
     from headcount.errors import ConfigError
-    from headcount.run.protect import prepare
+    from headcount.run.protect import prepare_run
 
     asked = []
 
@@ -115,7 +115,7 @@ def _refuse_only_check() -> Any:
         asked.append(config)
         if len(asked) == 1:
             raise ConfigError("x", found="y", expected="z")
-        return prepare(config)
+        return prepare_run(config)
 
     return wrong
 

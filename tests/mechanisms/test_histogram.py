@@ -22,7 +22,7 @@ from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.privacy import PureLoss, UnitOfPrivacy
 from headcount.schema import Attribute, Schema, impossible
-from headcount.tabulate import Query, tabulate
+from headcount.tabulate import Query, Tabulated, tabulate
 from headcount.testing.contracts import mechanism_checks
 
 HALF = Fraction(1, 2)
@@ -107,10 +107,10 @@ def test_noise_is_that_of_the_geometric_mechanism_and_the_output_says_how_it_was
              "cell": "cells set to 0 where negative, then summed"}[clip]  # fmt: skip
     assert words in str(made.notes["negative_counts"])
     assert words in mechanism.check(counts)[0]
-    scored = answers(cells, counts.schema, SCORED, clip=clip)
+    scored = answers(cells.astype(np.int64), counts.schema, SCORED, clip=clip)
     by_hand = shown.reshape(3, 2, 3, 4).sum(axis=2)
     assert np.array_equal(scored, np.maximum(by_hand, 0))
-    loss = protect(counts, mechanism).guarantee.losses[0]
+    loss = protect(Tabulated.of(counts), mechanism).guarantee.losses[0]
     assert loss == PureLoss(epsilon=HALF, unit=UnitOfPrivacy.CHANGE_ONE)
 
 
@@ -122,7 +122,7 @@ def test_clipping_cell_by_cell_makes_phantoms():
                         np.zeros(0, np.int32))  # fmt: skip
     noise = KeyedNoise(RunKey.from_seed(1), "x", b"", b"")
     mechanism = Histogram(epsilon=2, unit=UnitOfPrivacy.ADD_REMOVE)  # type: ignore[arg-type]
-    cells = protect(tabulate(nobody), mechanism, noise).at("level_1").astype(np.int64)
+    cells = protect(nobody, mechanism, noise).at("level_1").astype(np.int64)
     assert answers(cells, schema, SCORED, clip="cell").sum() > 3000
     assert answers(cells, schema, SCORED, clip="query").sum() < 600
 

@@ -13,7 +13,7 @@ from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema
-from headcount.tabulate import content_digest, tabulate
+from headcount.tabulate import Tabulated, counts_digest, tabulate
 
 PEOPLE = Population(
     "p",
@@ -26,18 +26,20 @@ COUNTS = tabulate(PEOPLE)
 
 
 def keyed(key: RunKey) -> KeyedNoise:
-    return KeyedNoise(key, "test", content_digest(COUNTS), b"config")
+    return KeyedNoise(key, "test", counts_digest(COUNTS), b"config")
 
 
 def test_a_seeded_release_says_that_it_is_not_private():
-    release = protect(COUNTS, Geometric(epsilon=Fraction(1)), keyed(RunKey.from_seed(1)))
+    release = protect(
+        Tabulated.of(COUNTS), Geometric(epsilon=Fraction(1)), keyed(RunKey.from_seed(1))
+    )
     assert release.key_kind == "seed"
     assert not release.guarantee.exists
     assert release.guarantee.sentences()[0].startswith("NOT PRIVATE, do not publish")
 
 
 def test_a_release_with_a_key_of_its_own_is_private_and_says_against_whom():
-    release = protect(COUNTS, Geometric(epsilon=Fraction(1)), keyed(RunKey.from_os()))
+    release = protect(Tabulated.of(COUNTS), Geometric(epsilon=Fraction(1)), keyed(RunKey.from_os()))
     assert (release.key_kind, release.backend) == ("os", "table")
     assert release.guarantee.exists
     said = " ".join(release.guarantee.sentences())
@@ -50,30 +52,32 @@ def test_secret_noise_made_for_other_data_is_refused():
     """The difference of two releases under the same noise is the difference of their truths."""
     other = tabulate(replace(PEOPLE, unit=np.array([0, 1, 3], dtype=np.int32)))
     with pytest.raises(PrivacyError, match="found a source made for other data, expected one with"):
-        protect(other, Geometric(epsilon=Fraction(1)), keyed(RunKey.from_os()))
-    seeded = protect(other, Geometric(epsilon=Fraction(1)), keyed(RunKey.from_seed(1)))
+        protect(Tabulated.of(other), Geometric(epsilon=Fraction(1)), keyed(RunKey.from_os()))
+    seeded = protect(
+        Tabulated.of(other), Geometric(epsilon=Fraction(1)), keyed(RunKey.from_seed(1))
+    )
     assert seeded.key_kind == "seed"
 
 
 def test_identity_needs_no_key_and_promises_nothing():
-    release = protect(COUNTS, Identity(), keyed(RunKey.from_os()))
+    release = protect(Tabulated.of(COUNTS), Identity(), keyed(RunKey.from_os()))
     assert (release.key_kind, release.backend) == ("none", "none")
     assert "No differential-privacy guarantee" in release.guarantee.sentences()[0]
 
 
 def test_what_was_read_off_the_data_is_listed():
     counts = tabulate(replace(PEOPLE, read_off=("which units exist",)))
-    release = protect(counts, Raked(epsilon=Fraction(1)))
+    release = protect(Tabulated.of(counts), Raked(epsilon=Fraction(1)))
     assert release.guarantee.released_exactly == ("which units exist",)
     assert "Released without noise: which units exist." in release.guarantee.sentences()
-    given = protect(COUNTS, Raked(epsilon=Fraction(1)), keyed(RunKey.from_os()))
+    given = protect(Tabulated.of(COUNTS), Raked(epsilon=Fraction(1)), keyed(RunKey.from_os()))
     assert given.guarantee.released_exactly == ()
 
 
 @pytest.mark.parametrize("mechanism", [Geometric, Averaged, Raked])
 def test_a_release_has_a_value_at_every_level(mechanism):
     made = mechanism(epsilon=Fraction(1))
-    release = protect(COUNTS, made, keyed(RunKey.from_seed(1)))
+    release = protect(Tabulated.of(COUNTS), made, keyed(RunKey.from_seed(1)))
     names = {one.__name__: one for one in (Fraction, UnitOfPrivacy, mechanism)}
     assert eval(release.mechanism, names) == made
     leaf = release.at(COUNTS.level)
@@ -85,6 +89,6 @@ def test_a_release_has_a_value_at_every_level(mechanism):
 
 def test_protecting_is_the_first_run():
     mechanism = Geometric(epsilon=Fraction(1, 4))
-    release = protect(COUNTS, mechanism, keyed(RunKey.from_seed(1)))
+    release = protect(Tabulated.of(COUNTS), mechanism, keyed(RunKey.from_seed(1)))
     runs = mechanism.run(COUNTS, keyed(RunKey.from_seed(1)), runs=range(3)).tables[COUNTS.level]
     assert np.array_equal(release.at(COUNTS.level), runs[0])

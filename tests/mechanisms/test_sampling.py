@@ -1,7 +1,8 @@
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from math import comb, prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,41 +11,20 @@ from scipy.stats import chisquare
 
 from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.geography import regular
-from headcount.mechanisms import CountsOutcome, protect
-from headcount.mechanisms.sampling import Sampling, generator, sample_counts, sample_rows
+from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect
+from headcount.mechanisms._seeded import cipher_words, generator
+from headcount.mechanisms.sampling import choose, sample_counts
 from headcount.noise import KeyedNoise, OpenDPNoise, RunKey, Stream
 from headcount.population import Population, uniform
+from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Schema
 from headcount.tabulate import tabulate
-from headcount.testing.contracts import ContractError, mechanism_checks
 
 HALF = Fraction(1, 2)
 
 
-@dataclass(frozen=True, kw_only=True)
-class DenseSampling(Sampling):
-    """Sampling with full tables, as the contract checks read them."""
-
-    def run(self, counts, noise, *, runs, context=None):
-        made = super().run(counts, noise, runs=runs, context=context)
-        return CountsOutcome({level: np.stack([t.toarray() for t in ts]) for level, ts in
-                        made.tables.items()})  # fmt: skip
-
-
-CHECKS = list(mechanism_checks(DenseSampling(fraction=HALF)))
-
-
-@pytest.mark.parametrize(
-    "check", [c for c in CHECKS if "support_does_not_depend" not in str(c)], ids=str
-)
-def test_contract(check):
-    check()
-
-
-def test_the_support_depends_on_people_as_it_must_without_a_guarantee():
-    (check,) = [c for c in CHECKS if "support_does_not_depend" in str(c)]
-    with pytest.raises(ContractError, match="no noise on"):
-        check()
+def seeded(seed=1):
+    return KeyedNoise(RunKey.from_seed(seed), "sampling", b"", b"")
 
 
 def test_no_guarantee_and_says_why():
@@ -56,7 +36,7 @@ def test_no_guarantee_and_says_why():
     assert "No differential-privacy guarantee: a sampled person's record is published as it is" in (
         said
     )
-    assert mechanism.plan(population.schema, population.geography) == ()
+    assert Chain.of(mechanism).plan(population.schema, population.geography) == ()
 
 
 def tiny_law(people, size):
@@ -94,14 +74,112 @@ def test_counts_of_a_sample_follow_the_multivariate_hypergeometric_law():
     assert p_value(draw, PEOPLE, 5) > 1e-3
 
 
-def test_rows_of_a_sample_counted_follow_the_same_law():
-    cell = np.repeat(np.arange(4), PEOPLE)
-    rng = np.random.default_rng(2)
+class FewBits:
+    """Words of two bits, so that ties at the threshold are the rule."""
+
+    def __init__(self, words):
+        self.words = words
+
+    def run(self, start, count):
+        for part in self.words.run(start, count):
+            yield part & np.uint64(3)
+
+
+def sample_words(run):
+    return cipher_words(seeded(), Stream(level="a", query="sample", size=256), run)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_every_subset_is_as_likely_as_any_other(narrow):
+    subsets = dict.fromkeys(combinations(range(6), 3), 0)
+    for run in range(4000):
+        words: Any = FewBits(sample_words(run)) if narrow else sample_words(run)
+        subsets[tuple(choose(words, people=6, size=3).tolist())] += 1
+    assert chisquare(list(subsets.values())).pvalue > 1e-3
+
+
+def test_control_ties_that_go_to_the_first_are_rejected():
+    """Negative control: without new words at the threshold the first in the file are preferred."""
+    subsets = dict.fromkeys(combinations(range(6), 3), 0)
+    for run in range(4000):
+        (words,) = FewBits(sample_words(run)).run(0, 6)
+        subsets[tuple(sorted(np.argsort(words, kind="stable")[:3].tolist()))] += 1
+    assert chisquare(list(subsets.values())).pvalue < 1e-6
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 10])
+def test_chosen_are_distinct_ascending_and_as_many_as_asked(size):
+    chosen = choose(sample_words(0), people=10, size=size)
+    assert len(chosen) == size
+    assert (np.diff(chosen) > 0).all()
+    assert size == 0 or 0 <= chosen[0] <= chosen[-1] < 10
+
+
+def people(rows):
+    """Ten people in four places, as rows or as counts."""
+    tree = regular(children=2, depth=2)
+    cell = np.zeros(4, dtype=np.int32)
+    if not rows:
+        table = np.array(PEOPLE)
+        return Population("t", Schema(), tree, np.arange(4, dtype=np.int32), cell, table)
+    unit = np.repeat(np.arange(4, dtype=np.int32), PEOPLE)
+    return Population("t", Schema(), tree, unit, np.zeros(10, dtype=np.int32))
+
+
+@pytest.mark.parametrize("rows", [True, False])
+@pytest.mark.parametrize("exact", [True, False])
+def test_samples_of_rows_and_of_counts_follow_the_same_law(rows, exact):
+    mechanism, noise, before = Sampling(fraction=HALF, exact=exact), seeded(3), people(rows)
+    runs = iter(range(10_000))
 
     def draw():
-        return np.bincount(cell[sample_rows(10, fraction=HALF, rng=rng)], minlength=4)
+        made = mechanism.apply(before, noise, run=next(runs), context=Context())
+        assert made.weight == 2
+        return tabulate(made).totals()
 
     assert p_value(draw, PEOPLE, 5) > 1e-3
+
+
+def test_a_sample_of_a_sample_has_both_weights():
+    chain = Chain((Sampling(fraction=HALF, exact=True), Sampling(fraction=Fraction(3, 5))))
+    release = protect(people(rows=True), chain, seeded())
+    assert chain.weight == Fraction(10, 3)
+    assert release.at("whole").sum() == pytest.approx(3 * 10 / 3)
+
+
+def test_a_sample_knows_neither_households_nor_quarters():
+    population = replace(people(rows=True), quarters=object())
+    made = Sampling(fraction=HALF).apply(population, seeded(), run=0, context=Context())
+    assert made.households is None
+    assert made.quarters is None
+
+
+def test_exact_samples_are_refused_where_memory_cannot_hold_a_word_for_each(monkeypatch):
+    monkeypatch.setattr("headcount.mechanisms.sampling.memory_limit", lambda: 399)
+    with pytest.raises(ConfigError, match="exact: found more people than fit") as caught:
+        Sampling(fraction=HALF, exact=True).check(people(rows=True))
+    assert "10" not in str(caught.value)
+    Sampling(fraction=HALF).check(people(rows=True))
+
+
+def test_the_stability_of_the_exact_sample_is_stated_and_of_the_other_open():
+    exact, fast = Sampling(fraction=HALF, exact=True), Sampling(fraction=HALF)
+    stated = {unit.value: exact.stability(unit) for unit in UnitOfPrivacy}
+    assert stated == {
+        "add-remove": 2,
+        "change-one": 1,
+        "household-add-remove": None,
+        "household-change-one": None,
+    }
+    assert all(fast.stability(unit) is None for unit in UnitOfPrivacy)
+    assert "floating point" in fast.no_bound
+
+
+@pytest.mark.parametrize("fraction", ["1/2", "1/3", "2/3", "9/10", "1", "1/7"])
+def test_one_person_more_makes_the_sample_at_most_one_larger(fraction):
+    """The coupling of the proof needs it, with halves rounded to even too."""
+    sizes = np.array([round(Fraction(fraction) * n) for n in range(500)])
+    assert set(np.diff(sizes)) <= {0, 1}
 
 
 def test_control_sampling_each_person_alone_is_rejected():
@@ -117,40 +195,29 @@ def test_control_sampling_with_replacement_is_rejected():
 
 @pytest.mark.parametrize("fraction", ["1/20", "1/3", "19/20", "1"])
 def test_the_sample_has_round_f_n_people_and_weight_one_over_f(fraction):
-    counts = tabulate(uniform(people=12_345, depth=2, mean=60, seed=1))
-    f = Fraction(fraction)
-    noise = KeyedNoise(RunKey.from_seed(1), "sampling", b"", b"")
-    (table,) = Sampling(fraction=f).run(counts, noise, runs=range(1)).tables[counts.level]
+    data, f = Tabulated.of(uniform(people=12_345, depth=2, mean=60, seed=1)), Fraction(fraction)
+    table = protect(data, Sampling(fraction=f), seeded()).at(data.counts.level)
     assert round(float(table.sum()) * float(f)) == round(f * 12_345)
-    people = table.toarray() * float(f)
-    assert np.allclose(people, np.rint(people))
-    assert (np.rint(people) <= counts.dense()).all()
+    drawn = table * float(f)
+    assert np.allclose(drawn, np.rint(drawn))
+    assert (np.rint(drawn) <= data.counts.dense()).all()
 
 
 def test_rmse_is_that_of_sampling_without_replacement():
-    counts = tabulate(uniform(people=200_000, depth=2, mean=200, seed=1))
-    f = Fraction(1, 5)
-    noise = KeyedNoise(RunKey.from_seed(1), "sampling", b"", b"")
-    made = Sampling(fraction=f).run(counts, noise, runs=range(8)).tables[counts.level]
-    truth = counts.dense()
-    rmse = np.sqrt(np.mean([(t.toarray() - truth) ** 2 for t in made]))
+    data = Tabulated.of(uniform(people=200_000, depth=2, mean=200, seed=1))
+    fifth, truth = Sampling(fraction=Fraction(1, 5)), data.counts.dense()
+    made = [protect(data, fifth, seeded(), run=run).at(data.counts.level) for run in range(8)]
+    rmse = np.sqrt(np.mean([(table - truth) ** 2 for table in made]))
     assert rmse == pytest.approx(np.sqrt(truth.mean() * 4), rel=0.03)
-
-
-def test_sampled_rows_are_distinct_ascending_and_as_many_as_asked():
-    rows = sample_rows(1000, fraction="3/10", rng=np.random.default_rng(1))
-    assert len(rows) == 300
-    assert (np.diff(rows) > 0).all()
-    assert sample_rows(0, fraction=HALF, rng=np.random.default_rng(1)).size == 0
 
 
 def test_empty_counts_give_an_empty_sample():
     tree = regular(children=2, depth=1)
     none = np.empty(0, dtype=np.int32)
-    counts = tabulate(Population("nobody", Schema(), tree, unit=none, cell=none))
-    noise = KeyedNoise(RunKey.from_seed(1), "sampling", b"", b"")
-    (table,) = Sampling(fraction=HALF).run(counts, noise, runs=range(1)).tables[counts.level]
-    assert table.sum() == 0
+    nobody = Population("nobody", Schema(), tree, unit=none, cell=none)
+    for exact in (True, False):
+        release = protect(nobody, Sampling(fraction=HALF, exact=exact), seeded())
+        assert release.at("whole").sum() == 0
 
 
 def test_the_generator_hangs_on_key_stream_and_run():
@@ -185,12 +252,7 @@ def test_too_many_people_are_refused_without_telling_how_many():
     tree = regular(children=2, depth=1)
     one = np.zeros(1, dtype=np.int32)
     many = np.array([2_123_456_789])
-    counts = tabulate(Population("many", Schema(), tree, unit=one, cell=one, count=many))
+    counts = Population("many", Schema(), tree, unit=one, cell=one, count=many)
     with pytest.raises(InputError, match="found 1,000,000,000 or more, expected fewer") as caught:
         Sampling(fraction=HALF).check(counts)
     assert "2,123" not in str(caught.value)
-
-
-def test_a_negative_number_of_rows_is_refused():
-    with pytest.raises(InputError, match="rows: found -1, expected 0 or more"):
-        sample_rows(-1, fraction=HALF, rng=np.random.default_rng(1))

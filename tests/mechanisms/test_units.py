@@ -11,7 +11,7 @@ import pytest
 
 from headcount.errors import ConfigError, InputError, PrivacyError, TruthError
 from headcount.geography import regular
-from headcount.mechanisms import Averaged, Geometric, Raked, protect
+from headcount.mechanisms import Averaged, Chain, Geometric, Raked, protect
 from headcount.mechanisms.histogram import Histogram
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import TwoSidedGeometric
@@ -22,7 +22,7 @@ from headcount.population.towns import towns
 from headcount.population.workload_s import workload_s
 from headcount.privacy import PureLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import Attribute, Follows, Recode
-from headcount.tabulate import tabulate
+from headcount.tabulate import Tabulated, tabulate
 from headcount.typed import from_table
 
 HOUSEHOLD = UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE
@@ -96,7 +96,7 @@ def test_a_size_in_the_schema_is_refused_and_both_ways_out_are_named(mechanism):
     with pytest.raises(ConfigError, match="moves up to 7 counts in place of 1"):
         mechanism(epsilon=1, unit="add-remove").plan(counts.schema, counts.geography)
     with pytest.raises(ConfigError, match="changes the record of every housemate"):
-        protect(counts, mechanism(epsilon=1))
+        protect(Tabulated.of(counts), mechanism(epsilon=1))
 
 
 def test_topdown_refuses_it_too_and_an_infinite_epsilon_promises_nothing():
@@ -160,16 +160,16 @@ def test_topdown_counts_what_each_of_its_queries_asks_for(settings, cells, sex, 
 
 
 def test_what_follows_from_who_they_are_needs_the_household_as_the_unit():
-    counts = tabulate(people("sex", "children"))
+    data = Tabulated.of(people("sex", "children"))
     for settings in ({}, {"count_housemates": True}, {"unit": "add-remove"}):
         with pytest.raises(
             ConfigError, match="'children': found an attribute that follows from"
         ) as no:
-            Geometric(epsilon=Fraction(1), **settings).check(counts)
+            Chain.of(Geometric(epsilon=Fraction(1), **settings)).check(data)
         assert "count_housemates" not in str(no.value)
         assert 'mechanism.unit = "household-change-one"' in str(no.value)
     household = Geometric(epsilon=Fraction(1), unit=HOUSEHOLD, largest_household=5)
-    assert household.check(counts) == ()
+    assert Chain.of(household).check(data) == ()
 
 
 def test_what_follows_from_all_in_group_quarters_is_nobodys_there():
@@ -177,37 +177,42 @@ def test_what_follows_from_all_in_group_quarters_is_nobodys_there():
     household = Geometric(epsilon=Fraction(1), unit=HOUSEHOLD, largest_household=5)
     shared = village().dwellings["children"].copy()
     shared[-1] = 0
-    counts = tabulate(people("sex", "children", more={"children": shared}))
+    data = Tabulated.of(people("sex", "children", more={"children": shared}))
     message = "'children': found a level that may follow from everyone in the same group quarters"
     with pytest.raises(InputError, match=message) as no:
-        household.check(counts)
+        Chain.of(household).check(data)
     assert "expected 'none' for people in group quarters" in str(no.value)
     rent = village().dwellings["tenure"].copy()
     rent[-1] = 1  # the dwelling's own, whoever lives there
-    assert household.check(tabulate(people("sex", "tenure", more={"tenure": rent}))) == ()
+    assert (
+        Chain.of(household).check(Tabulated.of(people("sex", "tenure", more={"tenure": rent})))
+        == ()
+    )
 
 
 def test_a_dwelling_attribute_about_which_nothing_was_said_is_refused():
     silent = replace(village(), dwelling_attributes=(Attribute("tenure", TENURE.levels), SIZE))
-    counts = tabulate(to_population(silent, ["sex", "tenure"]))
+    data = Tabulated.of(to_population(silent, ["sex", "tenure"]))
     with pytest.raises(ConfigError, match="'tenure': found no word on whether it changes") as no:
-        Geometric(epsilon=Fraction(1)).check(counts)
+        Chain.of(Geometric(epsilon=Fraction(1))).check(data)
     for way in ('"dwelling"', '"size"', '"members"', 'follows = "person"'):
         assert way in str(no.value)
     household = Geometric(epsilon=Fraction(1), unit=HOUSEHOLD, largest_household=5)
-    assert household.check(counts) == ()
-    assert Geometric(epsilon=Fraction(1)).check(tabulate(people("sex", "tenure"))) == ()
+    assert Chain.of(household).check(data) == ()
+    assert (
+        Chain.of(Geometric(epsilon=Fraction(1))).check(Tabulated.of(people("sex", "tenure"))) == ()
+    )
 
 
 def test_a_recode_of_a_household_size_is_one_still():
     """Whatever the source of the recode says of itself."""
     plain = Attribute(SIZE.name, SIZE.levels)
     home = Recode.of(plain, "home", {"1": ["1"], "2+": ["2", "3", "4+"], "none": ["none"]})
-    counts = tabulate(to_population(village(), ["sex", home]))
+    data = Tabulated.of(to_population(village(), ["sex", home]))
     with pytest.raises(ConfigError, match="attribute 'home': found an attribute that follows"):
-        Geometric(epsilon=Fraction(1)).check(counts)
+        Chain.of(Geometric(epsilon=Fraction(1))).check(data)
     counted = Geometric(epsilon=Fraction(1), count_housemates=True)
-    (leaf,) = counted.plan(counts.schema, counts.geography)
+    (leaf,) = counted.plan(data.counts.schema, data.counts.geography)
     assert leaf.sensitivity(counted.unit).l1 == 6
 
 
@@ -223,21 +228,23 @@ def test_a_dwelling_attribute_that_the_data_show_to_be_the_size(households, exce
     sizes = (1, 2) * households
     by_size = {"tenure": np.array([*(size - 1 for size in sizes), 2])}
     by_size["tenure"][: 2 * exceptions : 2] = 1
-    counts = tabulate(people("sex", "tenure", sizes=sizes, more=by_size))
+    data = Tabulated.of(people("sex", "tenure", sizes=sizes, more=by_size))
     if not refused:
-        assert Geometric(epsilon=Fraction(1)).check(counts) == ()
+        assert Chain.of(Geometric(epsilon=Fraction(1))).check(data) == ()
         return
     with pytest.raises(TruthError, match=f"'tenure': {HIDDEN}"):
-        Geometric(epsilon=Fraction(1)).check(counts)
+        Chain.of(Geometric(epsilon=Fraction(1))).check(data)
 
 
 def test_two_sizes_that_are_told_apart_are_enough():
     """Larger households, of either tenure, hide nothing of the smaller ones."""
     sizes = (1, 2, 3, 4) * 10
     tenure = [size - 1 if size <= 2 else k // 4 % 2 for k, size in enumerate(sizes)]
-    counts = tabulate(people("sex", "tenure", sizes=sizes, more={"tenure": np.array([*tenure, 2])}))
+    data = Tabulated.of(
+        people("sex", "tenure", sizes=sizes, more={"tenure": np.array([*tenure, 2])})
+    )
     with pytest.raises(TruthError, match=f"'tenure': {HIDDEN}"):
-        Geometric(epsilon=Fraction(1)).check(counts)
+        Chain.of(Geometric(epsilon=Fraction(1))).check(data)
 
 
 def test_a_column_of_persons_that_the_data_show_to_be_the_size_is_refused():
@@ -245,11 +252,14 @@ def test_a_column_of_persons_that_the_data_show_to_be_the_size_is_refused():
     homes = village(sizes=sizes)
     of_size = np.repeat([*(size - 1 for size in sizes), 0], homes.size).astype(np.int16)
     of_size[1] = 0  # one of a couple, who then differ
-    counts = tabulate(to_population(replace(homes, persons={"sex": of_size}), ["sex"]))
+    data = Tabulated.of(to_population(replace(homes, persons={"sex": of_size}), ["sex"]))
     with pytest.raises(TruthError, match=f"'sex': {HIDDEN}"):
-        Geometric(epsilon=Fraction(1)).check(counts)
+        Chain.of(Geometric(epsilon=Fraction(1))).check(data)
     mixed = village(sizes=sizes)  # couples of both sexes
-    assert Geometric(epsilon=Fraction(1)).check(tabulate(to_population(mixed, ["sex"]))) == ()
+    assert (
+        Chain.of(Geometric(epsilon=Fraction(1))).check(Tabulated.of(to_population(mixed, ["sex"])))
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -261,8 +271,8 @@ def test_what_populations_have_is_not_taken_for_the_size(make):
     own = (Follows.DWELLING, Follows.PERSON)
     for attribute in (*homes.person_attributes, *homes.dwelling_attributes):
         if attribute.follows in own:
-            counts = tabulate(to_population(homes, [attribute.name]))
-            assert Geometric(epsilon=Fraction(1)).check(counts) == ()
+            data = Tabulated.of(to_population(homes, [attribute.name]))
+            assert Chain.of(Geometric(epsilon=Fraction(1))).check(data) == ()
 
 
 @pytest.mark.parametrize("wrong", [0, 5])
@@ -304,12 +314,11 @@ def test_households_as_units_must_be_known_and_cut(mechanism):
     settings = {"unit": "household-change-one", "largest_household": 3}
     made = mechanism(epsilon=1, **settings)
     population = people("sex", "household_size")
-    counts = tabulate(population)
-    for refuse in (made.check, lambda counts: protect(counts, made)):
-        with pytest.raises(InputError, match="largest_household: found a larger household"):
-            refuse(counts)
+    with pytest.raises(InputError, match="largest_household: found a larger household"):
+        made.check_people(population)
+    for refuse in (made.check_people, lambda people: protect(people, made)):
         with pytest.raises(ConfigError, match="'household-change-one' for data without households"):
-            refuse(replace(counts, households=None))
+            refuse(replace(population, households=None))
     assert "a person in group quarters is a unit alone" in " ".join(
         protect(population, made).guarantee.sentences()
     )

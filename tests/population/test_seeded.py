@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
 from hashlib import sha256
 from typing import Any
 
-import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from headcount.mechanisms.sampling import sample_rows
 from headcount.population import Households, uniform
 from headcount.population.towns import towns
 from headcount.population.us1940 import us1940
@@ -69,10 +66,6 @@ POPULATIONS: dict[str, tuple[Callable[[], Arrays], str]] = {
     ),
     "uniform": (_uniform, "14eeb7b16934ee5b"),
     "christ-2022": (_christ, "353e5d4a5e062e89"),
-    "sampled rows": (
-        lambda: iter([sample_rows(9_999, fraction=Fraction(1, 7), rng=np.random.default_rng(3))]),
-        "c55322031d9ef997",
-    ),
 }
 
 

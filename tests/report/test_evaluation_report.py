@@ -22,7 +22,7 @@ from headcount.report.figures import chart_spec
 from headcount.report.html import write_report
 from headcount.report.model import CONFIDENTIAL_BANNER, Callout, KeyNumbers, Prose, Report, Table
 from headcount.schema import Attribute, Schema
-from headcount.tabulate import content_digest, tabulate
+from headcount.tabulate import Tabulated, counts_digest, tabulate
 from tests.report.browser import open_report
 
 FIGURES = ["mean-error-by-level", "relative-error-by-level", "error-by-group"]
@@ -36,9 +36,9 @@ def report_on(
     unit = generator.integers(0, 9, 300).astype(np.int32)
     cell = generator.integers(0, 4, 300).astype(np.int32)
     counts = tabulate(Population("town", schema, regular(children=3, depth=2), unit, cell))
-    digest = content_digest(counts)
+    digest = counts_digest(counts)
     noise = KeyedNoise(key or RunKey.from_os(), mechanism.name, digest, b"config")
-    release = protect(counts, mechanism, noise)
+    release = protect(Tabulated.of(counts), mechanism, noise)
     choice = Choice(metrics=("error",), settings={"error": {"cells": cells}})
     found = evaluate_release(release, Truth.of(counts), choice=choice).findings
     return evaluation_report(release, found, recipe="headcount evaluate town", public=public)

@@ -21,7 +21,7 @@ from headcount.population.readers import AttributeColumn
 from headcount.population.tables import read_table
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.privacy.loss import decimal, exact, figure
-from headcount.run.protect import prepare, protect_run
+from headcount.run.protect import prepare_run, protect_run
 from headcount.toml_files import MOST_BYTES, parse_toml
 from tests.run.town import LEDGER, make_ledger, write_config, write_town
 
@@ -96,7 +96,7 @@ def test_a_value_in_place_of_a_table(value: str, tmp_path: Path):
 )
 def test_topdown_refuses_numbers_beyond_all_noise(given: str, message: str, town: Path):
     with pytest.raises(HeadcountError, match=message):
-        prepare(load_config(write_config(town, mechanism=TOPDOWN.format(given))))
+        prepare_run(load_config(write_config(town, mechanism=TOPDOWN.format(given))))
     assert not (town / "out").exists()
 
 

@@ -10,10 +10,10 @@ import pytest
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, RunError
 from headcount.mechanisms import Averaged
+from headcount.mechanisms._base import COPIES, SCALAR
 from headcount.noise import KeyedNoise, RunKey
 from headcount.run.evaluate import open_run
-from headcount.run.limits import COPIES, SCALAR, table_bytes
-from headcount.run.protect import prepare, protect_run
+from headcount.run.protect import prepare_run, protect_run
 from tests.run.town import LEDGER, MICRODATA, make_ledger, write_config, write_town
 
 
@@ -30,7 +30,7 @@ def refused(town: Path, mechanism: str, *, population: str = MICRODATA, run: str
         town, population=population, mechanism=mechanism, run=f"{LEDGER}\n{run}", out="refused"
     )
     with pytest.raises((ConfigError, RunError)) as caught:
-        prepare(load_config(config))
+        prepare_run(load_config(config))
     with pytest.raises((ConfigError, RunError)):
         protect_run(config)
     assert ledger.history("town") == ()
@@ -72,7 +72,7 @@ def test_averaging_many_parts_holds_no_more_than_some_draws_at_once(
         asked.append(len(draws) * stream.size)
         return whole(self, stream, law, draws=draws)
 
-    counts = prepare(load_config(write_config(town))).counts
+    counts = prepare_run(load_config(write_config(town))).counts
     mechanism = Averaged(epsilon=1000, parts=2000)  # type: ignore[arg-type]
     noise = KeyedNoise(RunKey.from_seed(3), "averaged", b"", b"")
     at_once = mechanism.run(counts, noise, runs=range(2)).tables["tract"]
@@ -113,8 +113,9 @@ def test_counts_whose_sum_over_the_parts_wraps_are_refused_to_the_curator_only(t
 def test_tables_beyond_the_memory_of_the_machine_are_refused(
     town: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    planned = prepare(load_config(write_config(town, mechanism='name = "raked"\nepsilon = 1')))
-    needed = table_bytes(planned.mechanism, planned.counts, backend="table")
+    planned = prepare_run(load_config(write_config(town, mechanism='name = "raked"\nepsilon = 1')))
+    domain = planned.counts.schema, planned.counts.geography
+    needed = planned.mechanism.table_bytes(*domain, backend="table")
     assert needed == (1 + 2 + 5) * 6 * SCALAR * COPIES
     monkeypatch.setattr("headcount.run.limits.memory_limit", lambda: needed - 1)
     said = refused(town, 'name = "raked"\nepsilon = 1')

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.mechanisms import Raked, protect
+from headcount.mechanisms import protect
 from headcount.noise import OpenDPNoise
 from headcount.noise.recorded import RecordedNoise
 from headcount.privacy import Ledger, SpendState
@@ -284,7 +284,7 @@ def test_kills_while_opendp_draws(drive: Driver, tmp_path: Path):
         made, planned = open_run(home / "out")
         if (home / "noise").exists():
             replay = RecordedNoise(OpenDPNoise(), home / "noise")
-            expected = protect(planned.counts, Raked(epsilon=planned.mechanism.epsilon), replay)  # type: ignore[attr-defined]
+            expected = protect(planned.data, planned.mechanism, replay)
             for level, table in expected.as_counts().tables.items():
                 np.testing.assert_array_equal(made.as_counts().tables[level], table)
         assert faults(home, contents(home / "out/release")) == []

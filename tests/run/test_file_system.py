@@ -160,15 +160,15 @@ def test_what_another_process_did_in_between_is_seen(
     epsilon = "0.5" if same else "7"
     mechanism = f'name = "geometric"\nepsilon = {epsilon}'
     theirs = write_config(town, mechanism=mechanism, name="theirs.toml")
-    prepare = headcount.run.protect.prepare
+    prepare = headcount.run.protect.prepare_run
 
     def slowly(config):
         planned = prepare(config)
-        monkeypatch.setattr("headcount.run.protect.prepare", prepare)
+        monkeypatch.setattr("headcount.run.protect.prepare_run", prepare)
         protect_run(theirs)
         return planned
 
-    monkeypatch.setattr("headcount.run.protect.prepare", slowly)
+    monkeypatch.setattr("headcount.run.protect.prepare_run", slowly)
     if same:
         protect_run(mine)
     else:

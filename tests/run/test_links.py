@@ -10,7 +10,7 @@ import pytest
 from headcount.config.load import load_config
 from headcount.errors import RunError
 from headcount.release.directory import RunDirectory
-from headcount.run.protect import prepare, protect_run
+from headcount.run.protect import prepare_run, protect_run
 from tests.run.town import contents, write_config, write_town
 
 
@@ -24,7 +24,7 @@ def refused(town: Path) -> str:
     """What both commands say."""
     config = write_config(town)
     said = []
-    for command in (protect_run, lambda path: prepare(load_config(path))):
+    for command in (protect_run, lambda path: prepare_run(load_config(path))):
         with pytest.raises(RunError) as caught:
             command(config)
         said.append(str(caught.value))

@@ -15,14 +15,13 @@ import pytest
 
 from headcount.config.load import load_config
 from headcount.errors import InputError, RunError
-from headcount.mechanisms import Geometric, Identity, Raked, protect
+from headcount.mechanisms import Chain, Geometric, Identity, Raked, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Ledger
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release
 from headcount.run.evaluate import evaluate_run, open_run
-from headcount.run.protect import plan, prepare, protect_run
-from headcount.tabulate import content_digest
+from headcount.run.protect import prepare_data, prepare_run, protect_run
 from tests.run.town import (
     AGES,
     LEDGER,
@@ -95,15 +94,15 @@ def test_a_release_is_the_mechanism_and_nothing_else(town: Path):
     config = write_config(town, mechanism='name = "raked"\nepsilon = "3/2"', run=SEED)
     out = protect_run(config)
     loaded = load_config(config)
-    planned = plan(loaded)
+    planned = prepare_data(loaded)
     facts = RunDirectory(out).require_facts()
     noise = KeyedNoise(
         RunKey.from_seed(7),
         "raked",
-        content_digest(planned.counts),
+        planned.data.digest,
         bytes.fromhex(facts.config_digest),
     )
-    expected = protect(planned.counts, Raked(epsilon=Fraction(3, 2)), noise)
+    expected = protect(planned.data, Raked(epsilon=Fraction(3, 2)), noise)
     found = read_release(out / "release")
     assert list(found.as_counts().tables) == ["whole", "county", "tract"]
     for level, table in expected.as_counts().tables.items():
@@ -192,7 +191,7 @@ def test_the_publishable_half_holds_no_digest_of_the_truth_and_no_path(town: Pat
     directory = RunDirectory(out)
     published = b"".join(contents(directory.release).values())
     digest = directory.require_facts().data_digest
-    counts = plan(load_config(town / "config.toml")).counts
+    counts = prepare_data(load_config(town / "config.toml")).counts
     truths = {
         "the digest of the data": digest.encode(),
         "the digest of the data, raw": bytes.fromhex(digest),
@@ -286,7 +285,7 @@ def test_an_unfinished_run_of_an_older_version_is_refused_not_resumed(
     with pytest.raises(RunError, match=message):
         protect_run(config)
     with pytest.raises(RunError, match=message):
-        prepare(load_config(config))
+        prepare_run(load_config(config))
     assert contents(town / "out") == before
 
 
@@ -444,12 +443,13 @@ def test_evaluate_works_from_any_folder(town: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_plan_reads_and_promises_but_writes_nothing(town: Path):
-    planned = plan(load_config(write_config(town)))
-    assert planned.mechanism == Geometric(epsilon=Fraction(1, 2))
+    planned = prepare_data(load_config(write_config(town)))
+    assert planned.mechanism == Chain.of(Geometric(epsilon=Fraction(1, 2)))
     assert planned.loss is None
     assert planned.guarantee.exists
     assert not (town / "out").exists()
-    assert Identity() == plan(load_config(write_config(town, mechanism=IDENTITY))).mechanism
+    config = load_config(write_config(town, mechanism=IDENTITY))
+    assert prepare_data(config).mechanism == Chain.of(Identity())
 
 
 def test_evaluate_needs_the_config_of_the_run(town: Path):

@@ -14,7 +14,7 @@ from headcount.config.load import load_config
 from headcount.errors import ConfigError, PrivacyError, RunError
 from headcount.population.source import lines_digest, table_digest
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
-from headcount.run.protect import prepare, protect_run
+from headcount.run.protect import prepare_run, protect_run
 from tests.run.town import (
     AGES,
     LEDGER,
@@ -56,7 +56,7 @@ def test_the_same_file_under_another_name_and_view_is_known_again(town: Path, vi
     population = VIEWS[view]
     assert population != MICRODATA
     config = write_config(town, population=population, run=ALIAS, out="second")
-    for command in (protect_run, lambda path: prepare(load_config(path))):
+    for command in (protect_run, lambda path: prepare_run(load_config(path))):
         with pytest.raises(PrivacyError, match="found content that is recorded under 'town'"):
             command(config)
     assert not (town / "second").exists()
@@ -80,7 +80,7 @@ def test_rows_in_another_order_and_another_format_are_known_again(town: Path):
     for text in (MICRODATA, population):
         changed = text.replace(COLUMNS, '{ columns = ["county", "tract"], root = "all" }')
         with pytest.raises(PrivacyError, match="found content that is recorded under 'town'"):
-            prepare(load_config(write_config(town, population=changed, run=ALIAS)))
+            prepare_run(load_config(write_config(town, population=changed, run=ALIAS)))
 
 
 def test_one_changed_byte_is_other_data(town: Path):
@@ -88,13 +88,13 @@ def test_one_changed_byte_is_other_data(town: Path):
     rows = people()
     other = next(age for age in AGES[:2] if age != rows[0][3])
     write_town(town, rows=[(*rows[0][:3], other), *rows[1:]])
-    prepare(load_config(write_config(town, run=ALIAS)))
+    prepare_run(load_config(write_config(town, run=ALIAS)))
 
 
 def test_a_config_without_the_ledger_is_refused(town: Path):
     """A dataset that has a ledger is not released unseen."""
     config = write_config(town, out="second")
-    for command in (protect_run, lambda path: prepare(load_config(path))):
+    for command in (protect_run, lambda path: prepare_run(load_config(path))):
         with pytest.raises(ConfigError) as caught:
             command(config)
         said = str(caught.value)
@@ -111,7 +111,7 @@ def test_a_fresh_ledger_is_no_way_round_and_a_moved_one_is_the_same(town: Path):
     )
     run = LEDGER.replace("ledger.db", "fresh.db")
     with pytest.raises(ConfigError, match=r"found another ledger \(.*fresh\.db\), expected ledger"):
-        prepare(load_config(write_config(town, run=run, out="second")))
+        prepare_run(load_config(write_config(town, run=run, out="second")))
     (town / "ledger.db").rename(town / "moved.db")
     run = LEDGER.replace("ledger.db", "moved.db")
     protect_run(write_config(town, run=run, out="second"))
@@ -125,7 +125,7 @@ def test_a_link_to_the_data_leads_to_the_same_note(town: Path):
     with pytest.raises(
         ConfigError, match=r"people\.csv\.ledger\.json: run\.ledger: found no ledger"
     ):
-        prepare(load_config(write_config(town, population=population, out="second")))
+        prepare_run(load_config(write_config(town, population=population, out="second")))
 
 
 def test_a_damaged_note_is_found(town: Path):

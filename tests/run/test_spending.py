@@ -12,8 +12,7 @@ from headcount.errors import ConfigError, PrivacyError
 from headcount.privacy import Ledger, PureLoss, SpendState, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt
-from headcount.run.protect import plan, prepare, protect_run
-from headcount.tabulate import content_digest
+from headcount.run.protect import prepare_data, prepare_run, protect_run
 from tests.run.town import (
     AGES,
     LEDGER,
@@ -52,7 +51,7 @@ def test_someone_who_knows_all_records_but_one_cannot_confirm_a_guess(town: Path
         if guess[2:] == ("m", "old"):
             continue
         write_town(home, rows=[*rows[:-1], guess])
-        digest = content_digest(plan(load_config(write_config(home))).counts).hex()
+        digest = prepare_data(load_config(write_config(home))).data.digest.hex()
         tried = {
             digest,
             f"hmac-sha256:{digest}",
@@ -77,7 +76,7 @@ def test_an_overspend_is_refused_with_its_numbers_and_nothing_is_drawn(
         pytest.fail("noise was drawn")
 
     monkeypatch.setattr("headcount.run.protect.protect", drawn)
-    for refused in (protect_run, lambda path: prepare(load_config(path))):
+    for refused in (protect_run, lambda path: prepare_run(load_config(path))):
         with pytest.raises(PrivacyError) as caught:
             refused(second)
         assert "requested 0.5, remaining 0.3, difference 0.2" in str(caught.value)

@@ -43,9 +43,8 @@ def test_provenance_and_report_are_internal(tmp_path: Path, mechanism: str):
     assert receipt["notes"] == {}
     assert "No differential-privacy guarantee" in " ".join(release.guarantee.sentences())
     # the release is what the provenance says
-    households, cell = planned.counts.households, planned.counts.person_cell
+    households, cell = planned.data.population.households, planned.data.population.cell
     assert households is not None
-    assert cell is not None
     numbers = households.geography.unit_numbers
     block = households.block.copy()
     block[table["dwelling"]] = [numbers[code] for code in table["new_unit"]]

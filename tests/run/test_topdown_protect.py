@@ -139,7 +139,7 @@ REFUSED = {
         HEAD + QUERIES + INVARIANT,
         f'{LEDGER}\npublish = ["microdata"]',
         ConfigError,
-        r"without bounds from living quarters, expected \[\[mechanism.bounds\]\]",
+        r"found \'microdata\' with \'topdown\', expected .* \[\[mechanism.bounds\]\] with caps",
     ),
     "a layout for other attributes": (
         WHOLE,

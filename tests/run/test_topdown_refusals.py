@@ -16,7 +16,7 @@ from headcount.mechanisms.topdown.publish import measurement_file
 from headcount.privacy import SpendState
 from headcount.release.directory import RunDirectory
 from headcount.run.evaluate import open_run
-from headcount.run.protect import prepare, protect_run
+from headcount.run.protect import prepare_run, protect_run
 from tests.run.test_topdown_protect import (
     BOUNDS,
     HEAD,
@@ -132,7 +132,7 @@ def test_a_table_of_bounds_is_kept_and_said(town: Path):
 def test_a_confidential_table_is_listed_as_released_exactly(town: Path):
     write_bounds(town)
     mechanism = HEAD + QUERIES + TABLE.replace("true", "false")
-    planned = prepare(load_config(write_config(town, population=TOWN, mechanism=mechanism)))
+    planned = prepare_run(load_config(write_config(town, population=TOWN, mechanism=mechanism)))
     (said,) = planned.guarantee.released_exactly
     assert said == (
         "the bounds on 'sex' of every county, worked out from confidential data (sexes.csv)"

@@ -92,7 +92,7 @@ def test_swaps_of_the_study_are_runs_of_the_mechanism(area: Area, swaps: AreaSwa
     noise = noise_for(whole, counts, SETTINGS)
     release = protect(counts, replace(whole, rate=rate), noise, run=4)
     made, _ = swaps.at(rate)
-    schema = counts.schema
+    schema = counts.population.schema
     cell = np.ravel_multi_index([made[name][4] for name in schema.names], schema.shape)
     own = release.at("area")[0]
     assert np.array_equal(np.bincount(cell, minlength=schema.size), own)

@@ -37,7 +37,6 @@ from headcount.studies.flaxman_2019.settings import (
 from headcount.studies.flaxman_2019.study import judge, run
 from headcount.studies.frame.cache import Cache
 from headcount.studies.frame.study import Findings, Work
-from headcount.tabulate import tabulate
 
 SMALL = Settings(
     seed=3,
@@ -239,7 +238,7 @@ def test_other_laws_pass_through_unchanged() -> None:
 
 
 def test_no_release_can_be_made_with_published_noise() -> None:
-    counts = tabulate(uniform(people=1000, depth=1, mean=100))
+    counts = uniform(people=1000, depth=1, mean=100)
     mechanism = Geometric(epsilon=Fraction(1, 10))
     with pytest.raises(PrivacyError, match=r"published variant of flaxman-2019 in a release"):
         protect(counts, mechanism, noise(PUBLISHED))

@@ -15,9 +15,10 @@ from headcount.attacks.guesses import MODAL, PROPORTIONAL
 from headcount.errors import ConfigError, InputError
 from headcount.evaluate.reidentified import RECORDS
 from headcount.geography import Geography
-from headcount.mechanisms import protect
+from headcount.mechanisms import Tabulated, protect
 from headcount.mechanisms.suppression.rules import Thresholds, race_tables
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
+from headcount.mechanisms.swapping.moving import moved_population
 from headcount.population.households import Households
 from headcount.population.towns import towns
 from headcount.privacy import ApproximateLoss, UnitOfPrivacy, ZCDPLoss
@@ -73,7 +74,7 @@ def method_named(name: str, settings: Settings | None = None) -> Method:
 
 def released(setup: Setup, name: str) -> Release:
     counts = setup.counts
-    return protect(counts, method_named(name).mechanism(counts.schema, counts.geography))
+    return protect(setup.data, method_named(name).mechanism(counts.schema, counts.geography))
 
 
 def test_the_two_settings_of_the_slides_are_the_presets():
@@ -144,9 +145,8 @@ def test_reconstructions_of_a_swap_make_the_swapped_tables(setup: Setup):
     counts = setup.counts
     mechanism = method_named(HI)._swapping()
     swapped = mechanism.swap(setup.households, np.random.default_rng(3))
-    from headcount.mechanisms.swapping.moving import counted_again
-
-    matrix = counted_again(counts, swapped.households).matrix
+    moved = Tabulated.of(moved_population(setup.data.population, swapped.households))
+    matrix = moved.counts.matrix
     exact = released(setup, NONE)
     found = setup.reconstructed(replace(exact.as_counts(), tables={"block": matrix}))
     for one in setup.tables:

@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.evaluate.error import pair_counts, summarise
-from headcount.mechanisms import mechanism_digest
+from headcount.mechanisms import mechanism_digest, protect
 from headcount.mechanisms.topdown import measure
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
@@ -43,7 +43,7 @@ from headcount.studies.petti_flaxman_2020.residuals import (
 from headcount.studies.petti_flaxman_2020.scores import sampling_law
 from headcount.studies.petti_flaxman_2020.settings import STRATA, Level, sampling, topdown
 from headcount.studies.petti_flaxman_2020.targets import targets_table
-from headcount.tabulate import Query, content_digest, tabulate
+from headcount.tabulate import Query, Tabulated, counts_digest, tabulate
 
 EPS = tuple(Fraction(e) for e in ("1/2", "1", "2"))
 PARTS = tuple(Fraction(f) for f in ("1/20", "1/4", "1/2", "3/4", "19/20"))
@@ -223,7 +223,7 @@ def test_epsilons_like_no_fraction_are_written_with_blanks(study):
 
 
 def test_pools_that_leave_one_replicate_out_are_pools_of_the_others(study, counts, cache):
-    draws = draw_all(counts, Settings(**SMALL), cache=cache)
+    draws = draw_all(Tabulated.of(counts), Settings(**SMALL), cache=cache)
     both = draws.of("sampling", Fraction(19, 20))
     for kind in COUNT_TYPES:
         for level in LEVELS:
@@ -289,7 +289,7 @@ def test_a_table_that_breaks_a_rule_is_found_out(study):
 
 def test_a_place_enters_the_bias_in_the_replicates_that_fill_it(study, counts, cache):
     """Two places are empty in truth; one replicate puts three people into one of them."""
-    draws = draw_all(counts, Settings(**SMALL), cache=cache)
+    draws = draw_all(Tabulated.of(counts), Settings(**SMALL), cache=cache)
     level: Level = "enumeration_district"
     truth = Truth(counts)
     truth.strata[level][:2] = 0
@@ -312,14 +312,14 @@ def test_a_place_enters_the_bias_in_the_replicates_that_fill_it(study, counts, c
 
 
 def test_residuals_are_those_of_the_outer_join(counts):
-    truth, digest = Truth(counts), content_digest(counts)
+    data, truth = Tabulated.of(counts), Truth(counts)
     for name, parameter in (("topdown", Fraction(1)), ("sampling", Fraction(3, 20))):
         case = Case(name, parameter, 1)  # type: ignore[arg-type]
-        kept = draw(case, counts, truth, digest=digest, seed=5)
+        kept = draw(case, data, truth, seed=5)
         mechanism = topdown(parameter) if name == "topdown" else sampling(parameter)
         config = mechanism_digest(mechanism)
-        noise = KeyedNoise(RunKey.from_seed(5), name, digest, config)
-        leaf = mechanism.run(counts, noise, runs=range(1, 2)).dense(counts.level)[0]
+        noise = KeyedNoise(RunKey.from_seed(5), name, data.digest, config)
+        leaf: Any = protect(data, mechanism, noise, run=1).at(counts.level)
         for level in LEVELS:
             released = add_up(leaf, counts.geography, level)
             exact = counts.at(level).dense()
@@ -393,10 +393,10 @@ def test_only_what_is_missing_is_drawn(counts, cache, study, monkeypatch):
 def test_another_seed_or_population_is_another_result(counts, cache, study, monkeypatch):
     monkeypatch.setattr(draws_room, "draw", refuse)
     with pytest.raises(AssertionError, match="drawn again"):
-        draw_all(counts, Settings(**{**SMALL, "seed": 6}), cache=cache)
+        draw_all(Tabulated.of(counts), Settings(**{**SMALL, "seed": 6}), cache=cache)
     other = tabulate(population_of("DE", seed=4))
     with pytest.raises(AssertionError, match="drawn again"):
-        draw_all(other, Settings(**SMALL), cache=cache)
+        draw_all(Tabulated.of(other), Settings(**SMALL), cache=cache)
 
 
 def test_an_interrupted_study_keeps_what_it_has(counts, tmp_path, monkeypatch):
@@ -412,18 +412,18 @@ def test_an_interrupted_study_keeps_what_it_has(counts, tmp_path, monkeypatch):
 
     monkeypatch.setattr(draws_room, "draw", breaks)
     with pytest.raises(KeyboardInterrupt):
-        draw_all(counts, few, cache=tmp_path)
+        draw_all(Tabulated.of(counts), few, cache=tmp_path)
     assert len(list(tmp_path.glob("*.npz"))) == 2
 
 
 def test_what_is_kept_is_named_by_version_code_draws_and_recipe(counts, tmp_path, monkeypatch):
     few = Settings(epsilons=(Fraction(1),), fractions=(Fraction(1, 2),), replicates=1)
-    draw_all(counts, few, cache=tmp_path)
+    draw_all(Tabulated.of(counts), few, cache=tmp_path)
     monkeypatch.setattr(draws_room, "draw", refuse)
-    draw_all(counts, few, cache=tmp_path)
+    draw_all(Tabulated.of(counts), few, cache=tmp_path)
     monkeypatch.setattr(draws_room, "code_digest", lambda parts: "other code")
     with pytest.raises(AssertionError, match="drawn again"):
-        draw_all(counts, few, cache=tmp_path)
+        draw_all(Tabulated.of(counts), few, cache=tmp_path)
     kept.Calibrations(tmp_path, seed=1).get(0.2, 5_000)
     assert "n 5000, draws 256" in next(tmp_path.glob("calibration-*.json")).read_text()
     monkeypatch.setattr(kept, "PETTI_FLAXMAN", "another recipe")
@@ -462,11 +462,11 @@ def test_damaged_calibrations_are_named_and_made_again(tmp_path, caplog, monkeyp
 
 def test_a_damaged_file_is_named(counts, tmp_path):
     few = Settings(epsilons=(Fraction(1),), fractions=(Fraction(1, 2),), replicates=1)
-    draw_all(counts, few, cache=tmp_path)
+    draw_all(Tabulated.of(counts), few, cache=tmp_path)
     (path,) = tmp_path.glob("sampling-*.npz")
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(RunError, match=f"{path.name}: found a damaged file .* delete it"):
-        draw_all(counts, few, cache=tmp_path)
+        draw_all(Tabulated.of(counts), few, cache=tmp_path)
 
 
 # Settings
@@ -616,10 +616,9 @@ def washington():
 
 
 def district_rmse(counts, *, seed):
-    truth, digest = Truth(counts), content_digest(counts)
+    data, truth = Tabulated.of(counts), Truth(counts)
     made = [
-        draw(Case("topdown", Fraction(1), number), counts, truth, digest=digest, seed=seed)
-        for number in range(4)
+        draw(Case("topdown", Fraction(1), number), data, truth, seed=seed) for number in range(4)
     ]
     return {kind: summarise(pool(made, kind, "enumeration_district")).rmse for kind in COUNT_TYPES}
 
@@ -659,7 +658,7 @@ def test_a_mistake_moves_rmse_outside_the_tolerance(washington, right, mutant, m
 
 def test_bounds_masks_root_and_support_are_kept(washington):
     counts, mechanism = washington, topdown(Fraction(1, 4))
-    noise = KeyedNoise(RunKey.from_seed(1), "topdown", content_digest(counts), b"")
+    noise = KeyedNoise(RunKey.from_seed(1), "topdown", counts_digest(counts), b"")
     made = mechanism.run(counts, noise, runs=range(1))
     released = {level: made.dense(level)[0] for level in counts.geography.levels}
     leaf = counts.geography.leaf

@@ -8,10 +8,24 @@ import numpy as np
 import pytest
 
 from headcount.geography import Geography
-from headcount.mechanisms import Averaged, CountsOutcome, Geometric, Identity, Mechanism, Raked
+from headcount.mechanisms import (
+    Averaged,
+    Chain,
+    Context,
+    CountsOutcome,
+    Geometric,
+    Identity,
+    Mechanism,
+    PostTabular,
+    PreTabular,
+    Raked,
+    Sampling,
+)
+from headcount.mechanisms._chain import StepNoise
 from headcount.noise import Noise
+from headcount.population import Population
 from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
-from headcount.schema import Schema
+from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
 from headcount.testing import ContractError, check_mechanism, mechanism_checks
 
@@ -21,6 +35,10 @@ KEPT: list[Mechanism] = [
     Raked(epsilon=Fraction(1)),
     Averaged(epsilon=Fraction(1)),
     Averaged(epsilon=Fraction(1, 10), parts=1),
+    Sampling(fraction=Fraction(1, 2)),
+    Sampling(fraction=Fraction(1, 2), exact=True),
+    Chain((Sampling(fraction=Fraction(1, 2), exact=True),), Geometric(epsilon=Fraction(1, 2))),
+    Chain((Sampling(fraction=Fraction(1, 2)),) * 2),
 ]
 
 
@@ -155,10 +173,9 @@ class UnreadableRepr(Base):
 
 
 @dataclass(kw_only=True)
-class Changeable:
+class Changeable(PostTabular):
     epsilon: Fraction
     name = "changeable"
-    draws_noise = True
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         return Geometric(epsilon=self.epsilon).guarantee(schema, geography)
@@ -170,9 +187,97 @@ class Changeable:
         return Geometric(epsilon=self.epsilon).run(counts, noise, runs=runs)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Step(PreTabular):
+    """The exact sample, to be broken in one place."""
+
+    name = "step"
+
+    @property
+    def weight(self) -> Fraction:
+        return Fraction(2)
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        return Guarantee.none("records are published as they are")
+
+    def stability(self, unit: UnitOfPrivacy) -> int | None:
+        return SAMPLE.stability(unit)
+
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        return SAMPLE.apply(population, noise, run=run, context=context)
+
+
+SAMPLE = Sampling(fraction=Fraction(1, 2), exact=True)
+
+
+class CopiesAPerson(Step):
+    """One person ten times in place of once, and still a stability of 1."""
+
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        sample = super().apply(population, noise, run=run, context=context)
+        assert sample.count is not None
+        return replace(sample, count=sample.count * np.where(sample.count == 1, 10, 1))
+
+
+class SharesNoise(Step):
+    """Draws from the source behind the step's own noise: two steps draw the same sample."""
+
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        source = getattr(noise, "_source", noise) if isinstance(noise, StepNoise) else noise
+        return super().apply(population, source, run=run, context=context)
+
+
+class AnotherPlace(Step):
+    """Gives people of a schema of its own."""
+
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        nobody = np.empty(0, dtype=np.int32)
+        schema = Schema((Attribute("other", ("a",)),))
+        return replace(population, schema=schema, unit=nobody, cell=nobody, count=None)
+
+
+class Unweighted(Step):
+    """Forgets that a sampled person stands for two."""
+
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        return replace(
+            super().apply(population, noise, run=run, context=context), weight=Fraction(1)
+        )
+
+
+class NoReason(Step):
+    def stability(self, unit: UnitOfPrivacy) -> int | None:
+        return None
+
+    @property
+    def no_bound(self) -> str:
+        return ""
+
+
+class StableAtZero(Step):
+    def stability(self, unit: UnitOfPrivacy) -> int | None:
+        return 0
+
+
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
+        (CopiesAPerson(), r"expected_counts_move_within_the_stability: one step \(one person"),
+        (SharesNoise(), "steps_share_no_noise: 1 draws were used twice"),
+        (AnotherPlace(), r"tables_cover_the_public_domain: level 'level_2' of shape|the step chan"),
+        (Unweighted(), "records_stay_in_the_public_domain: people of weight 1, 2 stated"),
+        (NoReason(), "stability_is_a_number_or_a_reason: no bound, and no reason why"),
+        (StableAtZero(), "stability_is_a_number_or_a_reason: a stability of 0"),
         (OnlyWhereSomeoneIs(), r"support_does_not_depend_on_people: no noise on \d+ counts of"),
         (OnlyUnitsWithPeople(), r"support_does_not_depend_on_people: no noise on \d+ counts of"),
         (NoiseOnStructuralZeros(), "structural_zeros_stay_zero: level 'level_2' has someone in"),
@@ -180,7 +285,7 @@ class Changeable:
         (RunsCountedFromZero(), "run 3 alone is not run 3 among others"),
         (OwnRandomness(), "same_seed_same_values: seed 1 gave two releases"),
         (IgnoresTheSeed(), "same_seed_same_values: seeds 1 and 2 gave the same release"),
-        (ShortTable(), r"level 'level_2' of shape \(3, 3, 1\), not \(3, 4, 1\)"),
+        (ShortTable(), r"level 'level_2' of shape \(3, 1\), not \(4, 1\)"),
         (NarrowNumbers(), "level 'level_2' holds float32, not int64 or float64"),
         (NoLeaf(), r"levels \['whole'\], without the leaf 'level_2'"),
         (ChangesTheTruth(), "truth_is_left_alone: the true counts were changed"),

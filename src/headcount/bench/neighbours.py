@@ -38,7 +38,7 @@ from headcount.privacy import (
     noise_loss,
     pure_to_zcdp,
 )
-from headcount.run.protect import Plan, plan
+from headcount.run.protect import Prepared, prepare_data
 from headcount.tabulate import CELLS, Counts
 
 CASES = 20
@@ -137,13 +137,13 @@ def run_case(kind: str, mechanism: str, unit: UnitOfPrivacy, *, seed: int) -> Ca
     return None
 
 
-def _planned(place: Place, settings: str, folder: Path) -> Plan:
+def _planned(place: Place, settings: str, folder: Path) -> Prepared:
     """Written, and read as ``protect`` reads."""
     folder.mkdir()
     population = place.write(folder)
     config = folder / "config.toml"
     config.write_text(f'[population]\n{population}\n{settings}\n[run]\nout = "out"\n')
-    return plan(load_config(config))
+    return prepare_data(load_config(config))
 
 
 def _settings(place: Place, kind: str, mechanism: str, unit: UnitOfPrivacy, rng: Rng) -> str:
@@ -192,7 +192,7 @@ def _queries(place: Place, exact: str, rng: Rng) -> str:
     return text
 
 
-def _same_domain(here: Plan, there: Plan) -> bool:
+def _same_domain(here: Prepared, there: Prepared) -> bool:
     """The same public units and levels."""
     one, other = here.counts, there.counts
     return one.schema == other.schema and all(
@@ -201,7 +201,7 @@ def _same_domain(here: Plan, there: Plan) -> bool:
     )
 
 
-def _same_exact(here: Plan, there: Plan) -> bool:
+def _same_exact(here: Prepared, there: Prepared) -> bool:
     """The same right-hand sides of everything that is released exactly."""
     if not isinstance(here.mechanism, TopDown):
         return True
@@ -221,7 +221,9 @@ def _levels(counts: Counts) -> dict[str, Counts]:
     return {level: counts.at(level) for level in counts.geography.levels}
 
 
-def _compared(kind: str, mechanism: str, unit: UnitOfPrivacy, here: Plan, there: Plan) -> Case:
+def _compared(
+    kind: str, mechanism: str, unit: UnitOfPrivacy, here: Prepared, there: Prepared
+) -> Case:
     schema, geography = here.counts.schema, here.counts.geography
     measured = here.mechanism.plan(schema, geography)
     moved = tuple(_moved(one, unit, here, there) for one in measured)
@@ -231,12 +233,12 @@ def _compared(kind: str, mechanism: str, unit: UnitOfPrivacy, here: Plan, there:
     return Case(kind, mechanism, unit, moved, loss, stated.amount if stated else Fraction(0))
 
 
-def _stated(planned: Plan, unit: UnitOfPrivacy) -> Loss | None:
+def _stated(planned: Prepared, unit: UnitOfPrivacy) -> Loss | None:
     guarantee = planned.mechanism.guarantee(planned.counts.schema, planned.counts.geography)
     return guarantee.loss_for(unit)
 
 
-def _moved(one: Measured, unit: UnitOfPrivacy, here: Plan, there: Plan) -> Moved:
+def _moved(one: Measured, unit: UnitOfPrivacy, here: Prepared, there: Prepared) -> Moved:
     difference = _answers(one, here) - _answers(one, there)
     l1, l2_squared = int(np.abs(difference).sum()), int((difference**2).sum())
     if one.distance:
@@ -245,7 +247,7 @@ def _moved(one: Measured, unit: UnitOfPrivacy, here: Plan, there: Plan) -> Moved
     return Moved(one.level, one.query, l1, l2_squared, most.l1, most.l2_squared)
 
 
-def _answers(one: Measured, planned: Plan) -> Ints:
+def _answers(one: Measured, planned: Prepared) -> Ints:
     counts = planned.counts.at(one.level)
     matrix: Any = counts.matrix
     if one.query != CELLS and not one.distance:

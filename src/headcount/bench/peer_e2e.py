@@ -22,7 +22,7 @@ from headcount.bench.peer_tree import ABOVE_LEAF, EXACT, LEAF
 from headcount.bench.two_samples import energy_p_value, means_p_value
 from headcount.errors import ConfigError
 from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.tabulate import Counts, tabulate
+from headcount.tabulate import Counts, Tabulated
 
 REPLICATES = 500
 FARTHEST = 3.5
@@ -45,13 +45,14 @@ def measure(*, directory: Path, name: str, replicates: int = REPLICATES) -> list
             expected="2 or more",
         )
     peer = read_peer(directory, name)
-    counts = tabulate(peer.population)
+    data = Tabulated.of(peer.population)
+    counts = data.counts
     readings = _describe(peer)
     cores = os.cpu_count() or 1
     # Fresh processes: the work is too fine-grained for threads, and forking threads is unsafe.
     with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
         for epsilon, theirs in peer.releases.items():
-            make = partial(replicate, counts, peer_settings(peer, epsilon))
+            make = partial(replicate, data, peer_settings(peer, epsilon))
             list(pool.map(make, [1] * cores))  # compile, build noise tables
             begin = perf_counter()
             parts = list(pool.map(make, _shares(replicates, pieces=_PIECES * cores)))
@@ -103,20 +104,20 @@ def peer_settings(peer: Peer, epsilon: Fraction) -> TopDown:
     )
 
 
-def replicate(counts: Counts, mechanism: TopDown, times: int) -> tuple[Releases, float]:
+def replicate(data: Tabulated, mechanism: TopDown, times: int) -> tuple[Releases, float]:
     """Release the counts so many times, each with a new key from the operating system.
 
     Returns the releases and the CPU seconds they took.
     """
-    from headcount.mechanisms._base import protect
+    from headcount.mechanisms import protect
 
     begin = process_time()
     totals, cells = [], []
     for _ in range(times):
-        table: Any = protect(counts, mechanism).as_counts().tables[counts.geography.leaf]
+        table: Any = protect(data, mechanism).table(data.counts.geography.leaf)
         dense = table.toarray()
         totals.append(dense.sum(axis=1))
-        cells.append(_beside_type(counts, dense))
+        cells.append(_beside_type(data.counts, dense))
     return Releases(totals=np.array(totals), cells=np.array(cells)), process_time() - begin
 
 

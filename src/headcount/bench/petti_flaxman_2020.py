@@ -26,7 +26,7 @@ from headcount.studies.petti_flaxman_2020.residuals import Truth, pool, reduce_r
 from headcount.studies.petti_flaxman_2020.settings import STRATA, topdown
 from headcount.studies.petti_flaxman_2020.targets import NEAR
 from headcount.studies.petti_flaxman_2020.tolerances import ORDERED, RMSE, Cell
-from headcount.tabulate import CELLS, Counts, content_digest, tabulate
+from headcount.tabulate import CELLS, Counts, counts_digest, tabulate
 
 SEED = 1940
 
@@ -159,7 +159,7 @@ def wrong_builds(counts: Counts) -> list[Reading]:
 def _rmse(counts: Counts, truth: Truth, change: Change) -> dict[Cell, float]:
     settings = topdown(Fraction(1))
     levels = {level: counts.at(level) for level in counts.geography.levels}
-    noise = KeyedNoise(RunKey.from_seed(SEED), "topdown", content_digest(counts), b"wrong builds")
+    noise = KeyedNoise(RunKey.from_seed(SEED), "topdown", counts_digest(counts), b"wrong builds")
     measurements = WrongBuild(levels, settings, noise, run=0)
     measurements.change(change)
     made = descend(

@@ -21,7 +21,7 @@ from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population.from_households import to_population
 from headcount.population.workload_s import workload_s
-from headcount.tabulate import tabulate
+from headcount.tabulate import Tabulated
 
 SCHEMA_ATTRIBUTES = ("sex", "age", "race", "hispanic")
 SEED = 1
@@ -38,14 +38,14 @@ def measure(households: int = 1_000_000, replicates: int = 10) -> list[Reading]:
     attackers = [perfect_attacker(truth), commercial_attacker(truth, geography=tree, seed=SEED)]
     next(reidentify(attackers[0], truth, orders=1))  # compiles
     readings = [_matching(attackers[0], truth, orders) for orders in (1, replicates)]
-    counts = tabulate(people)
+    data = Tabulated.of(people)
     blocks = tree.size(tree.leaf)
     for method in ("none", "lo", "hi"):
         records = truth
         if method != "none":
             mechanism = HouseholdSwapping.from_preset(method)
             noise = KeyedNoise(RunKey.from_seed(SEED), mechanism.name, bytes(32), bytes(32))
-            released = protect(counts, mechanism, noise).as_counts().tables[tree.leaf]
+            released = protect(data, mechanism, noise).table(tree.leaf)
             records = records_of(released, truth.features)
         same = agreement(records, truth, blocks=blocks)[ALL]
         readings.append(

@@ -18,7 +18,7 @@ from headcount.bench.suppression_workloads import (
     random_table,
     small_table,
 )
-from headcount.evaluate.suppressed import audit_release
+from headcount.evaluate.suppressed import WITNESSES, audit_release
 from headcount.evaluate.withheld import Attacker, audit_withheld
 from headcount.evaluate.witnessed import check_witnesses
 from headcount.mechanisms import protect
@@ -28,7 +28,7 @@ from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.schema import load_schema
-from headcount.tabulate import Counts, tabulate
+from headcount.tabulate import Tabulated
 
 EFFORTS = (0, 1, 2)
 LARGE = 50_000  # cells from which one effort is run and a sample attacked
@@ -128,21 +128,21 @@ def _one(table: Table, effort: int) -> tuple[list[Reading], float]:
 def _published(people: int) -> list[Reading]:
     """Tables as ``headcount protect`` makes them, of ``towns``."""
     schema = load_schema("sex-age38-race7-hispanic")
-    counts = tabulate(to_population(towns(seed=7, people=people, counties=5), schema=schema))
+    data = Tabulated.of(to_population(towns(seed=7, people=people, counties=5), schema=schema))
     return [
-        one for names, lowest, effort in PUBLISHED for one in _tables(counts, names, lowest, effort)
+        one for names, lowest, effort in PUBLISHED for one in _tables(data, names, lowest, effort)
     ]
 
 
-def _tables(counts: Counts, names: tuple[str, ...], lowest: str, effort: int) -> list[Reading]:
+def _tables(data: Tabulated, names: tuple[str, ...], lowest: str, effort: int) -> list[Reading]:
     mechanism = Suppression(
         rule="complementary", tables=names, lowest=lowest, effort=effort, audit=SAMPLE
     )
     readings = []
     with TemporaryDirectory() as folder:
-        file = Path(folder) / "witnesses.parquet"
-        release, _, cpu = timed(lambda: protect(counts, mechanism, context=Context(witnesses=file)))
-        for one in audit_release(counts, release, witnesses=file):
+        file, context = Path(folder) / WITNESSES, Context(curator=Path(folder))
+        release, _, cpu = timed(lambda: protect(data, mechanism, context=context))
+        for one in audit_release(data.counts, release, witnesses=file):
             assert one.witnessed is not None  # the complementary rule has witnesses
             readings += [
                 Reading(

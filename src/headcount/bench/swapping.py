@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from headcount.bench.figures import Reading, peak_gib, timed
+from headcount.mechanisms import protect
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.report import Swapped, SwapReport
 from headcount.mechanisms.swapping.risk import Risk
@@ -17,7 +18,7 @@ from headcount.mechanisms.targeted_swapping import TargetedSwapping
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population.from_households import to_population
 from headcount.population.workload_s import workload_s
-from headcount.tabulate import Counts, tabulate
+from headcount.tabulate import Counts, Tabulated
 
 FULL = 1_000_000
 RISK = Risk(
@@ -51,13 +52,13 @@ def mechanisms() -> dict[str, Swapper]:
 
 def measure(*, households: int = FULL) -> list[Reading]:
     """Readings for each mechanism; loops are compiled before the clock starts."""
-    small = counts_of(1_000)
+    small = counted(1_000)
     for mechanism in mechanisms().values():
-        mechanism.run(small, _noise(), runs=range(1))
-    counts = counts_of(households)
+        protect(small, mechanism, _noise())
+    data = counted(households)
     readings = []
     for label, mechanism in mechanisms().items():
-        readings += _readings(label, mechanism, counts)
+        readings += _readings(label, mechanism, data)
     note = "the workload itself included"
     return [
         *readings,
@@ -65,9 +66,9 @@ def measure(*, households: int = FULL) -> list[Reading]:
     ]
 
 
-def counts_of(households: int) -> Counts:
+def counted(households: int) -> Tabulated:
     """Workload S as race x Hispanic counts, with its households."""
-    return tabulate(
+    return Tabulated.of(
         to_population(workload_s(households=households), attributes=("race", "hispanic"))
     )
 
@@ -76,15 +77,15 @@ def _noise() -> KeyedNoise:
     return KeyedNoise(RunKey.from_seed(1), "swapping", bytes(32), bytes(32))
 
 
-def _readings(label: str, mechanism: Swapper, counts: Counts) -> list[Reading]:
-    run = partial(mechanism.run, counts, _noise(), runs=range(1))
+def _readings(label: str, mechanism: Swapper, data: Tabulated) -> list[Reading]:
+    run = partial(protect, data, mechanism, _noise())
     made, wall, cpu = timed(run)
-    again = run()
-    assert counts.households is not None
-    swapped: Swapped = mechanism.swap(counts.households, np.random.default_rng(1))
+    again, counts = run(), data.counts
+    assert data.population.households is not None
+    swapped: Swapped = mechanism.swap(data.population.households, np.random.default_rng(1))
     report = swapped.report
     leaf = counts.geography.leaf
-    one, other = made.tables[leaf][0], again.tables[leaf][0]
+    one, other = made.table(leaf), again.table(leaf)
     same = all(
         getattr(one, part).tobytes() == getattr(other, part).tobytes()
         for part in ("data", "indices", "indptr")

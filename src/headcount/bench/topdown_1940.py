@@ -72,7 +72,7 @@ def _release(
     from scipy.sparse import csr_array
 
     from headcount.engines.local import LocalEngine
-    from headcount.mechanisms._base import Context, protect
+    from headcount.mechanisms import Context, protect
     from headcount.mechanisms.topdown.checkpoint import FinishedLevels
     from headcount.mechanisms.topdown.mechanism import TopDown
 

@@ -24,10 +24,10 @@ def check(
     """
     from headcount.cli.reading import show_reading
     from headcount.config.load import load_config
-    from headcount.run.protect import prepare
+    from headcount.run.protect import prepare_run
     from headcount.tabulate.summary import summarize
 
-    planned = prepare(load_config(config))
+    planned = prepare_run(load_config(config))
     if not quiet:
         show_reading(summarize(planned.counts, planned.reading), public=planned.public)
     typer.echo(f"population: {planned.counts.schema.size:,} cells, {planned.counts.geography!r}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from headcount.errors import ConfigError
 from headcount.fields import APART, AtLeast0, FilePath
-from headcount.mechanisms import Mechanism
+from headcount.mechanisms import Chain, PostTabular, PreTabular
 from headcount.population.sources import Source
 
 Publishable = Literal["microdata", "mdf", "measurements"]
@@ -68,25 +67,10 @@ class Config:
     """
 
     population: Source
-    mechanism: tuple[Mechanism, ...]
+    mechanism: tuple[PreTabular | PostTabular, ...]
     run: RunSettings
     metric: tuple[Any, ...] = ()
     attack: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        _refuse_publish(self.mechanism[-1], self.run.publish)
-
-
-def _refuse_publish(mechanism: Mechanism, kinds: Sequence[str]) -> None:
-    """Refuse what the last step has nothing to make from."""
-    if not kinds:
-        return
-    if not hasattr(mechanism, "refuse_publish"):
-        raise ConfigError(
-            "config",
-            place="run.publish",
-            found=f"{list(kinds)} with {mechanism.name!r}",
-            expected="publish only with mechanism 'topdown', whose counts are whole people, or "
-            "['microdata'] with 'sampling'",
-        )
-    mechanism.refuse_publish(kinds)
+        Chain.of(self.mechanism).refuse_unpublishable(self.run.publish)

@@ -8,6 +8,7 @@ count. Neither is a part of what chose the cells to withhold.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import singledispatch
 from pathlib import Path
@@ -23,8 +24,10 @@ from headcount.evaluate.witnessed import WitnessAudit, check_witnesses
 from headcount.files import write_text_atomic
 from headcount.mechanisms.suppression.mechanism import all_values, table_values
 from headcount.mechanisms.suppression.rules import too_small
-from headcount.mechanisms.suppression.summary import suppression_summary
+from headcount.mechanisms.suppression.summary import occupied_homes, suppression_summary
+from headcount.mechanisms.suppression.witnesses import WITNESSES as WITNESSES
 from headcount.mechanisms.suppression.witnesses import Witnesses, read_witnesses
+from headcount.population import Population
 from headcount.release import Release, TablesRelease
 from headcount.release.published import by_name, is_total
 from headcount.tabulate import Counts
@@ -34,7 +37,6 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 ACCOUNT, SUMMARY = "suppression-audit.json", "suppression.csv"
-WITNESSES = "witnesses.parquet"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,19 +167,29 @@ def _hidden(linked: LinkedTables, release: TablesRelease) -> tuple[Flags, NDArra
 
 
 @singledispatch
-def write_account(release: Release, counts: Counts, folder: Path) -> None:
-    """Write what only the curator may know of a release, where its kind has anything of that."""
+def write_account(
+    release: Release, population: Population, folder: Path, *, protected: Callable[[], Counts]
+) -> None:
+    """Write what only the curator may know of a release, where its kind has anything of that.
+
+    where
+        protected   the counts that the last step protected: after swapping, those of the swapped
+    """
 
 
 @write_account.register
-def _(release: TablesRelease, counts: Counts, folder: Path) -> None:
+def _(
+    release: TablesRelease, population: Population, folder: Path, *, protected: Callable[[], Counts]
+) -> None:
     """The audit and the summary of the rules."""
+    counts = protected()
     stored = folder / WITNESSES if release.rules.complementary else None
     found = audit_release(counts, release, witnesses=stored)
     audits = [one.to_json() for one in found]
     text = json.dumps({"mechanism": release.mechanism, "audits": audits}, indent=2) + "\n"
     write_text_atomic(folder / ACCOUNT, text)
-    summary = suppression_summary(counts, thresholds=release.rules.thresholds)
+    homes, limits = occupied_homes(population), release.rules.thresholds
+    summary = suppression_summary(counts, thresholds=limits, occupied=homes)
     write_text_atomic(folder / SUMMARY, summary.write_csv())
 
 

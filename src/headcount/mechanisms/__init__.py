@@ -1,30 +1,35 @@
-"""Ways to protect counts."""
+"""Ways to protect counts: pre-tabular and post-tabular methods, and chains of them."""
 
-from headcount.mechanisms._base import (
-    Context,
-    CountsOutcome,
+from headcount.mechanisms._base import Context, PostTabular, PreTabular
+from headcount.mechanisms._chain import (
+    Chain,
     Mechanism,
-    TablesOutcome,
     complete_guarantee,
     mechanism_digest,
     protect,
 )
+from headcount.mechanisms._outcome import CountsOutcome, TablesOutcome
 from headcount.mechanisms.averaged import Averaged
 from headcount.mechanisms.geometric import Geometric
 from headcount.mechanisms.identity import Identity
 from headcount.mechanisms.raked import Raked
 from headcount.mechanisms.sampling import Sampling
+from headcount.tabulate import Tabulated
 
 __all__ = [
     "Averaged",
+    "Chain",
     "Context",
     "CountsOutcome",
     "Geometric",
     "Identity",
     "Mechanism",
+    "PostTabular",
+    "PreTabular",
     "Raked",
     "Sampling",
     "TablesOutcome",
+    "Tabulated",
     "complete_guarantee",
     "mechanism_digest",
     "protect",

@@ -1,154 +1,200 @@
-"""What a mechanism is: counts and noise in, protected counts and a guarantee out."""
+"""The two kinds of method: pre-tabular ones change records, post-tabular ones change tables.
+
+A release is made by a chain (``_chain``): any pre-tabular steps, then one post-tabular step.
+"""
 
 from __future__ import annotations
 
-import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
+from fractions import Fraction
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.engines.protocol import Engine, InOrder
-from headcount.errors import PrivacyError
-from headcount.files import write_text_atomic
 from headcount.geography import Geography
 from headcount.mechanisms._measured import Measured
 from headcount.mechanisms._outcome import CountsOutcome as CountsOutcome
-from headcount.mechanisms._outcome import Making, Outcome
+from headcount.mechanisms._outcome import Outcome
 from headcount.mechanisms._outcome import TablesOutcome as TablesOutcome
-from headcount.noise import KeyedNoise, Law, Noise, RunKey, Stream
-from headcount.population import Population, cut_households
-from headcount.privacy import Guarantee
+from headcount.noise import Law, Noise, Stream
+from headcount.population import Population
+from headcount.privacy import Guarantee, UnitOfPrivacy
 from headcount.progress import Progress, silent
-from headcount.release import Release
+from headcount.release.publication import Publication
 from headcount.schema import Schema
-from headcount.tabulate import CELLS, Counts, content_digest, tabulate
+from headcount.tabulate import CELLS, Counts
 
 DRAWN_AT_ONCE = 1 << 20
 """Scalars of noise held at once where many draws are added up."""
 
-SECONDS = "seconds.json"
-"""How long each part of a run took: in the curator's folder."""
+SCALAR = 8
+"""Bytes of a count, and of a draw."""
+COPIES = 8
+"""Whole tables held at once, at most: truth, noise, answers, a copy by column, two of the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """Where a run works: its engine, who watches, and a folder that survives a crash."""
+    """Where a run works: its engine, who watches, and its folders.
+
+    where
+        workspace      survives a crash, for a resumed run
+        measurements   for the noisy measurements, if they are to be published
+        curator        for what may never be part of a release: who was swapped with whom, what
+                       shows withheld cells protected, how long each part took
+    """
 
     engine: Engine = field(default_factory=InOrder)
     progress: Progress = silent
     workspace: Path | None = None
     measurements: Path | None = None
-    """Where to write the noisy measurements, if they are to be published."""
-    provenance: Path | None = None
-    """Where to write who was swapped with whom: for scoring only, never part of a release."""
-    witnesses: Path | None = None
-    """Where to write the tables that show withheld cells protected: they tell the truth."""
     curator: Path | None = None
-    """The curator's folder, for what may never be part of a release."""
 
 
-class Mechanism(Protocol):
-    """A way to protect counts. Parameters are frozen fields; ``repr`` makes it again."""
+class PreTabular(ABC):
+    """A method that changes records: population in, population out.
+
+    Parameters are frozen fields; ``repr`` makes it again.
+
+    where
+        name               the name used in configs, reports and noise streams
+        draws_noise        whether the result depends on chance at all
+        from_cipher        whether it draws from a cipher stream whatever the source of noise
+        needs_households   whether who lives with whom must be known
+        keeps_households   whether that is still known afterwards
+    """
+
+    name: ClassVar[str]
+    draws_noise: ClassVar[bool] = True
+    needs_households: ClassVar[bool] = False
+    keeps_households: ClassVar[bool] = False
 
     @property
-    def name(self) -> str:
-        """The name used in configs, reports and noise streams."""
+    def noise_text(self) -> str:
+        """What keys the noise of seeded studies: no word of it may ever change."""
+        return repr(self)
 
     @property
-    def draws_noise(self) -> bool:
-        """Whether a release depends on chance at all."""
+    def from_cipher(self) -> bool:
+        """Whether chance comes from a cipher stream, whatever the source of noise."""
+        return False
+
+    @property
+    def weight(self) -> Fraction:
+        """How many people each person of the result stands for."""
+        return Fraction(1)
+
+    def check(self, population: Population) -> tuple[str, ...]:
+        """Refuse data that cannot be changed as asked, before any loss is recorded.
+
+        Returns remarks for the curator, if there is anything to say.
+        """
+        return ()
+
+    @abstractmethod
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        """The changed population of a run; run r never reuses run s's noise."""
+
+    def stability(self, unit: UnitOfPrivacy) -> int | None:
+        """How many steps between neighbours, at most, one step in the input becomes; None if open.
+
+        A number k is a proof: for any neighbours D, D' there is a coupling of the step's results
+        in which they are at most k steps apart, with certainty.
+        """
+        return None
+
+    @property
+    def no_bound(self) -> str:
+        """Why no bound is proved, where ``stability`` gives none."""
+        return "how many records one person can change is not bounded by any proof"
+
+    @abstractmethod
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """What counts of the changed records promise if they are published as they are."""
+
+    def publications(self) -> Mapping[str, Publication]:
+        """What can be published besides counts, if nothing follows this step."""
+        return {}
+
+
+class PostTabular(ABC):
+    """A method that changes tables: leaf counts and noise in, protected counts or tables out.
+
+    Parameters are frozen fields; ``repr`` makes it again.
+
+    where
+        name              the name used in configs, reports and noise streams
+        draws_noise       whether a release depends on chance at all
+        to_publish_more   what it would take to publish more than ``publications`` offers
+    """
+
+    name: ClassVar[str]
+    draws_noise: ClassVar[bool] = True
+    to_publish_more: ClassVar[str] = "only a mechanism whose counts are whole people can place them"
+
+    @property
+    def noise_text(self) -> str:
+        """What keys the noise of seeded studies: no word of it may ever change."""
+        return repr(self)
+
+    @property
+    def cut_to(self) -> int | None:
+        """People to which larger households are cut first; None if they stay as they are."""
+        return None
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Every measurement that will be made, with its exact loss, before data is read."""
+        return ()
 
+    @abstractmethod
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """What a release of such counts promises."""
+
+    def check_people(self, population: Population) -> None:  # noqa: B027 any people will do
+        """Refuse people for whom the plan's losses would not be true."""
 
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Refuse data that cannot be protected as asked, before any loss is recorded.
 
         Returns remarks for the curator, if there is anything to say.
         """
+        return ()
 
+    def refuse_changed(self, *, by: str, weight: Fraction) -> None:  # noqa: B027 any will do
+        """Refuse to follow steps that change records, where that makes no sense.
+
+        where
+            by       the steps, by name
+            weight   how many people each person stands for after them
+        """
+
+    @abstractmethod
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> Outcome:
         """Protect the leaf counts once for each run number; run r never reuses run s's noise."""
 
+    def publications(self) -> Mapping[str, Publication]:
+        """What can be published besides counts."""
+        return {}
 
-def protect(
-    data: Population | Counts,
-    mechanism: Mechanism,
-    noise: Noise | None = None,
-    *,
-    run: int = 0,
-    context: Context | None = None,
-) -> Release:
-    """Protect a population once: one run of the mechanism, with its guarantee completed.
+    def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
+        """Bytes of the tables that are held whole: by default dense ones of the leaf."""
+        return geography.size(geography.leaf) * schema.size * SCALAR * COPIES
 
-    Without ``noise`` a fresh key comes from the operating system. The guarantee lists what of the
-    public domain was read off the data, says whom noise from a cipher holds against, and says
-    that a seeded release is not private. Secret noise that was made for other data is refused:
-    the difference of two releases under the same noise is the difference of their truths.
-    """
-    counts = tabulate(cut_for(mechanism, data)) if isinstance(data, Population) else data
-    if isinstance(noise, KeyedNoise) and noise.key_kind == "os":
-        _refuse_reuse(noise, counts)
-    if noise is None:
-        config = mechanism_digest(mechanism)
-        noise = KeyedNoise(RunKey.from_os(), mechanism.name, content_digest(counts), config)
-    outcome = mechanism.run(counts, noise, runs=range(run, run + 1), context=context)
-    if outcome.seconds and context is not None and context.curator is not None:
-        text = json.dumps(outcome.seconds, indent=2, ensure_ascii=False) + "\n"
-        write_text_atomic(context.curator / SECONDS, text)
-    making = Making(
-        schema=counts.schema,
-        geography=counts.geography,
-        mechanism=repr(mechanism),
-        guarantee=complete_guarantee(
-            counts, mechanism, key_kind=noise.key_kind, backend=noise.backend
-        ),
-        key_kind=noise.key_kind if mechanism.draws_noise else "none",
-        backend=noise.backend if mechanism.draws_noise else "none",
-    )
-    return outcome.release(0, making)
-
-
-def mechanism_digest(mechanism: Mechanism) -> bytes:
-    """What stands for the settings of a mechanism among the inputs of its noise."""
-    return sha256(getattr(mechanism, "noise_text", repr(mechanism)).encode()).digest()
-
-
-def cut_for(mechanism: Mechanism, population: Population) -> Population:
-    """The population as a mechanism needs it: households cut, where they are its units."""
-    largest = getattr(mechanism, "largest_household", None)
-    if largest is None or population.households is None:
-        return population  # without households the mechanism refuses
-    return cut_households(population, largest=largest)
-
-
-def _refuse_reuse(noise: KeyedNoise, counts: Counts) -> None:
-    if noise.data_digest != content_digest(counts):
-        raise PrivacyError(
-            "noise: found a source made for other data, expected one with the digest of the data "
-            "that it protects (leave noise out for a fresh one)"
+    def recorded_bytes(self, schema: Schema, geography: Geography) -> int:
+        """Bytes of all draws of a run together: by default every cell of each planned level."""
+        return sum(
+            geography.size(one.level) * schema.size * one.draws * SCALAR
+            for one in self.plan(schema, geography)
         )
-
-
-def complete_guarantee(
-    counts: Counts, mechanism: Mechanism, *, key_kind: str, backend: str
-) -> Guarantee:
-    """The mechanism's guarantee with what a run adds to it: its key and its sampler."""
-    guarantee = mechanism.guarantee(counts.schema, counts.geography).also_exact(*counts.read_off)
-    if counts.one_person:
-        guarantee = guarantee.meaning(counts.one_person)
-    if key_kind == "seed":
-        return guarantee.seeded()
-    return guarantee.from_cipher() if backend == "table" else guarantee
 
 
 def cell_stream(counts: Counts) -> Stream:

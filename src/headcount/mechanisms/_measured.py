@@ -26,6 +26,9 @@ from headcount.schema import Schema
 from headcount.schema.follows import ALONE, Steps
 from headcount.tabulate import CELLS
 
+ONE_FOR_ONE = tuple((unit, 1) for unit in UnitOfPrivacy)
+"""Measured are the people themselves: one step is one step."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
@@ -35,6 +38,9 @@ class Measured:
         entries             counts in the measured vector: units of the level x possible cells
         steps               how the counts go by household size, where they do
         largest_household   where households are the units of privacy: people in the largest
+        stability           by unit of privacy, how many steps between neighbours of what is
+                            measured one step between neighbours of the people becomes (_chain.py);
+                            a unit without one has no loss about the people
         distance            True for the L1 distance of the vector to one that was published, one
                             number, in place of the vector: it moves as far as the vector does
     """
@@ -46,16 +52,21 @@ class Measured:
     draws: int = 1
     steps: Steps = ALONE
     largest_household: int | None = None
+    stability: tuple[tuple[UnitOfPrivacy, int], ...] = ONE_FOR_ONE
     distance: bool = False
 
     @property
     def units(self) -> tuple[UnitOfPrivacy, ...]:
         """The units of privacy that its losses are stated for: of persons, or of households."""
         of_household = self.largest_household is not None
-        return tuple(unit for unit in UnitOfPrivacy if unit.of_household == of_household)
+        return tuple(unit for unit, _ in self.stability if unit.of_household == of_household)
 
     def sensitivity(self, unit: UnitOfPrivacy) -> Sensitivity:
-        """The most that one step between neighbours moves what is measured."""
+        """The most that one step between neighbours moves what is measured.
+
+        Where records were changed before, by steps that make k steps of one, k times as much;
+        for a unit without a proved k, that of the changed records themselves.
+        """
         moved = marginal_sensitivity(
             unit=unit,
             units=self.entries,
@@ -63,7 +74,10 @@ class Measured:
             steps=self.steps,
             largest_household=self.largest_household,
         )
-        return replace(moved, l2_squared=moved.l1**2) if self.distance else moved
+        if self.distance:
+            moved = replace(moved, l2_squared=moved.l1**2)
+        k = dict(self.stability).get(unit, 1)
+        return replace(moved, l1=k * moved.l1, l2_squared=k * k * moved.l2_squared)
 
     def loss(self, unit: UnitOfPrivacy) -> Loss | None:
         """The exact loss of all draws together; None if a neighbour leaves every answer alone."""

@@ -7,9 +7,11 @@ from typing import ClassVar
 
 from headcount.fields import Positive
 from headcount.geography import Geography
+from headcount.mechanisms._base import PostTabular
 from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all
 from headcount.mechanisms._units import Neighbours, refuse_housemates, refuse_uncut
 from headcount.noise import TwoSidedGeometric
+from headcount.population import Population
 from headcount.privacy import Guarantee
 from headcount.privacy.loss import positive
 from headcount.schema import Schema
@@ -17,7 +19,7 @@ from headcount.tabulate import Counts
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Noisy(Neighbours):
+class Noisy(Neighbours, PostTabular):
     """A loss of ``epsilon`` under a unit of privacy, spent on measurements of one rate.
 
     A mechanism says what it measures at rate 1 (``measures``); the plan has the rate at which all
@@ -26,7 +28,6 @@ class Noisy(Neighbours):
 
     epsilon: Positive
     name: ClassVar[str]
-    draws_noise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive(self.epsilon, name=f"{self.name}: epsilon"))
@@ -62,8 +63,16 @@ class Noisy(Neighbours):
         stated = guarantee_of(self.plan(schema, geography), first=self.unit)
         return stated.meaning(*self.statements(schema))
 
+    @property
+    def cut_to(self) -> int | None:
+        """People to which larger households are cut first, where households are the units."""
+        return self.largest_household
+
     def check(self, counts: Counts) -> tuple[str, ...]:
-        """Refuse an epsilon that no sampler can draw, and data that the plan is not for."""
+        """Refuse an epsilon that no sampler can draw."""
         self.plan(counts.schema, counts.geography)
-        refuse_uncut(counts, self, name=self.name)
         return ()
+
+    def check_people(self, population: Population) -> None:
+        """Refuse people whom the plan is not for."""
+        refuse_uncut(population, self, name=self.name)

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from headcount.errors import ConfigError, InputError, PrivacyError, TruthError
 from headcount.fields import STATED
+from headcount.population import Population
 from headcount.population.households import Households
 from headcount.privacy import DEFAULT_UNIT, UnitOfPrivacy, marginal_sensitivity, unit_of_privacy
 from headcount.schema import Attribute, Follows, Schema
 from headcount.schema.follows import Steps, joined
-from headcount.tabulate import Counts
 
 MOST_IN_A_HOUSEHOLD = 10**6
 """More is no household, and would leave nothing of any answer."""
@@ -152,13 +152,13 @@ def _price(attribute: Attribute, unit: UnitOfPrivacy) -> str:
     return f"moves up to {moved.l1} counts in place of {plain.l1}"
 
 
-def refuse_uncut(counts: Counts, neighbours: Neighbours, *, name: str) -> None:
+def refuse_uncut(population: Population, neighbours: Neighbours, *, name: str) -> None:
     """Refuse data that are not what the plan's sensitivities are for.
 
     Households as units need to be known, and cut to their largest size. An attribute that is
     said to be the dwelling's own and yet follows from the number of people is refused too.
     """
-    households = counts.households
+    households = population.households
     if households is None:
         if neighbours.unit.of_household:
             raise ConfigError(
@@ -167,9 +167,9 @@ def refuse_uncut(counts: Counts, neighbours: Neighbours, *, name: str) -> None:
             )  # fmt: skip
         return
     if neighbours.largest_household is None:
-        _refuse_hidden_sizes(counts, households, name=name)
+        _refuse_hidden_sizes(population, households, name=name)
         return
-    _refuse_shared_quarters(counts, households, name=name)
+    _refuse_shared_quarters(population, households, name=name)
     if (households.size[households.is_household] > neighbours.largest_household).any():
         raise InputError(
             name,
@@ -179,16 +179,14 @@ def refuse_uncut(counts: Counts, neighbours: Neighbours, *, name: str) -> None:
         )
 
 
-def _refuse_shared_quarters(counts: Counts, households: Households, *, name: str) -> None:
+def _refuse_shared_quarters(population: Population, households: Households, *, name: str) -> None:
     """A person in group quarters is a unit alone: what follows from all there would not be counted.
 
     Nobody there may have a level of it but "none".
     """
-    if counts.person_cell is None:
-        return
-    outside = counts.person_cell[~households.is_household[households.dwelling]]
-    codes = _levels(counts.schema, outside)
-    for attribute, code in zip(counts.schema.attributes, codes, strict=True):
+    outside = population.cell[~households.is_household[households.dwelling]]
+    codes = _levels(population.schema, outside)
+    for attribute, code in zip(population.schema.attributes, codes, strict=True):
         if attribute.follows not in (Follows.MEMBERS, Follows.UNSTATED):
             continue
         if any(attribute.levels[level] != NOBODYS for level in np.unique(code)):
@@ -201,7 +199,7 @@ def _refuse_shared_quarters(counts: Counts, households: Households, *, name: str
             )
 
 
-def _refuse_hidden_sizes(counts: Counts, households: Households, *, name: str) -> None:
+def _refuse_hidden_sizes(population: Population, households: Households, *, name: str) -> None:
     """Refuse what is said to be a person's or a dwelling's own and is the household's size.
 
     In nearly every household of one size all have one level, and in nearly every one of another
@@ -210,11 +208,11 @@ def _refuse_hidden_sizes(counts: Counts, households: Households, *, name: str) -
     home = households.is_household
     people = households.size[home].astype(np.int64)
     sizes, of_size, often = np.unique(people, return_inverse=True, return_counts=True)
-    if counts.person_cell is None or (often >= TELLING).sum() < TWO:
+    if (often >= TELLING).sum() < TWO:
         return
     first = np.cumsum(people) - people
-    codes = _levels(counts.schema, counts.person_cell[home[households.dwelling]])
-    for attribute, code in zip(counts.schema.attributes, codes, strict=True):
+    codes = _levels(population.schema, population.cell[home[households.dwelling]])
+    for attribute, code in zip(population.schema.attributes, codes, strict=True):
         if attribute.follows not in (Follows.DWELLING, Follows.PERSON):
             continue
         level = np.minimum.reduceat(code, first)

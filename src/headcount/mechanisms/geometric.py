@@ -18,7 +18,6 @@ from headcount.geography import Geography
 from headcount.mechanisms._base import Context, CountsOutcome, cell_stream, noisy
 from headcount.mechanisms._measured import Measured, measure_cells
 from headcount.mechanisms._noisy import Noisy
-from headcount.mechanisms._units import refuse_uncut
 from headcount.noise import Noise
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -38,7 +37,6 @@ class Geometric(Noisy):
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> CountsOutcome:
         """Leaf counts plus noise."""
-        refuse_uncut(counts, self, name=self.name)
         law = self.law(counts.schema, counts.geography)
         drawn = noise.draw(cell_stream(counts), law, draws=runs)
         return CountsOutcome({counts.level: noisy(counts, drawn)})

@@ -63,7 +63,8 @@ class Histogram(Geometric):
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> CountsOutcome:
         """Leaf cells plus noise, clipped here if that is done cell by cell."""
-        tables = super().run(counts, noise, runs=runs, context=context).tables
+        made = super().run(counts, noise, runs=runs, context=context)
+        tables = {level: made.dense(level) for level in made.tables}
         if self.clip == "cell":
             tables = {level: np.maximum(cells, 0) for level, cells in tables.items()}
         return CountsOutcome(tables, {CLIP_NOTE: CLIP_WORDS[self.clip]})
@@ -124,7 +125,7 @@ def coarsen(counts: Counts, query: Query) -> Counts:
         zeros = tuple(cell for cell, lives in zip(named, possible, strict=True) if not lives)
     schema = Schema(attributes, zeros)
     matrix = (counts.matrix @ query.matrix(fine)).tocsr()
-    return replace(counts, schema=schema, matrix=matrix, quarters=None, households=None)
+    return replace(counts, schema=schema, matrix=matrix, quarters=None)
 
 
 def _up_to(size: Attribute, largest: int) -> Recode:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome
-from headcount.mechanisms._measured import Measured
+from headcount.mechanisms._base import Context, CountsOutcome, PostTabular
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
@@ -16,7 +15,7 @@ from headcount.tabulate import Counts
 
 
 @dataclass(frozen=True, kw_only=True)
-class Identity:
+class Identity(PostTabular):
     """Publish the true counts: the baseline that protects nothing."""
 
     name = "identity"
@@ -25,14 +24,6 @@ class Identity:
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
         return Guarantee.none("the true counts are published as they are")
-
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Nothing is measured with noise."""
-        return ()
-
-    def check(self, counts: Counts) -> tuple[str, ...]:
-        """Any counts will do."""
-        return ()
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None

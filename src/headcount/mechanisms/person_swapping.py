@@ -1,4 +1,4 @@
-"""Person swapping as a mechanism: counts in, counts with people in each other's places out."""
+"""Person swapping: people change places with people elsewhere."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import io
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +16,11 @@ from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome
-from headcount.mechanisms._measured import Measured
-from headcount.mechanisms.sampling import generator
+from headcount.mechanisms._base import Context, PreTabular
+from headcount.mechanisms._seeded import SEED_DRAWS, generator
 from headcount.mechanisms.swapping.keys import depth_of, share
 from headcount.mechanisms.swapping.marking import Codes, Ints
+from headcount.mechanisms.swapping.moving import NO_BOUND, PROVENANCE
 from headcount.mechanisms.swapping.persons import (
     KEEP,
     Pool,
@@ -32,18 +31,14 @@ from headcount.mechanisms.swapping.persons import (
 from headcount.mechanisms.swapping.report import REPORT, log_nobody, log_shortfall
 from headcount.mechanisms.swapping.similar import KEYS, Kind, Likeness, places
 from headcount.noise import Noise, Stream
+from headcount.population import Population
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
-from headcount.tabulate import Counts
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-_SEED_DRAWS = 256
+from headcount.tabulate import Counts, tabulate
 
 
 @dataclass(frozen=True, kw_only=True)
-class PersonSwapping:
+class PersonSwapping(PreTabular):
     """People change places with people elsewhere (Christ, Radway & Bellovin 2022).
 
     where
@@ -72,7 +67,6 @@ class PersonSwapping:
     order: tuple[int, ...] | None = None
     unique_by: tuple[str, ...] | None = None
     name = "person-swapping"
-    draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", share(self.rate, "rate"))
@@ -89,13 +83,14 @@ class PersonSwapping:
             "leaves open which ones, and leaf totals are exact"
         )
 
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Nothing is measured with noise."""
-        return ()
+    @property
+    def no_bound(self) -> str:
+        """Why no bound is proved."""
+        return NO_BOUND
 
-    def check(self, counts: Counts) -> tuple[str, ...]:
+    def check(self, population: Population) -> tuple[str, ...]:
         """Refuse missing keys, nobody to swap with, and kept attributes in structural zeros."""
-        schema, source = counts.schema, "person swapping"
+        schema, geography, source = population.schema, population.geography, "person swapping"
         for name in self.unique_by or ():
             schema.attribute(name)  # refuses an unknown one
         for key in KEYS[self.kind]:
@@ -107,7 +102,7 @@ class PersonSwapping:
                     expected=f"all of {', '.join(KEYS[self.kind])}",
                 )
         if self.order is not None and self.kind == "similar":
-            lived_in = np.flatnonzero(np.asarray(counts.matrix.sum(axis=0)).ravel())
+            lived_in = np.unique(population.cell[_present(population)]).astype(np.int64)
             likeness = Likeness(kind=self.kind, k=self.k, order=self.order)
             places(codes_of(schema, lived_in), likeness, rows=len(lived_in))  # refuses a gap
         for zero in schema.structural_zeros:
@@ -120,10 +115,12 @@ class PersonSwapping:
                     f"{sorted(named - set(self.keep))}",
                     expected="kept attributes that fit any record",
                 )
-        depth_of(counts.geography, self.level, "level")
-        areas = counts.at(self.level).totals() > 0
-        here = areas if self.area is None else areas & (self._codes(counts) == self.area)
-        if self.area is not None and self.area not in self._codes(counts):
+        depth_of(geography, self.level, "level")
+        codes = self._codes(geography)
+        areas = np.zeros(len(codes), dtype=bool)
+        areas[geography.ancestors(self.level)[population.unit[_present(population)]]] = True
+        here = areas if self.area is None else areas & (codes == self.area)
+        if self.area is not None and self.area not in codes:
             raise ConfigError(
                 source, place="area", found=repr(self.area), expected=f"a unit of {self.level!r}"
             )
@@ -133,29 +130,32 @@ class PersonSwapping:
             )
         return ()
 
-    def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> CountsOutcome:
-        """The leaf counts after one swap per run; provenance where the context asks for it."""
-        self.check(counts)
-        unit, cell = rows_of(counts)
-        codes = codes_of(counts.schema, cell)
-        area = counts.geography.ancestors(self.level, of=counts.level)[unit]
-        aged = codes | in_years(counts.schema, codes)
-        swaps = [self._swap(counts, aged, area, swap_generator(counts, noise, run)) for run in runs]
-        if any(swap.report.unswappable > 1 for swap in swaps):  # one is left if they are odd
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        """People in each other's places, one row each; who lives with whom is no longer known."""
+        schema, geography = population.schema, population.geography
+        unit, cell = rows_of(tabulate(population))
+        codes = codes_of(schema, cell)
+        area = geography.ancestors(self.level)[unit]
+        aged = codes | in_years(schema, codes)
+        swap = self._swap(geography, aged, area, swap_generator(geography, noise, run))
+        if swap.report.unswappable > 1:  # one is left if they are odd
             log_shortfall(self.name)
-        elif self.rate and any(not swap.report.swapped for swap in swaps):
+        elif self.rate and not swap.report.swapped:
             log_nobody(self.name)
-        if context is not None and context.provenance is not None:
-            write_provenance(context.provenance, dict(zip(runs, swaps, strict=True)))
-        made = [
-            _recount(counts, unit, cell, codes, swap.origin(len(cell)), self.keep) for swap in swaps
-        ]
-        return CountsOutcome({counts.level: made})
+        if context.curator is not None:
+            write_provenance(context.curator / PROVENANCE, {run: swap})
+        return replace(
+            population,
+            unit=unit.astype(np.int32),
+            cell=_mixed(schema, cell, codes, swap.origin(len(cell)), self.keep).astype(np.int32),
+            count=None,
+            households=None,
+        )
 
     def _swap(
-        self, counts: Counts, codes: Codes, area: NDArray[np.int32], rng: np.random.Generator
+        self, geography: Geography, codes: Codes, area: NDArray[np.int32], rng: np.random.Generator
     ) -> Swap:
         likeness = Likeness(kind=self.kind, k=self.k, order=self.order)
         if self.area is None:
@@ -168,7 +168,7 @@ class PersonSwapping:
                 keep=self.keep,
                 unique_by=self.unique_by,
             )
-        inside = self._codes(counts)[area] == self.area
+        inside = self._codes(geography)[area] == self.area
         here, there = np.flatnonzero(inside), np.flatnonzero(~inside)
         some = {name: column[here] for name, column in codes.items()}
         others = {name: column[there] for name, column in codes.items()}
@@ -178,13 +178,20 @@ class PersonSwapping:
         )
         return Swap(here[swap.rows], there[swap.partners], swap.report)
 
-    def _codes(self, counts: Counts) -> NDArray[np.str_]:
-        return counts.geography.units[counts.geography.depth(self.level)]
+    def _codes(self, geography: Geography) -> NDArray[np.str_]:
+        return geography.units[geography.depth(self.level)]
 
 
-def swap_generator(counts: Counts, noise: Noise, run: int) -> np.random.Generator:
+def _present(population: Population) -> NDArray[np.bool_]:
+    """Which entries stand for anybody."""
+    if population.count is None:
+        return np.ones(len(population.unit), dtype=bool)
+    return population.count > 0
+
+
+def swap_generator(geography: Geography, noise: Noise, run: int) -> np.random.Generator:
     """What marks people and draws partners in a run."""
-    return generator(noise, Stream(level=counts.level, query="swap", size=_SEED_DRAWS), run)
+    return generator(noise, Stream(level=geography.leaf, query="swap", size=SEED_DRAWS), run)
 
 
 def rows_of(counts: Counts) -> tuple[Ints, Ints]:
@@ -215,18 +222,12 @@ def in_years(schema: Schema, codes: Codes) -> dict[str, NDArray[np.integer]]:
     return {"age": np.array([int(year[1]) for year in years if year])[codes["age"]]}
 
 
-def _recount(
-    counts: Counts, unit: Ints, cell: Ints, codes: Codes, origin: Ints, keep: tuple[str, ...]
-) -> csr_array[Any, tuple[int, int]]:
-    """Counts after each row got the record of its origin, all but what is kept."""
-    from scipy.sparse import coo_array
-
-    schema = counts.schema
-    if schema.attributes:
-        mixed = tuple(codes[n] if n in keep else codes[n][origin] for n in schema.names)
-        cell = np.ravel_multi_index(mixed, schema.shape)
-    ones = np.ones(len(cell), dtype=np.int64)
-    return coo_array((ones, (unit, cell)), shape=counts.matrix.shape).tocsr()
+def _mixed(schema: Schema, cell: Ints, codes: Codes, origin: Ints, keep: tuple[str, ...]) -> Ints:
+    """The cell of each row with the record of its origin, all but what is kept."""
+    if not schema.attributes:
+        return cell
+    mixed = tuple(codes[n] if n in keep else codes[n][origin] for n in schema.names)
+    return np.ravel_multi_index(mixed, schema.shape)
 
 
 def write_provenance(path: Path, swaps: Mapping[int, Swap]) -> None:
@@ -250,8 +251,8 @@ def write_provenance(path: Path, swaps: Mapping[int, Swap]) -> None:
     content = io.BytesIO()
     pl.concat(parts).write_parquet(content)
     write_bytes_atomic(path, content.getvalue())
-    told = {str(run): asdict(swap.report) for run, swap in swaps.items()}
-    write_text_atomic(path.with_name(REPORT), json.dumps(told, indent=2) + "\n")
+    reports = {str(run): asdict(swap.report) for run, swap in swaps.items()}
+    write_text_atomic(path.with_name(REPORT), json.dumps(reports, indent=2) + "\n")
 
 
 def read_origin(path: Path, *, run: int, people: int) -> Ints:

@@ -8,10 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome, cell_stream, noisy
+from headcount.mechanisms._base import (
+    COPIES,
+    SCALAR,
+    Context,
+    CountsOutcome,
+    cell_stream,
+    noisy,
+)
 from headcount.mechanisms._measured import Measured, measure_cells
 from headcount.mechanisms._noisy import Noisy
-from headcount.mechanisms._units import refuse_uncut
 from headcount.noise import Noise
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -44,7 +50,6 @@ class Raked(Noisy):
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> CountsOutcome:
         """Measure every level, then rake from the top."""
-        refuse_uncut(counts, self, name=self.name)
         geography = counts.geography
         law = self.law(counts.schema, geography)
         tables: dict[str, NDArray[np.float64]] = {}
@@ -66,6 +71,11 @@ class Raked(Noisy):
             )
             shared_equally += zeros
         return CountsOutcome(tables, {"raked_from_a_zero_sum": shared_equally})
+
+    def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
+        """Dense tables of every level."""
+        units = sum(geography.size(level) for level in geography.levels)
+        return units * schema.size * SCALAR * COPIES
 
 
 def rake(

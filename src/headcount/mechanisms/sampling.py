@@ -1,11 +1,10 @@
-"""Simple random sampling: some people are published as they are, each standing for 1/f others."""
+"""Simple random sampling: some people are taken as they are, each standing for 1/f others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,13 +13,17 @@ from numpy.typing import NDArray
 from headcount.errors import ConfigError, InputError
 from headcount.fields import Share
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome
-from headcount.mechanisms._measured import Measured
-from headcount.noise import Noise, Stream, TwoSidedGeometric
-from headcount.privacy import Guarantee
+from headcount.mechanisms._base import Context, PreTabular
+from headcount.mechanisms._seeded import SEED_DRAWS, cipher_words, generator
+from headcount.memory import gib, memory_limit
+from headcount.noise import Noise, Stream
+from headcount.noise.words import Words
+from headcount.population import Population
+from headcount.privacy import Guarantee, UnitOfPrivacy
 from headcount.privacy.loss import positive
+from headcount.release.publication import Publication, SampledPeople
 from headcount.schema import Schema
-from headcount.tabulate import Counts
+from headcount.tabulate import tabulate
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -28,39 +31,69 @@ if TYPE_CHECKING:
 MOST_PEOPLE = 10**9
 """The hypergeometric sampler of numpy works below this number."""
 
-_SEED_DRAWS = 256
+BYTES_A_PERSON = 40
+"""Held at once to choose among people one by one: a word, its place, and copies of both."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sampling:
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Sampling(PreTabular):
     """A simple random sample without replacement, weighted by 1/f (Petti & Flaxman 2020).
 
-        n = round(f N) of all N people, whatever their unit or cell;   released = sampled / f
+        n = round(f N) of all N people, whatever their unit or cell;   weight = 1 / f
 
     where
         fraction    f, above 0 and at most 1
+        exact       choose the people one by one, with whole numbers from a cipher stream; without
+                    it, the counts of the sample are drawn by the multivariate hypergeometric law,
+                    in floating point: the same law but for rounding, in less time and memory
 
     The sample is drawn from the whole and not from each unit, so no total but f N is kept, and
-    weighted counts are not rounded. The counts of the sample follow the multivariate
-    hypergeometric law, so nobody needs to be written out one by one.
+    weighted counts are not rounded. Who lives with whom is not known of a sample.
+
+    **Stability** of the exact sample, a uniformly random n-subset.
+    *One record changed*: N and n stay; choose the same people of both. The samples differ in at
+    most the one record, so k = 1.
+    *One person added*: D' is D and one person p more. Rounding to the nearest whole number, f at
+    most 1: n' is n or n + 1. If n' = n, draw S' from D'; where p is in it, put in p's place
+    somebody drawn uniformly from D without S'. That gives a uniform n-subset of D, one person
+    removed and one added: 2 steps. If n' = n + 1, draw S' from D' and leave out p, or where p is
+    not in it somebody drawn uniformly: a uniform n-subset of D, 1 step. So k = 2.
     """
 
     fraction: Share
+    exact: bool = False
     name = "sampling"
-    draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fraction", _fraction(self.fraction))
 
-    def refuse_publish(self, kinds: Sequence[str]) -> None:
-        """Refuse all but the people drawn."""
-        if strange := sorted(set(kinds) - {"microdata"}):
-            raise ConfigError(
-                "sampling",
-                place="run.publish",
-                found=f"{strange} with 'sampling'",
-                expected="['microdata']: the people drawn, with their weights",
-            )
+    def __repr__(self) -> str:
+        exact = ", exact=True" if self.exact else ""
+        return f"Sampling(fraction={self.fraction!r}{exact})"
+
+    @property
+    def weight(self) -> Fraction:
+        """1/f."""
+        return 1 / self.fraction
+
+    @property
+    def from_cipher(self) -> bool:
+        """Whether people are chosen by a cipher stream."""
+        return self.exact
+
+    def stability(self, unit: UnitOfPrivacy) -> int | None:
+        """1 when one record changes, 2 when one person is added or removed; proof above."""
+        if not self.exact or unit.of_household:
+            return None
+        return 2 if unit.adds else 1
+
+    @property
+    def no_bound(self) -> str:
+        """Why no bound is proved."""
+        return (
+            "the sample is drawn in floating point, by a generator that is no cipher, so that "
+            "nothing is proved of it (exact = true draws one that has a bound)"
+        )
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
@@ -69,13 +102,9 @@ class Sampling:
             "somebody is there; sampling only leaves open who was sampled"
         )
 
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Nothing is measured with noise."""
-        return ()
-
-    def check(self, counts: Counts) -> tuple[str, ...]:
-        """Refuse more people than the sampler can count."""
-        people = int(counts.matrix.sum())
+    def check(self, population: Population) -> tuple[str, ...]:
+        """Refuse more people than the sampler can count, or than memory holds words for."""
+        people = _people(population)
         if people >= MOST_PEOPLE:
             raise InputError(
                 "sampling",
@@ -83,21 +112,30 @@ class Sampling:
                 found=f"{MOST_PEOPLE:,} or more",
                 expected=f"fewer than {MOST_PEOPLE:,}",
             )
+        if self.exact and people * BYTES_A_PERSON > (most := memory_limit()):
+            raise ConfigError(
+                "sampling",
+                place="exact",
+                found=f"more people than fit {gib(most)}, at {BYTES_A_PERSON} bytes a person",
+                expected="exact = false, or a machine with more memory",
+            )
         return ()
 
-    def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> CountsOutcome:
-        """The weighted counts of one sample per run, at the leaf."""
-        self.check(counts)
-        stream = Stream(level=counts.level, query="sample", size=_SEED_DRAWS)
-        made = []
-        for run in runs:
-            sampled = sample_counts(
-                counts.matrix, fraction=self.fraction, rng=generator(noise, stream, run)
-            )
-            made.append(weighted(sampled, self.fraction))
-        return CountsOutcome({counts.level: made})
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        """The sample of a run, as rows where the people were rows, else as counts."""
+        stream = Stream(level=population.geography.leaf, query="sample", size=SEED_DRAWS)
+        if self.exact:
+            words = cipher_words(noise, stream, run)
+            sample = _chosen(population, words, fraction=self.fraction)
+        else:
+            sample = _counted(population, generator(noise, stream, run), fraction=self.fraction)
+        return replace(sample, weight=population.weight / self.fraction)
+
+    def publications(self) -> Mapping[str, Publication]:
+        """The sampled people."""
+        return {"microdata": SampledPeople(self.fraction)}
 
 
 def sample_counts(
@@ -120,40 +158,64 @@ def sample_counts(
     return sample
 
 
-def sample_rows(
-    rows: int, *, fraction: Fraction | str, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Positions, ascending, of a simple random sample of round(f N) of N rows of microdata.
+def choose(words: Words, *, people: int, size: int) -> NDArray[np.int64]:
+    """Positions, ascending, of a uniformly random subset of ``size`` of so many people.
 
-    Each of them has the weight 1/f. Counting the chosen rows gives the law of ``sample_counts``.
+    Everybody gets a uniform word, and those with the ``size`` smallest are chosen. Where several
+    have the word at the threshold, new words decide among them: given the first words they are as
+    good as each other, so the subset is exactly uniform.
     """
-    if rows < 0:
-        raise InputError("sampling", place="rows", found=str(rows), expected="0 or more")
-    size = round(_fraction(fraction) * rows)
-    chosen = rng.choice(rows, size=size, replace=False, shuffle=False)
-    return np.sort(chosen).astype(np.int64)
+    open_to = np.arange(people, dtype=np.int64)
+    chosen, left, used = [], size, 0
+    while 0 < left < len(open_to):
+        drawn = np.concatenate([part.copy() for part in words.run(used, len(open_to))])
+        used += len(open_to)
+        threshold = np.partition(drawn, left - 1)[left - 1]
+        below = drawn < threshold
+        chosen.append(open_to[below])
+        left -= int(np.count_nonzero(below))
+        open_to = open_to[drawn == threshold]
+    chosen.append(open_to[:left])  # nobody, or all that are open
+    return np.sort(np.concatenate(chosen))
 
 
-def weighted(
-    sampled: csr_array[Any, tuple[int, int]], fraction: Fraction
-) -> csr_array[Any, tuple[int, int]]:
-    """Sampled counts times 1/f, as floats."""
-    from scipy.sparse import csr_array
+def _chosen(population: Population, words: Words, *, fraction: Fraction) -> Population:
+    """A uniformly random subset of the people."""
+    people = _people(population)
+    who = choose(words, people=people, size=round(fraction * people))
+    if population.count is None:
+        unit, cell = population.unit[who], population.cell[who]
+        return _sample(population, unit=unit, cell=cell, count=None)
+    ends = np.cumsum(population.count)
+    entry = np.searchsorted(ends, who, side="right")
+    count = np.bincount(entry, minlength=len(ends)).astype(np.int64)
+    return _sample(population, unit=population.unit, cell=population.cell, count=count)
 
-    values = sampled.data * fraction.denominator / fraction.numerator
-    return csr_array((values, sampled.indices, sampled.indptr), shape=sampled.shape)
+
+def _counted(population: Population, rng: np.random.Generator, *, fraction: Fraction) -> Population:
+    """A sample by the law of its counts."""
+    entries = sample_counts(tabulate(population).matrix, fraction=fraction, rng=rng).tocoo()
+    return _sample(
+        population,
+        unit=entries.row.astype(np.int32),
+        cell=entries.col.astype(np.int32),
+        count=np.asarray(entries.data, dtype=np.int64),
+    )
 
 
-def generator(noise: Noise, stream: Stream, run: int) -> np.random.Generator:
-    """A random generator of this run's own, seeded from the run's noise.
+def _sample(
+    population: Population,
+    *,
+    unit: NDArray[np.int32],
+    cell: NDArray[np.int32],
+    count: NDArray[np.int64] | None,
+) -> Population:
+    """Some of the people: without what is true of everybody only, households and quarters."""
+    return replace(population, unit=unit, cell=cell, count=count, households=None, quarters=None)
 
-    The seed is a digest of geometric draws with at least 1.1 bits of chance each, 280 in all, so
-    any source of noise will do, and the same key, data and run give the same sample.
-    """
-    drawn = noise.draw(stream, TwoSidedGeometric(Fraction(1)), draws=range(run, run + 1))
-    digest = sha256(drawn.astype("<i8").tobytes()).digest()
-    words = np.frombuffer(digest, dtype="<u4")
-    return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(words.tolist())))
+
+def _people(population: Population) -> int:
+    return len(population.unit) if population.count is None else int(population.count.sum())
 
 
 def _fraction(value: Fraction | str) -> Fraction:

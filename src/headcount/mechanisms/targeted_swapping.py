@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome
-from headcount.mechanisms._measured import Measured
+from headcount.mechanisms._base import Context
 from headcount.mechanisms.swapping.donors import swap_areas
 from headcount.mechanisms.swapping.keys import (
     ADULTS,
@@ -25,25 +24,26 @@ from headcount.mechanisms.swapping.keys import (
     some_apart,
 )
 from headcount.mechanisms.swapping.moving import (
+    HouseholdStep,
     carried,
     move,
     no_guarantee,
-    run_swaps,
     some_households,
+    swapped_population,
 )
 from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import Risk, Standing, standing
 from headcount.noise import Noise
+from headcount.population import Population
 from headcount.population.households import Households
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
-from headcount.tabulate import Counts
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetedSwapping:
+class TargetedSwapping(HouseholdStep):
     """Swap those at risk, and others by risk up to the rate (sdcMicro's ``recordSwap``).
 
     1. risk(household, level) = max over members of 1 / (people like them in the unit).
@@ -75,7 +75,6 @@ class TargetedSwapping:
     carry_along: tuple[str, ...] = ()
     within: str = ""
     name = "targeted-swapping"
-    draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", share(self.rate, "rate"))
@@ -96,16 +95,12 @@ class TargetedSwapping:
             return no_guarantee(geography, f"the number of people in each {geography.leaf}")
         return no_guarantee(geography)
 
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Nothing is measured with noise."""
-        return ()
-
-    def check(self, counts: Counts) -> tuple[str, ...]:
+    def check(self, population: Population) -> tuple[str, ...]:
         """Refuse data without households, without what the settings name, or without any donor."""
-        households = some_households(counts, self.name)
+        households = some_households(population, self.name)
         levels, within = self._levels(households.geography)
         households.cells(self.risk_variables)
-        carried(counts, households, self.carry_along)
+        carried(population, households, self.carry_along)
         rows = np.flatnonzero(households.is_household)
         alike = self._alike(households, rows, within)
         if self.rate:
@@ -113,13 +108,12 @@ class TargetedSwapping:
             self._refuse_nobody(alike, finest)
         return ()
 
-    def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> CountsOutcome:
-        """The counts at the leaf after one swap per run."""
-        self.check(counts)
-        return run_swaps(
-            self.name, self.swap, counts, noise, rate=self.rate, runs=runs, context=context
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        """The population after the swap of a run."""
+        return swapped_population(
+            self.name, self.swap, population, noise, rate=self.rate, run=run, context=context
         )
 
     def swap(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -28,7 +29,8 @@ class Population:
     and every guarantee lists them. ``quarters`` are the living quarters, and ``households`` tells
     who lives with whom, where these are known; with households, row i is their person i.
     ``reading`` is what was read from files, for ``headcount check``.
-    ``one_person`` says for the guarantee what one person is in a file that was read.
+    ``one_person`` says for the guarantee what one person is in a file that was read. ``weight`` is
+    how many people each stands for: 1 but in a sample.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Population:
     households: Households | None = None
     reading: Reading = field(default_factory=Reading)
     one_person: str = ""
+    weight: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         schema = self.schema

@@ -19,8 +19,7 @@ from headcount.release.directory import RunDirectory
 from headcount.release.store import read_release
 from headcount.report.evaluation import evaluation_report
 from headcount.report.html import write_report
-from headcount.run.protect import Plan, kept_config, plan
-from headcount.tabulate import content_digest
+from headcount.run.protect import Prepared, kept_config, prepare_data
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +33,7 @@ class EvaluatedRun:
     public: bool
 
 
-def open_run(path: Path) -> tuple[Release, Plan]:
+def open_run(path: Path) -> tuple[Release, Prepared]:
     """A finished release with the truth it was made from, for the curator's own evaluation."""
     directory = RunDirectory(path)
     facts = directory.facts()
@@ -46,20 +45,20 @@ def open_run(path: Path) -> tuple[Release, Plan]:
         raise RunError(
             f"{kept}: found another config than the run's{facts.older}, expected it unchanged"
         )
-    planned = plan(config)
-    if content_digest(planned.counts).hex() != facts.data_digest:
+    prepared = prepare_data(config)
+    if prepared.data.digest.hex() != facts.data_digest:
         raise RunError(
             f"{path}: found other data than the release was made from, expected the same"
         )
-    return read_release(directory.release), planned
+    return read_release(directory.release), prepared
 
 
-def truth_of(planned: Plan, internal: Path) -> Truth:
+def truth_of(prepared: Prepared, internal: Path) -> Truth:
     """The curator's side of a run."""
     return Truth(
-        counts=planned.truth,
-        protected=planned.counts,
-        mechanism=planned.mechanism,
+        counts=prepared.truth,
+        protected=prepared.counts,
+        mechanism=prepared.mechanism,
         internal=internal,
     )
 
@@ -72,10 +71,14 @@ def evaluate_run(
     ``choice`` says which metrics and attacks are wanted; all that are not slow without it.
     """
     choice = choice or Choice()
-    release, planned = open_run(path)
+    release, prepared = open_run(path)
     internal = RunDirectory(path).internal
     evaluation = evaluate_release(
-        release, truth_of(planned, internal), choice=choice, progress=progress, engine=LocalEngine()
+        release,
+        truth_of(prepared, internal),
+        choice=choice,
+        progress=progress,
+        engine=LocalEngine(),
     )
     folder = internal / "evaluation"
     folder.mkdir(exist_ok=True)
@@ -89,7 +92,7 @@ def evaluate_run(
         evaluation.findings,
         not_computed=[(one.name, one.why) for one in evaluation.not_computed],
         recipe=f"headcount evaluate {path.name}",
-        public=planned.public,
+        public=prepared.public,
     )
     write_report(report, folder / "report.html")
-    return EvaluatedRun(evaluation, folder / "report.html", planned.public)
+    return EvaluatedRun(evaluation, folder / "report.html", prepared.public)

@@ -6,23 +6,16 @@ An estimate from above of the tables that are held whole; the rest is small besi
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from headcount.errors import ConfigError
-from headcount.mechanisms import Averaged, Geometric, Identity, Mechanism, Raked
+from headcount.mechanisms import Chain
 from headcount.mechanisms._measured import Measured
-from headcount.mechanisms.histogram import Histogram
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.memory import gib, memory_limit
 from headcount.noise.keyed import served_by
-from headcount.tabulate import CELLS, Counts
+from headcount.tabulate import Counts
 
-SCALAR = 8
-"""Bytes of a count, and of a draw."""
-COPIES = 8
-"""Whole tables held at once, at most: truth, noise, answers, a copy by column, two of the file."""
 COST = {"table": 2e-8, "slow": 3e-3, "opendp": 3e-5}
 """Seconds for one draw, as measured on one core of an ordinary machine."""
 DAY = 86_400
@@ -30,9 +23,10 @@ MOST_SECONDS = 7 * DAY
 """Nobody waits for more, and a run that is given up has spent its loss."""
 
 
-def refuse_too_large(mechanism: Mechanism, counts: Counts, *, backend: str, out: Path) -> None:
+def refuse_too_large(mechanism: Chain, counts: Counts, *, backend: str, out: Path) -> None:
     """Refuse tables beyond this machine's memory, and recorded noise beyond its disk."""
-    tables = table_bytes(mechanism, counts, backend=backend)
+    schema, geography = counts.schema, counts.geography
+    tables = mechanism.table_bytes(schema, geography, backend=backend)
     if tables > (most := memory_limit()):
         raise ConfigError(
             mechanism.name, place="memory",
@@ -40,7 +34,7 @@ def refuse_too_large(mechanism: Mechanism, counts: Counts, *, backend: str, out:
             expected=f"at most the {gib(most)} of this machine; fewer cells or units, or another "
             f"mechanism (tables of topdown are sparse)",
         )  # fmt: skip
-    plan = mechanism.plan(counts.schema, counts.geography)
+    plan = mechanism.plan(schema, geography)
     if (seconds := draw_seconds(plan, backend=backend)) > MOST_SECONDS:
         raise ConfigError(
             mechanism.name, place="noise",
@@ -50,7 +44,10 @@ def refuse_too_large(mechanism: Mechanism, counts: Counts, *, backend: str, out:
         )  # fmt: skip
     if backend != "opendp":
         return
-    noise, free = recorded_bytes(mechanism, counts), shutil.disk_usage(_existing(out)).free
+    noise, free = (
+        mechanism.recorded_bytes(schema, geography),
+        shutil.disk_usage(_existing(out)).free,
+    )
     if noise > free:
         raise ConfigError(
             mechanism.name, place="run.noise",
@@ -65,40 +62,6 @@ def draw_seconds(plan: Sequence[Measured], *, backend: str) -> float:
         one.entries * one.draws * COST[backend if backend == "opendp" else served_by(one.law)]
         for one in plan
     )
-
-
-def table_bytes(mechanism: Mechanism, counts: Counts, *, backend: str) -> int:
-    """Bytes of the tables that a mechanism holds whole."""
-    geography, cells = counts.geography, counts.schema.size
-    if isinstance(mechanism, Raked):
-        units = sum(geography.size(level) for level in geography.levels)
-        return units * cells * SCALAR * COPIES
-    if isinstance(mechanism, Identity | Geometric | Averaged | Histogram):
-        return geography.size(geography.leaf) * cells * SCALAR * COPIES
-    if isinstance(mechanism, TopDown):
-        # Marginals are dense; cells are drawn where they are asked for, unless they are recorded.
-        whole = _topdown_streams(mechanism, counts, cells=backend == "opendp")
-        return max(whole, default=0) * SCALAR * COPIES
-    return 0
-
-
-def recorded_bytes(mechanism: Mechanism, counts: Counts) -> int:
-    """Bytes of all draws of a run together."""
-    if isinstance(mechanism, TopDown):
-        return sum(_topdown_streams(mechanism, counts, cells=True)) * SCALAR
-    plan = mechanism.plan(counts.schema, counts.geography)
-    sizes = {level: counts.geography.size(level) for level in counts.geography.levels}
-    return sum(sizes[one.level] * counts.schema.size * one.draws * SCALAR for one in plan)
-
-
-def _topdown_streams(settings: TopDownSettings, counts: Counts, *, cells: bool) -> Iterable[int]:
-    """Scalars in each stream of TopDown."""
-    schema, geography = counts.schema, counts.geography
-    for level, query in settings.allocation(geography).measured:
-        if query != CELLS:
-            yield geography.size(level) * settings.query(query).size(schema)
-        elif cells:
-            yield geography.size(level) * schema.size
 
 
 def _existing(path: Path) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,59 +12,64 @@ from headcount.config.load import config_digest, config_to_json, load_config, re
 from headcount.config.settings import Config
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, RunError, TruthError
-from headcount.evaluate.suppressed import (
-    WITNESSES,
-    write_account,
-)
+from headcount.evaluate.suppressed import write_account
 from headcount.files import write_text_atomic
-from headcount.mechanisms import Context, Mechanism, complete_guarantee, protect
-from headcount.mechanisms._base import cut_for
-from headcount.mechanisms.sampling import Sampling
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.mechanisms.topdown.publish import refuse_same_columns
+from headcount.mechanisms import Chain, Context, Tabulated, complete_guarantee, protect
 from headcount.noise import KeyedNoise, Noise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
 from headcount.population.reading import Reading
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState
 from headcount.progress import Progress, silent
-from headcount.release import Release
 from headcount.release.directory import RunDirectory, RunFacts
-from headcount.release.mdf import refuse_other_layout, write_mdf
-from headcount.release.sampled import refuse_weight, write_sample
+from headcount.release.publication import MEASUREMENTS, Publication
 from headcount.release.store import (
     check_files,
     check_publishable,
     rehearse,
     write_release,
 )
-from headcount.release.tidy import refuse_same_names, write_tidy
 from headcount.run.limits import refuse_too_large
 from headcount.run.note import leave_note, refuse_unrecorded
 from headcount.run.receipt import check_receipt, draft_receipt, finished_receipt
-from headcount.tabulate import Counts, content_digest, tabulate
+from headcount.tabulate import Counts
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A config that passed every check, with the data it names: nothing drawn, nothing written."""
+class Prepared:
+    """A config that passed every check, with the data it names: nothing drawn, nothing written.
+
+    where
+        data     the people that the mechanism protects
+        whole    everybody: more than ``data`` where households were cut
+        source   digest of the records behind the counts, for a ledger
+    """
 
     config: Config
-    mechanism: Mechanism
-    counts: Counts
+    mechanism: Chain
+    data: Tabulated
+    whole: Tabulated
     public: bool
     remarks: tuple[str, ...] = ()
     reading: Reading = field(default_factory=Reading)
-    whole: Counts | None = None
-    """Everybody, where households were cut before they were counted."""
     source: str = field(default="", repr=False)
-    """Digest of the records behind the counts, for a ledger."""
+
+    @property
+    def counts(self) -> Counts:
+        """The counts that the mechanism protects."""
+        return self.data.counts
 
     @property
     def truth(self) -> Counts:
         """What a release is scored against: people who were cut are an error like any other."""
-        return self.counts if self.whole is None else self.whole
+        return self.whole.counts
+
+    @property
+    def publications(self) -> dict[str, Publication]:
+        """What is published besides counts, as the config asks for it."""
+        offered = self.mechanism.publications()
+        return {kind: offered[kind] for kind in self.config.run.publish}
 
     @property
     def people_cut(self) -> int:
@@ -102,9 +106,9 @@ class Plan:
         )
 
 
-def plan(config: Config) -> Plan:
-    """Read the data a config names and check that it can be protected as asked."""
-    (mechanism,) = config.mechanism
+def prepare_data(config: Config) -> Prepared:
+    """Read the data a config names and check that they can be protected as asked."""
+    mechanism = Chain.of(config.mechanism)
     population = config.population.read()
     for statement in population.read_off:
         log.warning(
@@ -114,28 +118,19 @@ def plan(config: Config) -> Plan:
             statement,
         )
     check_publishable(population.schema, population.geography)
-    counts = tabulate(cut := cut_for(mechanism, population))
-    if isinstance(mechanism, Sampling):
-        if config.run.publish:
-            refuse_weight(counts.schema, counts.geography)
-    else:
-        _check_microdata(counts, config.run.publish, population.name)
-    if isinstance(mechanism, TopDown) and "measurements" in config.run.publish:
-        refuse_same_columns(mechanism, counts.schema, counts.geography)
+    whole = Tabulated.of(population)
+    data = mechanism.cut(whole)
+    prepared = Prepared(
+        config, mechanism, data, whole, population.public, reading=population.reading
+    )
+    for publication in prepared.publications.values():
+        publication.check(data.population)
     try:
-        remarks = mechanism.check(counts)
+        remarks = mechanism.check(data)
     except TruthError as error:
         # Without the cause: even a traceback would show what is for the curator's eyes.
         raise _refused(RunDirectory(config.run.out), error) from None
-    return Plan(
-        config,
-        mechanism,
-        counts,
-        population.public,
-        remarks,
-        population.reading,
-        whole=None if cut is population else tabulate(population),
-    )
+    return replace(prepared, remarks=remarks)
 
 
 def _refused(directory: RunDirectory, error: TruthError) -> RunError:
@@ -146,23 +141,6 @@ def _refused(directory: RunDirectory, error: TruthError) -> RunError:
         f"bounds; {where} says where to look. That a run was refused is itself a function of the "
         f"data: for the curator only"
     )
-
-
-def _check_microdata(counts: Counts, publish: Sequence[str], name: str) -> None:
-    """Refuse people and living quarters that could not be written: before a loss, not after."""
-    if not {"microdata", "mdf"} & set(publish):
-        return
-    if counts.quarters is None:
-        raise ConfigError(
-            name,
-            place="run.publish",
-            found="no living quarters to place people in",
-            expected="a population with living quarters, or other things to publish",
-        )
-    if "microdata" in publish:
-        refuse_same_names(counts.schema, counts.geography)
-    if "mdf" in publish:
-        refuse_other_layout(counts.schema, counts.geography, counts.quarters)
 
 
 def protect_run(config_file: Path, *, progress: Progress = silent) -> Path:
@@ -176,12 +154,12 @@ def protect_run(config_file: Path, *, progress: Progress = silent) -> Path:
     digest = config_digest(config).hex()
     directory = RunDirectory(config.run.out)
     directory.refuse_other(config_digest=digest)
-    planned = None if directory.is_complete else prepare(config)
+    prepared = None if directory.is_complete else prepare_run(config)
     ledger = _ledger(config)
     with directory.held():
         directory.refuse_other(config_digest=digest)  # another process may have been here since
-        if planned is not None and not directory.is_complete:
-            _make(directory, planned, ledger, digest, progress)
+        if prepared is not None and not directory.is_complete:
+            _make(directory, prepared, ledger, digest, progress)
             _close(directory, ledger)
             return directory.path
         _close(directory, ledger)
@@ -190,7 +168,7 @@ def protect_run(config_file: Path, *, progress: Progress = silent) -> Path:
     return directory.path
 
 
-def prepare(config: Config) -> Plan:
+def prepare_run(config: Config) -> Prepared:
     """Check all that ``protect`` needs, before it writes: directory, ledger, data, loss, machine.
 
     What passes here completes: after the loss is recorded only the machine can fail.
@@ -199,27 +177,27 @@ def prepare(config: Config) -> Plan:
     directory.refuse_other(config_digest=config_digest(config).hex())
     ledger = _ledger(config)
     refuse_unrecorded(config.population.data_file, ledger)
-    planned = plan(config)
+    prepared = prepare_data(config)
     refuse_too_large(
-        planned.mechanism, planned.counts, backend=config.run.noise, out=config.run.out
+        prepared.mechanism, prepared.counts, backend=config.run.noise, out=config.run.out
     )
-    check_receipt(planned.receipt())
-    rehearse(planned.counts.schema, planned.counts.geography)
+    check_receipt(prepared.receipt())
+    rehearse(prepared.counts.schema, prepared.counts.geography)
     if ledger is None:
-        return planned
-    planned = replace(planned, source=config.population.source_digest())
+        return prepared
+    prepared = replace(prepared, source=config.population.source_digest())
     begun = directory.facts()
     run_id = begun.run_id if begun else ""
-    if planned.loss is not None and planned.guarantee.exists:
-        ledger.afford(config.run.dataset, planned.loss, run_id=run_id)
+    if prepared.loss is not None and prepared.guarantee.exists:
+        ledger.afford(config.run.dataset, prepared.loss, run_id=run_id)
     ledger.admit(
         config.run.dataset,
-        data_digest=content_digest(planned.counts).hex(),
-        source_digest=planned.source,
+        data_digest=prepared.data.digest.hex(),
+        source_digest=prepared.source,
         new_content=config.run.new_content,
         run_id=run_id,
     )
-    return planned
+    return prepared
 
 
 def _ledger(config: Config) -> Ledger | None:
@@ -233,81 +211,52 @@ def _ledger(config: Config) -> Ledger | None:
 
 def _make(
     directory: RunDirectory,
-    planned: Plan,
+    prepared: Prepared,
     ledger: Ledger | None,
     digest: str,
     progress: Progress,
 ) -> None:
     """Bind, spend, draw, write: in this order."""
-    config = planned.config
-    draft = planned.receipt()
-    data_digest = content_digest(planned.counts)
+    config, data, mechanism = prepared.config, prepared.data, prepared.mechanism
+    draft = prepared.receipt()
     facts, key = directory.begin(
-        config_digest=digest, data_digest=data_digest.hex(), key=_new_key(config)
+        config_digest=digest, data_digest=data.digest.hex(), key=_new_key(config)
     )
     write_text_atomic(directory.internal / "config.json", config_to_json(config))
-    if getattr(planned.mechanism, "largest_household", None) is not None:
-        cut = {"people left out of households that were cut": planned.people_cut}
+    if mechanism.cut_to is not None:
+        cut = {"people left out of households that were cut": prepared.people_cut}
         write_text_atomic(directory.internal / "cut.json", json.dumps(cut, indent=2) + "\n")
     if ledger is not None:
         leave_note(config.population.data_file, ledger, config.run.dataset)
-        _spend(ledger, planned, facts)
-    noise = _noise(config, planned, key, data_digest, directory)
-    measured = directory.release / "measurements"
+        _spend(ledger, prepared, facts)
+    noise = _noise(config, prepared, key, directory)
+    measured = directory.release / MEASUREMENTS
     context = Context(
         engine=LocalEngine(),
         progress=progress,
         workspace=directory.levels,
-        measurements=measured if "measurements" in config.run.publish else None,
-        provenance=directory.internal / "provenance.parquet",
-        witnesses=directory.internal / WITNESSES,
+        measurements=measured if MEASUREMENTS in config.run.publish else None,
         curator=directory.internal,
     )
-    release = protect(planned.counts, planned.mechanism, noise, context=context)
-    more = [*sorted(measured.glob("*.parquet")), *_microdata(directory, planned, release, progress)]
-    write_account(release, planned.counts, directory.internal)
+    try:
+        release = protect(data, mechanism, noise, context=context)
+    except TruthError as error:  # of records that a step has changed
+        raise _refused(directory, error) from None
+    more = [
+        path
+        for kind, publication in prepared.publications.items()
+        for path in publication.write(
+            release, directory.release / kind, quarters=data.counts.quarters, progress=progress
+        )
+    ]
+    write_account(
+        release,
+        data.population,
+        directory.internal,
+        protected=lambda: mechanism.changed(data, noise, run=0, context=Context()),
+    )
     receipt = finished_receipt(draft, facts, release, ledger)
     write_release(release, directory.release, receipt=receipt, more=more)
-
-
-def _microdata(
-    directory: RunDirectory, planned: Plan, release: Release, progress: Progress
-) -> list[Path]:
-    """People and living quarters, in the forms the config asks for: synthetic, or a sample."""
-    kinds, quarters = planned.config.run.publish, planned.counts.quarters
-    if isinstance(planned.mechanism, Sampling):
-        return _sample(directory, planned.mechanism, release, progress) if kinds else []
-    if quarters is None:
-        return []
-    written: list[Path] = []
-    for kind, write in (("microdata", write_tidy), ("mdf", write_mdf)):
-        if kind in kinds:
-            folder = directory.release / kind
-            folder.mkdir(parents=True, exist_ok=True)
-            written += write(
-                release.as_counts().tables[release.geography.leaf],
-                schema=release.schema,
-                geography=release.geography,
-                quarters=quarters,
-                folder=folder,
-                progress=progress,
-            )
-    return written
-
-
-def _sample(
-    directory: RunDirectory, mechanism: Sampling, release: Release, progress: Progress
-) -> list[Path]:
-    """The people whose weighted counts the release holds."""
-    (path,) = write_sample(
-        release.as_counts().tables[release.geography.leaf],
-        fraction=mechanism.fraction,
-        schema=release.schema,
-        geography=release.geography,
-        folder=directory.release / "microdata",
-        progress=progress,
-    )
-    return [path]
 
 
 def _new_key(config: Config) -> RunKey:
@@ -317,27 +266,25 @@ def _new_key(config: Config) -> RunKey:
     return RunKey.from_seed(config.run.seed)
 
 
-def _noise(
-    config: Config, planned: Plan, key: RunKey, data_digest: bytes, directory: RunDirectory
-) -> Noise:
+def _noise(config: Config, prepared: Prepared, key: RunKey, directory: RunDirectory) -> Noise:
     if config.run.noise == "opendp":
         return RecordedNoise(OpenDPNoise(), directory.noise)
-    return KeyedNoise(key, planned.mechanism.name, data_digest, config_digest(config))
+    return KeyedNoise(key, prepared.mechanism.name, prepared.data.digest, config_digest(config))
 
 
-def _spend(ledger: Ledger, planned: Plan, facts: RunFacts) -> None:
+def _spend(ledger: Ledger, prepared: Prepared, facts: RunFacts) -> None:
     """Record the spend, before noise is drawn."""
-    run = planned.config.run
+    run = prepared.config.run
     ledger.spend(
         run.dataset,
-        planned.loss,
+        prepared.loss,
         run_id=facts.run_id,
         data_digest=facts.data_digest,
         config_digest=facts.config_digest,
         key_kind=facts.key_kind,
-        invariants=planned.guarantee.released_exactly,
+        invariants=prepared.guarantee.released_exactly,
         new_content=run.new_content,
-        source_digest=planned.source,
+        source_digest=prepared.source,
     )
     ledger.mark(facts.run_id, SpendState.DRAWN)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from headcount.mechanisms import Mechanism
+from headcount.mechanisms import Chain
 from headcount.mechanisms._measured import Measured, losses_of, total_loss
 from headcount.noise import SAMPLER_VERSION
 from headcount.noise.keyed import served_by
@@ -18,7 +18,7 @@ from headcount.tabulate import Counts
 
 
 def draft_receipt(
-    mechanism: Mechanism,
+    mechanism: Chain,
     guarantee: Guarantee,
     counts: Counts,
     *,
@@ -35,6 +35,7 @@ def draft_receipt(
     return {
         "made_by": "headcount",
         "mechanism": repr(mechanism),
+        **({} if mechanism.single else {"steps": _steps(mechanism, counts)}),
         "guarantee": guarantee_to_json(guarantee),
         "measurements": _measurements(plan, unit),
         "key_kind": key_kind if drawn else "none",
@@ -45,6 +46,24 @@ def draft_receipt(
         "config_digest": config_digest,
         "versions": versions(),
     }
+
+
+def _steps(mechanism: Chain, counts: Counts) -> list[dict[str, Any]]:
+    """The chain step by step: for each that changes records what it makes of one step."""
+    before = [
+        {
+            "step": repr(step),
+            "changes": "records",
+            "stability": {
+                str(unit): k for unit in UnitOfPrivacy if (k := step.stability(unit)) is not None
+            }
+            or f"none: {step.no_bound}",
+        }
+        for step in mechanism.steps
+    ]
+    if mechanism.parts == mechanism.steps:
+        return before
+    return [*before, {"step": repr(mechanism.last), "changes": "tables"}]
 
 
 def check_receipt(draft: dict[str, Any]) -> None:

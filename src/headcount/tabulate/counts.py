@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headcount.arrays import Ints, Ints32
+from headcount.arrays import Ints
 from headcount.geography import Geography
 from headcount.population import Population
-from headcount.population.households import Households
 from headcount.population.quarters import Quarters
 from headcount.schema import Schema
 
@@ -25,8 +25,8 @@ class Counts:
     """True counts (unit x cell) at one level: the curator's side, never written to a release.
 
     ``matrix`` is sparse by rows, because most cells of most small places are empty: the 1940
-    census has 6 non-empty cells of 192 per district. Where ``households`` are known,
-    ``person_cell`` has the cell of each of their persons.
+    census has 6 non-empty cells of 192 per district. Counts of a sample are of the people in it;
+    each stands for ``weight`` people.
     """
 
     schema: Schema
@@ -35,9 +35,8 @@ class Counts:
     matrix: csr_array[Any, tuple[int, int]]
     read_off: tuple[str, ...] = ()
     quarters: Quarters | None = None
-    households: Households | None = None
-    person_cell: Ints32 | None = None
     one_person: str = ""
+    weight: Fraction = Fraction(1)
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
@@ -85,9 +84,8 @@ def tabulate(population: Population) -> Counts:
         matrix,
         population.read_off,
         population.quarters,
-        population.households,
-        None if population.households is None else population.cell,
         population.one_person,
+        population.weight,
     )
 
 

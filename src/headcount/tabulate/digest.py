@@ -7,22 +7,47 @@ from hashlib import sha256
 
 import numpy as np
 
+from headcount.population import Population
 from headcount.population.households import Households
 from headcount.tabulate.counts import Counts
 
 
-def content_digest(counts: Counts) -> bytes:
-    """SHA-256 of the domain and the counts.
+def content_digest(population: Population, counts: Counts) -> bytes:
+    """SHA-256 of the domain, the counts, and who lives with whom where that is known.
 
     For the curator only: whoever knows all records but one could test guesses of the last one
     against it. What is published is an HMAC of it, under a secret.
     """
-    hasher = sha256(b"headcount counts 1\0")
+    content = _Content()
+    _add_counts(content.add, counts)
+    if population.households is not None:
+        _add_households(content.add, population.households)
+        content.add("cells of persons", population.cell.astype("<i8").tobytes())
+    return content.digest()
 
-    def add(name: str, content: bytes) -> None:
-        hasher.update(f"{name}:{len(content)}:".encode())
-        hasher.update(content)
 
+def counts_digest(counts: Counts) -> bytes:
+    """The same of counts alone: equal to it where no households are known."""
+    content = _Content()
+    _add_counts(content.add, counts)
+    return content.digest()
+
+
+class _Content:
+    """Named parts, hashed one after another."""
+
+    def __init__(self) -> None:
+        self._hasher = sha256(b"headcount counts 1\0")
+
+    def add(self, name: str, content: bytes) -> None:
+        self._hasher.update(f"{name}:{len(content)}:".encode())
+        self._hasher.update(content)
+
+    def digest(self) -> bytes:
+        return self._hasher.digest()
+
+
+def _add_counts(add: Callable[[str, bytes], None], counts: Counts) -> None:
     add("schema", repr(counts.schema).encode())
     add("levels", repr(counts.geography.levels).encode())
     for codes, parents in zip(counts.geography.units, counts.geography.parents, strict=True):
@@ -38,11 +63,8 @@ def content_digest(counts: Counts) -> bytes:
         add("quarters by", counts.quarters.attribute.encode())
         add("occupied", counts.quarters.occupied.astype("<i8").tobytes())
         add("vacant", counts.quarters.vacant.astype("<i8").tobytes())
-    if counts.households is not None:
-        _add_households(add, counts.households)
-    if counts.person_cell is not None:
-        add("cells of persons", counts.person_cell.astype("<i8").tobytes())
-    return hasher.digest()
+    if counts.weight != 1:
+        add("weight", str(counts.weight).encode())
 
 
 def _add_households(add: Callable[[str, bytes], None], households: Households) -> None:

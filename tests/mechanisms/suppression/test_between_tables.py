@@ -22,7 +22,7 @@ from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.release.published import by_name
 from headcount.schema import load_schema
-from headcount.tabulate import tabulate
+from headcount.tabulate import Tabulated, tabulate
 from headcount.tabulate.between_tables import sums_between
 from headcount.tabulate.linked_tables import _columns, link_tables
 
@@ -95,7 +95,7 @@ def _primary(counts, names):
 def test_no_small_count_can_be_told_from_all_tables_together(counts, names, tmp_path):
     mechanism = Suppression(rule="complementary", tables=names, lowest=_levels(names)[-1], audit=30)
     file = tmp_path / "witnesses.parquet"
-    release = protect(counts, mechanism, context=Context(witnesses=file))
+    release = protect(Tabulated.of(counts), mechanism, context=Context(curator=tmp_path))
     rows, values, hidden = _oracle(counts, by_name(release.as_tables().published), names)
     some = np.random.default_rng(3).permutation(_primary(counts, names))[:10]
     assert (_widths(rows, values, hidden, some) >= mechanism.width).all()
@@ -110,7 +110,7 @@ def test_no_small_count_can_be_told_from_all_tables_together(counts, names, tmp_
 def test_tables_protected_one_by_one_leak_and_the_audit_says_so(counts, names):
     each = [
         protect(
-            counts,
+            Tabulated.of(counts),
             Suppression(rule="complementary", tables=(name,), lowest=_levels(names)[-1]),
         ).as_tables()
         for name in names
@@ -162,7 +162,7 @@ def test_a_search_that_finds_nothing_withholds_everything(counts, monkeypatch, t
     monkeypatch.setattr(moves.Mover, "cheapest", lambda *_, **__: None)
     mechanism = Suppression(rule="complementary", tables=("P1",), lowest="county", audit=10)
     file = tmp_path / "witnesses.parquet"
-    release = protect(counts, mechanism, context=Context(witnesses=file))
+    release = protect(Tabulated.of(counts), mechanism, context=Context(curator=tmp_path))
     values = all_values(counts, find_tables(("P1",), SCHEMA), lowest="county")
     for where, one in by_name(release.as_tables().published).items():
         assert np.array_equal(one.withheld, values[where] > 0)

@@ -23,7 +23,7 @@ from headcount.release.published import PublishedCells, by_name, is_total
 from headcount.release.store import read_release, write_release
 from headcount.run.protect import protect_run
 from headcount.schema import load_schema
-from headcount.tabulate import tabulate
+from headcount.tabulate import Tabulated, tabulate
 from headcount.tabulate.linked_tables import link_tables
 from headcount.tabulate.published import tables
 
@@ -37,7 +37,9 @@ def counts():
 
 @pytest.fixture(scope="module")
 def released(counts):
-    return protect(counts, Suppression(tables=("P1", "P2", "P3", "P4", "P12"))).as_tables()
+    return protect(
+        Tabulated.of(counts), Suppression(tables=("P1", "P2", "P3", "P4", "P12"))
+    ).as_tables()
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,9 @@ def witnesses(tmp_path_factory):
 @pytest.fixture(scope="module")
 def complemented(counts, witnesses):
     mechanism = Suppression(rule="complementary", lowest="tract")
-    return protect(counts, mechanism, context=Context(witnesses=witnesses)).as_tables()
+    return protect(
+        Tabulated.of(counts), mechanism, context=Context(curator=witnesses.parent)
+    ).as_tables()
 
 
 def audited(release, cells):
@@ -87,7 +91,9 @@ def test_each_table_has_its_rule(counts, released):
 
 
 def test_the_cell_rule_can_be_asked_for_on_tables_of_adults(counts):
-    made = protect(counts, Suppression(tables=("P3",), by_cell=("P3",), lowest="county"))
+    made = protect(
+        Tabulated.of(counts), Suppression(tables=("P3",), by_cell=("P3",), lowest="county")
+    )
     tables = made.as_tables().published
     assert all(one.zero_hides == 2 and not one.withheld.any() for one in tables)
 
@@ -185,7 +191,9 @@ def test_publishing_one_more_cell_is_found_by_the_audit(counts, complemented, wi
 
 def test_totals_above_the_leaf_are_kept_where_that_is_asked_for(counts):
     def withheld_totals(**settings):
-        made = protect(counts, Suppression(rule="complementary", effort=0, **settings))
+        made = protect(
+            Tabulated.of(counts), Suppression(rule="complementary", effort=0, **settings)
+        )
         return sum(
             int(one.withheld[:, is_total(one.cells)].sum())
             for one in made.as_tables().published
@@ -219,7 +227,7 @@ def test_whole_tables_are_withheld_where_they_give_a_withheld_cell_back(counts):
     mechanism = Suppression(
         rule="complementary", effort=0, keep_totals=True, whole=("P12", "P12A", "P14")
     )
-    made = by_name(protect(counts, mechanism).as_tables().published)
+    made = by_name(protect(Tabulated.of(counts), mechanism).as_tables().published)
     values = all_values(counts, find_tables(mechanism.whole, SCHEMA))
     people = counts.totals()
     few = (people > 0) & (people < 15)
@@ -234,7 +242,7 @@ def test_whole_tables_are_withheld_where_they_give_a_withheld_cell_back(counts):
         assert few.sum() < closed.sum() < len(closed)
     said = str(mechanism.guarantee(SCHEMA, counts.geography))
     assert "Tables P12, P12A, P14 are published whole beside these" in said
-    (audit,) = audit_release(counts, protect(counts, mechanism))
+    (audit,) = audit_release(counts, protect(Tabulated.of(counts), mechanism))
     assert audit.tables == ("P1", "P2", "P3", "P4")
 
 
@@ -389,7 +397,7 @@ def test_tables_on_race_alone_go_by_the_rules_of_p1_to_p4(counts):
     schema = load_schema("persons-2010")
     whole = tabulate(to_population(towns(seed=4, people=1_500, counties=2), schema=schema))
     mechanism = Suppression(tables=(*names, *same.values()), lowest="county", audit=4)
-    found = by_name(protect(whole, mechanism).as_tables().published)
+    found = by_name(protect(Tabulated.of(whole), mechanism).as_tables().published)
     for name, twin in same.items():
         one, other = found[name, "county"], found[twin, "county"]
         assert one.zero_hides == other.zero_hides
@@ -405,4 +413,4 @@ def test_tables_that_count_people_twice_are_published_but_not_audited():
     schema = load_schema("persons-2010")
     whole = tabulate(to_population(towns(seed=4, people=1_500, counties=2), schema=schema))
     mechanism = Suppression(tables=("P6",), lowest="county")
-    assert audit_release(whole, protect(whole, mechanism)) == ()
+    assert audit_release(whole, protect(Tabulated.of(whole), mechanism)) == ()

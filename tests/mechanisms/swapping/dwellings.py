@@ -7,7 +7,6 @@ from headcount.geography import Geography, regular
 from headcount.population import Population
 from headcount.population.households import Households
 from headcount.schema import Attribute
-from headcount.tabulate import Counts, tabulate
 
 AGE = Attribute("age", ("5", "17", "18", "40+"))
 RACE = Attribute("race", ("a", "b", "c"))
@@ -52,12 +51,11 @@ def dwellings(
     )
 
 
-def some_counts(households: Households, names: tuple[str, ...] = ("race", "tenure")) -> Counts:
-    """The counts that a mechanism protects."""
+def some_people(households: Households, names: tuple[str, ...] = ("race", "tenure")) -> Population:
+    """The people that a mechanism protects."""
     schema, cell = households.cells(names)
     unit = households.block[households.dwelling]
-    people = Population("town", schema, households.geography, unit, cell, households=households)
-    return tabulate(people)
+    return Population("town", schema, households.geography, unit, cell, households=households)
 
 
 @st.composite

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms import protect
+from headcount.mechanisms import Chain, protect
 from headcount.mechanisms.swapping.donors import swap_areas
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
 from headcount.mechanisms.targeted_swapping import TargetedSwapping, quotas
@@ -17,8 +17,9 @@ from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import tabulate
+from headcount.testing.contracts import mechanism_checks
 
-from .dwellings import dwellings, some_counts, spine
+from .dwellings import dwellings, some_people, spine
 
 TENTH = Fraction(1, 10)
 PLAIN = TargetedSwapping(rate=TENTH, risk_variables=("race", "age"))
@@ -148,7 +149,7 @@ def test_within_keeps_everyone_inside():
 
 def test_carried_attributes_stay_with_the_place():
     town = dwellings(600, seed=7)
-    counts = some_counts(town, ("tenure", "race"))
+    counts = some_people(town, ("tenure", "race"))
     stay = TargetedSwapping(
         rate=Fraction(1, 2), risk_variables=("race",), k=0, carry_along=("tenure",)
     )
@@ -163,27 +164,27 @@ def test_carried_attributes_stay_with_the_place():
     )
     assert np.array_equal(before, after)
     noise = KeyedNoise(RunKey.from_seed(1), "t", bytes(32), bytes(32))
-    released = stay.run(counts, noise, runs=range(1)).dense("block")[0]
+    released, truth = protect(counts, stay, noise).at("block"), tabulate(counts).dense()
     for tenure_rows in (slice(0, 3), slice(3, 6)):
         assert np.array_equal(
-            released[:, tenure_rows].sum(axis=1), counts.dense()[:, tenure_rows].sum(axis=1)
+            released[:, tenure_rows].sum(axis=1), truth[:, tenure_rows].sum(axis=1)
         )
     without = TargetedSwapping(rate=Fraction(1, 2), risk_variables=("race",), k=0)
-    moved_too = without.run(counts, noise, runs=range(1)).dense("block")[0]
-    assert not np.array_equal(moved_too[:, :3].sum(axis=1), counts.dense()[:, :3].sum(axis=1))
+    moved_too = protect(counts, without, noise).at("block")
+    assert not np.array_equal(moved_too[:, :3].sum(axis=1), truth[:, :3].sum(axis=1))
 
 
 def test_carried_attributes_must_be_known_and_not_recoded():
     town = dwellings(60, seed=7)
     wrong = TargetedSwapping(rate=TENTH, risk_variables=("race",), carry_along=("rooms",))
     with pytest.raises(InputError, match="carry_along: found 'rooms', which dwellings do not"):
-        wrong.check(some_counts(town))
+        wrong.check(some_people(town))
     recoded = Schema((Attribute("tenure", ("any",)),))
     unit = town.block[town.dwelling]
     people = Population("town", recoded, town.geography, unit, np.zeros_like(unit), households=town)
     stay = TargetedSwapping(rate=TENTH, risk_variables=("race",), carry_along=("tenure",))
     with pytest.raises(InputError, match="carry_along: found 'tenure' recoded in the counts"):
-        stay.check(tabulate(people))
+        stay.check(people)
 
 
 def test_risks_of_ones_own():
@@ -211,7 +212,7 @@ def test_settings_that_do_not_fit_are_refused():
         TargetedSwapping(rate=TENTH, risk_variables=("race",), similar=())
     with pytest.raises(ConfigError, match="risk: attributes: found none"):
         TargetedSwapping(rate=TENTH, risk_variables=())
-    counts = some_counts(dwellings(60, seed=7))
+    counts = some_people(dwellings(60, seed=7))
     for wrong, message in (
         (
             replace(PLAIN, hierarchy=("block", "county")),
@@ -230,7 +231,7 @@ def test_profiles_that_leave_nobody_to_swap_with_are_refused():
     with pytest.raises(InputError, match="found no two households that could change places"):
         PLAIN.swap(town, np.random.default_rng(1))
     with pytest.raises(InputError, match="found no two households that could change places"):
-        PLAIN.check(some_counts(town))
+        PLAIN.check(some_people(town))
 
 
 def test_a_quota_that_falls_on_units_without_donors_is_a_shortfall(caplog):
@@ -244,24 +245,31 @@ def test_a_quota_that_falls_on_units_without_donors_is_a_shortfall(caplog):
         persons={"age": np.zeros(10, dtype=np.int64), "race": np.zeros(10, dtype=np.int64)},
     )
     one = TargetedSwapping(rate=Fraction(1, 3), risk_variables=("race",), similar=(("size",),), k=0)
-    one.check(some_counts(town))
+    one.check(some_people(town))
     swapped = [one.swap(town, np.random.default_rng(i)).report.swapped for i in range(20)]
     assert {0, 2} == set(swapped)
-    runs = range(20)
+    noise = KeyedNoise(RunKey.from_seed(1), "targeted-swapping", bytes(32), bytes(32))
     with caplog.at_level("WARNING"):
-        one.run(
-            some_counts(town),
-            KeyedNoise(RunKey.from_seed(1), "targeted-swapping", bytes(32), bytes(32)),
-            runs=runs,
-        )
+        for run in range(20):
+            protect(some_people(town), one, noise, run=run)
     assert "targeted-swapping" in caplog.text
 
 
 def test_no_guarantee_and_repr_makes_it_again():
-    release = protect(some_counts(dwellings(300, seed=1)), PLAIN)
+    release = protect(some_people(dwellings(300, seed=1)), PLAIN)
     assert not release.guarantee.exists
     said = " ".join(release.guarantee.sentences())
     assert "without noise: the number of people in each block" in said
-    assert PLAIN.plan(release.schema, release.geography) == ()
+    assert Chain.of(PLAIN).plan(release.schema, release.geography) == ()
     again = eval(repr(PLAIN), {"Fraction": Fraction, "TargetedSwapping": TargetedSwapping})
     assert again == PLAIN
+
+
+EXAMPLE = some_people(dwellings(60, seed=9), ("race",))
+
+
+@pytest.mark.parametrize(
+    "check", list(mechanism_checks(replace(PLAIN, rate=Fraction(1, 2)), [EXAMPLE])), ids=str
+)
+def test_contract(check):
+    check()

@@ -17,7 +17,7 @@ from headcount.mechanisms.topdown.mechanism import TopDown, noise_quantile
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Currency, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import load_schema
-from headcount.tabulate import CELLS, Counts, Query, content_digest
+from headcount.tabulate import CELLS, Counts, Query, Tabulated, counts_digest
 from headcount.testing import contracts
 from headcount.testing.contracts import ContractError
 from headcount.typed import from_table, presets
@@ -97,19 +97,21 @@ def test_what_is_exact_is_listed_and_what_it_leaves_out():
 
 
 def keyed(key: RunKey, counts: Counts) -> KeyedNoise:
-    return KeyedNoise(key, "topdown", content_digest(counts), b"config")
+    return KeyedNoise(key, "topdown", counts_digest(counts), b"config")
 
 
 def test_a_release_says_where_its_key_comes_from():
     mechanism = bounded(pure(1))
-    seeded = protect(village(), mechanism, keyed(RunKey.from_seed(1), village()))
+    seeded = protect(Tabulated.of(village()), mechanism, keyed(RunKey.from_seed(1), village()))
     assert not seeded.guarantee.exists
     assert seeded.guarantee.sentences()[0].startswith("NOT PRIVATE, do not publish")
-    private = protect(village(), mechanism, keyed(RunKey.from_os(), village()))
+    private = protect(Tabulated.of(village()), mechanism, keyed(RunKey.from_os(), village()))
     assert private.guarantee.exists
     assert "computationally bounded" in " ".join(private.guarantee.sentences())
     off = replace(village(), read_off=("which units exist",))
-    listed = protect(off, mechanism, keyed(RunKey.from_os(), off)).guarantee.released_exactly
+    listed = protect(
+        Tabulated.of(off), mechanism, keyed(RunKey.from_os(), off)
+    ).guarantee.released_exactly
     assert listed[-1] == "which units exist"
 
 
@@ -183,7 +185,7 @@ def test_the_check_left_out_would_find_counts_that_stay_zero():
     """So that nobody takes it for granted: the reason above is a fact."""
     sure = settings(pure(40, ADD), queries=(), query_shares=((CELLS, Fraction(1)),))
     with pytest.raises(ContractError, match="no noise on"):
-        contracts.support_does_not_depend_on_people(sure)
+        contracts.support_does_not_depend_on_people(sure, list(contracts._populations()))
 
 
 @pytest.mark.parametrize("mechanism", [bounded(pure("1/4")), WITH_TOTAL, bounded(None)])

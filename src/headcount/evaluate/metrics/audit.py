@@ -16,7 +16,7 @@ from headcount.evaluate.audit import AuditBound, audit
 from headcount.evaluate.direct import DirectEstimate, direct
 from headcount.evaluate.metrics._base import Metric, NotFeasible, publishes_counts
 from headcount.evaluate.truth import Truth
-from headcount.mechanisms import CountsOutcome, Mechanism
+from headcount.mechanisms import Chain, Mechanism, Tabulated
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Loss, PureLoss, UnitOfPrivacy
 from headcount.progress import Progress, silent
@@ -77,7 +77,7 @@ class Audit(Metric):
         pair = Neighbours.of(truth.protected, loss.unit, seed=self.seed)
         for counts in (pair.counts, pair.other):
             try:
-                mechanism.check(counts)
+                Chain.of(mechanism).check(Tabulated.of(counts))
             except HeadcountError:
                 # Without the message: it may tell a true count.
                 raise NotFeasible("the mechanism refuses the neighbouring data") from None
@@ -120,9 +120,12 @@ class Audit(Metric):
     ) -> Floats:
         """Released leaf counts of the cells where the databases differ: runs x cells."""
         noise = KeyedNoise(RunKey.from_seed(self.seed), mechanism.name, label, b"audit")
-        outcome = mechanism.run(counts, noise, runs=runs)
-        assert isinstance(outcome, CountsOutcome)  # the release publishes counts
-        rows = (_dense(one[[pair.unit]])[0] for one in outcome.tables[counts.level])
+        made = Chain.of(mechanism).outcomes(Tabulated.of(counts), noise, runs=runs)
+        rows = (
+            _dense(one[[pair.unit]])[0]
+            for outcome in made
+            for one in outcome.as_counts().tables[counts.level]
+        )
         return np.array([row[list(pair.cells)] for row in rows], dtype=np.float64)
 
 

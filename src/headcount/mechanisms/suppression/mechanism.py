@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Annotated, Literal, get_args
 
 import numpy as np
@@ -12,8 +13,7 @@ from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError
 from headcount.fields import AtLeast0, AtLeast1, Whole
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, TablesOutcome
-from headcount.mechanisms._measured import Measured
+from headcount.mechanisms._base import Context, PostTabular, TablesOutcome
 from headcount.mechanisms.suppression.rules import (
     GROUPS_OF,
     RACE_ONLY,
@@ -27,7 +27,7 @@ from headcount.mechanisms.suppression.rules import (
     withhold_units,
 )
 from headcount.mechanisms.suppression.whole import given_back
-from headcount.mechanisms.suppression.witnesses import Witnesses, write_witnesses
+from headcount.mechanisms.suppression.witnesses import WITNESSES, Witnesses, write_witnesses
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.release.published import PublishedCells, Rules
@@ -50,7 +50,7 @@ TOTAL_KEPT = 100.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Suppression:
+class Suppression(PostTabular):
     """Publish tables at every level, without what is too small.
 
     where
@@ -176,9 +176,20 @@ class Suppression:
             f"each other tell beyond their sums, because all count the same people{beside}"
         )
 
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Nothing is measured with noise."""
-        return ()
+    def refuse_changed(self, *, by: str, weight: Fraction) -> None:
+        """Refuse a sample: its counts are small for another reason than few people."""
+        if weight != 1:
+            raise ConfigError(
+                "suppression",
+                place="mechanism",
+                found=f"a sample ({by}), whose people stand for {weight} each",
+                expected="everybody: what is withheld because it is small, and published tables, "
+                "have no meaning for weighted counts",
+            )
+
+    def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
+        """None: tables are made one by one."""
+        return 0
 
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Refuse tables that the population cannot make, and levels that it does not have."""
@@ -204,8 +215,8 @@ class Suppression:
         if self.rule == "1980":
             return TablesOutcome(self._by_rules(counts, made), self._rules)
         published, witnesses = self._complemented(counts, made)
-        if context is not None and context.witnesses is not None:
-            write_witnesses(context.witnesses, witnesses)
+        if context is not None and context.curator is not None:
+            write_witnesses(context.curator / WITNESSES, witnesses)
         return TablesOutcome(published, self._rules)
 
     @property

@@ -24,6 +24,7 @@ from headcount.mechanisms.suppression.rules import (
     small_groups,
     too_small,
 )
+from headcount.population import Population
 from headcount.release.published import is_total
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import adder
@@ -55,11 +56,10 @@ def suppression_summary(
     """Cells and tables withheld by table, rule and level.
 
     Columns: table, rule, level, total, withheld, percent. ``occupied`` gives the occupied homes of
-    each leaf unit; by default they are counted from the households, and without these the housing
-    row is left out. Tables that the schema cannot make are left out too.
+    each leaf unit (``occupied_homes``); without it the housing row is left out. Tables that the
+    schema cannot make are left out too.
     """
-    limits = thresholds or Thresholds()
-    homes = occupied_homes(counts) if occupied is None else occupied
+    limits, homes = thresholds or Thresholds(), occupied
     rows: list[Withheld] = []
     for level in counts.geography.levels:
         values = counts.at(level)
@@ -82,12 +82,13 @@ def suppression_summary(
     )  # fmt: skip
 
 
-def occupied_homes(counts: Counts) -> Ints | None:
+def occupied_homes(population: Population) -> Ints | None:
     """Occupied households of each leaf unit, where who lives with whom is known."""
-    if counts.households is None:
+    households, geography = population.households, population.geography
+    if households is None:
         return None
-    where = counts.households.block[counts.households.is_household]
-    return np.bincount(where, minlength=counts.geography.size(counts.geography.leaf))
+    where = households.block[households.is_household]
+    return np.bincount(where, minlength=geography.size(geography.leaf))
 
 
 def _dense(values: Counts, cells: TableCells) -> Ints:

@@ -13,6 +13,9 @@ import polars as pl
 from headcount.arrays import Ints
 from headcount.files import write_bytes_atomic
 
+WITNESSES = "witnesses.parquet"
+"""The file of them, in the curator's folder: they tell the truth."""
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Witnesses:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from headcount.errors import ConfigError, InputError
 from headcount.fields import Rate
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome
-from headcount.mechanisms._measured import Measured
+from headcount.mechanisms._base import Context
 from headcount.mechanisms.swapping.fits import Fits
 from headcount.mechanisms.swapping.keys import (
     ADULTS,
@@ -28,17 +27,23 @@ from headcount.mechanisms.swapping.keys import (
     share,
     some_apart,
 )
-from headcount.mechanisms.swapping.moving import move, no_guarantee, run_swaps, some_households
+from headcount.mechanisms.swapping.moving import (
+    HouseholdStep,
+    move,
+    no_guarantee,
+    some_households,
+    swapped_population,
+)
 from headcount.mechanisms.swapping.need import alone
 from headcount.mechanisms.swapping.pairing import Pairs, Stage, choose_pairs
 from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import NEVER, Risk, Standing, by_risk, standing
 from headcount.noise import Noise
+from headcount.population import Population
 from headcount.population.households import Households
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
-from headcount.tabulate import Counts
 from headcount.typed import PRESET, from_table
 
 MOST = 1 << 62
@@ -46,7 +51,7 @@ MOST = 1 << 62
 
 
 @dataclass(frozen=True, kw_only=True)
-class HouseholdSwapping:
+class HouseholdSwapping(HouseholdStep):
     """Pairs of alike households change places (Hawes & Rodriguez 2021; the 2010 census).
 
         pairs = rate x households / 2, to the nearest whole number
@@ -90,7 +95,6 @@ class HouseholdSwapping:
     pseudo: PseudoUnits | None = None
     name = "swapping"
     presets = "headcount.mechanisms.swapping.presets"
-    draws_noise = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", share(self.rate, "rate"))
@@ -130,13 +134,9 @@ class HouseholdSwapping:
                 exact.append(f"the number of people in each {geography.leaf}")
         return no_guarantee(geography, *exact)
 
-    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
-        """Nothing is measured with noise."""
-        return ()
-
-    def check(self, counts: Counts) -> tuple[str, ...]:
+    def check(self, population: Population) -> tuple[str, ...]:
         """Refuse data without households, without what the key needs, or without any partner."""
-        households = some_households(counts, self.name)
+        households = some_households(population, self.name)
         rows = np.flatnonzero(households.is_household)
         reach = self._depths(households.geography)
         if self.risk is not None:
@@ -148,13 +148,12 @@ class HouseholdSwapping:
             self._nobody()
         return ()
 
-    def run(
-        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
-    ) -> CountsOutcome:
-        """The counts at the leaf after one swap per run."""
-        self.check(counts)
-        return run_swaps(
-            self.name, self.swap, counts, noise, rate=self.rate, runs=runs, context=context
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        """The population after the swap of a run."""
+        return swapped_population(
+            self.name, self.swap, population, noise, rate=self.rate, run=run, context=context
         )
 
     def swap(self, households: Households, rng: np.random.Generator) -> Swapped:

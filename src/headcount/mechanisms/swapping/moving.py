@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome
-from headcount.mechanisms.sampling import generator
+from headcount.mechanisms._base import Context, PreTabular
+from headcount.mechanisms._seeded import SEED_DRAWS, generator
 from headcount.mechanisms.swapping.report import (
     Swapped,
     log_nobody,
@@ -23,26 +23,41 @@ from headcount.noise import Noise, Stream
 from headcount.population import Population
 from headcount.population.households import Households
 from headcount.privacy import Guarantee
-from headcount.tabulate import Counts, tabulate
 
-_SEED_DRAWS = 256
+PROVENANCE = "provenance.parquet"
+"""Who changed places with whom: in the curator's folder, never part of a release."""
+
+NO_BOUND = "who changes places with whom depends on the records of everybody"
+"""Why no swap has a proved stability."""
 
 
-def some_households(counts: Counts, mechanism: str) -> Households:
-    """The households of some counts; an error if they are not known."""
-    if counts.households is None or counts.person_cell is None:
+class HouseholdStep(PreTabular):
+    """A step that moves whole households."""
+
+    needs_households = True
+    keeps_households = True
+
+    @property
+    def no_bound(self) -> str:
+        """Why no bound is proved."""
+        return NO_BOUND
+
+
+def some_households(population: Population, mechanism: str) -> Households:
+    """The households of some people; an error if they are not known."""
+    if population.households is None:
         raise InputError(
             mechanism,
             found="a population without households",
             expected="persons in dwellings: who lives with whom must be known",
         )
-    if not counts.households.is_household.any():
+    if not population.households.is_household.any():
         raise InputError(
             mechanism,
             found="no occupied household",
             expected="at least one: vacant dwellings and group quarters never move",
         )
-    return counts.households
+    return population.households
 
 
 def no_guarantee(geography: Geography, *exact: str) -> Guarantee:
@@ -69,8 +84,10 @@ def move(
     return replace(households, block=block, dwellings=codes)
 
 
-def carried(counts: Counts, households: Households, carry: Sequence[str]) -> tuple[str, ...]:
-    """Those of ``carry`` that the counts tell; an error if their levels are not the dwellings'."""
+def carried(
+    population: Population, households: Households, carry: Sequence[str]
+) -> tuple[str, ...]:
+    """Those of ``carry`` that are in the schema; their levels must be those of the dwellings."""
     known = [attribute.name for attribute in households.dwelling_attributes]
     for name in carry:
         if name not in known:
@@ -80,54 +97,50 @@ def carried(counts: Counts, households: Households, carry: Sequence[str]) -> tup
                 found=f"{name!r}, which dwellings do not have",
                 expected=f"one of {known}",
             )
-        told = name in counts.schema.names
-        if told and counts.schema.attribute(name) != households.attribute(name):
+        counted = name in population.schema.names
+        if counted and population.schema.attribute(name) != households.attribute(name):
             raise InputError(
                 households.name,
                 place="carry_along",
                 found=f"{name!r} recoded in the counts",
                 expected="counts with the levels of the dwellings",
             )
-    return tuple(name for name in carry if name in counts.schema.names)
+    return tuple(name for name in carry if name in population.schema.names)
 
 
-def run_swaps(
+def swapped_population(
     name: str,
     swap: Callable[[Households, np.random.Generator], Swapped],
-    counts: Counts,
+    population: Population,
     noise: Noise,
     *,
     rate: Fraction,
-    runs: range,
-    context: Context | None,
-) -> CountsOutcome:
-    """Swap once for each run, count again, and leave a trace on the curator's side."""
-    households = some_households(counts, name)
-    stream = Stream(level=counts.geography.leaf, query="swap", size=_SEED_DRAWS)
-    made, swaps = [], {}
-    for run in runs:
-        swaps[run] = swap(households, generator(noise, stream, run))
-        made.append(counted_again(counts, swaps[run].households).matrix)
-    if any(made.report.short for made in swaps.values()):
+    run: int,
+    context: Context,
+) -> Population:
+    """The population after the swap of a run, with a trace of it on the curator's side."""
+    households = some_households(population, name)
+    stream = Stream(level=population.geography.leaf, query="swap", size=SEED_DRAWS)
+    made = swap(households, generator(noise, stream, run))
+    if made.report.short:
         log_shortfall(name)
-    elif rate and any(not made.report.swapped for made in swaps.values()):
+    elif rate and not made.report.swapped:
         log_nobody(name)
-    if context is not None and context.provenance is not None:
-        write_provenance(context.provenance, households, swaps)
-    return CountsOutcome({counts.geography.leaf: made})
+    if context.curator is not None:
+        write_provenance(context.curator / PROVENANCE, households, {run: made})
+    return moved_population(population, made.households)
 
 
-def counted_again(counts: Counts, moved: Households) -> Counts:
-    """The counts of people whose dwellings have moved, some with what is known of the place."""
-    assert counts.person_cell is not None  # some_households has seen to it
-    assert counts.households is not None
-    before, cell = counts.households.dwellings, counts.person_cell
-    stride = counts.schema.size
-    for attribute in counts.schema.attributes:
+def moved_population(population: Population, moved: Households) -> Population:
+    """The people whose dwellings have moved, some with what is known of the place."""
+    assert population.households is not None
+    before, cell = population.households.dwellings, population.cell
+    stride = population.schema.size
+    for attribute in population.schema.attributes:
         stride //= attribute.size
         name = attribute.name
         if name in before and moved.dwellings[name] is not before[name]:
             change = moved.dwellings[name].astype(np.int32) - before[name].astype(np.int32)
             cell = cell + change[moved.dwelling] * np.int32(stride)
     unit = moved.block[moved.dwelling]
-    return tabulate(Population(moved.name, counts.schema, counts.geography, unit, cell))
+    return replace(population, unit=unit, cell=cell, households=moved)

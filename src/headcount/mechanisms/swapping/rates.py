@@ -25,7 +25,7 @@ from headcount.mechanisms.swapping.marking import Codes, Ints
 from headcount.mechanisms.swapping.persons import Pool, Swap, swap_area
 from headcount.mechanisms.swapping.similar import Likeness
 from headcount.noise import Noise
-from headcount.tabulate import Counts
+from headcount.tabulate import Tabulated
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -77,10 +77,11 @@ class AreaSwaps:
 
 
 def swap_at_all_rates(
-    mechanism: PersonSwapping, counts: Counts, noise: Noise, *, runs: range
+    mechanism: PersonSwapping, data: Tabulated, noise: Noise, *, runs: range
 ) -> AreaSwaps:
     """Swap the mechanism's one area in each run, at its rate and all below it."""
-    mechanism.check(counts)
+    mechanism.check(data.population)
+    counts = data.counts
     unit, cell = rows_of(counts)
     codes = codes_of(counts.schema, cell)
     area = counts.geography.ancestors(mechanism.level, of=counts.level)[unit]
@@ -96,7 +97,7 @@ def swap_at_all_rates(
             aged,
             pool,
             rate=mechanism.rate,
-            rng=swap_generator(counts, noise, run),
+            rng=swap_generator(counts.geography, noise, run),
             keep=mechanism.keep,
             unique_by=mechanism.unique_by,
         )

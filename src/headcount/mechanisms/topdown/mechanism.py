@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, floor, log
 
-from headcount.errors import TruthError
+from headcount.errors import ConfigError, TruthError
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome
+from headcount.mechanisms._base import COPIES, SCALAR, Context, CountsOutcome, PostTabular
 from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all, measure_cells
 from headcount.mechanisms._units import refuse_uncut
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
-from headcount.mechanisms.topdown.choices import TableBounds
+from headcount.mechanisms.topdown.choices import QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
     LARGEST_COUNT,
@@ -22,7 +22,7 @@ from headcount.mechanisms.topdown.measure import (
     planned_noise,
 )
 from headcount.mechanisms.topdown.neighbours import refuse_no_neighbour
-from headcount.mechanisms.topdown.publish import write_measurements
+from headcount.mechanisms.topdown.publish import PublishedMeasurements, write_measurements
 from headcount.mechanisms.topdown.restrict import (
     Restrictions,
     exact_statements,
@@ -34,16 +34,18 @@ from headcount.mechanisms.topdown.room_plan import refuse_too_wide
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.mechanisms.topdown.tighten import refuse_fixed_units, tighten
 from headcount.noise import Noise, TwoSidedGeometric
+from headcount.population import Population
 from headcount.privacy import Guarantee
+from headcount.release.publication import Mdf, PeopleInQuarters, Publication
 from headcount.schema import Schema
-from headcount.tabulate import Counts, content_digest
+from headcount.tabulate import CELLS, Counts, counts_digest
 
 REPORT = "distance to the truth"
 _CONFIDENCE = 0.9
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class TopDown(TopDownSettings):
+class TopDown(TopDownSettings, PostTabular):
     """Noisy measurements at every level, then least squares and rounding from the top down.
 
     Abowd et al. (2019), "Census TopDown"; the code of the 2018 end-to-end test. The release is
@@ -51,7 +53,10 @@ class TopDown(TopDownSettings):
     """
 
     name = "topdown"
-    draws_noise = True
+    to_publish_more = (
+        "people are placed in living quarters, which are then published exactly and must fit: "
+        "[[mechanism.bounds]] with caps"
+    )
 
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Every level x query with a share, and the report."""
@@ -98,6 +103,58 @@ class TopDown(TopDownSettings):
         beyond = "databases that differ in what is released without noise"
         return replace(stated.also_exact(*exact), not_covered=(*stated.not_covered, beyond))
 
+    @property
+    def cut_to(self) -> int | None:
+        """People to which larger households are cut first, where households are the units."""
+        return self.largest_household
+
+    def check_people(self, population: Population) -> None:
+        """Refuse people whom the plan is not for."""
+        if self.loss is not None:
+            refuse_uncut(population, self.neighbours, name=self.name)
+
+    def refuse_changed(self, *, by: str, weight: Fraction) -> None:
+        """Refuse what is true of everybody for a sample, and bounds from a file for any change."""
+        exact = self.invariant or self.bounds
+        if weight != 1 and exact:
+            raise ConfigError(
+                "topdown",
+                place="invariants and bounds",
+                found=f"a sample ({by}), whose people stand for {weight} each",
+                expected="none of them: they say what is true of everybody",
+            )
+        if any(isinstance(one, TableBounds) for one in self.bounds):
+            raise ConfigError(
+                "topdown",
+                place="bounds",
+                found=f"bounds from a file after {by}",
+                expected="none: they hold for the records as they were, not as they were changed",
+            )
+
+    def publications(self) -> Mapping[str, Publication]:
+        """Measurements; and people, where the counts are bounded to fit living quarters."""
+        found: dict[str, Publication] = {"measurements": PublishedMeasurements(self)}
+        if any(isinstance(one, QuartersBounds) for one in self.bounds):
+            found |= {"microdata": PeopleInQuarters(), "mdf": Mdf()}
+        return found
+
+    def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
+        """Marginals are dense; cells are drawn where they are asked for, unless recorded."""
+        whole = self._streams(schema, geography, cells=backend == "opendp")
+        return max(whole, default=0) * SCALAR * COPIES
+
+    def recorded_bytes(self, schema: Schema, geography: Geography) -> int:
+        """Every stream in full."""
+        return sum(self._streams(schema, geography, cells=True)) * SCALAR
+
+    def _streams(self, schema: Schema, geography: Geography, *, cells: bool) -> Iterator[int]:
+        """Scalars in each stream."""
+        for level, query in self.allocation(geography).measured:
+            if query != CELLS:
+                yield geography.size(level) * self.query(query).size(schema)
+            elif cells:
+                yield geography.size(level) * schema.size
+
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Refuse settings that do not fit the data, and data that break the bounds.
 
@@ -106,8 +163,6 @@ class TopDown(TopDownSettings):
         self.refuse_strangers(counts.schema, counts.geography)
         planned_noise(self, counts.schema, counts.geography)  # without a loss too
         self.plan(counts.schema, counts.geography)
-        if self.loss is not None:
-            refuse_uncut(counts, self.neighbours, name=self.name)
         levels = {level: counts.at(level) for level in counts.geography.levels}
         if int(levels[counts.geography.levels[0]].totals()[0]) > LARGEST_COUNT:
             raise TruthError(
@@ -146,8 +201,6 @@ class TopDown(TopDownSettings):
         """Protect the counts once for each run number."""
         context = context or Context()
         self.refuse_strangers(counts.schema, counts.geography)
-        if self.loss is not None:
-            refuse_uncut(counts, self.neighbours, name=self.name)
         levels = {level: counts.at(level) for level in counts.geography.levels}
         restrictions = self._restrictions(levels)
         made: list[Descent] = []
@@ -160,7 +213,7 @@ class TopDown(TopDownSettings):
                 )
             kept = None
             if context.workspace:
-                made_from = content_digest(counts) + repr(self).encode()
+                made_from = counts_digest(counts) + repr(self).encode()
                 kept = FinishedLevels(context.workspace, run, made_from=made_from)
             made.append(
                 descend(

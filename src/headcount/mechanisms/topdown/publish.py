@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
@@ -16,6 +17,11 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.measure import Measurements, planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.population import Population
+from headcount.population.quarters import Quarters
+from headcount.progress import Progress
+from headcount.release import Release
+from headcount.release.publication import Publication
 from headcount.release.store import LONGEST_NAME, table_file
 from headcount.release.streamed import whole_files
 from headcount.schema import Schema
@@ -77,6 +83,23 @@ def refuse_same_columns(settings: TopDownSettings, schema: Schema, geography: Ge
                 "measurements", place=f"query {name!r} at {level!r}", found="a very long file name",
                 expected=f"names of at most {LONGEST_NAME} bytes together",
             )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class PublishedMeasurements(Publication):
+    """The noisy measurements, written as they are drawn."""
+
+    settings: TopDownSettings
+
+    def check(self, population: Population) -> None:
+        """Refuse files with two columns of one name."""
+        refuse_same_columns(self.settings, population.schema, population.geography)
+
+    def write(
+        self, release: Release, folder: Path, *, quarters: Quarters | None, progress: Progress
+    ) -> Sequence[Path]:
+        """The files, which are there already."""
+        return sorted(folder.glob("*.parquet"))
 
 
 def _pieces(

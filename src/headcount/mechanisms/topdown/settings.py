@@ -288,18 +288,6 @@ class TopDownSettings:
         """Combinations that the schema must rule out."""
         return (NURSE_NVA_0,) if self.nurse_nva_0 else ()
 
-    def refuse_publish(self, kinds: Sequence[str]) -> None:
-        """Refuse people where none can be placed."""
-        places = sorted({"microdata", "mdf"} & set(kinds))
-        if places and not any(isinstance(bounds, QuartersBounds) for bounds in self.bounds):
-            raise ConfigError(
-                "topdown",
-                place="run.publish",
-                found=f"{places} without bounds from living quarters",
-                expected="[[mechanism.bounds]] with caps: people are placed in living quarters, "
-                "which are then published exactly and must fit",
-            )
-
     @property
     def neighbours(self) -> Neighbours:
         """Which databases the loss compares; without a loss, those of the default unit."""

@@ -36,7 +36,7 @@ from headcount.studies.christ_2022.settings import (
     Settings,
 )
 from headcount.studies.christ_2022.swapped import noise_for
-from headcount.tabulate import Counts
+from headcount.tabulate import Counts, Tabulated
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -113,10 +113,10 @@ def score_noise(area: Area, buckets: int, settings: Settings) -> pl.DataFrame:
 
 def released_cells(counts: Counts, epsilon: Fraction, settings: Settings) -> Numbers:
     """Cells of the noisy histogram of one area, one release for each replicate."""
-    mechanism = Histogram(epsilon=epsilon, unit=UNIT)
-    noise = noise_for(mechanism, counts, settings)
+    mechanism, data = Histogram(epsilon=epsilon, unit=UNIT), Tabulated.of(counts)
+    noise = noise_for(mechanism, data, settings)
     releases = (
-        protect(counts, mechanism, noise, run=run).at(AREA) for run in range(settings.replicates)
+        protect(data, mechanism, noise, run=run).at(AREA) for run in range(settings.replicates)
     )
     return np.concatenate(list(releases)).astype(np.int64)
 

@@ -20,7 +20,7 @@ from headcount.population.towns.levels import RACE_SETS
 from headcount.schema import Attribute, Schema
 from headcount.studies.christ_2022 import places
 from headcount.studies.christ_2022.settings import AGES, STUDY
-from headcount.tabulate import Counts, tabulate
+from headcount.tabulate import Counts, Tabulated, tabulate
 
 Codes = Mapping[str, NDArray[np.integer]]
 AREA, OUTSIDE = "area", "everyone outside"
@@ -86,9 +86,9 @@ class Area:
         """The people of the area."""
         return tabulate(self._population([self.rows], [self.name]))
 
-    def with_pool(self) -> Counts:
+    def with_pool(self) -> Tabulated:
         """The people of the area, and everyone outside as one other area."""
-        return tabulate(self._population([self.rows, self.pool], [self.name, OUTSIDE]))
+        return Tabulated.of(self._population([self.rows, self.pool], [self.name, OUTSIDE]))
 
     def _population(self, sides: Sequence[Codes], units: Sequence[str]) -> Population:
         schema = self.schema()

@@ -13,7 +13,7 @@ from headcount.mechanisms.swapping.rates import AreaSwaps, swap_at_all_rates
 from headcount.noise import KeyedNoise, RunKey
 from headcount.studies.christ_2022.people import AREA, Area, Codes
 from headcount.studies.christ_2022.settings import SWAPPERS, UNIQUE_BY, Settings
-from headcount.tabulate import Counts, content_digest
+from headcount.tabulate import Tabulated
 
 
 def swapping(area: Area, swapper: str, *, unique_by: tuple[str, ...] = UNIQUE_BY) -> PersonSwapping:
@@ -32,17 +32,17 @@ def swapping(area: Area, swapper: str, *, unique_by: tuple[str, ...] = UNIQUE_BY
 
 def swap_all(area: Area, swapper: str, settings: Settings) -> AreaSwaps:
     """Swap everybody in each replicate, with the paper's own rule of who is unique."""
-    mechanism, counts = swapping(area, swapper), area.with_pool()
-    noise = noise_for(mechanism, counts, settings)
-    return swap_at_all_rates(mechanism, counts, noise, runs=range(settings.replicates))
+    mechanism, data = swapping(area, swapper), area.with_pool()
+    noise = noise_for(mechanism, data, settings)
+    return swap_at_all_rates(mechanism, data, noise, runs=range(settings.replicates))
 
 
-def noise_for(mechanism: Mechanism, counts: Counts, settings: Settings) -> KeyedNoise:
+def noise_for(mechanism: Mechanism, data: Tabulated, settings: Settings) -> KeyedNoise:
     """Noise of one mechanism on one area, whatever other parts of the study are run."""
     return KeyedNoise(
         RunKey.from_seed(settings.seed),
         mechanism.name,
-        content_digest(counts),
+        data.digest,
         sha256(repr(mechanism).encode()).digest(),
     )
 

@@ -20,7 +20,7 @@ from headcount.studies.christ_2022.people import Area
 from headcount.studies.christ_2022.places import FIGURE_13
 from headcount.studies.christ_2022.settings import BUCKETS, UNIT, Settings
 from headcount.studies.christ_2022.swapped import noise_for, swapping
-from headcount.tabulate import tabulate
+from headcount.tabulate import Tabulated
 
 RATES = (Fraction(1, 10), Fraction(1, 2), Fraction(1))
 RUNS = 200
@@ -40,9 +40,9 @@ def theorem_1(area: Area, settings: Settings) -> pl.DataFrame:
     largest of the area, and the one whose share differs most from the state's.
     """
     mechanism = swapping(area, "random", unique_by=())  # nobody is unique: marked at random
-    counts = area.with_pool()
-    noise = noise_for(mechanism, counts, settings)
-    swaps = swap_at_all_rates(mechanism, counts, noise, runs=range(RUNS))
+    data = area.with_pool()
+    noise = noise_for(mechanism, data, settings)
+    swaps = swap_at_all_rates(mechanism, data, noise, runs=range(RUNS))
     inside = area.truth()
     outside = np.bincount(area.group(area.pool), minlength=area.groups)
     gap = np.abs(inside / inside.sum() - outside / outside.sum())
@@ -106,10 +106,10 @@ def noisy_sums(cells: int, settings: Settings) -> NDArray[np.int64]:
         unit=nobody,
         cell=nobody,
     )
-    mechanism, counts = Histogram(epsilon=EPSILON, unit=UNIT), tabulate(empty)
-    noise = noise_for(mechanism, counts, settings)
+    mechanism, data = Histogram(epsilon=EPSILON, unit=UNIT), Tabulated.of(empty)
+    noise = noise_for(mechanism, data, settings)
     sums = [
-        protect(counts, mechanism, noise, run=run).at("place").sum(axis=1)
+        protect(data, mechanism, noise, run=run).at("place").sum(axis=1)
         for run in range(DRAWS // PLACES)
     ]
     return np.concatenate(sums).astype(np.int64)

@@ -11,7 +11,7 @@ from headcount.errors import ConfigError
 from headcount.studies.frame.settings import Option, Seed, StudySettings
 
 if TYPE_CHECKING:
-    from headcount.mechanisms import Mechanism
+    from headcount.mechanisms import PostTabular
     from headcount.population import Population
 
 MechanismName = Literal["geometric", "raked", "averaged"]
@@ -130,7 +130,7 @@ class Settings(StudySettings):
         """How many equal shares a mechanism splits epsilon into."""
         return 1 if name == "geometric" else self.parts
 
-    def mechanism(self, name: MechanismName, epsilon: Fraction) -> Mechanism:
+    def mechanism(self, name: MechanismName, epsilon: Fraction) -> PostTabular:
         """The mechanism of that name in headcount."""
         from headcount.mechanisms import Averaged, Geometric, Raked
         from headcount.privacy import UnitOfPrivacy

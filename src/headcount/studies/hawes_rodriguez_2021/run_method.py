@@ -25,7 +25,6 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
 )
 from headcount.studies.hawes_rodriguez_2021.settings import Settings
 from headcount.studies.hawes_rodriguez_2021.setup import Setup
-from headcount.tabulate import content_digest
 
 TABLES = ("matches", "agreement", "errors", "withheld")
 """``withheld`` counts cells, for a method that withholds more than the rules of 1980."""
@@ -50,17 +49,17 @@ def run_method(
     noise = KeyedNoise(
         RunKey.from_seed(settings.seed),
         mechanism.name,
-        content_digest(counts),
+        setup.data.digest,
         mechanism_digest(mechanism),
     )
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     rows["withheld"].append(pl.DataFrame(schema=WITHHELD))
     with TemporaryDirectory() as folder:
         witnesses = Path(folder) / WITNESSES
-        context = Context(engine=engine or InOrder(), witnesses=witnesses)
+        context = Context(engine=engine or InOrder(), curator=Path(folder))
         for replicate in range(settings.replicates):
             if replicate == 0 or mechanism.draws_noise:
-                release = protect(counts, mechanism, noise, run=replicate, context=context)
+                release = protect(setup.data, mechanism, noise, run=replicate, context=context)
                 records = {method.name: setup.reconstructed(release)}
                 if method.kind in (NONE, TOPDOWN):
                     own = release.table(counts.level)

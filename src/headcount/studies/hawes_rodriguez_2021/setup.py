@@ -26,7 +26,7 @@ from headcount.population.households import Households
 from headcount.release import Release, TablesRelease
 from headcount.schema import load_schema
 from headcount.studies.hawes_rodriguez_2021.settings import LEVELS_NEEDED, NAME, SCHEMA
-from headcount.tabulate import Counts, tabulate
+from headcount.tabulate import Counts, Tabulated
 from headcount.tabulate.published import PublishedTable, supported, tables
 
 SCORES = ("attacker", "universe", "by", "people", "putative", "confirmed")
@@ -37,7 +37,7 @@ class Setup:
     """The people, those who attack them, and what unprotected tables give away.
 
     where
-        counts      true counts of the leaf units
+        data        the people, with true counts of the leaf units
         truth       the same, one row a person
         attackers   the files of the perfect and of the commercial-like attacker
         tables      the block tables of Summary File 1 that the schema can make
@@ -47,13 +47,18 @@ class Setup:
     """
 
     households: Households
-    counts: Counts
+    data: Tabulated
     truth: Records
     attackers: tuple[KnownPeople, ...]
     tables: tuple[PublishedTable, ...]
     missing: dict[str, str]
     exact: Knowledge
     solved: Reconstruction
+
+    @property
+    def counts(self) -> Counts:
+        """True counts of the leaf units."""
+        return self.data.counts
 
     @property
     def geography(self) -> Geography:
@@ -127,18 +132,18 @@ def prepare(households: Households, *, seed: int) -> Setup:
                 expected="people with " + ", ".join(one.name for one in schema.attributes),
             )
     population = to_population(households, schema=schema)
-    counts = tabulate(population)
+    data = Tabulated.of(population)
     truth = true_records(population)
     made, missing = supported(tables("sf1").values(), schema)
     blocks = tuple(one.table for one in made if one.table.lowest == "block")
-    exact = knowledge_of_release(protect(counts, Identity()), blocks)
+    exact = knowledge_of_release(protect(data, Identity()), blocks)
     return Setup(
         households=households,
-        counts=counts,
+        data=data,
         truth=truth,
         attackers=(
             perfect_attacker(truth),
-            commercial_attacker(truth, geography=counts.geography, seed=seed),
+            commercial_attacker(truth, geography=population.geography, seed=seed),
         ),
         tables=blocks,
         missing=dict(missing),

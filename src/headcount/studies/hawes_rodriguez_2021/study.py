@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from headcount.mechanisms.suppression.rules import Thresholds
-from headcount.mechanisms.suppression.summary import suppression_summary
+from headcount.mechanisms.suppression.summary import occupied_homes, suppression_summary
 from headcount.studies.frame.cache import FRAMES
 from headcount.studies.frame.claims import verdicts
 from headcount.studies.frame.study import Findings, Work
@@ -54,7 +54,11 @@ def run(settings: Settings, work: Work) -> Findings:
     tables = {
         "suppression": pl.concat(
             [
-                suppression_summary(setup.counts, thresholds=limits),
+                suppression_summary(
+                    setup.counts,
+                    thresholds=limits,
+                    occupied=occupied_homes(setup.data.population),
+                ),
                 withheld.select("table", "rule", "level", "total", "withheld", "percent"),
             ]
         ),

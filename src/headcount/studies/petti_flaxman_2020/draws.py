@@ -16,14 +16,13 @@ import numpy as np
 from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import RunError
 from headcount.files import write_bytes_atomic
-from headcount.mechanisms import Context, Mechanism, mechanism_digest
+from headcount.mechanisms import Context, Mechanism, Tabulated, mechanism_digest, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.progress import Progress, silent
 from headcount.studies.kept import code_digest
 from headcount.studies.petti_flaxman_2020.kept import RELEASES
 from headcount.studies.petti_flaxman_2020.residuals import Residuals, Truth, reduce_release
 from headcount.studies.petti_flaxman_2020.settings import STRATA, Settings, sampling, topdown
-from headcount.tabulate import Counts, content_digest
 
 MechanismName = Literal["topdown", "sampling"]
 MECHANISMS: tuple[MechanismName, ...] = ("topdown", "sampling")
@@ -68,7 +67,7 @@ def cases(settings: Settings) -> list[Case]:
 
 
 def draw_all(
-    counts: Counts,
+    data: Tabulated,
     settings: Settings,
     *,
     cache: Path | None = None,
@@ -76,15 +75,15 @@ def draw_all(
     engine: Engine | None = None,
 ) -> Draws:
     """Draw every release, or read it from the cache if it is there."""
-    digest = content_digest(counts)
-    truth = Truth(counts)
+    digest = data.digest
+    truth = Truth(data.counts)
     found = {}
     wanted = cases(settings)
     for case in progress(wanted, what="Releases", total=len(wanted)):
         path = None if cache is None else cache / _name(case, digest, settings.seed)
         kept = _read(path) if path is not None and path.exists() else None
         if kept is None:
-            kept = draw(case, counts, truth, digest=digest, seed=settings.seed, engine=engine)
+            kept = draw(case, data, truth, seed=settings.seed, engine=engine)
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_bytes_atomic(path, kept.to_bytes())
@@ -94,20 +93,19 @@ def draw_all(
 
 def draw(
     case: Case,
-    counts: Counts,
+    data: Tabulated,
     truth: Truth,
     *,
-    digest: bytes,
     seed: int,
     engine: Engine | None = None,
 ) -> Residuals:
     """Make one release and reduce it to its residuals."""
-    mechanism = mechanism_of(case)
-    noise = KeyedNoise(RunKey.from_seed(seed), mechanism.name, digest, mechanism_digest(mechanism))
+    mechanism, counts = mechanism_of(case), data.counts
+    config = mechanism_digest(mechanism)
+    noise = KeyedNoise(RunKey.from_seed(seed), mechanism.name, data.digest, config)
     context = Context(engine=engine or InOrder())
-    runs = range(case.replicate, case.replicate + 1)
-    made = mechanism.run(counts, noise, runs=runs, context=context).as_counts()
-    leaf: Any = made.tables[counts.level][0]
+    release = protect(data, mechanism, noise, run=case.replicate, context=context)
+    leaf: Any = release.table(counts.level)
     denominator = 1
     if case.mechanism == "sampling":
         # A sampled count over f = a/b is a whole number of 1/a people.

@@ -47,7 +47,7 @@ from headcount.studies.petti_flaxman_2020.settings import (
     refuse_other_shape,
 )
 from headcount.studies.petti_flaxman_2020.targets import targets_table
-from headcount.tabulate import tabulate
+from headcount.tabulate import Tabulated
 
 DISTRICTS, REPLICATES = 134_857, 4
 """Of the published runs."""
@@ -146,7 +146,8 @@ def run_study(
     )
     if quarters is not None:
         population = replace(population, quarters=quarters)
-    draws = draw_all(tabulate(population), settings, cache=cache, progress=progress, engine=engine)
+    data = Tabulated.of(population)
+    draws = draw_all(data, settings, cache=cache, progress=progress, engine=engine)
     scores, curves = score_all(draws, cache=cache, progress=progress)
     sizes, bias = size_table(draws), homogeneity_table(draws)
     topdown = topdown_table(scores)

@@ -1,0 +1,404 @@
+"""A mechanism is a chain: any pre-tabular steps, then one post-tabular step.
+
+**Stability and group privacy.** Let T be a randomised step on populations with stability k: for any
+neighbours D, D' there is a coupling of T(D) and T(D') under which they are, with certainty, at most
+k steps between neighbours apart. Let M have a loss that holds between neighbours. Then M(T(.)) has
+
+    pure:   k epsilon          zCDP:   k^2 rho
+
+where
+    k   the product of the stabilities of all steps, because couplings compose
+
+Proof. Draw (t, t') from the coupling. For each fixed pair group privacy bounds the loss between
+M(t) and M(t') by k epsilon (k steps, each a factor exp(epsilon)), or by k^2 rho (Bun & Steinke
+2016, proposition 1.9). M(T(D)) and M(T(D')) are mixtures of these with the same weights. For pure
+losses Pr[M(T(D)) in E], the sum of weight x Pr[M(t) in E], is at most exp(k epsilon) times the same
+sum with t'. For zCDP the Renyi divergence is jointly quasi-convex (van Erven & Harremoes 2014,
+theorem 13): that of two mixtures with the same weights is at most the largest of its parts.
+
+A step without a proved stability leaves a chain without a guarantee about the people. That a sample
+leaves most people out may lower the loss (amplification by sampling); none of that is claimed here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from hashlib import sha256
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.errors import ConfigError, PrivacyError
+from headcount.files import write_text_atomic
+from headcount.geography import Geography
+from headcount.mechanisms._base import Context, PostTabular, PreTabular
+from headcount.mechanisms._measured import Measured
+from headcount.mechanisms._outcome import CountsOutcome, Making, Outcome
+from headcount.mechanisms._units import steps_of_all
+from headcount.mechanisms.identity import Identity
+from headcount.noise import KeyedNoise, KeyKind, Law, Noise, RunKey, Stream
+from headcount.noise.source import MEASUREMENT
+from headcount.population import Population, cut_households
+from headcount.privacy import Guarantee, Loss, PureLoss, UnitOfPrivacy, ZCDPLoss
+from headcount.release import Release
+from headcount.release.publication import Publication
+from headcount.schema import Schema
+from headcount.schema.follows import ALONE
+from headcount.tabulate import Counts, Tabulated, tabulate
+
+SECONDS = "seconds.json"
+"""How long each part of a run took: in the curator's folder."""
+
+FOLLOWS_HOUSEHOLD = "an attribute that follows from the household, whose changes no bound counts"
+
+
+@dataclass(frozen=True, repr=False)
+class Chain:
+    """Pre-tabular steps in their order, then the post-tabular step.
+
+    A chain of one step behaves as that method alone: the same noise, the same words.
+    """
+
+    steps: tuple[PreTabular, ...] = ()
+    last: PostTabular = field(default_factory=Identity)
+
+    def __post_init__(self) -> None:
+        lost = ""
+        for step in self.steps:
+            if step.needs_households and lost:
+                _refuse_lost(step.name, lost)
+            lost = lost if step.keeps_households else step.name
+        if self.last.cut_to is not None and lost:
+            _refuse_lost(self.last.name, lost)
+        if self.steps:
+            names = " and ".join(step.name for step in self.steps)
+            self.last.refuse_changed(by=names, weight=self.weight)
+
+    @classmethod
+    def of(cls, mechanism: Mechanisms) -> Chain:
+        """A chain from one method, from several in their order, or as it is."""
+        if isinstance(mechanism, Chain):
+            return mechanism
+        if isinstance(mechanism, PreTabular | PostTabular):
+            mechanism = (mechanism,)
+        parts = tuple(mechanism)
+        if not parts:
+            raise ConfigError("mechanism", found="no step", expected="one at least")
+        last = parts[-1]
+        before: Sequence[PreTabular | PostTabular] = parts[:-1]
+        if isinstance(last, PreTabular):
+            before, last = parts, Identity()
+        steps = []
+        for step in before:
+            if not isinstance(step, PreTabular):
+                raise ConfigError(
+                    "mechanism",
+                    place=step.name,
+                    found="a method that changes tables before the last step",
+                    expected="methods that change records (swapping, sampling), then one that "
+                    "changes tables",
+                )
+            steps.append(step)
+        return cls(tuple(steps), last)
+
+    def __repr__(self) -> str:
+        return repr(self.parts[0]) if self.single else f"Chain({self.steps!r}, {self.last!r})"
+
+    @property
+    def parts(self) -> tuple[PreTabular | PostTabular, ...]:
+        """The methods that do anything, in their order: identity only where it is alone."""
+        return self.steps if self.ends_in_records else (*self.steps, self.last)
+
+    @property
+    def ends_in_records(self) -> bool:
+        """Whether the counts of changed records are published as they are: they stay sparse."""
+        return bool(self.steps) and self.last == Identity()
+
+    @property
+    def single(self) -> bool:
+        """Whether one method does everything."""
+        return len(self.parts) == 1
+
+    @property
+    def name(self) -> str:
+        """The names of the methods: the label of the chain's noise."""
+        return "+".join(part.name for part in self.parts)
+
+    @property
+    def draws_noise(self) -> bool:
+        """Whether a release depends on chance at all."""
+        return any(part.draws_noise for part in self.parts)
+
+    @property
+    def from_cipher(self) -> bool:
+        """Whether a step draws from a cipher stream, whatever the source of noise."""
+        return any(step.from_cipher for step in self.steps)
+
+    @property
+    def weight(self) -> Fraction:
+        """How many people each person stands for after the steps."""
+        return prod((step.weight for step in self.steps), start=Fraction(1))
+
+    @property
+    def cut_to(self) -> int | None:
+        """People to which larger households are cut first; None if they stay as they are."""
+        return self.last.cut_to
+
+    def stability(self, unit: UnitOfPrivacy, schema: Schema) -> int | None:
+        """The product of the steps' stabilities; None where one of them has no proof."""
+        if self.steps and steps_of_all(schema.attributes) != ALONE:
+            return None
+        found = [step.stability(unit) for step in self.steps]
+        return None if None in found else prod(k for k in found if k is not None)
+
+    def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
+        """Every measurement, with the loss that it means for the people before all steps."""
+        planned = self.last.plan(schema, geography)
+        if not self.steps:
+            return planned
+        found = {unit: self.stability(unit, schema) for unit in UnitOfPrivacy}
+        bounds = tuple((unit, k) for unit, k in found.items() if k is not None)
+        return tuple(replace(one, stability=bounds) for one in planned)
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """What a release promises about the people before all steps."""
+        if self.single:
+            return self.parts[0].guarantee(schema, geography)
+        stated = self.last.guarantee(schema, geography)
+        after = " and ".join(step.name for step in self.steps)
+        exact = tuple(f"after {after}: {what}" for what in stated.released_exactly)
+        if not stated.losses:
+            reasons = [f"{p.name}: {p.guarantee(schema, geography).why_none}" for p in self.parts]
+            return Guarantee.none("; ".join(reasons)).also_exact(*exact)
+        losses = [(loss, self.stability(loss.unit, schema)) for loss in stated.losses]
+        scaled = [group_loss(loss, k) for loss, k in losses if k is not None]
+        if not scaled:
+            return Guarantee.none(self._why_none(stated.losses[0].unit, schema)).also_exact(*exact)
+        bounds = ", ".join(f"{k} when {loss.unit.phrase}" for loss, k in losses if k is not None)
+        return replace(stated, losses=tuple(scaled), released_exactly=exact).meaning(
+            f"people are those before {after}; the step between neighbours that becomes at most "
+            f"this many steps after it multiplies losses (rho by the square): {bounds}",
+            "that a sample leaves people out is not counted in favour of the guarantee",
+        )
+
+    def _why_none(self, unit: UnitOfPrivacy, schema: Schema) -> str:
+        open_steps = [step for step in self.steps if step.stability(unit) is None]
+        reasons = [f"{step.name}: {step.no_bound}" for step in open_steps]
+        if steps_of_all(schema.attributes) != ALONE:
+            reasons.append(FOLLOWS_HOUSEHOLD)
+        names = " and ".join(step.name for step in open_steps or self.steps)
+        return (
+            f"{'; '.join(reasons)}. The noise of {self.last.name} protects the records that "
+            f"{names} made, not the people behind them"
+        )
+
+    def check(self, data: Tabulated) -> tuple[str, ...]:
+        """Refuse data that cannot be protected as asked, before any loss is recorded.
+
+        Steps after the first are checked on the people as they are now, for all that does not
+        depend on what is drawn.
+        """
+        self.check_people(data.population)
+        remarks = [remark for step in self.steps for remark in step.check(data.population)]
+        return (*remarks, *self.last.check(data.counts))
+
+    def check_people(self, population: Population) -> None:
+        """Refuse people for whom the plan's losses would not be true."""
+        self.last.check_people(population)
+
+    def publications(self) -> Mapping[str, Publication]:
+        """What can be published besides counts."""
+        if self.single:
+            return self.parts[0].publications()
+        return {} if self.weight != 1 else self.last.publications()
+
+    def refuse_unpublishable(self, kinds: Sequence[str]) -> None:
+        """Refuse what cannot be published, before data are read."""
+        offered = self.publications()
+        for kind in kinds:
+            if kind not in offered:
+                raise ConfigError(
+                    "config",
+                    place="run.publish",
+                    found=f"{kind!r} with {self.name!r}",
+                    expected=f"some of {sorted(offered)}; {self.last.to_publish_more}",
+                )
+
+    def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
+        """Bytes of the tables that are held whole."""
+        if self.ends_in_records:
+            return 0
+        return self.last.table_bytes(schema, geography, backend=backend)
+
+    def recorded_bytes(self, schema: Schema, geography: Geography) -> int:
+        """Bytes of all draws of a run together."""
+        return self.last.recorded_bytes(schema, geography)
+
+    def cut(self, data: Tabulated) -> Tabulated:
+        """The people as the last step needs them: households cut, where they are its units."""
+        if self.cut_to is None or data.population.households is None:
+            return data  # without households the mechanism refuses
+        cut = cut_households(data.population, largest=self.cut_to)
+        return data if cut is data.population else Tabulated.of(cut)
+
+    def changed(self, data: Tabulated, noise: Noise, *, run: int, context: Context) -> Counts:
+        """The counts of a run after all pre-tabular steps."""
+        if not self.steps:
+            return data.counts
+        population = data.population
+        for number, step in enumerate(self.steps):
+            own = context
+            if len(self.steps) > 1 and context.curator is not None:
+                folder = context.curator / f"{number + 1}-{step.name}"
+                folder.mkdir(parents=True, exist_ok=True)
+                own = replace(context, curator=folder)
+            step.check(population)
+            population = step.apply(population, self.noise_of(number, noise), run=run, context=own)
+        return tabulate(population)
+
+    def outcomes(
+        self, data: Tabulated, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> Iterator[Outcome]:
+        """What is made in some runs: all at once where no step changes records, else one by one."""
+        context = context or Context()
+        own = self.noise_of(len(self.steps), noise)
+        for some in (range(run, run + 1) for run in runs) if self.steps else (runs,):
+            counts = self.changed(data, noise, run=some.start, context=context)
+            if self.ends_in_records:
+                yield CountsOutcome({counts.level: [counts.matrix]}).weighted(counts.weight)
+                continue
+            made = self.last.run(counts, own, runs=some, context=context)
+            yield made.weighted(counts.weight)
+
+    def noise_of(self, number: int, noise: Noise) -> Noise:
+        """The noise of a step, by its position: no two steps ever share a draw."""
+        if self.single:
+            return noise
+        part = self.parts[number] if number < len(self.parts) else self.last
+        return StepNoise(noise, f"step {number + 1}: {part.name}")
+
+
+Mechanism: TypeAlias = PreTabular | PostTabular | Chain
+"""What protects: one method, or a chain of them."""
+Mechanisms: TypeAlias = Mechanism | Sequence[PreTabular | PostTabular]
+"""The same, or several methods in their order."""
+
+
+def _refuse_lost(name: str, by: str) -> None:
+    raise ConfigError(
+        "mechanism",
+        place=name,
+        found=f"a step that needs households after {by!r}, which leaves unknown who lives with "
+        f"whom",
+        expected="it before that step",
+    )
+
+
+def group_loss(loss: Loss, k: int) -> Loss:
+    """The loss between databases that are k steps apart: k epsilon, or k^2 rho."""
+    if k == 1:
+        return loss
+    match loss:
+        case PureLoss():
+            return replace(loss, epsilon=k * loss.epsilon)
+        case ZCDPLoss():
+            return replace(loss, rho=k * k * loss.rho)
+    raise PrivacyError(
+        f"group privacy: found {loss} over {k} steps, expected a pure epsilon or a rho: delta "
+        f"grows by a factor that is no fraction"
+    )
+
+
+def protect(
+    data: Population | Tabulated,
+    mechanism: Mechanisms,
+    noise: Noise | None = None,
+    *,
+    run: int = 0,
+    context: Context | None = None,
+) -> Release:
+    """Protect a population once: one run of the mechanism, with its guarantee completed.
+
+    Without ``noise`` a fresh key comes from the operating system. The guarantee lists what of the
+    public domain was read off the data, says whom noise from a cipher holds against, and says
+    that a seeded release is not private. Secret noise that was made for other data is refused:
+    the difference of two releases under the same noise is the difference of their truths.
+    """
+    chain, context = Chain.of(mechanism), context or Context()
+    truth = chain.cut(Tabulated.of(data))
+    chain.check_people(truth.population)
+    if isinstance(noise, KeyedNoise) and noise.key_kind == "os":
+        _refuse_reuse(noise, truth)
+    if noise is None:
+        noise = KeyedNoise(RunKey.from_os(), chain.name, truth.digest, mechanism_digest(chain))
+    (outcome,) = chain.outcomes(truth, noise, runs=range(run, run + 1), context=context)
+    if outcome.seconds and context.curator is not None:
+        text = json.dumps(outcome.seconds, indent=2, ensure_ascii=False) + "\n"
+        write_text_atomic(context.curator / SECONDS, text)
+    making = Making(
+        schema=truth.counts.schema,
+        geography=truth.counts.geography,
+        mechanism=repr(chain),
+        guarantee=complete_guarantee(
+            truth.counts, chain, key_kind=noise.key_kind, backend=noise.backend
+        ),
+        key_kind=noise.key_kind if chain.draws_noise else "none",
+        backend=noise.backend if chain.draws_noise else "none",
+    )
+    return outcome.release(0, making)
+
+
+def mechanism_digest(mechanism: Mechanisms) -> bytes:
+    """What stands for the settings of a mechanism among the inputs of its noise."""
+    chain = Chain.of(mechanism)
+    text = chain.parts[0].noise_text if chain.single else repr(chain)
+    return sha256(text.encode()).digest()
+
+
+def _refuse_reuse(noise: KeyedNoise, data: Tabulated) -> None:
+    if noise.data_digest != data.digest:
+        raise PrivacyError(
+            "noise: found a source made for other data, expected one with the digest of the data "
+            "that it protects (leave noise out for a fresh one)"
+        )
+
+
+def complete_guarantee(
+    counts: Counts, mechanism: Mechanisms, *, key_kind: str, backend: str
+) -> Guarantee:
+    """The mechanism's guarantee with what a run adds to it: its key and its sampler."""
+    chain = Chain.of(mechanism)
+    guarantee = chain.guarantee(counts.schema, counts.geography).also_exact(*counts.read_off)
+    if counts.one_person:
+        guarantee = guarantee.meaning(counts.one_person)
+    if key_kind == "seed":
+        return guarantee.seeded()
+    return guarantee.from_cipher() if backend == "table" or chain.from_cipher else guarantee
+
+
+class StepNoise:
+    """The noise of one step of a chain: streams of other steps have other purposes."""
+
+    def __init__(self, source: Noise, label: str) -> None:
+        self._source, self._label = source, label
+        self.key_kind: KeyKind = source.key_kind
+        self.backend = source.backend
+
+    def _own(self, stream: Stream) -> Stream:
+        inner = "" if stream.purpose == MEASUREMENT else f", {stream.purpose}"
+        return replace(stream, purpose=f"{self._label}{inner}")
+
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> NDArray[np.int64]:
+        """Whole draws of a law, for the step."""
+        return self._source.draw(self._own(stream), law, draws=draws)
+
+    def draw_at(
+        self, stream: Stream, law: Law, *, draw: int, index: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Some values of one draw of a law, for the step."""
+        return self._source.draw_at(self._own(stream), law, draw=draw, index=index)
