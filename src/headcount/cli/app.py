@@ -7,7 +7,18 @@ import sys
 
 import typer
 
-from headcount.cli import attack, bench, check, close, demo, evaluate, ledger, protect, study
+from headcount.cli import (
+    attack,
+    bench,
+    check,
+    close,
+    demo,
+    evaluate,
+    ledger,
+    protect,
+    schema,
+    study,
+)
 from headcount.errors import HeadcountError
 
 EXAMPLES = """Protect census-like counts, and measure what the protection costs.
@@ -17,6 +28,7 @@ Examples:
   headcount demo                                  a small study, ending in a report
   headcount check config.toml                     are config and data all right?
   headcount protect config.toml                   make a release
+  headcount schema > headcount.schema.json        keys of a config, for your editor
   headcount close runs/first --why "no disk"      give up a run that cannot finish
   headcount evaluate runs/first                   how far is it from the truth?
   headcount attack reconstruct runs/first --out found     rebuild records from it
@@ -38,6 +50,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("protect")(protect.protect)
 app.command("check")(check.check)
+app.command("schema")(schema.schema)
 app.command("close")(close.close)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(attack.app, name="attack")

@@ -22,6 +22,9 @@ from headcount.tabulate import Counts
 class Noisy(Neighbours, PostTabular):
     """A loss of ``epsilon`` under a unit of privacy, spent on measurements of one rate.
 
+    where
+        epsilon   the loss under the unit of privacy: an exact number
+
     A mechanism says what it measures at rate 1 (``measures``); the plan has the rate at which all
     of it costs epsilon.
     """

@@ -1,0 +1,81 @@
+"""The JSON schema knows every config that headcount takes, and refuses what it can."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from tests.docs.examples import examples
+from tests.fuzz.base import CONFIGS, tree
+from typer.testing import CliRunner
+
+from headcount.cli.app import app
+from headcount.config.schema import config_schema, where
+from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
+from headcount.registry import MECHANISMS, POPULATIONS
+
+SCHEMA = config_schema()
+VALIDATOR = Draft202012Validator(SCHEMA)
+GOOD: dict[str, Any] = {
+    "population": {"kind": "uniform"},
+    "mechanism": {"name": "geometric", "epsilon": 0.5},
+    "run": {"out": "out"},
+}
+
+
+def test_the_command_prints_a_sound_schema():
+    done = CliRunner().invoke(app, ["schema"])
+    assert done.exit_code == 0
+    printed = json.loads(done.stdout)
+    Draft202012Validator.check_schema(printed)
+    assert printed == json.loads(json.dumps(SCHEMA))
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
+def test_every_example_of_the_docs_fits(example):
+    assert not list(VALIDATOR.iter_errors(json.loads(json.dumps(example.config()))))
+
+
+@pytest.mark.parametrize("number", range(len(CONFIGS)))
+def test_every_config_that_is_fuzzed_fits(number: int):
+    config = json.loads(json.dumps(tree(*CONFIGS[number], out="out")))
+    assert not list(VALIDATOR.iter_errors(config))
+
+
+def test_a_list_of_mechanisms_fits():
+    steps = [{"name": "sampling", "fraction": "1/2"}, {"name": "geometric", "epsilon": "1/3"}]
+    assert VALIDATOR.is_valid(GOOD | {"mechanism": steps})
+
+
+BAD: dict[str, dict[str, Any]] = {
+    "unknown table": {"runs": {}},
+    "unknown kind": {"population": {"kind": "unifrom"}},
+    "unknown key": {"population": {"kind": "uniform", "peple": 3}},
+    "unknown mechanism": {"mechanism": {"name": "laplace", "epsilon": 1}},
+    "no epsilon": {"mechanism": {"name": "geometric"}},
+    "epsilon 0": {"mechanism": {"name": "geometric", "epsilon": 0}},
+    "a word for a flag": {"mechanism": {"name": "raked", "epsilon": 1, "count_housemates": "yes"}},
+    "a wrong word": {"mechanism": {"name": "histogram", "epsilon": 1, "clip": "total"}},
+    "neither rate nor preset": {"mechanism": {"name": "swapping"}},
+    "unknown preset": {"mechanism": {"name": "swapping", "preset": "mid"}},
+    "nested unknown key": {"mechanism": {"name": "suppression", "thresholds": {"sell": 2}}},
+    "no steps": {"mechanism": []},
+    "run without out": {"run": {}},
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_a_schema_can_refuse_is_refused(what: str):
+    assert VALIDATOR.is_valid(GOOD)
+    assert not VALIDATOR.is_valid(GOOD | BAD[what])
+
+
+def test_every_part_of_ours_is_in_it_with_its_keys_described():
+    named = {one["title"]: one for one in SCHEMA["properties"]["mechanism"]["anyOf"][0]["oneOf"]}
+    assert set(named) == set(MECHANISMS.ours)
+    kinds = SCHEMA["properties"]["population"]["oneOf"]
+    assert {one["title"] for one in kinds} == set(POPULATIONS.ours)
+    said = named["swapping"]["properties"]["rate"]["description"]
+    assert said == where(HouseholdSwapping)["rate"] == "share of all households that move, 0 to 1"
