@@ -97,6 +97,16 @@ class Registry:
         point = self._plugin(name)
         return None if point is None else _origin(point)
 
+    def outside(self, part: object) -> str:
+        """Whose a part is, in words, where it is not ours: a distribution, or a module."""
+        module = type(part).__module__
+        if module.partition(".")[0] == OURS:
+            return ""
+        name = getattr(part, self.tag, type(part).__name__)
+        point = self._plugin(name)
+        where = f"module {module}" if point is None else str(_origin(point))
+        return f"{self.what} {name!r} of {where}"
+
     def _points(self) -> Iterable[EntryPoint]:
         return entry_points(group=self.group)
 
@@ -144,7 +154,7 @@ def _origin(point: EntryPoint) -> Origin:
 
 MECHANISMS = Registry("mechanism", "headcount.mechanisms", "headcount.mechanisms")
 POPULATIONS = Registry(
-    "source", "headcount.population.sources", "headcount.populations", tag="kind"
+    "population", "headcount.population.sources", "headcount.populations", tag="kind"
 )
 METRICS = Registry("metric", "headcount.evaluate.metrics", "headcount.metrics")
 ATTACKS = Registry("attack", "headcount.attacks.kinds", "headcount.attacks")

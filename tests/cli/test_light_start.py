@@ -46,3 +46,12 @@ def test_every_public_name_loads_on_first_use():
     assert set(headcount.__all__) <= set(dir(headcount))
     with pytest.raises(AttributeError, match="module 'headcount' has no attribute 'nothing'"):
         getattr(headcount, "nothing")  # noqa: B009
+
+
+def test_every_mechanism_has_its_class_at_the_top():
+    import headcount
+    from headcount.registry import MECHANISMS
+
+    for name in MECHANISMS.ours:
+        kind = MECHANISMS.get(name)
+        assert getattr(headcount, kind.__name__) is kind

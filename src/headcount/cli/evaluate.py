@@ -17,9 +17,11 @@ def evaluate(
         typer.Argument(metavar="RUN...", help="Directories made by headcount protect."),
     ],
     cells: Annotated[
-        str,
-        typer.Option(help="Counts to score: all possible ones, truth (not zero), or either."),
-    ] = "all",
+        str | None,
+        typer.Option(
+            help="Counts to score: all possible ones (default), truth (not zero), or either."
+        ),
+    ] = None,
     metrics: Annotated[
         str, typer.Option(help="Metrics to compute: names with commas, all, or none.")
     ] = "all",
@@ -58,11 +60,14 @@ def evaluate(
     from headcount.run.evaluate import evaluate_run
 
     several = len(runs) > 1
+    settings = {}
+    if cells is not None or several:  # otherwise a config may have its own
+        settings["error"] = {"cells": check_cells(cells or "all", compared=several)}
     choice = Choice(
         metrics=named(metrics),
         attacks=named(attacks),
         on_request=("audit",) if audit else (),
-        settings={"error": {"cells": check_cells(cells, compared=several)}},
+        settings=settings,
     )
     if several:
         refuse_other_data(runs)

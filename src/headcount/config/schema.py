@@ -31,11 +31,11 @@ def config_schema() -> dict[str, Any]:
         for key, registry in registries.items()
         for name in registry.ours
     }
-    inputs = [(at, "validation", TypeAdapter(cls)) for at, cls in classes.items()]
+    inputs: list[Any] = [(at, "validation", TypeAdapter(cls)) for at, cls in classes.items()]
     inputs.append((("run", ""), "validation", TypeAdapter(RunSettings)))
-    made, shared = TypeAdapter.json_schemas(inputs, schema_generator=_Schemas)  # type: ignore[arg-type]
+    made, shared = TypeAdapter.json_schemas(inputs, schema_generator=_Schemas)
     defs = shared.get("$defs", {})
-    tables = {at: _opened(schema, defs) for (at, _), schema in made.items()}  # type: ignore[arg-type]
+    tables = {at: _opened(schema, defs) for (at, _), schema in made.items()}
     said = where(Config)
     properties = {}
     for key, registry in registries.items():

@@ -9,6 +9,7 @@ from headcount.errors import ConfigError
 from headcount.fields import APART, AtLeast0, FilePath
 from headcount.mechanisms import Chain, PostTabular, PreTabular
 from headcount.population.sources import Source
+from headcount.registry import MECHANISMS, POPULATIONS
 
 Publishable = Literal["microdata", "mdf", "measurements"]
 
@@ -71,6 +72,12 @@ class Config:
     run: RunSettings
     metric: tuple[Any, ...] = ()
     attack: tuple[Any, ...] = ()
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The parts that are not ours and made the release, with their distributions."""
+        found = [POPULATIONS.outside(self.population), *map(MECHANISMS.outside, self.mechanism)]
+        return tuple(one for one in found if one)
 
     def __post_init__(self) -> None:
         Chain.of(self.mechanism).refuse_unpublishable(self.run.publish)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from importlib import import_module
-from pkgutil import iter_modules
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headcount.attacks.kinds import Attack
-from headcount.errors import ConfigError
 from headcount.evaluate.metrics import Metric
-
-METRICS, ATTACKS = "headcount.evaluate.metrics", "headcount.attacks.kinds"
+from headcount.registry import ATTACKS, METRICS, Registry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,37 +16,42 @@ class Choice:
     """What an evaluation is asked for.
 
     where
-        metrics      names; None for every metric of ours that is not slow
-        attacks      names; None for all of ours
+        metrics      names; None for every metric of ours that is not slow, and all that are given
+        attacks      names; None for all of ours, and all that are given
         on_request   names of slow metrics to be run besides
         settings     parameters by name of the metric or attack, as in the tables of a config
+        given        metrics and attacks with their parameters, such as those of a config
     """
 
     metrics: tuple[str, ...] | None = None
     attacks: tuple[str, ...] | None = None
     on_request: tuple[str, ...] = ()
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    given: tuple[Metric | Attack, ...] = ()
 
     def chosen_metrics(self) -> tuple[Metric, ...]:
         """The metrics to run, with their parameters."""
-        known = _classes(METRICS)
-        usual = [name for name, kind in known.items() if not kind.on_request]
-        wanted = [*(usual if self.metrics is None else self.metrics), *self.on_request]
-        made = (self._made(known, name) for name in dict.fromkeys(wanted))
+        usual = [name for name in METRICS.ours if not METRICS.get(name).on_request]  # type: ignore[attr-defined]
+        given = {one.name: one for one in self.given if isinstance(one, Metric)}
+        wanted = [*usual, *given] if self.metrics is None else self.metrics
+        made = self._made(METRICS, [*wanted, *self.on_request], given)
         return tuple(sorted(made, key=lambda metric: metric.order))
 
     def chosen_attacks(self) -> tuple[Attack, ...]:
         """The attacks to make, with their parameters."""
-        known = _classes(ATTACKS)
-        wanted = list(known) if self.attacks is None else self.attacks
-        return tuple(self._made(known, name) for name in dict.fromkeys(wanted))
+        given = {one.name: one for one in self.given if isinstance(one, Attack)}
+        wanted = [*ATTACKS.ours, *given] if self.attacks is None else self.attacks
+        return tuple(self._made(ATTACKS, wanted, given))
 
-    def _made(self, known: Mapping[str, Any], name: str) -> Any:
-        if name not in known:
-            raise ConfigError(
-                "evaluation", found=repr(name), expected="one of " + ", ".join(sorted(known))
-            )
-        return known[name](**self.settings.get(name, {}))
+    def _made(
+        self, registry: Registry, names: Iterable[str], given: Mapping[str, Any]
+    ) -> Iterator[Any]:
+        for name in dict.fromkeys(names):
+            own = self.settings.get(name, {})
+            if name in given:
+                yield replace(given[name], **own)
+            else:
+                yield registry.get(name, source="evaluation")(**own)
 
 
 def named(text: str) -> tuple[str, ...] | None:
@@ -58,22 +59,3 @@ def named(text: str) -> tuple[str, ...] | None:
     if text == "all":
         return None
     return tuple(name for part in text.split(",") if (name := part.strip()) and name != "none")
-
-
-def _classes(package: str) -> dict[str, Any]:
-    """The class of each public module of a package, by name."""
-    found = {}
-    for module in iter_modules(import_module(package).__path__):
-        if module.name.startswith("_"):
-            continue
-        own = import_module(f"{package}.{module.name}")
-        name = module.name.replace("_", "-")
-        (found[name],) = (
-            kind
-            for kind in vars(own).values()
-            if isinstance(kind, type)
-            and kind.__module__ == own.__name__
-            and vars(kind).get("name") == name
-            and hasattr(kind, "supports")
-        )
-    return found

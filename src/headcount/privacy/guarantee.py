@@ -35,6 +35,7 @@ class Guarantee:
         not_private_because   why this run breaks the promise of its method (a seeded key);
                               the losses are then what the method would have promised
         unit_means            what one person or one household is in these data
+        stated_by             parts of other distributions that the promise rests on
     """
 
     losses: tuple[Loss, ...] = ()
@@ -44,6 +45,7 @@ class Guarantee:
     holds_against: str = ""
     not_private_because: str = ""
     unit_means: tuple[str, ...] = ()
+    stated_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if bool(self.losses) == bool(self.why_none):
@@ -74,6 +76,10 @@ class Guarantee:
         """The same guarantee with more said about what its unit of privacy is."""
         return replace(self, unit_means=self.unit_means + statements) if self.losses else self
 
+    def resting_on(self, *parts: str) -> Guarantee:
+        """The same guarantee, saying whose word it is where that is not headcount's alone."""
+        return replace(self, stated_by=self.stated_by + parts)
+
     def from_cipher(self) -> Guarantee:
         """The same guarantee, saying that its noise is a keyed cipher stream."""
         return replace(self, holds_against=CIPHER_NOISE) if self.losses else self
@@ -94,6 +100,10 @@ class Guarantee:
                 said.append(f"Holds against: {self.holds_against}.")
         else:
             said.append(f"No differential-privacy guarantee: {self.why_none}.")
+        said += [
+            f"Stated by {part}, which is no part of headcount and was not checked by it."
+            for part in self.stated_by
+        ]
         said += [f"The unit of privacy: {what}." for what in self.unit_means]
         said += [f"Released without noise: {what}." for what in self.released_exactly]
         said += [f"Not covered: {what}." for what in self.not_covered]

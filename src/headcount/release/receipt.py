@@ -31,7 +31,8 @@ def guarantee_from_json(data: dict[str, Any]) -> Guarantee:
     fields["losses"] = tuple(from_record(loss) for loss in data["losses"])
     for name in ("released_exactly", "not_covered"):
         fields[name] = tuple(data[name])
-    fields["unit_means"] = tuple(data.get("unit_means", ()))  # not in older receipts
+    for name in ("unit_means", "stated_by"):
+        fields[name] = tuple(data.get(name, ()))  # not in older receipts
     return Guarantee(**fields)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headcount.config.load import config_digest
@@ -68,10 +68,12 @@ def evaluate_run(
 ) -> EvaluatedRun:
     """Evaluate a finished run into ``internal/evaluation/``: its tables and a report.
 
-    ``choice`` says which metrics and attacks are wanted; all that are not slow without it.
+    ``choice`` says which metrics and attacks are wanted; without it all that are not slow, and
+    those of the config.
     """
-    choice = choice or Choice()
     release, prepared = open_run(path)
+    given = (*prepared.config.metric, *prepared.config.attack)
+    choice = replace(choice or Choice(), given=given)
     internal = RunDirectory(path).internal
     evaluation = evaluate_release(
         release,

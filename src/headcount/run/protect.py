@@ -103,6 +103,7 @@ class Prepared:
             key_kind="os" if run.seed is None else "seed",
             dataset=run.dataset,
             config_digest=config_digest(self.config).hex(),
+            plugins=self.config.plugins,
         )
 
 

@@ -26,6 +26,7 @@ def draft_receipt(
     key_kind: str,
     dataset: str,
     config_digest: str,
+    plugins: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Everything about the making that may be published and does not depend on a draw."""
     plan = mechanism.plan(counts.schema, counts.geography)
@@ -44,6 +45,7 @@ def draft_receipt(
         "noise_served_by": _served(plan) if backend == "table" else {},
         "ledger": f"dataset {dataset!r}" if dataset else recorded,
         "config_digest": config_digest,
+        "plugins": list(plugins),
         "versions": versions(),
     }
 
