@@ -1,0 +1,105 @@
+"""Parts of a separate distribution work in protect, evaluate and reports without touching ours."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from headcount.cli.app import app
+from headcount.config.schema import config_schema
+from headcount.errors import ConfigError
+from headcount.run.evaluate import evaluate_run
+from headcount.run.protect import protect_run
+from tests.run.town import write_config, write_town
+
+POINTS = """
+[headcount.mechanisms]
+toy-shifted = toy_parts:Shifted
+
+[headcount.populations]
+toy-village = toy_parts:Village
+
+[headcount.metrics]
+toy-above = toy_parts:Above
+
+[headcount.attacks]
+toy-first = toy_parts:First
+"""
+MECHANISM = 'name = "toy-shifted"\nepsilon = 1\nshift = 1000'
+MORE = '\n[[metric]]\nname = "toy-above"\nby = 500\n\n[[attack]]\nname = "toy-first"\n'
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder on the path with a module and its metadata, as an installer leaves them."""
+    site = tmp_path / "site"
+    info = site / "toys-0.3.dist-info"
+    info.mkdir(parents=True)
+    source = Path(__file__).with_name("toy_parts.py").read_text(encoding="utf-8")
+    (site / "toy_parts.py").write_text(source, encoding="utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 0.3\n")
+    (info / "entry_points.txt").write_text(POINTS)
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.delitem(sys.modules, "toy_parts", raising=False)
+    return site
+
+
+def test_a_mechanism_metric_and_attack_of_others(tmp_path: Path, installed: Path):
+    write_town(tmp_path)
+    config = write_config(tmp_path, mechanism=MECHANISM)
+    config.write_text(config.read_text() + MORE)
+    run = protect_run(config)
+    receipt = json.loads((run / "release" / "receipt.json").read_text())
+    assert receipt["plugins"] == ["mechanism 'toy-shifted' of toys 0.3"]
+    said = "Stated by mechanism 'toy-shifted' of toys 0.3, which is no part of headcount"
+    assert any(sentence.startswith(said) for sentence in receipt["guarantee"]["sentences"])
+    assert receipt["notes"] == {"shift": 1000.0}
+    done = evaluate_run(run)
+    found = {finding.name: finding for finding in done.evaluation}
+    assert found["toy-above"].table["above"][0] > 0
+    assert "toy-first" in found
+    assert (run / "internal" / "evaluation" / "toy-above.csv").exists()
+    report = done.report.read_text()
+    assert "Counts that are above the truth, by a toy." in report
+    assert "A toy that says the same of everybody." in report
+
+
+def test_a_population_of_others(tmp_path: Path, installed: Path):
+    config = write_config(
+        tmp_path, population='kind = "toy-village"\npeople = 90', mechanism='name = "identity"'
+    )
+    receipt = json.loads((protect_run(config) / "release" / "receipt.json").read_text())
+    assert receipt["plugins"] == ["population 'toy-village' of toys 0.3"]
+
+
+def test_faults_in_the_keys_of_others_are_named_like_ours(tmp_path: Path, installed: Path):
+    wrong = MECHANISM.replace("shift = 1000", "shiift = 1000")
+    with pytest.raises(ConfigError, match=r"mechanism\.shiift: found an unknown key, .*'shift'\?"):
+        protect_run(write_config(tmp_path, mechanism=wrong))
+    wrong = MECHANISM.replace("shift = 1000", "shift = 0")
+    with pytest.raises(ConfigError, match=r"mechanism\.shift: found 0, expected 1 or more"):
+        protect_run(write_config(tmp_path, mechanism=wrong))
+
+
+def test_others_are_loaded_only_when_they_are_named(tmp_path: Path, installed: Path):
+    write_town(tmp_path)
+    run = protect_run(write_config(tmp_path))
+    evaluate_run(run)
+    kinds = config_schema()["properties"]["mechanism"]["anyOf"][0]["oneOf"]
+    assert {"toy-shifted"} < {one["title"] for one in kinds}
+    assert json.loads((run / "release" / "receipt.json").read_text())["plugins"] == []
+    assert "toy_parts" not in sys.modules
+
+
+def test_the_command_line_takes_them_by_name(tmp_path: Path, installed: Path):
+    write_town(tmp_path)
+    run = protect_run(write_config(tmp_path))
+    asked = ["evaluate", str(run), "--metrics", "toy-above", "--attacks", "none"]
+    done = CliRunner().invoke(app, asked, catch_exceptions=False)
+    assert done.exit_code == 0
+    written = {one.name for one in (run / "internal" / "evaluation").iterdir()}
+    assert written == {"toy-above.csv", "report.html"}

@@ -1,0 +1,129 @@
+"""Somebody else's package: a mechanism, a population, a metric and an attack of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from headcount.attacks.kinds import Attack, ClaimedPeople, People
+from headcount.evaluate.metrics import Metric
+from headcount.evaluate.truth import Truth
+from headcount.fields import AtLeast1
+from headcount.mechanisms.geometric import Geometric
+from headcount.population import Population
+from headcount.population.sources import Generated
+from headcount.population.uniform import uniform
+from headcount.progress import Progress, silent
+from headcount.release import Release
+from headcount.report.axes import Axis
+from headcount.report.figures import point_chart
+from headcount.report.finding import SUPPORTED, Finding, Support
+from headcount.report.model import Figure
+from headcount.schema import Schema
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Shifted(Geometric):
+    """Geometric noise, and a public number on top.
+
+    where
+        shift   the number
+    """
+
+    shift: AtLeast1 = 1
+    name = "toy-shifted"
+
+    def run(self, *given: Any, **keys: Any) -> Any:
+        """The counts of geometric noise, moved."""
+        outcome = super().run(*given, **keys)
+        moved = {level: np.asarray(table) + self.shift for level, table in outcome.tables.items()}
+        return type(outcome)(tables=moved, notes={"shift": float(self.shift)})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Village(Generated):
+    """A village of so many people."""
+
+    kind = "toy-village"
+    people: AtLeast1 = 60
+
+    def read(self, progress: Progress = silent) -> Population:
+        """Generate the people."""
+        return uniform(people=self.people, depth=1, mean=10, seed=3)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Above(Metric):
+    """How many counts are above the truth by more than a number."""
+
+    name = "toy-above"
+    by: AtLeast1 = 1
+
+    def supports(self, release: Release, truth: Truth) -> Support:
+        """Every release."""
+        return SUPPORTED
+
+    def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
+        """Leaf counts."""
+        leaf = release.geography.leaf
+        off = np.asarray(release.as_counts().table(leaf)) - truth.counts.at(leaf).dense()
+        rows = {"level": [leaf], "above": [int((off > self.by).sum())]}
+        return CountsAbove(table=pl.DataFrame(rows))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CountsAbove(Finding):
+    """A row for the leaf level."""
+
+    name: str = Above.name
+    title: str = "Counts above the truth"
+
+    def explain(self) -> str:
+        """In plain words."""
+        return "Counts that are above the truth, by a toy."
+
+    def figure(self) -> Figure:
+        """A point."""
+        return Figure(
+            name=self.name,
+            caption="Counts above the truth.",
+            alt="One point",
+            chart=point_chart(
+                self.table.with_columns(series=pl.lit("above")),
+                x=Axis(column="level", title="Level"),
+                y=Axis(column="above", title="Counts", zero=True),
+                series="series",
+                height=200,
+            ),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class First(Attack):
+    """Says of everybody that they are of the first kind."""
+
+    name = "toy-first"
+
+    def supports(self, release: Release) -> Support:
+        """Releases with something to learn."""
+        return SUPPORTED if release.schema.attributes else Support("nothing to learn: a toy")
+
+    def knows(self, schema: Schema) -> tuple[str, ...]:
+        """Nothing but where people live."""
+        return ()
+
+    def run(self, release: Release, people: People, *, engine: Any = None) -> ClaimedPeople:
+        """The first level of the first attribute, for all."""
+        return ClaimedPeople(
+            attack=self.name,
+            title="Is everybody of the first kind?",
+            schema=release.schema,
+            geography=release.geography,
+            words="A toy that says the same of everybody.",
+            people=people,
+            learnt=release.schema.names[:1],
+            value=np.zeros(len(people), dtype=np.int64),
+        )
