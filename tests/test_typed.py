@@ -94,6 +94,7 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "no kind": ({"either": {}}, "outer.either: found keys [], expected exactly one of the keys"),
     "no table": ({"inner": 3}, "outer.inner: found 3, expected a table"),
     "no table of names": ({"shares": 3}, "outer.shares: found 3, expected a table"),
+    "no list": ({"inners": {"word": "x"}}, "found one table, expected a list: [[outer.inners]]"),
     "named": ({"shares": {"a": 2}}, "outer.shares.a: found 2, expected a share above 0 and at"),
     "float": ({"epsilon": 0.5}, "outer.epsilon: found 0.5, expected an exact number above 0"),
     "flag": ({"flag": 1}, "outer.flag: found 1, expected true or false"),

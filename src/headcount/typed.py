@@ -306,6 +306,8 @@ def _refusal(fault: Any, *, source: str, place: str) -> ConfigError:
         found, expected = context["found"], context["expected"]
     elif kind == "missing":
         found, expected = "nothing", "a value for this key"
+    elif kind == "tuple_type" and isinstance(value, Mapping):
+        found, expected = "one table", f"a list: [[{where}]] for each"
     elif kind in _PLAIN:
         expected = _PLAIN[kind]
     elif kind == "greater_than_equal":

@@ -325,7 +325,7 @@ file = "p1.csv"
         (("", ""), "b1,total,five", "p1.csv: column 'value', row 1: found 'five', expected a whol"),
         (("", ""), "b1,total,5.5", "p1.csv: column 'value', row 1: found '5.5', expected a whole"),
         (("", ""), "b1,total,5\nb1,total,6", "row 1: found unit 'b1', cell 'total' more than once"),
-        (("[[table]]", "[table]"), "b1,total,5", "table: found one table, expected [[table]]"),
+        (("[[table]]", "[table]"), "b1,total,5", "table: found one table, expected a list"),
         (
             ('["county", "block"]', '"block"'),
             "b1,total,5",
@@ -334,7 +334,7 @@ file = "p1.csv"
         (
             ('"p1.csv"', '"p1.csv"\nzero_hides = "2"'),
             "b1,total,5",
-            "table 1, zero_hides: found '",
+            "table 1.zero_hides: found '",
         ),
         (('level = "block"', 'level = "blok"'), "b1,total,5", "table P1, level: found 'blok'"),
     ],

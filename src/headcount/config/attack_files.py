@@ -15,6 +15,7 @@ from headcount.attacks.knowledge import UNKNOWN, Knowledge, between
 from headcount.attacks.records import KNOWN, Features, Records, records_from_rows
 from headcount.attacks.reidentification import KnownPeople
 from headcount.errors import ConfigError, InputError, one_of
+from headcount.fields import AtLeast0, FilePath
 from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, build_geography
 from headcount.population.tables import read_table
@@ -23,14 +24,12 @@ from headcount.schema import Attribute, Schema, load_schema
 from headcount.tabulate.published import PublishedTable, tables
 from headcount.tabulate.published.codings import find_attribute, level_atoms, years
 from headcount.toml_files import read_toml
+from headcount.typed import from_table, located
 
 Ints = NDArray[np.int64]
 
 LARGEST = 1 << 39
 """No count is as large: half of what stands for an unknown one."""
-KEYS = ("schema", "units", "levels", "table")
-TABLE_KEYS = ("product", "name", "level", "file", "zero_hides")
-KINDS = {"levels": "a list of columns, from the top to the leaf", "zero_hides": "0 or more"}
 
 
 def find_table(product: str, name: str, *, source: str) -> PublishedTable:
@@ -41,77 +40,77 @@ def find_table(product: str, name: str, *, source: str) -> PublishedTable:
     return known[name]
 
 
+@dataclass(frozen=True, kw_only=True)
+class TableFile:
+    """A published table in a file with the columns unit, cell and value, or low and high.
+
+    where
+        product, name   which table it is
+        level           whose units it is about
+        file            .csv or .parquet
+        zero_hides      the largest count that a published 0 may stand for
+    """
+
+    product: str
+    name: str
+    level: str
+    file: FilePath
+    zero_hides: AtLeast0 = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablesFile:
+    """What a file of tables says.
+
+    where
+        schema   a shipped schema, or a TOML file
+        units    a table of the units
+        levels   its columns, from the top to the leaf
+        table    the tables
+    """
+
+    schema: str
+    units: FilePath
+    levels: tuple[str, ...]
+    table: tuple[TableFile, ...]
+
+
 def read_tables_file(path: Path) -> Knowledge:
     """Tables from a TOML file that says what they are and where they stand.
 
-    Each table is a CSV or Parquet file with the columns unit, cell and value, or low and high in
-    place of value. An empty value, or a cell that is not in the file, is unknown.
+    An empty value, or a cell that is not in the file of a table, is unknown.
     """
     source = str(path)
-    data = _listed(path)
-    schema = load_schema(data["schema"])
-    levels = tuple(data["levels"])
-    places = CodeColumns(columns=levels)
-    units = read_table(path.parent / data["units"], list(levels))
-    geography, _ = build_geography(units, places, name=str(path.parent / data["units"]))
+    data = read_toml(path, expected="a TOML file that lists tables")
+    said = located(from_table(TablesFile, data, source=source), path.parent)
+    schema = load_schema(said.schema)
+    places = CodeColumns(columns=said.levels)
+    units = read_table(said.units, list(said.levels))
+    geography, _ = build_geography(units, places, name=str(said.units))
     held = []
-    for one in data["table"]:
-        table = find_table(one["product"], one["name"], source=source)
+    for one in said.table:
+        table = find_table(one.product, one.name, source=source)
         support = table.supports(schema)
         if not support:
             raise ConfigError(
-                source, place=f"table {table.name}", found=support.reason,
+                source,
+                place=f"table {table.name}",
+                found=support.reason,
                 expected="a table that the schema can make",
-            )  # fmt: skip
-        if one["level"] not in geography.levels:
+            )
+        if one.level not in geography.levels:
             raise ConfigError(
-                source, place=f"table {table.name}, level", found=repr(one["level"]),
+                source,
+                place=f"table {table.name}, level",
+                found=repr(one.level),
                 expected=one_of(geography.levels),
-            )  # fmt: skip
-        held.append(_held(path.parent / one["file"], table, schema, geography, one))
+            )
+        held.append(_held(one, table, schema, geography))
     return Knowledge(schema, geography, tuple(held))
 
 
-def _listed(path: Path) -> dict[str, Any]:
-    """The TOML file with every key there, and of its kind."""
-    source = str(path)
-    data = read_toml(path, expected="a TOML file that lists tables")
-    listed = data.get("table", [])
-    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-        raise ConfigError(source, place="table", found="one table", expected="[[table]] for each")
-    for place, given, keys in (
-        ("", data, KEYS),
-        *((f"table {i}", one, TABLE_KEYS) for i, one in enumerate(listed, start=1)),
-    ):
-        if unknown := sorted(set(given) - set(keys)):
-            raise ConfigError(
-                source, place=place, found=f"key {unknown[0]!r}", expected=one_of(keys)
-            )
-        if missing := [key for key in keys if key not in given and key != "zero_hides"]:
-            raise ConfigError(
-                source, place=place, found=f"no {missing[0]!r}", expected=one_of(keys)
-            )
-        for key, value in given.items():
-            if not _is_right(key, value):
-                raise ConfigError(
-                    source, place=f"{place}, {key}".removeprefix(", "), found=repr(value),
-                    expected=KINDS.get(key, "a text"),
-                )  # fmt: skip
-    return data
-
-
-def _is_right(key: str, value: object) -> bool:
-    if key == "levels":
-        return isinstance(value, list) and bool(value) and all(isinstance(v, str) for v in value)
-    if key == "zero_hides":
-        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    return key == "table" or isinstance(value, str)
-
-
-def _held(
-    path: Path, table: PublishedTable, schema: Schema, geography: Geography, one: dict[str, Any]
-) -> Any:
-    cells, level = table.on(schema), one["level"]
+def _held(one: TableFile, table: PublishedTable, schema: Schema, geography: Geography) -> Any:
+    cells, level, path = table.on(schema), one.level, one.file
     ends_of = ("value", "low", "high")
     frame = read_table(path, ["unit", "cell", *ends_of], optional=set(ends_of))
     unit = _numbers(frame["unit"], list(geography.units[geography.depth(level)]), str(path))
@@ -126,15 +125,16 @@ def _held(
     if again.any():
         row = int(again.arg_max() or 0)
         raise InputError(
-            str(path), place=f"row {row + 1}",
+            str(path),
+            place=f"row {row + 1}",
             found=f"unit {frame['unit'][row]!r}, cell {frame['cell'][row]!r} more than once",
             expected="each cell once",
-        )  # fmt: skip
+        )
     first, last = (_whole(frame[name], str(path)) for name in ends)
     low[unit, cell] = first.fill_null(0).to_numpy()
     high[unit, cell] = last.fill_null(UNKNOWN).to_numpy()
-    if most := int(one.get("zero_hides", 0)):
-        high[(high == 0) & ~is_total(cells)] = most
+    if one.zero_hides:
+        high[(high == 0) & ~is_total(cells)] = one.zero_hides
     return between(cells, low, high, level=level)
 
 
@@ -147,9 +147,11 @@ def _whole(values: pl.Series, source: str) -> pl.Series:
     if wrong.any():
         row = int(wrong.arg_max() or 0)
         raise InputError(
-            source, place=f"column {values.name!r}, row {row + 1}", found=repr(said[row]),
+            source,
+            place=f"column {values.name!r}, row {row + 1}",
+            found=repr(said[row]),
             expected="a whole number, or nothing for a cell that is withheld",
-        )  # fmt: skip
+        )
     return numbers.cast(pl.Int64)
 
 
@@ -162,9 +164,11 @@ def _numbers(values: pl.Series, known: Sequence[str], source: str) -> Ints:
     if found.null_count():
         row = int(found.is_null().arg_max() or 0)
         raise InputError(
-            source, place=f"column {values.name!r}, row {row + 1}", found=repr(values[row]),
+            source,
+            place=f"column {values.name!r}, row {row + 1}",
+            found=repr(values[row]),
             expected=one_of(known, most=5),
-        )  # fmt: skip
+        )
     return found.to_numpy().astype(np.int64)
 
 
@@ -184,9 +188,11 @@ def age_levels(values: pl.Series, attribute: Attribute, source: str) -> Ints:
     if found.null_count():
         row = int(found.is_null().arg_max() or 0)
         raise InputError(
-            source, place=f"column {values.name!r}, row {row + 1}", found=repr(values[row]),
+            source,
+            place=f"column {values.name!r}, row {row + 1}",
+            found=repr(values[row]),
             expected=f"a year of age, or {one_of(attribute.levels, most=5)}",
-        )  # fmt: skip
+        )
     return found.to_numpy().astype(np.int64)
 
 
@@ -222,9 +228,11 @@ def read_true_people(
     if (block < 0).any():
         row = int(np.argmax(block < 0))
         raise InputError(
-            str(path), place=f"row {row + 1}", found="a block outside the release",
+            str(path),
+            place=f"row {row + 1}",
+            found="a block outside the release",
             expected="everyone in a block of the release",
-        )  # fmt: skip
+        )
     refuse_repeated(frame["person"], str(path))
     cell = np.zeros(frame.height, dtype=np.int64)
     for attribute in schema.attributes:
@@ -242,10 +250,11 @@ def refuse_repeated(person: pl.Series, source: str) -> None:
     if again.any():
         row = int(again.arg_max() or 0)
         raise InputError(
-            source, place=f"column 'person', row {row + 1}",
+            source,
+            place=f"column 'person', row {row + 1}",
             found="nobody" if person[row] is None else f"{person[row]!r} more than once",
             expected="each person once",
-        )  # fmt: skip
+        )
 
 
 def place_people(frame: pl.DataFrame, geography: Geography, source: str) -> Ints:
