@@ -45,6 +45,7 @@ from headcount.noise import KeyedNoise, KeyKind, Law, Noise, RunKey, Stream
 from headcount.noise.source import MEASUREMENT
 from headcount.population import Population, cut_households
 from headcount.privacy import Guarantee, Loss, PureLoss, UnitOfPrivacy, ZCDPLoss
+from headcount.registry import MECHANISMS
 from headcount.release import Release
 from headcount.release.publication import Publication
 from headcount.schema import Schema
@@ -374,6 +375,8 @@ def complete_guarantee(
     """The mechanism's guarantee with what a run adds to it: its key and its sampler."""
     chain = Chain.of(mechanism)
     guarantee = chain.guarantee(counts.schema, counts.geography).also_exact(*counts.read_off)
+    others = [whose for part in chain.parts if (whose := MECHANISMS.outside(part))]
+    guarantee = guarantee.resting_on(*others)
     if counts.one_person:
         guarantee = guarantee.meaning(counts.one_person)
     if key_kind == "seed":
