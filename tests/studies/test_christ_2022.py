@@ -26,8 +26,8 @@ from headcount.studies.christ_2022.accuracy import (
     score_noise,
     score_swaps,
 )
-from headcount.studies.christ_2022.claims import kink_claim, near, share
-from headcount.studies.christ_2022.claims_theory import theory_claims
+from headcount.studies.christ_2022.claims import kink, near
+from headcount.studies.christ_2022.claims_privacy import expected_change, expected_error
 from headcount.studies.christ_2022.detailed import Neighbours, swap_detailed
 from headcount.studies.christ_2022.kinks import find_kinks
 from headcount.studies.christ_2022.people import Area, Synthetic, national_order, read_table
@@ -35,6 +35,7 @@ from headcount.studies.christ_2022.privacy import attack_swaps
 from headcount.studies.christ_2022.settings import FOUR, RACE, UNIQUE_BY, Settings
 from headcount.studies.christ_2022.swapped import noise_for, swap_all, swapping, unique_rows
 from headcount.studies.christ_2022.theory import detailed_combinations, theorem_1, variances
+from headcount.studies.frame.claims import Measured
 
 SETTINGS = Settings(rates=5, epsilons=4, replicates=6, pool=20_000)
 
@@ -243,31 +244,31 @@ def test_kinks_are_found_where_lines_meet():
 
 
 def test_tolerances_and_curves_without_a_kink():
-    assert near(12, 16.9)
-    assert near(100, 129)
-    assert not near(12, 18)
-    assert not near(100, 131)
+    assert near(12, 16.9, points=5)
+    assert near(100, 129, points=5)
+    assert not near(12, 18, points=5)
+    assert not near(100, 131, points=5)
     assert not near(0.25, 0.33, points=0.05)
-    assert [share(n, 4) for n in (4, 3, 2)] == ["yes", "partly", "no"]
-    kinks = pl.DataFrame({"mechanism": ["a", "b", "c"], "kink": [0.25, None, None]})
-    claim = kink_claim("bend", kinks, paper=0.25, bends=2)
-    assert claim.holds == "no"  # a curve without a kink is a miss
-    assert claim.ours == "a 0.25, b none, c none"
-    assert "added after" in claim.claim
+    same = {"curve": "kl", "attributes": 6, "county": "x", "bends": 2}
+    curves = {"a": 0.25, "b": None, "c": None}
+    kinks = pl.DataFrame([{**same, "mechanism": name, "kink": at} for name, at in curves.items()])
+    found = kink({"kinks": kinks}, county="x", bends=2, printed=0.25)
+    assert found == Measured(true=1, of=3, finding="a 0.25, b none, c none")  # none is a miss
+    assert kink({"kinks": kinks}, county="y", bends=2, printed=0.25) is None
 
 
 def test_theorem_1_is_judged_as_expectation_and_as_error(source: Synthetic):
     """Washington is like its state: shares move by chance, and errors do not cancel."""
     table = theorem_1(source.area("Washington"), SETTINGS)
-    change, error = list(theory_claims({"theorem_1": table, "variance": variances(SETTINGS)}))[:2]
+    change, error = (judge({"theorem_1": table}) for judge in (expected_change, expected_error))
     assert (table["expected_absolute_change"] >= table["expected_change"].abs()).all()
     simulated = table["simulated_absolute_change"] / table["expected_absolute_change"]
     assert ((simulated - 1).abs() < 0.25).all()
-    assert change.holds == "yes"
+    assert change.true == change.of == table.height
     assert error.holds == "no"
-    wrong = table.with_columns(pl.col("expected_change") + 0.05)
-    first = next(theory_claims({"theorem_1": wrong, "variance": variances(SETTINGS)}))
-    assert first.holds == "no"
+    wrong = expected_change({"theorem_1": table.with_columns(pl.col("expected_change") + 0.05)})
+    assert wrong.true is not None
+    assert 2 * wrong.true <= table.height
 
 
 def test_variances_are_the_printed_ones_and_simulated():

@@ -13,29 +13,27 @@ from typer.testing import CliRunner
 from headcount.cli.study import app
 from headcount.errors import RunError
 from headcount.report.model import CONFIDENTIAL_BANNER
-from headcount.run.study import PeopleToSwap, run_christ_2022
+from headcount.run.study import run_study
 from headcount.studies.christ_2022.people import Synthetic
-from headcount.studies.christ_2022.pieces import pieces, run_piece
 from headcount.studies.christ_2022.settings import Settings
 from tests.report.browser import choose, open_report
 
 ACCURACY = "county,mechanism,parameter,buckets,query,group,metric,mean,sd"
 PRIVACY = "county,mechanism,rate,bucket_width,group,identity_rule,matched,confirmed,percent"
-SETTINGS = Settings(rates=6, epsilons=6, replicates=2, pool=5_000)
-COUNTIES = ("Alameda", "Cibola")
+NAME = "christ-2022"
+SETTINGS = Settings(counties=("Alameda", "Cibola"), rates=6, epsilons=6, replicates=2, pool=5_000)
 
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study") / "christ"
-    people = PeopleToSwap(counties=COUNTIES)
-    assert run_christ_2022(folder, people=people, settings=SETTINGS) == folder / "report.html"
+    assert run_study(NAME, folder, SETTINGS) == folder / "report.html"
     return folder
 
 
 def test_tables_begin_with_the_promised_columns(out: Path):
     for name, header in (("accuracy", ACCURACY), ("privacy", PRIVACY),
-                         ("claims", "claim,paper,ours,holds")):  # fmt: skip
+                         ("claims", "id,source,claim,paper,finding,published,ours")):  # fmt: skip
         first = (out / "tables" / f"{name}.csv").read_text("utf-8").splitlines()[0]
         assert first.startswith(header + ",")
 
@@ -58,7 +56,7 @@ def test_claims_are_judged_by_stated_rules(out: Path):
     with (out / "tables" / "claims.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert {row["holds"] for row in rows} <= {"yes", "partly", "no"}
-    assert all(row[name] for row in rows for name in ("claim", "paper", "ours", "rule"))
+    assert all(row[name] for row in rows for name in ("claim", "paper", "finding", "rule"))
     by_claim = {row["claim"]: row["holds"] for row in rows}
     assert by_claim["Appendix A.3: variances at epsilon 4"] == "yes"
     assert by_claim["The same, as the appendix rounds it"] == "no"
@@ -67,34 +65,25 @@ def test_claims_are_judged_by_stated_rules(out: Path):
 
 def test_a_second_call_keeps_the_result_and_another_is_refused(out: Path):
     before = (out / "report.html").stat().st_mtime_ns
-    people = PeopleToSwap(counties=COUNTIES)
-    run_christ_2022(out, people=people, settings=SETTINGS)
+    run_study(NAME, out, SETTINGS)
     assert (out / "report.html").stat().st_mtime_ns == before
     with pytest.raises(RunError, match=r"found another run .* expected a new"):
-        run_christ_2022(out, people=people, settings=Settings(rates=7, pool=5_000))
+        run_study(NAME, out, Settings(rates=7, pool=5_000))
 
 
-def test_kept_pieces_are_not_made_again_and_damaged_ones_are(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
-    few = Settings(rates=3, epsilons=2, replicates=2, pool=3_000)
-    source = Synthetic(names=("Washington",), seed=few.seed, pool=few.pool)
-    piece = next(p for p in pieces(source, few) if p.name == "Washington, random")
-    first = run_piece(piece, source=source, settings=few, cache=tmp_path)
-
-    def refuse() -> dict[str, pl.DataFrame]:
+def test_pieces_are_kept_for_other_counties_too(out: Path, monkeypatch: pytest.MonkeyPatch):
+    def refuse(*_arguments: object, **_more: object) -> None:
         raise AssertionError("made again")
 
-    again = run_piece(replace(piece, make=refuse), source=source, settings=few, cache=tmp_path)
-    assert all(again[name].equals(first[name]) for name in first)
-    for path in tmp_path.glob("*-accuracy.parquet"):
-        path.write_bytes(b"broken")
-    mended = run_piece(piece, source=source, settings=few, cache=tmp_path)
-    assert mended["accuracy"].equals(first["accuracy"])
-    assert "found a damaged file" in caplog.text
-    other = Settings(rates=3, epsilons=2, replicates=2, pool=3_000, seed=1)
+    for name in ("score_swaps", "score_noise", "theorem_1", "run_detailed"):
+        monkeypatch.setattr(f"headcount.studies.christ_2022.pieces.{name}", refuse)
+    again, cache = out.with_name("again"), out.with_name("christ.cache")
+    run_study(NAME, again, replace(SETTINGS, counties=("Cibola",)), cache=cache)
+    both = pl.read_csv(out / "tables" / "privacy.csv", infer_schema_length=None)
+    one = pl.read_csv(again / "tables" / "privacy.csv", infer_schema_length=None)
+    assert one.equals(both.filter(county="Cibola"))
     with pytest.raises(AssertionError, match="made again"):
-        run_piece(replace(piece, make=refuse), source=source, settings=other, cache=tmp_path)
+        run_study(NAME, out.with_name("other"), replace(SETTINGS, seed=1), cache=cache)
 
 
 def test_a_table_of_ones_own_is_confidential_and_not_judged(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,6 @@ from headcount.studies.frame.study import Work, load_study
 if TYPE_CHECKING:
     from headcount.population import Population
     from headcount.population.quarters import Quarters
-    from headcount.studies.christ_2022.people import Source
-    from headcount.studies.christ_2022.settings import Settings as ChristSettings
     from headcount.studies.petti_flaxman_2020.report_about import About
 
 US1940, IPUMS = "us1940", "ipums:"
@@ -221,84 +219,3 @@ def _about_1940(people: People1940, population: Population, public: bool, replic
         districts=geography.size("enumeration_district"),
         replicates=replicates,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PeopleToSwap:
-    """Whom the study christ-2022 is run on.
-
-    where
-        counties   some of the paper's nine, or areas of the table; all if empty
-        persons    a table of people of the user's own; None for synthetic block groups
-        column     the column of that table that names areas
-    """
-
-    counties: tuple[str, ...] = ()
-    persons: Path | None = None
-    column: str = "area"
-
-    def source(self, settings: ChristSettings) -> Source:
-        """The areas and those outside them."""
-        from headcount.studies.christ_2022.people import Synthetic, read_table
-
-        if self.persons is not None:
-            return read_table(self.persons, column=self.column, names=self.counties)
-        if self.counties:
-            return Synthetic(names=self.counties, seed=settings.seed, pool=settings.pool)
-        return Synthetic(seed=settings.seed, pool=settings.pool)
-
-    def options(self) -> str:
-        """The same as options of the command."""
-        words = [f"--counties '{','.join(self.counties)}'"] if self.counties else []
-        if self.persons is not None:
-            words += [f"--persons {self.persons.name}", f"--area {self.column}"]
-        return "".join(f" {word}" for word in words)
-
-
-def run_christ_2022(
-    out: Path,
-    *,
-    people: PeopleToSwap,
-    settings: ChristSettings,
-    cache: Path | None = None,
-    progress: Progress = silent,
-) -> Path:
-    """The study christ-2022 in a directory; returns the report's path.
-
-    where
-        cache   keeps finished pieces so that a stopped study goes on; beside ``out``, with the
-                ending ".cache", if None
-    """
-    from headcount.studies.christ_2022.report import About, report
-    from headcount.studies.christ_2022.settings import STUDY
-    from headcount.studies.christ_2022.study import run_study
-
-    source = people.source(settings)
-    told = {**asdict(settings), "people": source.key(), "counties": source.names}
-    if study_is_there(out, study=STUDY, settings=told):
-        return out / "report.html"
-    result = run_study(
-        source=source,
-        settings=settings,
-        cache=cache or out.with_name(out.name + ".cache"),
-        progress=progress,
-    )
-    recipe = (
-        f"headcount study {STUDY} --out {out.name}{people.options()} --rates {settings.rates} "
-        f"--epsilons {settings.epsilons} --replicates {settings.replicates} "
-        f"--pool {settings.pool} --seed {settings.seed}"
-    )
-    pool = f"a sample of {settings.pool:,} people of the state" if result.synthetic else "outside"
-    tables = result.tables()
-    content = report(
-        tables,
-        About(
-            synthetic=result.synthetic,
-            replicates=settings.replicates,
-            rates=settings.rates,
-            epsilons=settings.epsilons,
-            people=pool,
-        ),
-        provenance=gather_provenance(recipe=recipe, seeds=[settings.seed]),
-    )
-    return write_study(out, study=STUDY, settings=told, tables=tables, report=content)

@@ -160,3 +160,27 @@ def test_every_file_that_is_shipped_can_be_read_and_its_ids_are_unique():
     for package in there:
         ids = [claim.id for claim in read_claims(package)]
         assert len(set(ids)) == len(ids) > 0
+
+
+def test_a_measure_is_called_once_for_each_case(judge):
+    def found(_tables: object, *, county: str, width: int = 1) -> Measured | None:
+        return None if county == "c" else Measured(value=float(width), finding=county)
+
+    text = (
+        'claim = "{county} of {words}"\nmeasure = "m"\nrule = "at least"\npublished = 2\n'
+        'criterion = "in {county}"\ncases = [\n'
+        '{ county = "a", say = { words = "x" } },\n'
+        '{ county = "b", width = 3, paper = "many", say = { words = "y" } },\n'
+        '{ county = "c", say = { words = "z" } },\n]\n'
+    )
+    rows = judge(text, measures={"m": found})["claims"]
+    assert rows["claim"].to_list() == ["a of x", "b of y"]  # what was not run is left out
+    assert rows["holds"].to_list() == ["no", "yes"]
+    assert rows["paper"].to_list() == ["2", "many"]
+    assert rows["rule"].to_list() == ["in a", "in b"]
+
+
+def test_a_criterion_of_its_own_gives_the_verdict(judge):
+    text = 'claim = "c"\nmeasure = "m"\nrule = "in every case"\n'
+    found = judge(text, measures={"m": lambda _t: Measured(finding="one of two", holds="partly")})
+    assert row(found)["holds"] == "partly"

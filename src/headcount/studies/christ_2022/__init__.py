@@ -5,3 +5,16 @@ de-identification's impact on minority representation and privacy preservation i
 IEEE Symposium on Security and Privacy. Nine block groups, five ways to swap people, a noisy
 histogram, and an attacker with a list of names.
 """
+
+from headcount.studies.christ_2022.settings import NAME, Settings
+from headcount.studies.frame.study import Study
+
+STUDY = Study(
+    name=NAME,
+    title="Christ, Radway & Bellovin (2022): swapping beside noise, and what both do to "
+    "minorities.",
+    about="An unfinished study goes on where it stopped. All nine block groups take some minutes."
+    "\n\nExample: headcount study christ-2022 --out out/christ --counties Alameda,Washington",
+    settings=Settings,
+    keeps="pieces",
+)

@@ -1,4 +1,4 @@
-"""Claims about who is identified in swapped rows: figures 11 to 13, and the overall findings.
+"""How the claims about who is identified are measured: figures 11 to 13, and the theory.
 
 "The same individual" is read as the same row (*slot*), the only reading under which anybody can
 be identified at a swap rate of 1, as the paper reports.
@@ -6,38 +6,23 @@ be identified at a swap rate of 1, as the paper reports.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from statistics import median
 
 import polars as pl
 
-from headcount.studies.christ_2022.claims import (
-    RULES,
-    Claim,
-    Tables,
-    at_uniques,
-    counted,
-    number,
-    present,
-    share,
-)
-from headcount.studies.christ_2022.claims_accuracy import REALISTIC, curve
-from headcount.studies.christ_2022.settings import DP, SIMILAR, SWAPPERS, WIDTHS
+from headcount.studies.christ_2022 import claims
+from headcount.studies.christ_2022.claims import counted, curve, near, present, verdict
+from headcount.studies.christ_2022.settings import BUCKETS, DP, SIMILAR, SWAPPERS, WIDTHS
+from headcount.studies.christ_2022.theory import combinations, detailed_combinations
+from headcount.studies.frame.claims import Measured, Tables
 
 UNACCEPTABLE = 0.5
 """Percent identified above which the paper calls privacy unacceptable."""
 ACCEPTED = 0.04
 """Percent that it quotes as accepted for health data."""
-
-
-def privacy_claims(tables: Tables) -> Iterator[Claim]:
-    """Everything the paper says of the attack, as far as its counties were run."""
-    yield from _uniques(tables)
-    yield from _alameda(tables)
-    yield from _everywhere(tables)
-    yield from _washington(tables)
-    yield from _findings(tables)
-    yield from _detailed(tables)
+ERRORS = 3.5
+"""Standard errors within which a simulated mean must be of the expected one."""
 
 
 def attacks(tables: Tables, *, group: str = "everyone", attributes: int = 6) -> pl.DataFrame:
@@ -53,200 +38,247 @@ def _least(frame: pl.DataFrame) -> float:
     return float(frame["percent"].min())  # type: ignore[arg-type]
 
 
-def _uniques(tables: Tables) -> Iterator[Claim]:
-    areas = tables["areas"]
-    unique = areas["unique_rows"].to_list()
-    if areas.height == 9:
-        yield number("Fewest unique rows of a block group", paper=10, ours=min(unique),
-                     show="{:.0f}", points=0)  # fmt: skip
-        yield number("Most unique rows of a block group", paper=461, ours=max(unique),
-                     show="{:.0f}", points=0)  # fmt: skip
-    if present(tables, "Washington"):
-        row = areas.filter(county="Washington").row(0, named=True)
-        yield Claim(
-            claim="Washington: people of the block group, and those in minorities",
-            paper="1,090 and 38",
-            ours=f"{row['people']:,} and {row['minority_people']}",
-            holds="yes" if (row["people"], row["minority_people"]) == (1090, 38) else "no",
-            rule="equal; the block group was drawn to meet them",
-        )
-    for bends, words in RULES.items():
-        kinks = tables["kinks"].filter(curve="identified", attributes=6, bends=bends)
-        yield counted(
-            f"The share identified changes slope where the unique rows run out ({words})",
-            paper="approximately", true=at_uniques(kinks), of=kinks.height,
-            what="county x swapper x age width",
-            rule="the kink within 0.05 of the share of unique rows; a curve without one is a miss",
-        )  # fmt: skip
+def _nearest(frame: pl.DataFrame, rate: float) -> pl.DataFrame:
+    """Rows at the rate nearest to one that the paper quotes."""
+    away = (frame["rate"] - rate).abs()
+    return frame.filter(away == away.min())
 
 
-def _alameda(tables: Tables) -> Iterator[Claim]:
-    if not present(tables, "Alameda"):
-        return
-    all_, few = (attacks(tables, group=g).filter(county="Alameda") for g in
-                 ("everyone", "minorities"))  # fmt: skip
-    early = all_.filter(pl.col("rate") < 0.2)
+def _similar(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.filter(pl.col("mechanism").is_in(SIMILAR))
+
+
+def unique_rows(tables: Tables, *, most: bool) -> Measured | None:
+    """The most, or the fewest, unique rows of a block group."""
+    unique = tables["areas"]["unique_rows"].to_list()
+    if len(unique) < 9:
+        return None
+    return Measured(value=float(max(unique) if most else min(unique)))
+
+
+def washington(tables: Tables) -> Measured | None:
+    """Its people, and those in minorities."""
+    if not present(tables, "Washington"):
+        return None
+    row = tables["areas"].filter(county="Washington").row(0, named=True)
+    words = f"{row['people']:,} and {row['minority_people']}"
+    return verdict(words, (row["people"], row["minority_people"]) == (1090, 38))
+
+
+def _alameda(tables: Tables, *, group: str = "everyone") -> pl.DataFrame:
+    return attacks(tables, group=group).filter(county="Alameda")
+
+
+def alameda_early(tables: Tables) -> Measured | None:
+    """Attacks that find more than 0.5 % at every rate below 0.2."""
+    early = _alameda(tables).filter(pl.col("rate") < 0.2)
+    if early.is_empty():
+        return None
     least = early.group_by("mechanism", "bucket_width").agg(pl.col("percent").min())
-    yield counted(
-        "Alameda: more than 0.5 % are identifiable at swap rates below 0.2",
-        paper="yes", true=least.filter(pl.col("percent") > UNACCEPTABLE).height, of=least.height,
-        what=f"swapper x age width (least: {_least(least):.2f} %)",
-        rule="above 0.5 % at every such rate",
-    )  # fmt: skip
-    late = all_.filter(pl.col("rate") > 0.2, pl.col("rate") <= 0.5)
+    more = least.filter(pl.col("percent") > UNACCEPTABLE)
+    return counted(more.height, least.height, f"swapper x age width (least: {_least(least):.2f} %)")
+
+
+def alameda_late(tables: Tables) -> Measured | None:
+    """Attacks that find at most 0.5 % at every rate above 0.2, to 0.5."""
+    late = _alameda(tables).filter(pl.col("rate") > 0.2, pl.col("rate") <= 0.5)
+    if late.is_empty():
+        return None
     worst = late.group_by("mechanism", "bucket_width").agg(pl.col("percent").max())
-    yield counted(
-        "Alameda: at most 0.5 % are identifiable above that (to 0.5)",
-        paper="implied", true=worst.filter(pl.col("percent") <= UNACCEPTABLE).height,
-        of=worst.height, what=f"swapper x age width (most: {_largest(worst):.1f} %)",
-        rule="at most 0.5 % at every rate above 0.2, to 0.5",
-    )  # fmt: skip
-    end = few.filter(pl.col("mechanism").is_in(SIMILAR), rate=1.0)
-    yield number("Alameda: highest share of minorities identified at swap rate 1, similar swapping",
-                 paper=12, ours=_largest(end))  # fmt: skip
-    both = all_.join(few, on=["mechanism", "rate", "bucket_width"], suffix="_few").filter(
-        pl.col("confirmed") > 0
-    )  # fmt: skip
-    ratio = both.filter(pl.col("rate") <= 0.5).select(pl.col("percent_few") / pl.col("percent"))
-    values = ratio.to_series().to_list()
-    yield number(
-        "Alameda: how many times likelier a member of a minority is identified",
-        paper=5, ours=median(values), show="{:.1f}", points=0,
-        note=f" (median; {min(values):.1f} to {max(values):.1f} over swappers, widths and rates "
-        "to 0.5)",
-    )  # fmt: skip
-    wide = all_.filter(rate=0.0).sort("bucket_width")["percent"].unique(maintain_order=True)
-    yield Claim(
-        claim="Figure 11: narrower age groups identify more people",
-        paper="significantly more",
-        ours="at rate 0: " + ", ".join(f"{v:.1f} %" for v in wide) + f" for {WIDTHS} years",
-        holds="yes" if wide.is_sorted(descending=True) and len(wide) == len(WIDTHS) else "no",
-        rule="the share identified falls with the width",
+    few = worst.filter(pl.col("percent") <= UNACCEPTABLE)
+    return counted(few.height, worst.height, f"swapper x age width (most: {_largest(worst):.1f} %)")
+
+
+def alameda_end(tables: Tables) -> Measured | None:
+    """Minorities identified at rate 1 by similar swapping."""
+    end = _similar(_alameda(tables, group="minorities")).filter(rate=1.0)
+    return None if end.is_empty() else Measured(value=_largest(end))
+
+
+def alameda_minorities(tables: Tables) -> Measured | None:
+    """How many times likelier a member of a minority is identified."""
+    if not present(tables, "Alameda"):
+        return None
+    few = _alameda(tables, group="minorities")
+    both = _alameda(tables).join(few, on=["mechanism", "rate", "bucket_width"], suffix="_few")
+    some = both.filter(pl.col("confirmed") > 0, pl.col("rate") <= 0.5)
+    values = some.select(pl.col("percent_few") / pl.col("percent")).to_series().to_list()
+    middle = median(values)
+    words = (
+        f"{middle:.1f} (median; {min(values):.1f} to {max(values):.1f} over swappers, widths and "
+        "rates to 0.5)"
     )
+    return Measured(value=middle, finding=words)
 
 
-def _everywhere(tables: Tables) -> Iterator[Claim]:
-    all_ = attacks(tables)
+def narrower_ages(tables: Tables) -> Measured | None:
+    """The share identified without any swap, by the width of age groups."""
+    none = _alameda(tables).filter(rate=0.0).sort("bucket_width")
+    if none.is_empty():
+        return None
+    wide = none["percent"].unique(maintain_order=True)
+    words = "at rate 0: " + ", ".join(f"{v:.1f} %" for v in wide) + f" for {WIDTHS} years"
+    return verdict(words, wide.is_sorted(descending=True) and len(wide) == len(WIDTHS))
+
+
+def after_uniques(tables: Tables) -> Measured:
+    """Attacks that find fewer than 2 % at the first rate above the share of unique rows."""
     shares = tables["areas"].select("county", "unique_share", "diversity")
-    after = all_.join(shares, on="county").filter(pl.col("rate") > pl.col("unique_share"))
+    after = (
+        attacks(tables).join(shares, on="county").filter(pl.col("rate") > pl.col("unique_share"))
+    )
     first = after.sort("rate").group_by("county", "diversity", "mechanism", "bucket_width").first()
     low = first.filter(pl.col("percent") < 2)
-    yield Claim(
-        claim="Once the unique rows are swapped, fewer than 2 % are identified",
-        paper="often, not in diverse counties",
-        ours=f"{low.height} of {first.height} county x swapper x age width, of which "
-        f"{low.filter(pl.col('diversity') == 'high').height} in diverse counties",
-        holds="yes" if 2 * low.height > first.height else "no",
-        rule="in most cases, at the first rate above the share of unique rows",
+    diverse = low.filter(pl.col("diversity") == "high").height
+    words = (
+        f"{low.height} of {first.height} county x swapper x age width, of which {diverse} in "
+        "diverse counties"
     )
-    similar = all_.filter(pl.col("mechanism").is_in(SIMILAR))
-    if present(tables, "Alameda", "Hawaii"):
-        some = similar.filter(pl.col("county").is_in(["Alameda", "Hawaii"]))
-        half = some.filter(_nearest(some, 0.5))
-        yield number(
-            "Alameda and Hawaii: highest share identified at swap rate 0.5, similar swapping",
-            paper=12, ours=_largest(half),
-        )  # fmt: skip
-    end = _largest(similar.filter(rate=1.0))
-    yield Claim(
-        claim="At swap rate 1 some similar swaps still identify over 100 times 0.04 %",
-        paper="over 4 %",
-        ours=f"{end:.1f} % at most",
-        holds="yes" if end > 100 * ACCEPTED else "no",
-        rule="the highest share of any county and age width is above 4 %",
-    )
+    return verdict(words, 2 * low.height > first.height)
+
+
+def diverse_half(tables: Tables) -> Measured | None:
+    """The highest share identified at rate 0.5 in two diverse counties, similar swapping."""
+    if not present(tables, "Alameda", "Hawaii"):
+        return None
+    some = _similar(attacks(tables)).filter(pl.col("county").is_in(["Alameda", "Hawaii"]))
+    return Measured(value=_largest(_nearest(some, 0.5)))
+
+
+def everyone_swapped(tables: Tables) -> Measured:
+    """The highest share identified at rate 1, similar swapping."""
+    end = _largest(_similar(attacks(tables)).filter(rate=1.0))
+    return verdict(f"{end:.1f} % at most", end > 100 * ACCEPTED)
+
+
+def minorities_more(tables: Tables) -> Measured:
+    """Counties in which members of minorities are identified more often."""
     few = attacks(tables, group="minorities").filter(pl.col("people") > 0)
-    both = all_.join(few, on=["county", "mechanism", "rate", "bucket_width"], suffix="_few")
+    index = ["county", "mechanism", "rate", "bucket_width"]
+    both = attacks(tables).join(few, on=index, suffix="_few")
     mean = both.group_by("county").agg(pl.col("percent").mean(), pl.col("percent_few").mean())
-    yield counted(
-        "Members of minorities are identified more often than others",
-        paper="everywhere", true=mean.filter(pl.col("percent_few") > pl.col("percent")).height,
-        of=mean.height, what="counties", rule="mean over swappers, rates and widths is higher",
-    )  # fmt: skip
+    more = mean.filter(pl.col("percent_few") > pl.col("percent"))
+    return counted(more.height, mean.height, "counties")
 
 
-def _washington(tables: Tables) -> Iterator[Claim]:
+def _washington(tables: Tables, *, group: str = "minorities") -> pl.DataFrame:
+    return attacks(tables, group=group).filter(county="Washington")
+
+
+def washington_everyone(tables: Tables) -> Measured | None:
+    """The highest share identified without any swap."""
+    none = _washington(tables, group="everyone").filter(rate=0.0)
+    return None if none.is_empty() else Measured(value=_largest(none))
+
+
+def washington_few(tables: Tables, *, width: int) -> Measured | None:
+    """Minorities identified without any swap."""
+    none = _washington(tables).filter(rate=0.0, bucket_width=width)
+    return None if none.is_empty() else Measured(value=_largest(none))
+
+
+def washington_reversed(tables: Tables, *, printed: Sequence[float]) -> Measured | None:
+    """The same beside the three numbers in reverse."""
     if not present(tables, "Washington"):
-        return
-    all_, few = (attacks(tables, group=g).filter(county="Washington") for g in
-                 ("everyone", "minorities"))  # fmt: skip
-    yield number("Washington: highest share identified at swap rate 0", paper=4,
-                 ours=_largest(all_.filter(rate=0.0)))  # fmt: skip
-    printed = dict(zip(WIDTHS, (30, 55, 80), strict=True))
-    for width, value in printed.items():
-        yield number(
-            f"Washington: share of minorities identified at swap rate 0, ages {width} years wide",
-            paper=value, ours=_largest(few.filter(rate=0.0, bucket_width=width)),
-        )  # fmt: skip
-    found = [_largest(few.filter(rate=0.0, bucket_width=width)) for width in WIDTHS]
-    reverse = sum(abs(a - b) <= 5 or b / 1.3 <= a <= 1.3 * b
-                  for a, b in zip(found, (80, 55, 30), strict=True))  # fmt: skip
-    yield Claim(
-        claim="The same with the three numbers in reverse, as narrower ages must identify more",
-        paper="80 %, 55 %, 30 % for 2, 15, 45 years (our reading)",
-        ours=", ".join(f"{value:.0f} %" for value in found),
-        holds=share(reverse, 3),
-        rule="each within a factor of 1.3, or 5 points; partly: two of three",
-    )
-    late = few.filter(_nearest(few, 0.8), pl.col("bucket_width").is_in((15, 45)))
-    yield number(
-        "Washington: share of minorities still identified at swap rate 0.8, ages 15 and 45 wide",
-        paper=10, ours=_largest(late),
-    )  # fmt: skip
+        return None
+    none = _washington(tables).filter(rate=0.0)
+    found = [_largest(none.filter(bucket_width=width)) for width in WIDTHS]
+    hits = sum(near(b, a, points=5) for a, b in zip(found, printed, strict=True))
+    return Measured(true=hits, of=3, finding=", ".join(f"{value:.0f} %" for value in found))
 
 
-def _findings(tables: Tables) -> Iterator[Claim]:
-    """At the lowest rate with acceptable privacy, is DP as accurate at every epsilon from 2?"""
+def washington_late(tables: Tables) -> Measured | None:
+    """Minorities still identified at rate 0.8."""
+    if not present(tables, "Washington"):
+        return None
+    late = _nearest(_washington(tables), 0.8).filter(pl.col("bucket_width").is_in((15, 45)))
+    return Measured(value=_largest(late))
+
+
+def _least_at_private_rates(tables: Tables) -> pl.DataFrame:
+    """The least KL of each swapper at rates from which on at most 0.5 % are found."""
     worst = attacks(tables).group_by("county", "mechanism", "rate").agg(pl.col("percent").max())
     bad = worst.filter(pl.col("percent") > UNACCEPTABLE)
     last_bad = bad.group_by("county", "mechanism").agg(pl.col("rate").max().alias("last"))
-    kl = curve(tables)
-    swaps = kl.filter(pl.col("mechanism") != DP).join(last_bad, on=["county", "mechanism"])
-    usable = swaps.filter(pl.col("parameter") > pl.col("last"))
-    least = usable.group_by("county", "mechanism").agg(pl.col("mean").min().alias("swap"))
-    cases = tables["areas"].height * len(SWAPPERS)
-    yield Claim(
-        claim="Some swap rate leaves at most 0.5 % identifiable",
-        paper="implied",
-        ours=f"{least.height} of {cases} county x swapper, at every age width",
-        holds=share(least.height, cases),
-        rule="at that rate and all higher ones; partly: in most",
+    swaps = curve(tables).filter(pl.col("mechanism") != DP)
+    usable = swaps.join(last_bad, on=["county", "mechanism"]).filter(
+        pl.col("parameter") > pl.col("last")
     )
-    for buckets in REALISTIC:
-        dp = (
-            kl.filter(pl.col("parameter") >= 2, mechanism=DP, buckets=buckets)
-            .group_by("county").agg(pl.col("mean").max().alias("dp"))
-        )  # fmt: skip
-        both = least.join(dp, on="county")
-        if both.is_empty():
-            continue
-        better = both.filter(pl.col("dp") <= 1.3 * pl.col("swap")).height
-        yield counted(
-            f"At such rates DP with {buckets} buckets is as accurate or better at all epsilons "
-            "from 2",
-            paper="comparable or improved", true=better, of=both.height,
-            what="county x swapper that has such a rate",
-            rule="its largest KL at most 1.3 times the least of swapping there",
-        )  # fmt: skip
+    return usable.group_by("county", "mechanism").agg(pl.col("mean").min().alias("swap"))
 
 
-def _detailed(tables: Tables) -> Iterator[Claim]:
-    rows = attacks(tables, attributes=15)
-    for (key,), some in rows.group_by("key", maintain_order=True):
-        end = some.filter(pl.col("mechanism").is_in(SIMILAR), rate=1.0)
-        known = "all but sex and origin" if str(key).count(" x ") > 2 else "age, race, household"
-        least = _least(end)
-        yield Claim(
-            claim="Figure 13: with 15 attributes no similar swap identifies fewer than 15 % at "
-            f"rate 1 (attacker knows {known})",
-            paper="15 % or more",
-            ours=f"{least:.1f} % to {_largest(end):.1f} %",
-            holds="yes" if least >= 15 else "no",
-            rule="every swapper and age width",
-        )
+def some_private_rate(tables: Tables) -> Measured:
+    """County x swapper for which some swap rate leaves at most 0.5 % to be found."""
+    cases = tables["areas"].height * len(SWAPPERS)
+    found = _least_at_private_rates(tables).height
+    return counted(found, cases, "county x swapper, at every age width")
 
 
-def _nearest(frame: pl.DataFrame, rate: float) -> pl.Series:
-    """Rows at the rate nearest to one that the paper quotes."""
-    away = (frame["rate"] - rate).abs()
-    return away == away.min()
+def noise_beside_private_rates(tables: Tables, *, buckets: int) -> Measured | None:
+    """Where there is such a rate: is noise as accurate at every epsilon from 2?"""
+    kl = curve(tables).filter(pl.col("parameter") >= 2, mechanism=DP, buckets=buckets)
+    dp = kl.group_by("county").agg(pl.col("mean").max().alias("dp"))
+    both = _least_at_private_rates(tables).join(dp, on="county")
+    if both.is_empty():
+        return None
+    better = both.filter(pl.col("dp") <= claims.FACTOR * pl.col("swap"))
+    return counted(better.height, both.height, "county x swapper that has such a rate")
+
+
+def fifteen_attributes(tables: Tables, *, everything: bool) -> Measured | None:
+    """Shares identified at rate 1, similar swapping, by what the attacker knows."""
+    rows = _similar(attacks(tables, attributes=15)).filter(rate=1.0)
+    end = rows.filter((pl.col("key").str.count_matches(" x ") > 2) == everything)
+    if end.is_empty():
+        return None
+    return verdict(f"{_least(end):.1f} % to {_largest(end):.1f} %", _least(end) >= 15)
+
+
+def expected_change(tables: Tables) -> Measured:
+    """Simulated changes of shares that agree with theorem 1."""
+    table = tables["theorem_1"]
+    away = (pl.col("simulated_change") - pl.col("expected_change")).abs()
+    fits = table.filter(away <= ERRORS * pl.col("standard_error") + 1e-12)
+    return counted(fits.height, table.height, "county x group x rate")
+
+
+def expected_error(tables: Tables) -> Measured:
+    """Cases in which the expected absolute change is the absolute expected change."""
+    table = tables["theorem_1"]
+    change = pl.col("expected_change").abs()
+    values = table.select(pl.col("expected_absolute_change") / change).to_series()
+    equal, largest = int((values <= 1.01).sum()), float(values.max())  # type: ignore[arg-type]
+    words = f"equal in {equal} of {len(values)}; otherwise up to {largest:.1f} times larger"
+    return verdict(words, equal == len(values))
+
+
+def exact_variances(tables: Tables) -> Measured:
+    """Printed variances that are those of the formula."""
+    table = tables["variance"]
+    exact = table.filter((pl.col("paper") - pl.col("exact")).abs() <= 0.001)
+    return counted(exact.height, table.height, "rows within 0.001")
+
+
+def simulated_variances(tables: Tables) -> Measured:
+    """Variances of the shipped noise that are those of the formula."""
+    table = tables["variance"]
+    close = table.filter((pl.col("simulated") / pl.col("exact") - 1).abs() <= 0.06)
+    return counted(close.height, table.height, "rows simulated within 6 %")
+
+
+def combinations_of_a_group(_tables: Tables) -> Measured:
+    """Cells of one group by the number of age buckets."""
+    ours = [combinations(buckets) for buckets in BUCKETS]
+    return verdict(", ".join(str(count) for count in ours), ours == [8, 24, 180])
+
+
+def combinations_of_fifteen(_tables: Tables) -> Measured:
+    """Cells of one group with fifteen attributes."""
+    many = detailed_combinations()
+    return verdict(f"{many:,}", many == 2_469_035_520)
+
+
+def combinations_rounded(_tables: Tables) -> Measured:
+    """The same as the appendix rounds it."""
+    many = detailed_combinations()
+    return verdict(f"{many:.3g}", abs(many / 1.47e9 - 1) <= 0.01)

@@ -19,7 +19,7 @@ from headcount.population import Population, tables
 from headcount.population.towns.levels import RACE_SETS
 from headcount.schema import Attribute, Schema
 from headcount.studies.christ_2022 import places
-from headcount.studies.christ_2022.settings import AGES, STUDY
+from headcount.studies.christ_2022.settings import AGES, NAME
 from headcount.tabulate import Counts, Tabulated, tabulate
 
 Codes = Mapping[str, NDArray[np.integer]]
@@ -274,7 +274,7 @@ def _chosen(path: Path, areas: pl.Series, names: tuple[str, ...], column: str) -
         )
     if not names and len(known) > MOST_AREAS:
         raise InputError(
-            f"study {STUDY}",
+            f"study {NAME}",
             place="--counties",
             found=f"{len(known):,} areas in {path.name} and none chosen",
             expected=f"the areas to protect, or a table with at most {MOST_AREAS}",

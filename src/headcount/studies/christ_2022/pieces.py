@@ -1,10 +1,9 @@
-"""The study in pieces: each is computed once and kept, so that a stopped study goes on."""
+"""The study in pieces, so that a stopped one goes on."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from headcount.studies.christ_2022.accuracy import score_noise, score_swaps
 from headcount.studies.christ_2022.detailed import COUNTY, run_detailed
@@ -13,20 +12,14 @@ from headcount.studies.christ_2022.privacy import attack_swaps
 from headcount.studies.christ_2022.settings import BUCKETS, SWAPPERS, Settings
 from headcount.studies.christ_2022.swapped import swap_all
 from headcount.studies.christ_2022.theory import theorem_1
-from headcount.studies.kept import Frames, code_digest, kept_frames
-
-CODE = (
-    *("mechanisms", "noise", "attacks", "evaluate", "population", "privacy", "schema", "tabulate"),
-    "studies/christ_2022",
-)
+from headcount.studies.frame.cache import Frames
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the study, its tables, and how to make them."""
+    """A part of the study, and how to make its tables."""
 
     name: str
-    tables: tuple[str, ...]
     make: Callable[[], Frames] = field(repr=False)
 
 
@@ -51,31 +44,25 @@ def _swaps(source: Source, name: str, swapper: str, settings: Settings) -> Piece
             "privacy": attack_swaps(area, swaps, settings, mechanism=swapper),
         }
 
-    return Piece(f"{name}, {swapper}", ("accuracy", "privacy"), make)
+    return Piece(f"{name}, {swapper}", make)
 
 
 def _noise(source: Source, name: str, buckets: int, settings: Settings) -> Piece:
     def make() -> Frames:
         return {"accuracy": score_noise(source.area(name), buckets, settings)}
 
-    return Piece(f"{name}, {buckets} age buckets", ("accuracy",), make)
+    return Piece(f"{name}, {buckets} age buckets", make)
 
 
 def _theorem_1(source: Source, name: str, settings: Settings) -> Piece:
     def make() -> Frames:
         return {"theorem_1": theorem_1(source.area(name), settings)}
 
-    return Piece(f"{name}, theorem 1", ("theorem_1",), make)
+    return Piece(f"{name}, theorem 1", make)
 
 
 def _detailed(source: Synthetic, swapper: str, settings: Settings) -> Piece:
     def make() -> Frames:
         return run_detailed(source, swapper, settings)
 
-    return Piece(f"{COUNTY}, 15 attributes, {swapper}", ("accuracy", "privacy"), make)
-
-
-def run_piece(piece: Piece, *, source: Source, settings: Settings, cache: Path | None) -> Frames:
-    """Read a piece from the cache, or make and keep it."""
-    about = f"{code_digest(CODE)} {source.key()} {settings!r} {piece.name}"
-    return kept_frames(piece.make, names=piece.tables, about=about, folder=cache)
+    return Piece(f"{COUNTY}, 15 attributes, {swapper}", make)

@@ -1,349 +1,308 @@
-"""The report of the study christ-2022: for those who decide how counts are protected."""
+"""What the report of christ-2022 shows: the views behind its figures and tables, and facts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
-from headcount.report.model import (
-    Block,
-    Callout,
-    KeyNumber,
-    KeyNumbers,
-    Prose,
-    Provenance,
-    Report,
-    Section,
-    Subheading,
+from headcount.studies.christ_2022.claims import alike, curve, mean_by, noise
+from headcount.studies.christ_2022.people import Synthetic
+from headcount.studies.christ_2022.settings import (
+    BUCKETS,
+    DP,
+    FOUR,
+    RACE,
+    SIMILAR,
+    SWAPPERS,
+    UNIT,
+    Settings,
 )
-from headcount.studies.christ_2022 import report_figures as figures
-from headcount.studies.christ_2022 import report_privacy as privacy
-from headcount.studies.christ_2022 import report_tables as tables
-from headcount.studies.christ_2022.report_words import (
-    Tables,
-    accuracy,
-    at_rate,
-    first_county,
-    held,
-    identified,
-    most,
-    noise_by_county,
-    similar,
-)
-from headcount.studies.christ_2022.settings import DP, UNIT
+from headcount.studies.frame.study import Findings
+
+_CLIPPED = {"query": "after summing", "cell": "cell by cell"}
+_GROUPS = {"everyone": "everyone", "minorities": "minorities only"}
+_READINGS = {
+    "slot": "the row in the person's place",
+    "person": "the person's own record",
+    "value": "anybody's, if it tells the truth",
+}
+_QUESTIONS = {RACE: "Hispanic × race", FOUR: "age × Hispanic × race × household size"}
+_FIGURE_COUNTIES = ("Alameda", "Fayette", "Jefferson")
+"""Of high, medium and low diversity: those that the paper plots."""
+_MU = 1e-4
+_LOWEST = 2.0
+"""The least epsilon of the paper's plots."""
+_FOUND_AT = (0.05, 0.25, 0.5, 1.0)
 
 
-@dataclass(frozen=True, kw_only=True)
-class About:
-    """What a run covers.
+def facts(found: Findings) -> dict[str, Any]:
+    """Whom it is about, and one county's counts and people found with half of all rows swapped."""
+    settings = found.settings
+    assert isinstance(settings, Settings)
+    synthetic = isinstance(settings.source, Synthetic)
+    areas = found.tables["areas"].height
+    places = "synthetic block groups" if synthetic else "areas of a table of people"
+    sample = f"a sample of {settings.pool:,} people of the state"
+    county = _county(found, "Alameda")
+    similar = _found(found).filter(pl.col("mechanism").is_in(SIMILAR), county=county)
+    few = _found(found, group="minorities").filter(
+        pl.col("mechanism").is_in(SIMILAR), county=county
+    )
+    kl = curve(found.tables).filter(county=county)
+    half = _at(kl.filter(pl.col("mechanism") != DP), "parameter", 0.5)
+    seen = _at(_found(found).filter(county=county, bucket_width=2), "rate", 0.5)
+    noisy = kl.filter(mechanism=DP, buckets=6)
+    errors, divergences = (
+        list(mean_by(noise(curve(found.tables, metric=metric)), "county").values())
+        for metric in ("mse", "kl")
+    )
+    return {
+        "synthetic": synthetic,
+        "places": places,
+        "many": f"{areas} {places if areas > 1 else places.replace('groups', 'group')}",
+        "partners": sample if synthetic else "outside",
+        "unit": UNIT,
+        "county": county,
+        "small": _county(found, "Cibola"),
+        "half": _most(_at(similar, "rate", 0.5)),
+        "few": _most(_at(few, "rate", 0.5)),
+        "end": _most(_at(similar, "rate", 1.0)),
+        "kl": dict(half.select("mechanism", "mean").iter_rows()),
+        "seen": dict(seen.select("mechanism", "percent").iter_rows()),
+        "noise": [_at(noisy, "parameter", epsilon)["mean"][0] for epsilon in (2.0, 6.0)],
+        "error_alike": alike(errors),
+        "kl_alike": alike(divergences),
+        "detailed": not found.tables["privacy"].filter(attributes=15).is_empty(),
+    }
 
-    where
-        synthetic   the block groups of the paper, drawn to published counts; otherwise a table
-        people      where the partners come from, in words
-    """
 
-    synthetic: bool
-    replicates: int
-    rates: int
-    epsilons: int
-    people: str
-
-    @property
-    def places(self) -> str:
-        """A few words for titles."""
-        return "synthetic block groups" if self.synthetic else "areas of a table of people"
+def _county(found: Findings, wanted: str) -> str:
+    """A county to open a figure with."""
+    known = found.tables["areas"]["county"].to_list()
+    return wanted if wanted in known else str(known[0])
 
 
-def report(found: Tables, about: About, *, provenance: Provenance) -> Report:
-    """Tell what was done, who is miscounted, who is found, and what that does not show."""
-    return Report(
-        title="Swap people, or add noise? What each does to minorities",
-        subtitle="Christ, Radway & Bellovin (2022) run again: representation and privacy of "
-        f"minorities in {about.places}",
-        summary=_summary(found, about),
-        sections=(
-            _what_was_done(found, about),
-            _accuracy(found),
-            _yardsticks(found),
-            _attack(found),
-            *_detailed(found),
-            _agreement(found, about),
-            _theory(found),
-        ),
-        limits=_limits(found, about),
-        provenance=provenance,
-        confidential=not about.synthetic,
+def _found(found: Findings, *, group: str = "everyone", attributes: int = 6) -> pl.DataFrame:
+    return found.tables["privacy"].filter(group=group, identity_rule="slot", attributes=attributes)
+
+
+def _at(frame: pl.DataFrame, column: str, value: float) -> pl.DataFrame:
+    """The rows at the value nearest to one."""
+    away = (frame[column] - value).abs()
+    return frame.filter(away == away.min())
+
+
+def _most(frame: pl.DataFrame) -> float:
+    """The largest percentage; 0 if there is none."""
+    value = frame["percent"].drop_nans().max()
+    return float(value) if isinstance(value, float | int) else 0.0
+
+
+def _thin(frame: pl.DataFrame, column: str, *, most: int = 50) -> pl.DataFrame:
+    """Fewer values of a column, the first and last among them: a line needs no more."""
+    values = frame[column].drop_nulls().unique().sort()
+    step = max(1, -(-len(values) // most))
+    shown = [*values[::step], *values[-1:]]
+    return frame.filter(pl.col(column).is_null() | pl.col(column).is_in(shown))
+
+
+def _accuracy(found: Findings, metric: str, query: str = RACE) -> pl.DataFrame:
+    """One metric at the paper's mu, with rate or epsilon in a column of its own."""
+    dp = pl.col("mechanism") == DP
+    own = found.tables["accuracy"].filter(
+        pl.col("mu").is_null() | (pl.col("mu") == _MU), metric=metric, query=query, attributes=6
+    )
+    return own.with_columns(
+        pl.when(~dp).then("parameter").alias("rate"), pl.when(dp).then("parameter").alias("epsilon")
     )
 
 
-def _summary(found: Tables, about: About) -> tuple[Block, ...]:
-    county = first_county(found, "Alameda")
+def _both(frame: pl.DataFrame) -> pl.DataFrame:
+    """All mechanisms, clipped after summing: swap rates, and the epsilons of the paper's plots."""
+    plotted = pl.col("epsilon").is_null() | (pl.col("epsilon") >= _LOWEST)
+    summed = pl.col("clip").is_null() | pl.col("clip").str.starts_with("query")
+    names = [*SWAPPERS, *(f"noise, {buckets} age buckets" for buckets in BUCKETS)]
+    named = pl.when(pl.col("mechanism") == DP).then(pl.format("noise, {} age buckets", "buckets"))
     return (
-        Prose(
-            "Before 2020 the US Census Bureau protected people by **swapping**: some records "
-            "changed places with records from elsewhere. In 2020 it turned to **noise** with a "
-            "promise **ε** (*differential privacy*), and was told that this would hurt small "
-            "groups. *Compared with what?* M. Christ, S. Radway and S. M. Bellovin set both side "
-            "by side: how well are minorities counted, and who can be found in the result?\n\n"
-            f"This report runs their study again on {_many(found, about)}, and asks of "
-            "each of their claims whether it holds. Its randomness comes from a seed, so that it "
-            "can be repeated: **nothing in it is a private release.**"
-        ),
-        KeyNumbers(_key_numbers(found, county)),
-        Callout("key finding", _finding(found, county)),
+        _thin(_thin(frame.filter(plotted, summed), "rate", most=52), "epsilon", most=42)
+        .with_columns(named.otherwise("mechanism").alias("series"), pl.col("mean").round(6))
+        .sort(pl.col("series").replace_strict(names, range(len(names))), maintain_order=True)
     )
 
 
-def _many(found: Tables, about: About) -> str:
-    number = found["areas"].height
-    words = about.places if number > 1 else about.places.replace("groups", "group")
-    return f"{number} {words}"
+def _kl(found: Findings) -> pl.DataFrame:
+    return _both(_accuracy(found, "kl").filter(group="everyone"))
 
 
-def _key_numbers(found: Tables, county: str) -> tuple[KeyNumber, ...]:
-    half, end = (
-        most(similar(at_rate(identified(found).filter(county=county), rate))) for rate in (0.5, 1.0)
+def _mse(found: Findings) -> pl.DataFrame:
+    return _both(_accuracy(found, "mse")).with_columns(pl.col("group").replace_strict(_GROUPS))
+
+
+def _underallocation(found: Findings) -> pl.DataFrame:
+    return _both(_accuracy(found, "underallocated").filter(group="minorities"))
+
+
+def _four_attributes(found: Findings) -> pl.DataFrame:
+    two = pl.col("buckets").is_null() | (pl.col("buckets") == BUCKETS[0])
+    both = pl.concat(
+        _accuracy(found, "kl", query).filter(
+            two, pl.col("clip").is_null() | (pl.col("clip") != "cell"), group="everyone"
+        )
+        for query in (RACE, FOUR)
     )
-    few = most(similar(at_rate(identified(found, group="minorities").filter(county=county), 0.5)))
-    told = held(found)
-    return (
-        KeyNumber(value=f"{half:.1f}", unit="%", label=f"of {county} found with every second row "
-                  "swapped for a similar one (ages to within 2 years)"),
-        KeyNumber(value=f"{few:.1f}", unit="%", label="of its minorities"),
-        KeyNumber(value=f"{end:.1f}", unit="%", label="of everyone, with all rows swapped"),
-        KeyNumber(value=f"{told['yes']} / {told['partly']} / {told['no']}",
-                  label="claims of the paper that hold, hold in part, do not"),
-    )  # fmt: skip
+    return _both(both).with_columns(pl.col("query").replace_strict(_QUESTIONS).alias("question"))
 
 
-def _finding(found: Tables, county: str) -> str:
-    kl = accuracy(found, metric="kl").filter(county=county, group="everyone")
-    swaps = dict(
-        at_rate(kl.filter(pl.col("rate").is_not_null()), 0.5)
-        .select("mechanism", "mean")
-        .iter_rows()
+def _by_place(found: Findings) -> pl.DataFrame:
+    """KL of three block groups from diverse to homogeneous, named with their diversity."""
+    known = found.tables["areas"]["county"].to_list()
+    paper = [name for name in _FIGURE_COUNTIES if name in known]
+    shown = paper if len(paper) == 3 else known[:3]
+    named = (
+        pl.when(pl.col("diversity") == "")
+        .then("county")
+        .otherwise(pl.format("{} ({} diversity)", "county", "diversity"))
     )
-    noisy = kl.filter(mechanism=DP, clip="query", buckets=6)
-    by_epsilon = [
-        noisy["mean"][int((noisy["epsilon"] - epsilon).abs().arg_min() or 0)]
-        for epsilon in (2.0, 6.0)
+    places = found.tables["areas"].select("county", named.alias("place"))
+    kl = _accuracy(found, "kl").filter(pl.col("county").is_in(shown), group="everyone")
+    return kl.join(places, on="county", maintain_order="left")
+
+
+def _diversity_swapping(found: Findings) -> pl.DataFrame:
+    swaps = _thin(_by_place(found).filter(pl.col("mechanism") != DP), "rate")
+    return swaps.rename({"mechanism": "swapper"})
+
+
+def _diversity_noise(found: Findings) -> pl.DataFrame:
+    noisy = _by_place(found).filter(pl.col("epsilon") >= 0.5, mechanism=DP)
+    return _thin(noisy, "epsilon").with_columns(
+        pl.format("{}", "buckets").alias("buckets"), pl.col("clip").replace_strict(_CLIPPED)
+    )
+
+
+def _smoothing(found: Findings) -> pl.DataFrame:
+    kl = found.tables["accuracy"].filter(query=RACE, metric="kl", group="everyone", attributes=6)
+    named = pl.format("μ = {}", pl.col("mu").map_elements(lambda mu: f"{mu:g}", pl.String))
+    return kl.sort("mu", maintain_order=True).with_columns(named.alias("smoothing"))
+
+
+def _smoothing_swapping(found: Findings) -> pl.DataFrame:
+    swaps = _smoothing(found).filter(mechanism="0-similar")
+    return _thin(swaps.rename({"parameter": "rate"}), "rate")
+
+
+def _smoothing_noise(found: Findings) -> pl.DataFrame:
+    noisy = _smoothing(found).filter(mechanism=DP, buckets=BUCKETS[0], clip="query")
+    return _thin(noisy.rename({"parameter": "epsilon"}), "epsilon", most=60)
+
+
+def _attacks(frame: pl.DataFrame) -> pl.DataFrame:
+    return _thin(frame, "rate", most=40).with_columns(
+        pl.format("{} years", "bucket_width").alias("ages"), pl.col("percent").round(4)
+    )
+
+
+def _readings(found: Findings) -> pl.DataFrame:
+    own = found.tables["privacy"].filter(group="everyone", bucket_width=2, attributes=6)
+    named = own.with_columns(pl.col("identity_rule").replace_strict(_READINGS).alias("reading"))
+    return _thin(_attacks(named), "rate", most=26).rename({"mechanism": "swapper"})
+
+
+def _fifteen_attributes(found: Findings) -> pl.DataFrame:
+    long = pl.col("key").str.count_matches(" x ") > 2
+    known = (
+        pl.when(long)
+        .then(pl.lit("everything but sex and origin"))
+        .otherwise(pl.lit("age, race and household size"))
+    )
+    return _attacks(_found(found, attributes=15)).with_columns(known.alias("known"))
+
+
+def _clipping(found: Findings) -> pl.DataFrame:
+    """What the two ways to remove negative counts do."""
+    own = _accuracy(found, "mse").filter(pl.col("clip").is_in(list(_CLIPPED)), group="everyone")
+    parts = [
+        _at(own, "epsilon", epsilon).with_columns(pl.lit(epsilon).alias("epsilon"))
+        for epsilon in (1.0, 2.0, 4.0, 8.0)
     ]
-    halves = at_rate(identified(found).filter(county=county, bucket_width=2), 0.5)
-    seen = dict(halves.select("mechanism", "percent").iter_rows())
-    text = (
-        f"In {county}, with half of all rows swapped, the shares of groups are off by a KL "
-        f"divergence of {swaps['random']:.3f} if partners are random, and {seen['random']:.1f} % "
-        f"of people are found; with the most similar partners it is {swaps['0-similar']:.3f} and "
-        f"{seen['0-similar']:.1f} %. Noise with six age buckets gives {by_epsilon[0]:.3f} at "
-        f"ε = 2 and {by_epsilon[1]:.3f} at ε = 6."
+    means = pl.concat(parts).group_by("buckets", "epsilon", "clip", maintain_order=True)
+    roots = means.agg(pl.col("mean").mean().sqrt())
+    return roots.pivot("clip", index=["buckets", "epsilon"], values="mean").sort(
+        "buckets", "epsilon"
     )
-    if swaps["0-similar"] < swaps["random"] and seen["0-similar"] > seen["random"]:
-        text += (
-            " **The more alike the partners, the better the counts, and the more people are "
-            "found.**"
+
+
+def _found_at(found: Findings) -> pl.DataFrame:
+    """People identified at chosen rates, everyone and minorities."""
+    rows = found.tables["privacy"].filter(
+        pl.col("mechanism").is_in(["random", "0-similar"]),
+        identity_rule="slot",
+        bucket_width=2,
+        attributes=6,
+    )
+    parts = [
+        _at(rows, "rate", rate).with_columns(
+            pl.format("{} {}", "mechanism", pl.lit(f"{rate:g}")).alias("case")
         )
-    mean = noise_by_county(found, "mse")
-    if max(mean) <= 1.3 * min(mean):
-        text += (
-            " The squared error of noise is nearly the same in every block group; its KL, "
-            "which weighs small groups more, is not."
-            if max(kls := noise_by_county(found, "kl")) > 1.3 * min(kls)
-            else " The error of noise is nearly the same in every block group."
-        )
-    return text
+        for rate in (0.0, *_FOUND_AT)
+    ]
+    cases = pl.concat(parts).select("county", "group", "case", "percent")
+    return cases.pivot("case", index=["county", "group"], values="percent")
 
 
-def _what_was_done(found: Tables, about: About) -> Section:
-    drawn = (
-        "The paper's block groups were never published. Ours are drawn as the paper describes: "
-        "blocks of nine counties, of three classes of diversity, put together until there are "
-        "600 to 1,500 people, with the counties' published mix of races. "
-        if about.synthetic
-        else "The areas are those of the table given; partners come from all other areas. Where it "
-        "has no household size, neither noise nor attack uses one. "
-    )
-    return Section(
-        title="What was done",
-        blocks=(
-            Prose(
-                f"{drawn}Each area was protected in two families of ways, {about.replicates} "
-                "times each:\n\n"
-                f"- **swapping**, at {about.rates} rates from 0.01 to 1: rows that are unique in "
-                f"the area first, then the rest at random, each against a row from {about.people}. "
-                "The partner is *random*; or of the same age and sex (*pseudo-random*); or "
-                "*k-similar*: age within k years, race and Hispanic origin within k places in the "
-                "order of frequency, and the same sex if k = 0. Where nobody is that similar, k "
-                "grows. All but tenure is exchanged. Within a run, a higher rate swaps the rows "
-                "of a lower one and more;\n"
-                f"- **noise**, at {about.epsilons} values of ε from 0.1 to 10: geometric noise on "
-                "the count of every combination of age bucket (2, 6 or 45), Hispanic origin, race "
-                "and household size. As in the paper ε is for the unit "
-                f"{UNIT}: one row more or less, and nothing else. Of people in households, one "
-                "more or less also changes the household size of the others: with sizes of 1 to 4 "
-                "up to seven counts, a loss of up to 7 ε for a person. Counts of groups are "
-                "summed from these, and negative ones set to 0 after summing, unless a figure "
-                "says otherwise.\n\n"
-                "Swapping gives no guarantee of any kind. The two have no common dial: no ε is "
-                "*equal* to a swap rate."
-            ),
-            tables.areas_table(found),
-        ),
-    )
+def _cases(_found: Findings) -> list[dict[str, str]]:
+    named = [f"{name} {rate:g}" for name in ("random", "0-similar") for rate in _FOUND_AT]
+    labels = {"random 0": "none swapped"} | {name: name for name in named}
+    shown = {"unit": "%", "format": ".1f"}
+    return [{"key": key, "label": label, **shown} for key, label in labels.items()]
 
 
-def _accuracy(found: Tables) -> Section:
-    return Section(
-        title="How well are groups counted?",
-        blocks=(
-            Prose(
-                "The yardstick is the *KL divergence* between the true and the published shares "
-                "of all combinations of Hispanic origin and race. It is 0 if they agree, and "
-                "grows when small groups shrink or vanish. How much small groups weigh is set by "
-                "μ; all figures but two use μ = 0.0001, as the paper."
-            ),
-            figures.both_figure(found),
-            figures.diversity_swapping_figure(found),
-            figures.diversity_noise_figure(found),
-            Subheading("What μ does"),
-            *figures.mu_figures(found),
-        ),
-    )
+def _area_columns(found: Findings) -> list[str]:
+    names = ["diversity"] if (found.tables["areas"]["diversity"] != "").any() else []
+    names += ["people", "minority_people", "groups", "unique_rows", "unique_percent"]
+    return [*names, "unique_with_household_size"]
 
 
-def _yardsticks(found: Tables) -> Section:
-    return Section(
-        title="Other yardsticks",
-        blocks=(
-            figures.error_figure(found),
-            figures.underallocation_figure(found),
-            figures.four_figure(found),
-            Prose(
-                "With noise it matters *when* negative counts are set to 0. The paper does not "
-                "say which it did; both are in `accuracy.csv`, in the column `clip`."
-            ),
-            tables.clip_table(found),
-        ),
-    )
+def _kinks(found: Findings) -> pl.DataFrame:
+    own = found.tables["kinks"].filter(curve="kl", attributes=6)
+    wide = own.pivot("mechanism", index=["county", "unique_share", "bends"], values="kink")
+    return wide.sort("county", "bends", maintain_order=True)
 
 
-def _attack(found: Tables) -> Section:
-    return Section(
-        title="Who can be found?",
-        blocks=(
-            Prose(
-                "The attacker has a list with the name, age, race and household size of everyone "
-                "in the area, and looks in the swapped rows for Hispanic origin. A person matches "
-                "if exactly one row has the same age (to within 2, 15 or 45 years), race and "
-                "household size. The match is *confirmed* if it is the same individual and the "
-                "origin is right. The attacker cannot see which matches are confirmed."
-            ),
-            privacy.found_figure(found, group="everyone"),
-            privacy.found_figure(found, group="minorities"),
-            Callout(
-                "note",
-                "**Why is noise not in these figures?** A noisy histogram has no rows to match. "
-                "One could guess a person's origin from the counts of people like them, but that "
-                "works as well for people who are not in the data at all: *statistical inference "
-                "is not a privacy violation*. So the figures do not say that noise is safe; what "
-                "it protects is said by ε.",
-            ),
-            privacy.readings_figure(found),
-            tables.found_table(found),
-        ),
-    )
+def _theorem_1(found: Findings) -> pl.DataFrame:
+    shares = [pl.col(f"share_{where}") * 100 for where in ("in_area", "outside")]
+    changes = [
+        pl.col(f"{kind}_{what}") * 100
+        for kind in ("expected", "simulated")
+        for what in ("change", "absolute_change")
+    ]
+    return found.tables["theorem_1"].with_columns(*shares, *changes)
 
 
-def _detailed(found: Tables) -> tuple[Section, ...]:
-    figure = privacy.detailed_figure(found)
-    if figure is None:
-        return ()
-    return (
-        Section(
-            title="With more detail",
-            blocks=(
-                Prose(
-                    "Surveys ask more than the census. For the block group of Cibola nine further "
-                    "attributes were added: heating, type of housing, military service, year "
-                    "moved in, value, rent, rooms, year built and owner's costs. Here they are "
-                    "independent of each other, with plausible shares; the paper's were not "
-                    "published. Similar now means within k levels in *every* attribute, so that k "
-                    "must grow for most rows before anybody qualifies. The paper does not say how "
-                    "it defined similarity there, nor what its attacker knew."
-                ),
-                figure,
-            ),
-        ),
-    )
-
-
-def _agreement(found: Tables, about: About) -> Section:
-    told = held(found)
-    not_all = "" if about.synthetic else " Only claims that are formulas can be judged here."
-    return Section(
-        title="Does it agree with the paper?",
-        blocks=(
-            Prose(
-                f"Of {sum(told.values())} claims, {told['yes']} hold, {told['partly']} hold in "
-                f"part, and {told['no']} do not.{not_all} Where one does not, the block groups "
-                "may be the reason: the paper's are unknown, and one block group is not another. "
-                "Claims about order and shape are less exposed to this than single numbers. "
-                "Claims about the bend of curves are judged twice, by a rule fixed before the run "
-                "and by one added after it ([](#kinks)), and so count twice."
-            ),
-            tables.claims_table(found),
-            tables.kinks_table(found),
-        ),
-    )
-
-
-def _theory(found: Tables) -> Section:
-    return Section(
-        title="The theory",
-        blocks=(
-            Prose(
-                "*Theorem 1* says how a group's share of an area changes when a share κ of all "
-                "rows is swapped at random: by κ (β − α) on average, where α is its share in the "
-                "area and β outside. That is right. The paper calls its absolute value the "
-                "expected *error*; the expected absolute error is larger, because losses and "
-                "gains by chance do not cancel in it."
-            ),
-            tables.theorem_table(found),
-            tables.variance_table(found),
-        ),
-    )
-
-
-def _limits(found: Tables, about: About) -> tuple[Block, ...]:
-    synthetic = (
-        "- **Synthetic block groups.** Nobody in them is real. Age, sex, household size and "
-        "tenure are drawn independently of race, so that fewer people look alike, or more, than "
-        "in truth. The paper's own block groups are unknown but for a few numbers.\n"
-        if about.synthetic
-        else "- **A table of people.** The figures hold for the people in the table. They are "
-        "computed from the exact rows and must be kept as these are.\n"
-    )
-    return (
-        Callout(
-            "warning",
-            "Few people found by *this* attack does not mean that few can be found. Swapping "
-            "leaves most records as they are, and gives no guarantee against an attacker who "
-            "knows more or tries something else.",
-        ),
-        Prose(
-            f"{synthetic}"
-            "- **Readings.** “The same individual” is read in three ways, and “unique” as alone in "
-            "age, sex, race and Hispanic origin; the paper does not settle either. Its pairing of "
-            "30, 55 and 80 % with ages 2, 15 and 45 years wide looks reversed.\n"
-            "- **Not the Bureau's methods.** The Bureau swapped households, not people, by a "
-            "secret recipe; its TopDown measures many more tables than this histogram and makes "
-            "them consistent.\n"
-            "- **Noise was not attacked.** See above.\n"
-            "- **One block group a county.** What differs between two block groups of a county is "
-            "not shown; spreads (`sd` in the tables) are over runs on the same people. "
-            "Another seed draws other block groups, and some verdicts on claims change with it: "
-            "look at more than one.\n"
-            "- **No equal privacy.** No figure compares a swap rate and an ε of equal privacy, for "
-            "there is no such pair."
-        ),
-    )
+VIEWS = {
+    "areas": lambda found: found.tables["areas"].with_columns(
+        (pl.col("unique_share") * 100).alias("unique_percent")
+    ),
+    "kl": _kl,
+    "mse": _mse,
+    "underallocation": _underallocation,
+    "four-attributes": _four_attributes,
+    "diversity-swapping": _diversity_swapping,
+    "diversity-noise": _diversity_noise,
+    "smoothing-swapping": _smoothing_swapping,
+    "smoothing-noise": _smoothing_noise,
+    "identified": lambda found: _attacks(_found(found)),
+    "identified-minorities": lambda found: _attacks(_found(found, group="minorities")),
+    "readings": _readings,
+    "fifteen-attributes": _fifteen_attributes,
+    "clipping": _clipping,
+    "found": _found_at,
+    "kinks": _kinks,
+    "theorem-1": _theorem_1,
+}
+COLUMNS = {
+    "areas": _area_columns,
+    "found": _cases,
+    "kinks": lambda _found: [{"key": name, "format": ".2f"} for name in SWAPPERS],
+}

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from headcount.errors import ConfigError
 from headcount.mechanisms.swapping.similar import Likeness
 from headcount.privacy import UnitOfPrivacy
 from headcount.studies.christ_2022.places import POOL
+from headcount.studies.frame.settings import Option, Seed, StudySettings
 
-STUDY = "christ-2022"
+if TYPE_CHECKING:
+    from headcount.studies.christ_2022.people import Source
+
+NAME = "christ-2022"
 
 SWAPPERS: dict[str, Likeness] = {
     "random": Likeness(kind="random"),
@@ -44,20 +51,43 @@ MOST_RATES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Parameters to sweep, and the replicates behind every mean.
+class Settings(StudySettings):
+    """Whom the study is run on, parameters to sweep, and the replicates behind every mean.
 
     where
+        counties   some of the paper's nine, or areas of the table; all if empty
+        persons    a table of people of the user's own; None for synthetic block groups
+        column     the column of that table that names areas
         rates      how many swap rates, evenly from 0.01 to 1
         epsilons   how many epsilons, evenly from 0.1 to 10
         pool       people in the sample of a state, for synthetic block groups
     """
 
-    rates: int = 100
-    epsilons: int = 200
-    replicates: int = 25
-    seed: int = 2022
-    pool: int = POOL
+    counties: Annotated[
+        tuple[str, ...],
+        Option(help="Block groups to run, as in Alameda,Cibola; all nine if empty."),
+    ] = ()
+    persons: Annotated[
+        Path | None,
+        Option(
+            help="A table of people of your own (.csv, .parquet): age, sex, race, hispanic, and "
+            "if you have them household_size and tenure; --counties names its areas."
+        ),
+    ] = None
+    column: Annotated[
+        str, Option(help="The column of that table that names areas.", name="area")
+    ] = "area"
+    rates: Annotated[
+        int, Option(help="Swap rates, evenly from 0.01 to 1.", least=2, always=True)
+    ] = 100
+    epsilons: Annotated[
+        int, Option(help="Epsilons, evenly from 0.1 to 10.", least=2, always=True)
+    ] = 200
+    replicates: Annotated[int, Option(help="Runs of every setting.", least=1, always=True)] = 25
+    pool: Annotated[
+        int, Option(help="People in the sample of a state.", least=2_000, always=True)
+    ] = POOL
+    seed: Seed = 2022
 
     def __post_init__(self) -> None:
         for place, found, low, high in (
@@ -69,8 +99,29 @@ class Settings:
         ):
             if not low <= found <= high:
                 raise ConfigError(
-                    f"study {STUDY}", place=place, found=f"{found}", expected=f"{low:,} to {high:,}"
+                    f"study {NAME}", place=place, found=f"{found}", expected=f"{low:,} to {high:,}"
                 )
+
+    @cached_property
+    def source(self) -> Source:
+        """The areas, and everyone outside them."""
+        from headcount.studies.christ_2022.people import Synthetic, read_table
+
+        if self.persons is not None:
+            return read_table(self.persons, column=self.column, names=self.counties)
+        if self.counties:
+            return Synthetic(names=self.counties, seed=self.seed, pool=self.pool)
+        return Synthetic(seed=self.seed, pool=self.pool)
+
+    def identity(self) -> dict[str, Any]:
+        """People of a table go by the content of the file."""
+        options = super().identity()
+        numbers = ("rates", "epsilons", "replicates", "seed", "pool")
+        return {
+            **{name: options[name] for name in numbers},
+            "people": self.source.key(),
+            "counties": list(self.source.names),
+        }
 
     def swap_rates(self) -> tuple[Fraction, ...]:
         """Rates from 0.01 to 1, to four decimals; 0 comes before them: nobody is swapped."""

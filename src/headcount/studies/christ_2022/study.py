@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 import polars as pl
 import polars.selectors as cs
 
 from headcount.evaluate.representation import MU
-from headcount.progress import Progress, silent
+from headcount.studies.christ_2022 import claims, claims_privacy
 from headcount.studies.christ_2022.accuracy import SHORT
-from headcount.studies.christ_2022.claims import claims_table
 from headcount.studies.christ_2022.kinks import find_kinks
-from headcount.studies.christ_2022.people import Area, Source, Synthetic
-from headcount.studies.christ_2022.pieces import pieces, run_piece
+from headcount.studies.christ_2022.people import Area, Synthetic
+from headcount.studies.christ_2022.pieces import pieces
 from headcount.studies.christ_2022.places import minority_rows
 from headcount.studies.christ_2022.settings import RACE, SWAPPERS, UNIQUE_BY, Settings
 from headcount.studies.christ_2022.swapped import unique_rows
 from headcount.studies.christ_2022.theory import variances
-from headcount.studies.kept import Frames
+from headcount.studies.frame.cache import FRAMES, Frames
+from headcount.studies.frame.claims import verdicts
+from headcount.studies.frame.study import Findings, Work
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ChristStudy:
-    """Everything the study found, as tables.
+def run(settings: Settings, work: Work) -> Findings:
+    """Make what is not kept yet, then judge the claims.
 
     where
         accuracy    metrics by mechanism and parameter, means over replicates
@@ -33,50 +30,37 @@ class ChristStudy:
         kinks       where the curves of each swapper bend
         theorem_1   changes of shares under random swapping, theory and simulation
         variance    appendix A.3
-        claims      the paper's claims one by one; none but the formulas for another table
+        claims      the paper's claims one by one; those about its counties are not judged for
+                    another table
     """
-
-    settings: Settings
-    synthetic: bool
-    accuracy: pl.DataFrame
-    privacy: pl.DataFrame
-    areas: pl.DataFrame
-    kinks: pl.DataFrame
-    theorem_1: pl.DataFrame
-    variance: pl.DataFrame
-    claims: pl.DataFrame
-
-    def tables(self) -> dict[str, pl.DataFrame]:
-        """By file name; six digits are more than chance leaves of any mean."""
-        names = ("accuracy", "privacy", "areas", "kinks", "theorem_1", "variance", "claims")
-        digits = cs.float().round_sig_figs(6)
-        return {name: getattr(self, name).with_columns(digits) for name in names}
-
-
-def run_study(
-    *,
-    source: Source,
-    settings: Settings,
-    cache: Path | None = None,
-    progress: Progress = silent,
-) -> ChristStudy:
-    """Make what is not kept yet, then judge the claims."""
+    source = settings.source
+    inputs = {name: value for name, value in settings.identity().items() if name != "counties"}
     wanted = pieces(source, settings)
     found: dict[str, list[pl.DataFrame]] = {}
-    for piece in progress(wanted, what="Swaps, noise and attacks", total=len(wanted)):
-        made = run_piece(piece, source=source, settings=settings, cache=cache)
+    for piece in work.progress(wanted, what="Swaps, noise and attacks", total=len(wanted)):
+        made = work.cache.get(
+            piece.make,
+            name="piece",
+            inputs=f"{inputs} {piece.name}",
+            made_by=pieces.__module__,
+            codec=FRAMES,
+        )
         for table, rows in made.items():
             found.setdefault(table, []).append(rows)
     frames: Frames = {table: pl.concat(parts) for table, parts in found.items()}
     areas = pl.DataFrame([_about(source.area(name)) for name in source.names])
     kinks = kink_table(frames["accuracy"], frames["privacy"], areas)
-    synthetic = isinstance(source, Synthetic)
     tables = {**frames, "areas": areas, "kinks": kinks, "variance": variances(settings)}
-    return ChristStudy(
+    synthetic = isinstance(source, Synthetic)
+    measures = {**vars(claims), **vars(claims_privacy)}
+    tables |= verdicts(__package__, tables, measures=measures, judged=synthetic)
+    # Six digits are more than chance leaves of any mean.
+    digits = cs.float().round_sig_figs(6)
+    names = ("accuracy", "privacy", "areas", "kinks", "theorem_1", "variance", "claims")
+    return Findings(
         settings=settings,
-        synthetic=synthetic,
-        claims=claims_table(tables, synthetic=synthetic),
-        **tables,
+        tables={name: tables[name].with_columns(digits) for name in names},
+        confidential=not synthetic,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from importlib import resources
 from math import isnan
 from typing import Any
@@ -47,16 +47,18 @@ class Measured:
         value      the number that decides, if it is one
         finding    the same in words, for people
         true, of   in how many of how many cases the claim is true
+        holds      the verdict, where the claim's own criterion gives it
     """
 
     value: float | None = None
     finding: str = ""
     true: int | None = None
     of: int | None = None
+    holds: str | None = None
 
 
-Measure = Callable[[Tables], Measured | None]
-"""None leaves the claim out: what it is about was not run."""
+Measure = Callable[..., Measured | None]
+"""Takes the tables and what a case gives; None leaves the claim out: it was not run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +75,8 @@ class Claim:
         criterion   the rule in words, if those of ``RULES`` do not say enough
         table, ours     where our number is: a table and its column
         measure     in place of them: a function of the study that finds it
+        cases       what that function is called with, once for each: {county = "Alameda"}; keys of
+                    a claim, such as paper, hold for this case, and {say = {...}} is for texts only
         where       picks rows of our table
         keys        columns by which published rows and ours are matched
         published   the number; or rows of [key, ..., number]; or {file, column} for a table in
@@ -98,6 +102,7 @@ class Claim:
     table: str = ""
     ours: str = ""
     measure: str = ""
+    cases: Sequence[Mapping[str, Any]] = ()
     where: Mapping[str, Any] = field(default_factory=dict)
     keys: Sequence[str] = ()
     published: Any = None
@@ -175,8 +180,9 @@ def verdicts(
     found: dict[str, list[Row]] = {}
     for claim in read_claims(package):
         if claim.measure:
-            measured = (measures or {})[claim.measure](tables)
-            rows = [] if measured is None else [_measured(claim, measured)]
+            found_by = (measures or {})[claim.measure]
+            cases = [(one, found_by(tables, **given)) for one, given in _cases(claim)]
+            rows = [_measured(one, made) for one, made in cases if made is not None]
         else:
             rows = list(_compared(claim, package, tables))
         if not (judged or claim.always):
@@ -193,8 +199,21 @@ def _frame(rows: list[Row]) -> pl.DataFrame:
     return pl.DataFrame(plain, schema_overrides=COLUMNS, infer_schema_length=None)
 
 
+def _cases(claim: Claim) -> Iterator[tuple[Claim, Row]]:
+    """The claim in each of its cases, and what its measure is called with there."""
+    known = {one.name for one in fields(Claim)}
+    for case in claim.cases or ({},):
+        given = {key: value for key, value in case.items() if key not in {*known, "say"}}
+        said = {**given, **case.get("say", {})}
+        one = replace(claim, **{key: case[key] for key in case if key in known})
+        texts = {key: getattr(one, key).format(**said) for key in ("claim", "criterion")}
+        yield replace(one, **texts), given
+
+
 def _measured(claim: Claim, found: Measured) -> Row:
     row = _row(claim, {}, claim.published, found, claim.tolerance)
+    if found.holds is not None:
+        return row | {"holds": found.holds}
     if claim.rule != "in every case":
         return row
     if found.true is None or found.of is None:
