@@ -161,10 +161,10 @@ def _file(module: str, home: Path) -> Path | None:
 
 
 def _files(sources: frozenset[Path], home: Path) -> Iterator[Path]:
-    """The sources, and the data beside them and in folders that are no packages."""
+    """The sources, and the data beside them and in folders without modules of their own."""
     yield from sources
     for folder in {file.parent for file in sources}:
-        places = [folder, *(p for p in folder.iterdir() if p.is_dir() and not _is_package(p))]
+        places = [folder, *(p for p in folder.iterdir() if p.is_dir() and not _has_modules(p))]
         own_study = folder.parent == home / "studies"
         for file in (file for place in places for file in place.iterdir()):
             later = own_study and file.parent == folder and file.name in _AFTERWARDS
@@ -172,5 +172,7 @@ def _files(sources: frozenset[Path], home: Path) -> Iterator[Path]:
                 yield file
 
 
-def _is_package(folder: Path) -> bool:
-    return folder.name == "__pycache__" or (folder / "__init__.py").is_file()
+def _has_modules(folder: Path) -> bool:
+    """A package of presets has none but its ``__init__``: nobody imports it, it holds data."""
+    modules = {file.name for file in folder.glob("*.py")} - {"__init__.py"}
+    return folder.name == "__pycache__" or bool(modules)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import polars as pl
@@ -86,14 +86,13 @@ class Method:
         return Suppression(rule=COMPLEMENT, effort=EFFORT, keep_totals=True, whole=ages, audit=0)
 
     def _swapping(self) -> HouseholdSwapping:
-        """As in the slides: the key is the household's size, partners as near as possible."""
+        """The slides' light swap with other dials; their heavy one is the preset "hi"."""
         county, state = self.tract_noise
         noise = SizeNoise(minus=self.size_noise / 2, plus=self.size_noise / 2)
         pseudo = PseudoUnits(level="tract", permute=(("county", county), ("state", state)))
-        return HouseholdSwapping(
+        return replace(
+            HouseholdSwapping.from_preset("lo"),
             rate=self.rate,
-            key=("size",),
-            nearest=("tract", "county", "state"),
             size_noise=noise if self.size_noise else None,
             pseudo=pseudo if county + state else None,
         )
