@@ -47,7 +47,7 @@ class OneFile:
     file: FilePath
     content: str = ""
 
-    def bound(self) -> OneFile:
+    def bound_to_files(self) -> OneFile:
         return OneFile(self.file, self.file.read_text())
 
 

@@ -159,7 +159,7 @@ def making(value: Any) -> dict[str, Any]:
 def located(value: T, folder: Path) -> T:
     """The same with its files found from ``folder``, and bound to their content where it asks.
 
-    A class with a method ``bound`` returns itself bound to what its files hold.
+    A class with a method ``bound_to_files`` returns itself bound to what its files hold.
     """
     if isinstance(value, Pairs):
         return type(value)((name, located(one, folder)) for name, one in value)
@@ -177,7 +177,8 @@ def located(value: T, folder: Path) -> T:
         if new is not found and new != found:
             changed[field.name] = new
     there = replace(value, **changed) if changed else value
-    bound: T = there.bound() if hasattr(there, "bound") else there
+    bind = getattr(there, "bound_to_files", None)
+    bound: T = there if bind is None else bind()
     return bound
 
 

@@ -51,9 +51,9 @@ def read_config(data: Any, *, source: str) -> Config:
     try:
         made = Config(population=population, run=run, **parts)
     except ConfigError as error:
-        raise ConfigError(
-            source, place=error.place, found=error.found, expected=error.expected
-        ) from None
+        of_steps = "mechanism: " if error.source == "mechanism" and error.place else ""
+        place = f"{of_steps}{error.place or error.source}"
+        raise ConfigError(source, place=place, found=error.found, expected=error.expected) from None
     return _agreed(made)
 
 

@@ -221,13 +221,14 @@ class Chain:
     def refuse_unpublishable(self, kinds: Sequence[str]) -> None:
         """Refuse what cannot be published, before data are read."""
         offered = self.publications()
+        known = f"some of {sorted(offered)}" if offered else "nothing besides the counts"
         for kind in kinds:
             if kind not in offered:
                 raise ConfigError(
                     "config",
                     place="run.publish",
                     found=f"{kind!r} with {self.name!r}",
-                    expected=f"some of {sorted(offered)}; {self.last.to_publish_more}",
+                    expected=f"{known}; {self.last.to_publish_more}",
                 )
 
     def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:

@@ -22,6 +22,8 @@ def guarantee_to_json(guarantee: Guarantee) -> dict[str, Any]:
     """A guarantee as JSON: exact fractions as strings, and the sentences for people."""
     data = asdict(guarantee)
     data["losses"] = [to_record(loss) for loss in guarantee.losses]
+    if not guarantee.stated_by:
+        del data["stated_by"]  # headcount's own word
     return {"sentences": list(guarantee.sentences()), **data}
 
 
@@ -32,7 +34,7 @@ def guarantee_from_json(data: dict[str, Any]) -> Guarantee:
     for name in ("released_exactly", "not_covered"):
         fields[name] = tuple(data[name])
     for name in ("unit_means", "stated_by"):
-        fields[name] = tuple(data.get(name, ()))  # not in older receipts
+        fields[name] = tuple(data.get(name, ()))  # not in every receipt
     return Guarantee(**fields)
 
 

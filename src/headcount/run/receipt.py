@@ -45,7 +45,7 @@ def draft_receipt(
         "noise_served_by": _served(plan) if backend == "table" else {},
         "ledger": f"dataset {dataset!r}" if dataset else recorded,
         "config_digest": config_digest,
-        "plugins": list(plugins),
+        **({"plugins": list(plugins)} if plugins else {}),
         "versions": versions(),
     }
 

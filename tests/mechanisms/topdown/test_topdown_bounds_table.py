@@ -168,7 +168,7 @@ def test_a_column_with_two_meanings_is_refused(tmp_path):
 
 def test_a_changed_table_is_refused(tmp_path):
     bounds = table(tmp_path, rows_of())
-    pinned = bounds.bound()
+    pinned = bounds.bound_to_files()
     read(pinned)
     table(tmp_path, rows_of(low=lambda *_: 1))
     with pytest.raises(InputError, match=r"ages\.csv: found another content, expected sha256"):

@@ -90,7 +90,7 @@ class TableBounds:
         said = {**vars(self), "file": self.file.name}
         return f"TableBounds({', '.join(f'{name}={value!r}' for name, value in said.items())})"
 
-    def bound(self) -> TableBounds:
+    def bound_to_files(self) -> TableBounds:
         """The same for the file's present content only."""
         digest = file_digest(self.file)
         if self.sha256 and self.sha256 != digest:
