@@ -377,10 +377,10 @@ def test_a_run_writes_tables_and_keeps_the_account_inside(tmp_path, rule):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ('tables = ["P99"]', "found table 'P99', expected some of"),
-        ('tables = ["P1", "P1"]', "found table 'P1' twice, expected distinct tables"),
-        ('by_cell = ["P9"]', "found by_cell: 'P9', expected some of P1, P2, P3, P4"),
-        ("thresholds = { cell = 0 }", "greater than or equal to 1"),
+        ('tables = ["P99"]', "tables: found 'P99', expected some of"),
+        ('tables = ["P1", "P1"]', "tables: found 'P1' twice, expected distinct tables"),
+        ('by_cell = ["P9"]', "by_cell: found 'P9', expected some of P1, P2, P3, P4"),
+        ("thresholds = { cell = 0 }", "cell: found 0, expected 1 or more"),
         ('rule = "1970"', "1980"),
     ],
 )
