@@ -123,7 +123,7 @@ def run_case(kind: str, mechanism: str, unit: UnitOfPrivacy, *, seed: int) -> Ca
             raise
         except InputError:  # a file that looks like something else, and is not read
             return None
-        exact = isinstance(here.mechanism, TopDown) and here.mechanism.invariant
+        exact = isinstance(here.mechanism.last, TopDown) and here.mechanism.last.invariant
         step = unit if exact or rng.random() < 0.5 else unit.pair[1]
         for attempt in range(TRIES):
             other = deepcopy(place)
@@ -203,13 +203,14 @@ def _same_domain(here: Prepared, there: Prepared) -> bool:
 
 def _same_exact(here: Prepared, there: Prepared) -> bool:
     """The same right-hand sides of everything that is released exactly."""
-    if not isinstance(here.mechanism, TopDown):
+    last = here.mechanism.last
+    if not isinstance(last, TopDown):
         return True
-    if any(isinstance(bounds, QuartersBounds) for bounds in here.mechanism.bounds):
+    if any(isinstance(bounds, QuartersBounds) for bounds in last.bounds):
         one, other = here.counts.quarters, there.counts.quarters
         if one is None or other is None or not np.array_equal(one.vacant, other.vacant):
             return False  # vacant ones are published too
-    sides = [restrict(here.mechanism, _levels(one.counts)) for one in (here, there)]
+    sides = [restrict(last, _levels(one.counts)) for one in (here, there)]
     return all(
         np.array_equal(a.low, b.low) and np.array_equal(a.high, b.high)
         for level in sides[0]
@@ -251,8 +252,9 @@ def _answers(one: Measured, planned: Prepared) -> Ints:
     counts = planned.counts.at(one.level)
     matrix: Any = counts.matrix
     if one.query != CELLS and not one.distance:
-        assert isinstance(planned.mechanism, TopDown)
-        matrix = matrix @ planned.mechanism.query(one.query).matrix(counts.schema)
+        last = planned.mechanism.last
+        assert isinstance(last, TopDown)
+        matrix = matrix @ last.query(one.query).matrix(counts.schema)
     return np.asarray(matrix.toarray(), dtype=np.int64)
 
 

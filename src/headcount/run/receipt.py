@@ -101,8 +101,9 @@ def _measurements(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[dict[st
     whole, parts = total_loss(plan, unit), losses_of(plan, unit)
     told = []
     for one, part in zip(plan, parts, strict=True):
+        # After a step without a bound no unit has a loss about the people.
         costs = {which: one.loss(which) for which in one.units}
-        currency = next(loss.currency for loss in costs.values() if loss)  # somebody moves it
+        currency = next((loss.currency for loss in costs.values() if loss), "")
         told.append(
             {
                 "level": one.level,

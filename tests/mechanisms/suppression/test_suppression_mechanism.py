@@ -26,6 +26,7 @@ from headcount.schema import load_schema
 from headcount.tabulate import Tabulated, tabulate
 from headcount.tabulate.linked_tables import link_tables
 from headcount.tabulate.published import tables
+from headcount.testing.contracts import mechanism_checks
 
 SCHEMA = load_schema("sex-age38-race7-hispanic")
 
@@ -414,3 +415,21 @@ def test_tables_that_count_people_twice_are_published_but_not_audited():
     whole = tabulate(to_population(towns(seed=4, people=1_500, counties=2), schema=schema))
     mechanism = Suppression(tables=("P6",), lowest="county")
     assert audit_release(whole, protect(Tabulated.of(whole), mechanism)) == ()
+
+
+EXAMPLE = to_population(towns(seed=4, people=1_000, counties=2), schema=SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        check
+        for rule in ("1980", "complementary")
+        for check in mechanism_checks(
+            Suppression(rule=rule, tables=("P1",), lowest="county"), [EXAMPLE]
+        )
+    ],
+    ids=str,
+)
+def test_contract(check):
+    check()

@@ -10,6 +10,7 @@ import polars as pl
 from headcount.evaluate.metrics._base import Metric
 from headcount.evaluate.suppressed import WITNESSES, TablesAudit, audit_release, withheld_frame
 from headcount.evaluate.truth import Truth
+from headcount.mechanisms import Chain
 from headcount.progress import Progress, silent
 from headcount.release import Release, TablesRelease
 from headcount.report.figures import Axis, line_chart
@@ -56,10 +57,12 @@ class Withheld(Metric):
         return SUPPORTED
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
-        """What is withheld, and an audit of it."""
-        audits = audit_release(
-            truth.counts, release, witnesses=truth.file(WITNESSES), seed=self.seed
-        )
+        """What is withheld; audited unless records were changed before, which are not known."""
+        audits: tuple[TablesAudit, ...] = ()
+        if truth.mechanism is None or not Chain.of(truth.mechanism).steps:
+            audits = audit_release(
+                truth.counts, release, witnesses=truth.file(WITNESSES), seed=self.seed
+            )
         return WithheldCells(
             table=withheld_frame(truth.counts, release.as_tables()),
             audits=audits,
@@ -185,7 +188,7 @@ class WithheldCells(Finding):
             caption="Detailed cells in units with people, by table and level.",
         )
         leaks = "\n".join(f"- {', '.join(one.tables)}: {one}." for one in self.audits)
-        nothing = "Nothing was audited: no table's cells add up."
+        nothing = "Nothing was audited: no table's cells add up, or records were changed before."
         return (
             self.figure(),
             people,

@@ -1,0 +1,376 @@
+"""Chains: any steps that change records, then one that changes tables."""
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import exp, log
+
+import numpy as np
+import pytest
+
+from headcount.errors import ConfigError, PrivacyError
+from headcount.geography import regular
+from headcount.mechanisms import (
+    Chain,
+    Context,
+    Geometric,
+    Identity,
+    PreTabular,
+    Raked,
+    Sampling,
+    Tabulated,
+    complete_guarantee,
+    mechanism_digest,
+    protect,
+)
+from headcount.mechanisms._chain import group_loss
+from headcount.mechanisms.person_swapping import PersonSwapping
+from headcount.mechanisms.suppression.mechanism import Suppression
+from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
+from headcount.noise.recorded import RecordedNoise
+from headcount.population import Population
+from headcount.privacy import ApproximateLoss, Guarantee, PureLoss, UnitOfPrivacy, ZCDPLoss
+from headcount.schema import Attribute, Follows, Schema
+from headcount.tabulate import tabulate
+from headcount.typed import from_table
+
+HALF = Fraction(1, 2)
+ADD, CHANGE = UnitOfPrivacy.ADD_REMOVE, UnitOfPrivacy.CHANGE_ONE
+EXACT = Sampling(fraction=HALF, exact=True)
+AGE = Attribute("age", ("0", "1", "2"))
+SCHEMA = Schema((AGE,))
+TREE = regular(children=3, depth=2)
+SWAP = PersonSwapping(level="level_1", kind="random", rate=HALF)
+
+
+def town(rows=200, schema=SCHEMA):
+    rng = np.random.default_rng(1)
+    unit = rng.integers(0, 9, rows).astype(np.int32)
+    return Population("town", schema, TREE, unit, rng.integers(0, 3, rows).astype(np.int32))
+
+
+def keyed(seed=1, label="test"):
+    return KeyedNoise(RunKey.from_seed(seed), label, b"data", b"config")
+
+
+# --- how a chain is made -------------------------------------------------------------------------
+
+
+def test_a_chain_is_made_from_a_method_a_list_or_itself():
+    noisy = Geometric(epsilon=Fraction(1))
+    assert Chain.of(noisy) == Chain((), noisy)
+    assert Chain.of(EXACT) == Chain((EXACT,), Identity()) == Chain.of([EXACT, Identity()])
+    both = Chain.of([EXACT, SWAP, noisy])
+    assert both == Chain((EXACT, SWAP), noisy) == Chain.of(both)
+    assert both.name == "sampling+person-swapping+geometric"
+    assert Chain.of([EXACT, SWAP]).name == "sampling+person-swapping"
+
+
+def test_a_chain_of_one_speaks_as_the_method_alone():
+    for one in (EXACT, SWAP, Geometric(epsilon=Fraction(1)), Identity()):
+        chain = Chain.of(one)
+        assert chain.single
+        assert repr(chain) == repr(one)
+        assert chain.name == one.name
+        assert chain.draws_noise == one.draws_noise
+        assert chain.guarantee(SCHEMA, TREE) == one.guarantee(SCHEMA, TREE)
+        assert mechanism_digest(chain) == mechanism_digest(one)
+
+
+def test_the_repr_of_a_chain_makes_it_again():
+    chain = Chain((EXACT, Sampling(fraction=HALF)), Geometric(epsilon=Fraction(1)))
+    names = {n: globals()[n] for n in ("Chain", "Sampling", "Geometric", "Fraction")}
+    assert eval(repr(chain), {**names, "UnitOfPrivacy": UnitOfPrivacy}) == chain
+
+
+def test_wrong_orders_are_refused():
+    noisy = Geometric(epsilon=Fraction(1))
+    with pytest.raises(ConfigError, match="geometric: found a method that changes tables before"):
+        Chain.of([noisy, EXACT])
+    with pytest.raises(ConfigError, match="mechanism: found no step, expected one at least"):
+        Chain.of([])
+    households = HouseholdSwapping(rate=HALF)
+    with pytest.raises(ConfigError, match="swapping: found a step that needs households after 'sa"):
+        Chain.of([EXACT, households])
+    with pytest.raises(ConfigError, match="that needs households after 'person-swapping', which"):
+        Chain.of([SWAP, households])
+    unit = UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE
+    by_household = Geometric(epsilon=Fraction(1), unit=unit, largest_household=3)
+    with pytest.raises(ConfigError, match="geometric: found a step that needs households after"):
+        Chain.of([EXACT, by_household])
+    assert Chain.of([households, EXACT]).weight == 2
+
+
+def test_what_makes_no_sense_for_a_sample_is_refused_before_data_are_read():
+    with pytest.raises(ConfigError, match=r"found a sample \(sampling\), whose people stand for 2"):
+        Chain.of([EXACT, Suppression()])
+    with pytest.raises(ConfigError, match="invariants and bounds: found a sample"):
+        Chain.of([EXACT, topdown(invariant=[TOTAL])])
+    assert Chain.of([EXACT, topdown()]).weight == 2
+    Chain.of([SWAP, topdown(invariant=[TOTAL])])  # everybody is there
+
+
+TOTAL = {"level": "whole", "query": "total"}
+
+
+def topdown(**settings):
+    table = {"epsilon": 1, "queries": {"cells": {"share": 1}, "total": {"by": []}}, **settings}
+    return from_table(TopDown, table, source="test")
+
+
+# --- noise ---------------------------------------------------------------------------------------
+
+
+def test_two_equal_steps_never_share_a_draw():
+    """With the same noise a second sample of a half would take the half that is there."""
+    once = Chain((EXACT,))
+    twice = Chain((EXACT, EXACT))
+    data = Tabulated.of(town())
+    first = once.changed(data, keyed(), run=0, context=Context())
+    second = twice.changed(data, keyed(), run=0, context=Context())
+    assert first.totals().sum() == 100
+    assert second.totals().sum() == 50
+    other = once.changed(data, keyed(label="other"), run=0, context=Context())
+    assert not np.array_equal(first.dense(), other.dense())
+
+
+def test_the_step_before_leaves_the_noise_of_the_last_alone(tmp_path):
+    """The last step's noise hangs on its place and name, so that another sample has the same."""
+    noisy = Geometric(epsilon=Fraction(1, 10))
+    for source in (keyed(), RecordedNoise(OpenDPNoise(), tmp_path)):
+        found = []
+        for step in (EXACT, Sampling(fraction=Fraction(1), exact=True)):
+            chain = Chain((step,), noisy)
+            counts = chain.changed(Tabulated.of(town()), source, run=0, context=Context())
+            release = protect(town(), chain, source)
+            found.append(release.at("level_2") / float(chain.weight) - counts.dense())
+        assert np.array_equal(found[0], found[1])
+        alone = protect(town(), noisy, source).at("level_2") - tabulate(town()).dense()
+        assert not np.array_equal(alone, found[0])
+
+
+def test_recorded_noise_gives_a_resumed_chain_the_same_release(tmp_path):
+    chain = Chain((EXACT,), Geometric(epsilon=Fraction(1)))
+    first = protect(town(), chain, RecordedNoise(OpenDPNoise(), tmp_path))
+    again = protect(town(), chain, RecordedNoise(OpenDPNoise(), tmp_path))
+    assert np.array_equal(first.at("level_2"), again.at("level_2"))
+    assert "computationally bounded" in " ".join(first.guarantee.sentences())  # the cipher's sample
+    alone = protect(town(), Geometric(epsilon=Fraction(1)), RecordedNoise(OpenDPNoise(), tmp_path))
+    assert "computationally bounded" not in " ".join(alone.guarantee.sentences())
+
+
+def test_a_run_of_a_chain_is_that_run_alone():
+    chain = Chain((EXACT, SWAP), Raked(epsilon=Fraction(1)))
+    runs = list(chain.outcomes(Tabulated.of(town()), keyed(), runs=range(3)))
+    for run, outcome in enumerate(runs):
+        release = protect(town(), chain, keyed(), run=run)
+        for level in TREE.levels:
+            assert np.array_equal(release.at(level), outcome.as_counts().dense(level)[0])
+    assert len({release.as_counts().dense("level_2").tobytes() for release in runs}) == 3
+
+
+def test_every_step_leaves_its_trace_in_a_folder_of_its_own(tmp_path):
+    protect(town(), Chain((SWAP, EXACT, SWAP)), keyed(), context=Context(curator=tmp_path))
+    folders = sorted(path.name for path in tmp_path.iterdir())
+    assert folders == ["1-person-swapping", "2-sampling", "3-person-swapping"]
+    first, last = (
+        json.loads((tmp_path / name / "swap-report.json").read_text())["0"]
+        for name in (folders[0], folders[2])
+    )
+    assert first["marked"] > last["marked"] > 0
+
+
+# --- what a chain promises -----------------------------------------------------------------------
+
+
+def test_losses_scale_by_the_stability_exactly():
+    noisy = Geometric(epsilon=Fraction(1, 3), unit=ADD)
+    alone = noisy.guarantee(SCHEMA, TREE)
+    chain = Chain((EXACT, EXACT), noisy)
+    stated = chain.guarantee(SCHEMA, TREE)
+    assert [loss.unit for loss in stated.losses] == [ADD, CHANGE]
+    assert stated.loss_for(ADD) == PureLoss(epsilon=4 * Fraction(1, 3), unit=ADD)
+    assert stated.loss_for(CHANGE) == alone.loss_for(CHANGE)
+    (measured,) = chain.plan(SCHEMA, TREE)
+    assert measured.loss(ADD) == stated.loss_for(ADD)
+    assert measured.loss(CHANGE) == stated.loss_for(CHANGE)
+    assert measured.law == noisy.plan(SCHEMA, TREE)[0].law
+    said = " ".join(stated.sentences())
+    assert "4 when one person is added or removed, 1 when one person's record changes" in said
+    assert "that a sample leaves people out is not counted in favour" in said
+
+
+def test_rho_scales_by_the_square():
+    table = {"rho": 1, "unit": "add-remove", "queries": {"cells": {"share": 1}}}
+    gaussian = from_table(TopDown, table, source="test")
+    chain = Chain((EXACT,), gaussian)
+    own, stated = gaussian.guarantee(SCHEMA, TREE), chain.guarantee(SCHEMA, TREE)
+    before, after = own.loss_for(ADD), stated.loss_for(ADD)
+    assert before is not None
+    assert after is not None
+    assert after.amount == 4 * before.amount
+    parts = [loss for one in chain.plan(SCHEMA, TREE) if (loss := one.loss(ADD))]
+    assert sum((loss.amount for loss in parts), Fraction(0)) == after.amount
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_the_loss_of_a_group(k):
+    assert group_loss(PureLoss(epsilon=Fraction(1, 7), unit=ADD), k).amount == Fraction(k, 7)
+    assert group_loss(ZCDPLoss(rho=Fraction(1, 7), unit=ADD), k).amount == Fraction(k * k, 7)
+    approximate = ApproximateLoss(epsilon=Fraction(1), delta=Fraction(1, 100), unit=ADD)
+    if k == 1:
+        assert group_loss(approximate, k) == approximate
+        return
+    with pytest.raises(PrivacyError, match="expected a pure epsilon or a rho: delta grows by a"):
+        group_loss(approximate, k)
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        (SWAP, "person-swapping: who changes places with whom depends on the records of everybody"),
+        (
+            Sampling(fraction=HALF),
+            "sampling: the sample is drawn in floating point, by a generator",
+        ),
+    ],
+)
+def test_a_step_without_a_bound_leaves_no_guarantee_and_is_named(step, why):
+    chain = Chain((EXACT, step), Geometric(epsilon=Fraction(1)))
+    stated = chain.guarantee(SCHEMA, TREE)
+    assert not stated.losses
+    assert why in stated.why_none
+    assert f"The noise of geometric protects the records that {step.name} made" in stated.why_none
+    assert "exact sample" not in stated.why_none
+    (measured,) = chain.plan(SCHEMA, TREE)
+    assert measured.units == ()  # no loss about the people
+    release = protect(town(), chain, keyed())
+    assert not release.guarantee.exists
+
+
+def test_attributes_that_follow_from_the_household_leave_no_guarantee():
+    size = Attribute("size", ("1", "2", "3"), follows=Follows.SIZE)
+    noisy = Geometric(epsilon=Fraction(1), count_housemates=True)
+    stated = Chain((EXACT,), noisy).guarantee(Schema((size,)), TREE)
+    assert "an attribute that follows from the household" in stated.why_none
+    assert noisy.guarantee(Schema((size,)), TREE).losses
+
+
+def test_what_the_last_step_publishes_exactly_is_said_to_be_of_the_changed_records():
+    chain = Chain((SWAP,), topdown(invariant=[TOTAL]))
+    said = chain.guarantee(SCHEMA, TREE).released_exactly
+    assert said
+    assert all(what.startswith("after person-swapping: ") for what in said)
+
+
+def test_reasons_of_several_steps_without_noise_are_all_said():
+    why = Chain((EXACT, SWAP)).guarantee(SCHEMA, TREE).why_none
+    assert "sampling: a sampled person's record is published as it is" in why
+    assert "person-swapping: records are published as they are" in why
+    assert "the true counts" not in why
+
+
+def test_a_seeded_chain_says_that_it_is_not_private():
+    chain = Chain((EXACT,), Geometric(epsilon=Fraction(1)))
+    counts = tabulate(town())
+    assert not complete_guarantee(counts, chain, key_kind="seed", backend="table").exists
+    assert complete_guarantee(counts, chain, key_kind="os", backend="table").exists
+
+
+# --- neighbours ----------------------------------------------------------------------------------
+
+
+def law(samples, epsilon, reach=12):
+    """Exact law of noisy counts of two places, as the mixture over equally likely samples."""
+    a, values = exp(-epsilon), np.arange(-reach, reach + 1)
+    total = np.zeros((2 * reach + 1,) * 2)
+    for sample in samples:
+        sides = [
+            (1 - a) / (1 + a) * a ** np.abs(values - count)
+            for count in np.bincount(sample, minlength=2)
+        ]
+        total += np.outer(*sides)
+    return total / len(samples)
+
+
+def samples_of(places, fraction):
+    size = round(fraction * len(places))
+    return [[places[i] for i in some] for some in combinations(range(len(places)), size)]
+
+
+@pytest.mark.parametrize("fraction", [Fraction(1, 3), HALF, Fraction(2, 3), Fraction(1)])
+@pytest.mark.parametrize("people", range(1, 6))
+def test_neighbours_stay_within_the_stated_loss_in_every_small_case(fraction, people):
+    noisy = Geometric(epsilon=Fraction(2), unit=ADD)
+    chain = Chain((Sampling(fraction=fraction, exact=True),), noisy)
+    stated = {loss.unit: float(loss.amount) for loss in chain.guarantee(Schema(), PAIR).losses}
+    rate = 2.0
+    for there in range(people + 1):
+        here = [0] * there + [1] * (people - there)
+        for other, unit in (
+            ([*here, 1], ADD),
+            ([*here, 0], ADD),
+            ([1 - here[0], *here[1:]], CHANGE),
+        ):
+            one, two = law(samples_of(here, fraction), rate), law(samples_of(other, fraction), rate)
+            assert np.abs(np.log(one / two)).max() <= stated[unit] + 1e-9
+
+
+def test_without_scaling_the_loss_would_be_exceeded():
+    """Negative control: a third of all in one place, and of them with one person elsewhere."""
+    third, rate = Fraction(1, 3), 2.0
+    one, two = law(samples_of([0] * 3, third), rate), law(samples_of([0] * 3 + [1], third), rate)
+    worst = np.abs(np.log(one / two)).max()
+    assert rate < worst <= 2 * rate
+    assert worst == pytest.approx(log(3 / 4 + exp(2 * rate) / 4), rel=1e-6)
+
+
+PAIR = regular(children=2, depth=1)
+
+
+def test_runs_of_the_code_follow_that_law():
+    """The worst case above as it is drawn: how often the new person's place shows anybody."""
+    third = Sampling(fraction=Fraction(1, 3), exact=True)
+    chain = Chain((third,), Geometric(epsilon=Fraction(2), unit=ADD))
+    runs = range(1500)
+    for places, seed in (([0] * 3, 1), ([0] * 3 + [1], 2)):
+        unit = np.array(places, dtype=np.int32)
+        data = Tabulated.of(Population("p", Schema(), PAIR, unit, np.zeros_like(unit)))
+        seen = sum(
+            bool(outcome.as_counts().dense("level_1")[0, 1, 0] >= 3)
+            for outcome in chain.outcomes(data, keyed(seed), runs=runs)
+        )
+        share = law(samples_of(places, Fraction(1, 3)), 2.0)[:, 13:].sum()
+        assert abs(seen / len(runs) - share) < 4 * (share * (1 - share) / len(runs)) ** 0.5
+
+
+# --- people without a proof ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfProved(PreTabular):
+    """A step with a bound for one unit of privacy alone."""
+
+    name = "half-proved"
+
+    def guarantee(self, schema, geography):
+        return Guarantee.none("records are published as they are")
+
+    def stability(self, unit):
+        return 3 if unit is CHANGE else None
+
+    def apply(self, population, noise, *, run, context):
+        return population
+
+
+def test_only_the_unit_with_a_bound_has_a_loss():
+    noisy = Geometric(epsilon=Fraction(1))
+    chain = Chain((HalfProved(),), noisy)
+    stated = chain.guarantee(SCHEMA, TREE)
+    assert [loss.unit for loss in stated.losses] == [CHANGE]
+    assert stated.losses[0].amount == 3
+    (measured,) = chain.plan(SCHEMA, TREE)
+    assert measured.units == (CHANGE,)
