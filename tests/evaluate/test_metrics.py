@@ -16,7 +16,7 @@ from headcount.evaluate.epl import published
 from headcount.evaluate.evaluation import evaluate_release
 from headcount.evaluate.metrics.audit import Audit, Neighbours
 from headcount.evaluate.metrics.bias_by_homogeneity import BiasByHomogeneity
-from headcount.evaluate.metrics.empirical_privacy_loss import EmpiricalPrivacyLoss
+from headcount.evaluate.metrics.empirical_privacy_loss import EmpiricalPrivacyLoss, Losses
 from headcount.evaluate.metrics.swapping import Swapping
 from headcount.evaluate.truth import Truth
 from headcount.geography import regular
@@ -66,14 +66,26 @@ def test_empirical_loss_is_that_of_the_errors_and_says_that_it_is_no_guarantee(c
     assert "not a guarantee" in number.label
 
 
-def test_empirical_loss_says_why_it_is_undefined(counts: Counts):
-    found = EmpiricalPrivacyLoss().compute(released(counts, Identity()), Truth.of(counts))
-    assert found.table["epl"].null_count() == found.table.height
-    assert set(found.table["undefined"]) == {
-        "all residuals are equal",
-        "there are fewer than two residuals",
-    }
-    assert "This release has no guarantee, and EPL does not give it one." in found.explain()
+def test_empirical_loss_that_is_undefined_everywhere_is_not_computed(counts: Counts):
+    exact = released(counts, Identity())
+    choice = Choice(metrics=("empirical-privacy-loss",), attacks=())
+    (left_out,) = evaluate_release(exact, Truth.of(counts), choice=choice).not_computed
+    assert left_out.why == (
+        "it is undefined at every level: there are fewer than two residuals; all residuals are "
+        "equal"
+    )
+
+
+def test_empirical_loss_says_of_which_counts_it_is_undefined(counts: Counts):
+    found = EmpiricalPrivacyLoss(calibrated=False).compute(released(counts), Truth.of(counts))
+    assert isinstance(found, Losses)
+    row = found.table.filter(level="whole", query="total").row(0, named=True)
+    assert (row["epl"], row["undefined"]) == (None, "there are fewer than two residuals")
+    without = released(counts, Identity()).guarantee
+    assert (
+        "This release has no guarantee, and EPL does not give it one."
+        in replace(found, stated=tuple(map(str, without.losses))).explain()
+    )
 
 
 def test_bias_is_the_mean_error_of_places_that_lack_so_many_kinds(counts: Counts):

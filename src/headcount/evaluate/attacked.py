@@ -27,7 +27,7 @@ from headcount.evaluate.truth import Truth
 from headcount.release import Release
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import Finding
-from headcount.report.model import Figure, KeyNumber
+from headcount.report.model import Column, Figure, KeyNumber
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -74,6 +74,7 @@ class RecordsAgree(Attacked):
     index: tuple[str, ...] = ("blocks", "people")
     value: str = "exact_percent"
     value_words: str = "rebuilt records that agree with the truth, % of people"
+    caption: str = "Rebuilt records that agree with the truth, by number of people in the unit."
 
     certain: int | None = None
 
@@ -99,6 +100,20 @@ class RecordsAgree(Attacked):
             return (head,)
         label = f"of {found['records']:,} rebuilt records are certain: no others fit the tables"
         return (head, KeyNumber(value=f"{self.certain:,}", label=label))
+
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        kinds = {"exact_percent": "Exact", "binned_percent": "Binned", "told_percent": "Told"}
+        return (
+            Column(key="blocks", label="Units"),
+            Column(key="people", label="People", format=",d"),
+            Column(key="records", label="Records", format=",d"),
+            *(
+                Column(key=key, label=label, unit="% of people", format=",.1f")
+                for key, label in kinds.items()
+                if key in self.table.columns
+            ),
+        )
 
     def figure(self) -> Figure:
         """Agreement by size of the unit."""
@@ -167,6 +182,7 @@ class PeopleFound(Attacked):
     index: tuple[str, ...] = ("universe", "people")
     value: str = "precision_%"
     value_words: str = "claims about people that are right, %"
+    caption: str = "Claims about named people, and how many of them are right."
 
     learnt: tuple[str, ...]
     guess: str = "guess_%"
@@ -193,6 +209,27 @@ class PeopleFound(Attacked):
                 label=f"of {found['claimed']:,} claims about {' and '.join(self.learnt)} are "
                 f"right ({self.name}); a guess from the unit gets {guess:,.3g} % of them right",
             ),
+        )
+
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        heads = {
+            "universe": "People",
+            "precision_%": "Right",
+            "from": "95 % from",
+            "to": "to",
+            "guess_%": "Guess right",
+            "modal_guess_%": "Most frequent, right",
+            "proportional_guess_%": "By shares, right",
+        }
+        return tuple(
+            Column(
+                key=key,
+                label=heads.get(key, key.capitalize()),
+                unit="%" if key in heads and kind.is_numeric() else "",
+                format=",.1f" if kind.is_float() else ",d" if kind.is_integer() else "",
+            )
+            for key, kind in self.table.schema.items()
         )
 
     def figure(self) -> Figure:

@@ -48,6 +48,7 @@ class Finding(ABC):
         index       columns of the table that name a row: two releases are compared row by row
         value       the column that is compared; "" where there is nothing to compare
         value_words what that column is, with its unit
+        caption     of the table in a report; by default the title
     """
 
     name: str
@@ -56,6 +57,7 @@ class Finding(ABC):
     index: tuple[str, ...] = ()
     value: str = ""
     value_words: str = ""
+    caption: str = ""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"  # no number: it was computed from the truth
@@ -90,7 +92,10 @@ class Finding(ABC):
     def blocks(self) -> tuple[Block, ...]:
         """Figures and tables, in reading order."""
         table = table_from_frame(
-            self.table, name=f"{self.name}-table", caption=self.title, columns=self.columns()
+            self.table,
+            name=f"{self.name}-table",
+            caption=self.caption or self.title,
+            columns=self.columns(),
         )
         return (self.figure(), table)
 

@@ -21,11 +21,13 @@ class Metric(ABC):
 
     ``name`` is that of its module and of its table in a config. ``on_request`` is set where a
     metric is too slow to run unless it is asked for by name; ``order`` is its place in a report.
+    ``depends_on`` says whether the result follows from the release, from the truth, or from both.
     """
 
     name: ClassVar[str]
     on_request: ClassVar[bool] = False
     order: ClassVar[int] = 50
+    depends_on: ClassVar[frozenset[str]] = frozenset({"release", "truth"})
 
     @abstractmethod
     def supports(self, release: Release, truth: Truth) -> Support:

@@ -46,6 +46,7 @@ class Audit(Metric):
     name = "audit"
     on_request = True
     order = 45
+    depends_on = frozenset()  # on the mechanism, run again
     runs: int = 4000
     seconds: float = 120.0
     confidence: float = 0.95

@@ -9,7 +9,7 @@ import polars as pl
 
 from headcount.evaluate.calibration import Recipe, calibrate
 from headcount.evaluate.epl import published
-from headcount.evaluate.metrics._base import Metric, publishes_counts
+from headcount.evaluate.metrics._base import Metric, NotFeasible, publishes_counts
 from headcount.evaluate.scores import answers
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
@@ -65,6 +65,9 @@ class EmpiricalPrivacyLoss(Metric):
             for level in progress(levels, what="Empirical privacy loss", total=len(levels))
             for row in self._rows(release.as_counts(), truth, level)
         ]
+        if all(row["epl"] is None for row in rows):
+            reasons = "; ".join(dict.fromkeys(row["undefined"] for row in rows))
+            raise NotFeasible(f"it is undefined at every level: {reasons}")
         kinds = {"epl": pl.Float64, "epl_median": pl.Float64, "epl_calibrated": pl.Float64}
         return Losses(
             table=pl.DataFrame(rows, schema_overrides=kinds),
@@ -110,6 +113,7 @@ class Losses(Finding):
     title: str = "Empirical privacy loss, which is no guarantee"
     index: tuple[str, ...] = ("level", "query")
     value: str = "epl"
+    caption: str = "Empirical privacy loss by level, of totals and of every cell."
     value_words: str = "empirical privacy loss as published; compare it only at equal numbers n"
 
     levels: tuple[str, ...]

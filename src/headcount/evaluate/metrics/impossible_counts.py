@@ -23,6 +23,7 @@ class ImpossibleCounts(Metric):
 
     name = "impossible-counts"
     order = 30
+    depends_on = frozenset({"release"})
 
     def supports(self, release: Release, truth: Truth) -> Support:
         """Counts on a schema that rules something out."""
@@ -59,6 +60,7 @@ class Impossible(Finding):
     title: str = "People where nobody can be"
     index: tuple[str, ...] = ("level", "counts")
     value: str = "not_zero"
+    caption: str = "Counts that must be 0, those that are not, and the people in them."
     value_words: str = "released counts that are not 0 where nobody can be"
 
     levels: tuple[str, ...]

@@ -25,6 +25,7 @@ class Swapping(Metric):
 
     name = "swapping"
     order = 30
+    depends_on = frozenset()  # on the account that the run left
 
     def supports(self, release: Release, truth: Truth) -> Support:
         """The account of a swap."""
@@ -77,6 +78,7 @@ class Swaps(Finding):
     title: str = "Who was swapped"
     index: tuple[str, ...] = ("what",)
     value: str = "percent"
+    caption: str = "The account of the swap."
     value_words: str = "swaps, in per cent of those who may move, or of pairs"
 
     who: str
@@ -109,14 +111,15 @@ class Swaps(Finding):
 
     def figure(self) -> Figure:
         """The account in per cent."""
-        names = tuple(self.table["what"].to_list())
+        shown = self.table[1:]  # the first is everybody: 100 %
+        names = tuple(shown["what"].to_list())
         return Figure(
             name="swapping-account",
             caption=f"Per cent of the {self.who} that may move; of the pairs, by the finest level "
             "whose unit both live in.",
             alt="The account of the swap in per cent",
             chart=point_chart(
-                self.table.with_columns(series=pl.lit("per cent")),
+                shown.with_columns(series=pl.lit("per cent")),
                 x=Axis(column="what", title="", names=names),
                 y=Axis(column="percent", title="Per cent", zero=True),
                 series="series",
