@@ -13,6 +13,7 @@ import pytest
 from headcount.errors import InputError, RunError
 from headcount.evaluate.choice import Choice
 from headcount.evaluate.evaluation import Evaluation
+from headcount.evaluate.metrics.error import Error
 from headcount.evaluate.scores import compare_methods
 from headcount.mechanisms import Geometric, protect
 from headcount.noise import KeyedNoise, RunKey
@@ -70,7 +71,7 @@ def write_people(folder: Path, *, seed: int = 5) -> None:
     pl.DataFrame(every).write_csv(folder / "tracts.csv")
 
 
-EITHER = Choice(metrics=("error",), settings={"error": {"cells": "either"}})
+EITHER = Choice(metrics=("error",), given=(Error(cells="either"),))
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +107,7 @@ def mean_error_by_polars(folder: Path, run: str, cells: str) -> tuple[int, float
 def test_the_mean_error_of_three_methods_is_that_of_ten_lines_of_polars(folder: Path, cells):
     runs = [folder / name for name in ("geometric", "topdown", "sample")]
     refuse_other_data(runs)
-    choice = Choice(metrics=("error",), settings={"error": {"cells": cells}})
+    choice = Choice(metrics=("error",), given=(Error(cells=cells),))
     found = {run: evaluate_run(run, choice=choice).evaluation for run in runs}
     (compared,) = side_by_side(found)
     table = compared.table.filter(level="tract", query="cells")

@@ -187,7 +187,7 @@ def test_an_audit_says_why_it_was_not_made(counts: Counts):
     assert Audit().supports(exact, truth).why_not == (
         "the mechanism draws no noise: every run is the same"
     )
-    slow = replace(choice, settings={"audit": {"seconds": 1e-9}})
+    slow = replace(choice, given=(Audit(seconds=1e-9),))
     truth = Truth.of(counts, mechanism=Geometric(epsilon=Fraction(1)))
     found = evaluate_release(release, truth, choice=slow)
     assert "200 would take longer than 1e-09 s, the time given" in found.not_computed[0].why

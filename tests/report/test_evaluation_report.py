@@ -11,6 +11,7 @@ import pytest
 from headcount.evaluate import CellSet
 from headcount.evaluate.choice import Choice
 from headcount.evaluate.evaluation import evaluate_release
+from headcount.evaluate.metrics.error import Error
 from headcount.evaluate.truth import Truth
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, Mechanism, Raked, protect
@@ -39,7 +40,7 @@ def report_on(
     digest = counts_digest(counts)
     noise = KeyedNoise(key or RunKey.from_os(), mechanism.name, digest, b"config")
     release = protect(Tabulated.of(counts), mechanism, noise)
-    choice = Choice(metrics=("error",), settings={"error": {"cells": cells}})
+    choice = Choice(metrics=("error",), given=(Error(cells=cells),))
     found = evaluate_release(release, Truth.of(counts), choice=choice).findings
     return evaluation_report(release, found, recipe="headcount evaluate town", public=public)
 

@@ -11,6 +11,7 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.evaluate.choice import Choice
+from headcount.evaluate.metrics.error import Error
 from headcount.run.evaluate import evaluate_run, open_run
 from headcount.run.protect import protect_run
 from tests.run.town import contents, write_config
@@ -75,7 +76,7 @@ def test_evaluation_tells_how_small_groups_fare(tmp_path: Path):
     assert cells["n"] == release.at("block").size
     assert cells["cells"] == "all"
     assert cells["mean_absolute"] == pytest.approx(apart.mean())
-    choice = Choice(metrics=("error",), settings={"error": {"cells": "either"}})
+    choice = Choice(metrics=("error",), given=(Error(cells="either"),))
     either = evaluate_run(out, choice=choice).evaluation["error"].table
     n = either.filter(level="block", query="cells")["n"].item()
     assert n == np.count_nonzero(release.at("block") + planned.counts.dense())

@@ -16,6 +16,7 @@ from headcount.attacks.kinds.reidentification import Reidentify
 from headcount.evaluate.choice import Choice
 from headcount.evaluate.metrics import Metric
 from headcount.evaluate.metrics.audit import Audit
+from headcount.evaluate.metrics.empirical_privacy_loss import EmpiricalPrivacyLoss
 from headcount.evaluate.metrics.error import Error, Errors
 from headcount.evaluate.metrics.impossible_counts import ImpossibleCounts
 from headcount.evaluate.metrics.swapping import Swapping
@@ -32,8 +33,8 @@ from headcount.testing import (
 )
 from headcount.testing.evaluation_contracts import examples
 
-QUICK = {"empirical-privacy-loss": {"calibrated": False}}
-OURS = [one for one in Choice(settings=QUICK).chosen_metrics() if not isinstance(one, Swapping)]
+QUICK = EmpiricalPrivacyLoss(calibrated=False)
+OURS = [one for one in Choice(given=(QUICK,)).chosen_metrics() if not isinstance(one, Swapping)]
 
 
 @pytest.mark.parametrize(

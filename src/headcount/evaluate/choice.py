@@ -20,7 +20,8 @@ class Choice:
         attacks      names; None for all of ours, and all that are given
         on_request   names of slow metrics to be run besides
         settings     parameters by name of the metric or attack, as in the tables of a config
-        given        metrics and attacks with their parameters, such as those of a config
+        given        metrics and attacks with their parameters, such as those of a config; the last
+                     of a name counts
     """
 
     metrics: tuple[str, ...] | None = None

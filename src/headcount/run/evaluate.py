@@ -69,11 +69,12 @@ def evaluate_run(
     """Evaluate a finished run into ``internal/evaluation/``: its tables and a report.
 
     ``choice`` says which metrics and attacks are wanted; without it all that are not slow, and
-    those of the config.
+    those of the config. What it gives comes before the config.
     """
     release, prepared = open_run(path)
-    given = (*prepared.config.metric, *prepared.config.attack)
-    choice = replace(choice or Choice(), given=given)
+    choice = choice or Choice()
+    given = (*prepared.config.metric, *prepared.config.attack, *choice.given)
+    choice = replace(choice, given=given)
     internal = RunDirectory(path).internal
     evaluation = evaluate_release(
         release,
