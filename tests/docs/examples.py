@@ -220,6 +220,10 @@ def _suppression() -> list[Example]:
     return [
         Example("suppression", "config.md", ('rule = "1980"',), {"population": SEVEN}),
         Example(
+            "evaluation", "config.md", ('exact = ["race"]',),
+            {"population": SEVEN, **mechanism("identity")},
+        ),
+        Example(
             "suppression-complementary", "config.md", ('rule = "1980"',),
             {"population": SEVEN, "mechanism": {"rule": "complementary", "tables": ["P1"],
                                                 "by_cell": [], "effort": 0}},

@@ -78,7 +78,7 @@ def test_a_table_of_the_config_asks_for_a_slow_metric(tmp_path: Path):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ('[[metric]]\nname = "eror"\n', "metric.name: found 'eror', expected 'error'"),
+        ('[[metric]]\nname = "eror"\n', "metric.name: found 'eror', expected one of"),
         ('[[metric]]\nname = "error"\ncels = "all"\n', "metric.cels: found an unknown key"),
         ('[[metric]]\nname = "error"\ncells = "some"\n', "metric.cells: found 'some', expected"),
         ('[[metric]]\nname = "audit"\nruns = 5\n', "metric.runs: found 5, expected 200 or more"),

@@ -38,19 +38,20 @@ class Features:
     @classmethod
     def of(cls, schema: Schema) -> Features:
         """The features of a schema, which needs someone's sex or age, and race or origin."""
-        grid = np.indices(schema.shape).reshape(len(schema.shape), -1)
-        code = {
-            role: grid[schema.attributes.index(attribute)]
+        there = {
+            role: attribute
             for role in (*KNOWN, *LEARNT)
             if (attribute := find_attribute(schema, role)) is not None
         }
         for roles in (KNOWN, LEARNT):
-            if not any(role in code for role in roles):
+            if not any(role in there for role in roles):
                 raise InputError(
                     "re-identification",
                     found=f"a schema with neither {roles[0]!r} nor {roles[1]!r}",
                     expected="one of them at least",
                 )
+        grid = np.indices(schema.shape).reshape(len(schema.shape), -1)
+        code = {role: grid[schema.attributes.index(one)] for role, one in there.items()}
         keys = combine([code[role] for role in KNOWN if role in code], rows=schema.size)
         bins = [code["sex"]] if "sex" in code else []
         if "age" in code:
