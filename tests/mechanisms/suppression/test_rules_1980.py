@@ -128,7 +128,7 @@ def test_groups_are_those_of_the_detail_not_of_subtotals():
 
 @pytest.mark.parametrize("name", ["cell", "group", "persons", "homes"])
 def test_thresholds_begin_at_1(name):
-    with pytest.raises(ConfigError, match=f"suppression: {name}: found 0, expected 1 or more"):
+    with pytest.raises(ConfigError, match=f"thresholds: {name}: found 0, expected 1 or more"):
         Thresholds(**{name: 0})
 
 

@@ -139,9 +139,9 @@ def test_pseudo_units_keep_their_numbers_and_stay_within_their_level():
 
 @pytest.mark.parametrize("value", ["-1/10", "11/10"])
 def test_shares_outside_0_and_1_are_refused(value):
-    with pytest.raises(ConfigError, match=r"size_noise.minus: found .*, expected from 0 to 1"):
+    with pytest.raises(ConfigError, match=r"size_noise: minus: found .*, expected from 0 to 1"):
         SizeNoise(minus=value, plus=Fraction(0))
-    with pytest.raises(ConfigError, match=r"pseudo.county: found .*, expected from 0 to 1"):
+    with pytest.raises(ConfigError, match=r"pseudo: permute.county: found .*, expected from 0 to 1"):
         PseudoUnits(level="tract", permute=(("county", value),))
 
 
@@ -149,13 +149,13 @@ def test_shares_above_1_together_are_refused():
     most = Fraction(3, 5)
     with pytest.raises(ConfigError, match=r"size_noise: found minus \+ plus above 1"):
         SizeNoise(minus=most, plus=most)
-    with pytest.raises(ConfigError, match="pseudo: found shares above 1 together"):
+    with pytest.raises(ConfigError, match="pseudo: permute: found shares above 1 together"):
         PseudoUnits(level="tract", permute=(("county", most), ("state", most)))
 
 
 @pytest.mark.parametrize("value", [0.25, float("nan"), True, "much", None])
 def test_shares_must_be_exact_numbers(value):
-    with pytest.raises(PrivacyError, match=r"swapping: size_noise\.minus: found"):
+    with pytest.raises(PrivacyError, match=r"size_noise: minus: found"):
         SizeNoise(minus=value, plus=Fraction(0))
 
 

@@ -210,7 +210,7 @@ def test_settings_that_do_not_fit_are_refused():
         TargetedSwapping(rate=Fraction(2), risk_variables=("race",))
     with pytest.raises(ConfigError, match="similar: found none"):
         TargetedSwapping(rate=TENTH, risk_variables=("race",), similar=())
-    with pytest.raises(ConfigError, match="risk: attributes: found none"):
+    with pytest.raises(ConfigError, match="risk_variables: found none"):
         TargetedSwapping(rate=TENTH, risk_variables=())
     counts = some_people(dwellings(60, seed=7))
     for wrong, message in (

@@ -36,7 +36,7 @@ class SizeNoise:
 
     def __post_init__(self) -> None:
         for place in ("minus", "plus"):
-            object.__setattr__(self, place, share(getattr(self, place), place))
+            object.__setattr__(self, place, share(getattr(self, place), place, of="size_noise"))
         if self.minus + self.plus > 1:
             raise ConfigError("size_noise", found="minus + plus above 1", expected="at most 1")
 
@@ -58,7 +58,7 @@ class PseudoUnits:
 
     def __post_init__(self) -> None:
         named = Pairs.of(self.permute)
-        shares = Pairs((name, share(part, f"permute.{name}")) for name, part in named)
+        shares = Pairs((name, share(part, f"permute.{name}", of="pseudo")) for name, part in named)
         object.__setattr__(self, "permute", shares)
         if sum(part for _, part in shares) > 1:
             raise ConfigError(
@@ -66,11 +66,11 @@ class PseudoUnits:
             )
 
 
-def share(value: Fraction | str | int, place: str) -> Fraction:
+def share(value: Fraction | str | int, place: str, *, of: str = "swapping") -> Fraction:
     """An exact number from 0 to 1."""
-    number = exact(value, name=f"swapping: {place}")
+    number = exact(value, name=f"{of}: {place}")
     if not 0 <= number <= 1:
-        raise ConfigError("swapping", place=place, found=str(number), expected="from 0 to 1")
+        raise ConfigError(of, place=place, found=str(number), expected="from 0 to 1")
     return number
 
 
