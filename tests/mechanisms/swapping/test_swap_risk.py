@@ -141,7 +141,7 @@ def test_pseudo_units_keep_their_numbers_and_stay_within_their_level():
 def test_shares_outside_0_and_1_are_refused(value):
     with pytest.raises(ConfigError, match=r"size_noise: minus: found .*, expected from 0 to 1"):
         SizeNoise(minus=value, plus=Fraction(0))
-    with pytest.raises(ConfigError, match=r"pseudo: permute.county: found .*, expected from 0 to 1"):
+    with pytest.raises(ConfigError, match=r"pseudo: permute.county: found .*, expected from 0"):
         PseudoUnits(level="tract", permute=(("county", value),))
 
 

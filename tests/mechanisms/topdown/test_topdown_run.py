@@ -83,7 +83,7 @@ def kept(mechanism, counts, outcome):
             got = answers(made[level], one.query, counts.schema)
             assert (one.low <= got).all()
             assert (got <= one.high).all()
-    for invariant in mechanism.invariants:
+    for invariant in mechanism.invariant:
         query = mechanism.query(invariant.query)
         truth = counts.at(invariant.level).dense()
         assert np.array_equal(
