@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headcount.errors import PrivacyError
+from headcount.noise.source import KeyKind
 from headcount.privacy import (
     ApproximateLoss,
-    KeyKind,
     Ledger,
     Loss,
     OverspendError,

@@ -47,7 +47,7 @@ class RunKey:
     @classmethod
     def from_os(cls) -> RunKey:
         """Draw 256 bits from the operating system: for a release."""
-        return cls(kind="os", material=secrets.token_bytes(KEY_BYTES))
+        return cls(kind=KeyKind.OS, material=secrets.token_bytes(KEY_BYTES))
 
     @classmethod
     def from_seed(cls, seed: int, replicate: int = 0) -> RunKey:
@@ -58,7 +58,7 @@ class RunKey:
                     "run key", place=name, found=str(value), expected="an integer of 0 or more"
                 )
         material = sha256(encode("headcount seed", seed, replicate)).digest()
-        return cls(kind="seed", material=material, seed=seed, replicate=replicate)
+        return cls(kind=KeyKind.SEED, material=material, seed=seed, replicate=replicate)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RunKey):
@@ -69,7 +69,7 @@ class RunKey:
         return hash((self.kind, self.material))
 
     def __repr__(self) -> str:
-        if self.kind == "seed":
+        if self.kind is KeyKind.SEED:
             return f"RunKey.from_seed({self.seed}, {self.replicate})"
         return "RunKey(kind='os', hidden)"
 
@@ -101,7 +101,7 @@ def encode(*parts: str | bytes | int) -> bytes:
 
 def save_run_key(key: RunKey, path: Path) -> None:
     """Write the key to a new file with mode 0600 and push it to the disk; refuse to overwrite."""
-    if key.kind == "os":
+    if key.kind is KeyKind.OS:
         body = b"os " + key.material.hex().encode()
     else:
         body = f"seed {key.seed} {key.replicate}".encode()
@@ -132,7 +132,7 @@ def load_run_key(path: Path) -> RunKey:
         if kind == "os":
             (material,) = (bytes.fromhex(value) for value in values)
             if len(material) == KEY_BYTES:
-                return RunKey(kind="os", material=material)
+                return RunKey(kind=KeyKind.OS, material=material)
         elif kind == "seed":
             seed, replicate = (int(value) for value in values)
             return RunKey.from_seed(seed, replicate)

@@ -31,7 +31,7 @@ class OpenDPNoise:
     nearest one that is not below the scale asked for, so the loss is never more than stated.
     """
 
-    key_kind: KeyKind = "os"
+    key_kind = KeyKind.OS
     backend = "opendp"
 
     def __init__(self) -> None:

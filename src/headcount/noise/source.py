@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from enum import StrEnum
+from typing import Protocol
 
 from headcount.arrays import Ints
 from headcount.errors import ConfigError
 from headcount.noise.law import Law
 
-KeyKind = Literal["os", "seed"]
+
+class KeyKind(StrEnum):
+    """Where the key of the noise came from."""
+
+    OS = "os"
+    """256 bits from the operating system, destroyed when the release is complete."""
+
+    SEED = "seed"
+    """The user's seed: the run can be repeated, and is not private."""
+
 
 MEASUREMENT = "measurement"
 """The purpose of a stream unless it says otherwise: noise on answers to the user's queries."""

@@ -13,7 +13,6 @@ from headcount.privacy.ledger import Ledger
 from headcount.privacy.ledger_records import (
     Balance,
     Dataset,
-    KeyKind,
     OverspendError,
     Spend,
     SpendState,
@@ -32,7 +31,6 @@ __all__ = [
     "Currency",
     "Dataset",
     "Guarantee",
-    "KeyKind",
     "Ledger",
     "Loss",
     "OverspendError",

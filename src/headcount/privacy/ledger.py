@@ -27,6 +27,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from headcount.errors import PrivacyError
+from headcount.noise.source import KeyKind
 from headcount.numbers import TooLong, fits
 from headcount.privacy import ledger_rows as rows
 from headcount.privacy import ledger_store as store
@@ -35,7 +36,6 @@ from headcount.privacy.ledger_records import (
     Balance,
     Dataset,
     Event,
-    KeyKind,
     OverspendError,
     Spend,
     SpendState,

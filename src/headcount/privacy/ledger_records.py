@@ -7,6 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from headcount.errors import PrivacyError
+from headcount.noise.source import KeyKind
 from headcount.privacy.guarantee import SEEDED
 from headcount.privacy.loss import ApproximateLoss, Loss, decimal, figure
 
@@ -16,16 +17,6 @@ CANNOT_SEE = (
     "releases made without this ledger, with another one, or with an older copy of this one",
 )
 """What a ledger cannot know; shown with every balance."""
-
-
-class KeyKind(StrEnum):
-    """Where the key of the noise came from."""
-
-    OS = "os"
-    """256 bits from the operating system, destroyed when the release is complete."""
-
-    SEED = "seed"
-    """The user's seed: the run can be repeated, and is not private."""
 
 
 class SpendState(StrEnum):

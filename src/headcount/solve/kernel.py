@@ -1,8 +1,4 @@
-"""Least squares of one parent after another, compiled. Loads numba.
-
-Numba's cache looks at the file of a function only, not at those it calls: after a change in pack,
-reduce or ssn, touch this file too.
-"""
+"""Least squares of one parent after another, compiled. Loads numba."""
 
 from __future__ import annotations
 
