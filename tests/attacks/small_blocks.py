@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.attacks.knowledge import Held, Knowledge, exact
+from headcount.attacks.knowledge import Knowledge, KnownTable, exact
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema, load_schema
 from headcount.tabulate.published import PublishedTable
@@ -61,7 +61,7 @@ def flat(blocks: int, tracts: int = 1) -> Geography:
     )
 
 
-def hold(counts: Any, schema: Schema, tables: Sequence[PublishedTable]) -> tuple[Held, ...]:
+def hold(counts: Any, schema: Schema, tables: Sequence[PublishedTable]) -> tuple[KnownTable, ...]:
     """Exact block tables."""
     return tuple(exact(t.on(schema), t.of(counts, schema), level="block") for t in tables)
 
@@ -81,7 +81,7 @@ def every_file(size: int, people: int) -> Ints:
     return found
 
 
-def consistent(tables: Sequence[Held], block: int, people: range, size: int) -> Ints:
+def consistent(tables: Sequence[KnownTable], block: int, people: range, size: int) -> Ints:
     """All histograms that agree with what is held of one block."""
     x = np.vstack([every_file(size, n) for n in people])
     for held in tables:

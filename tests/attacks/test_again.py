@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from headcount.attacks.again import changed_leaves, only_leaves, reconstruct_again
+from headcount.attacks.knowledge_from_release import knowledge_of_release
 from headcount.attacks.reconstruction import reconstruct
-from headcount.attacks.released import knowledge_of_release
 from headcount.errors import InputError
 from headcount.mechanisms import Identity, protect
 from headcount.mechanisms.suppression.mechanism import Suppression

@@ -10,8 +10,8 @@ from scipy.sparse import csr_array
 
 from headcount.attacks.knowledge import (
     UNKNOWN,
-    Held,
     Knowledge,
+    KnownTable,
     between,
     exact,
     zeros_hide,
@@ -45,7 +45,9 @@ def some_people(most: int) -> st.SearchStrategy[list[int]]:
     return chosen.map(lambda cells: np.bincount(np.array(cells, int), minlength=8).tolist())
 
 
-def check_against_every_file(held: tuple[Held, ...], schema: Schema, people: range, effort: Effort):
+def check_against_every_file(
+    held: tuple[KnownTable, ...], schema: Schema, people: range, effort: Effort
+):
     """Compare each block's outcome with all histograms that agree with the tables."""
     blocks = held[0].low.shape[0]
     found = reconstruct(Knowledge(schema, flat(blocks), held), effort=effort)
@@ -257,7 +259,7 @@ def shape_of(rows: int) -> Knowledge:
     return Knowledge(TINY, flat(2), (exact(PAIRS[0].on(TINY), np.zeros((rows, 9)), level="block"),))
 
 
-def bad_range() -> Held:
+def bad_range() -> KnownTable:
     return between(PAIRS[0].on(TINY), np.ones((1, 9)), np.zeros((1, 9)), level="block")
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from headcount.attacks.knowledge import Held, Knowledge, between, exact
+from headcount.attacks.knowledge import Knowledge, KnownTable, between, exact
 from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.variability import Effort
 from headcount.bench.persons import block_people
@@ -20,7 +20,7 @@ from tests.attacks.small_blocks import PAIRS, TINY, every_file, flat, hold, tabl
 COUNTS = np.array([[1, 0, 2, 1, 0, 0, 1, 3]])
 
 
-def moved(cell: tuple[str, str], by: int) -> tuple[Held, ...]:
+def moved(cell: tuple[str, str], by: int) -> tuple[KnownTable, ...]:
     """True tables of COUNTS but for one cell of the first."""
     held = list(hold(csr_array(COUNTS), TINY, PAIRS))
     values = held[0].low.toarray()

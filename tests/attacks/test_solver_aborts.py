@@ -14,7 +14,7 @@ from headcount.attacks.solvers import solve_program
 from headcount.attacks.variability import Effort
 from headcount.solve import worker
 from headcount.solve.mip import Program, SolverError
-from headcount.solve.worker import Found
+from headcount.solve.worker import SolverAnswer
 from tests.attacks.small_blocks import PAIRS, TINY, knowledge
 from tests.solve.test_worker import ABORTS
 
@@ -64,7 +64,7 @@ def test_a_highs_that_gives_up_proves_nothing(ends, monkeypatch, caplog):
     def gives_up(program, **options):
         if ends is None:
             raise SolverError("HiGHS: found MemoryError: , expected an answer")
-        return Found(ends, np.ones(1))
+        return SolverAnswer(ends, np.ones(1))
 
     monkeypatch.setattr("headcount.solve.worker.solve_apart", gives_up)
     one = np.ones(1)

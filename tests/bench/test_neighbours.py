@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from headcount.bench import neighbours
 from headcount.bench.neighbour_files import PLACES, WITH_HOUSEHOLDS
-from headcount.bench.neighbour_homes import Dwellings, Home, drawn_dwellings
-from headcount.bench.neighbours import MECHANISMS, Case, combinations, run_case, units_for
+from headcount.bench.neighbour_homes import DwellingFiles, Home, drawn_dwellings
+from headcount.bench.neighbours import MECHANISMS, NeighbourCase, combinations, run_case, units_for
 from headcount.config.load import load_config
 from headcount.noise import TwoSidedGeometric
 from headcount.privacy import UnitOfPrivacy
@@ -55,7 +55,7 @@ def test_nothing_moves_beyond_the_plan(kind: str, mechanism: str, unit: UnitOfPr
     holds()
 
 
-def cases(kind: str, mechanism: str, unit: UnitOfPrivacy) -> Iterator[Case]:
+def cases(kind: str, mechanism: str, unit: UnitOfPrivacy) -> Iterator[NeighbourCase]:
     for seed in range(40):
         if (case := run_case(kind, mechanism, unit, seed=seed)) is not None:
             yield case
@@ -88,7 +88,7 @@ def test_a_square_that_was_doubled_in_place_of_its_root_is_seen(monkeypatch: pyt
 
     monkeypatch.setattr(neighbours, "PLACES", {"households": lambda rng: place})
 
-    def compared() -> Case:
+    def compared() -> NeighbourCase:
         return next(c for c in cases("households", "topdown-rho", unit) if c.unit is unit)
 
     case = compared()
@@ -98,7 +98,7 @@ def test_a_square_that_was_doubled_in_place_of_its_root_is_seen(monkeypatch: pyt
     assert compared().above
 
 
-class FiveAndFour(Dwellings):
+class FiveAndFour(DwellingFiles):
     """Someone leaves a household of five for one of three, all of them alike."""
 
     def step(self, unit: UnitOfPrivacy, rng: np.random.Generator) -> None:

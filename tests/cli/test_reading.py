@@ -16,7 +16,7 @@ from headcount.config.load import load_config
 from headcount.geography import regular
 from headcount.population import Population
 from headcount.population.household_writer import write_households
-from headcount.population.reading import Reading
+from headcount.population.reading import ReadSummary
 from headcount.population.towns import towns
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import tabulate
@@ -225,7 +225,7 @@ def test_the_summary_by_brute_force() -> None:
     cell = rng.choice([0, 1, 3, 4], 40).astype(np.int32)  # nobody has no age
     read_off = ("which levels of 'age' exist",)
     people = Population("p", schema, tree, unit, cell, read_off=read_off)
-    reading = Reading(rows=(("p", 40),))
+    reading = ReadSummary(rows=(("p", 40),))
     found = summarize(tabulate(people), reading)
     assert (found.people, found.reading) == (40, reading)
     for level in found.levels:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headcount.errors import ConfigError, InputError
 from headcount.population.ipums1940 import Extract, read_extract, read_ipums1940
-from headcount.population.reading import Reading
+from headcount.population.reading import ReadSummary
 from headcount.progress import silent
 
 UNIT_LENGTH, PERSON_LENGTH = 159, 273
@@ -103,7 +103,7 @@ def assert_same(extract: Extract, path: Path) -> None:
     assert {(codes[u], int(k)): int(slots[u, k]) for u, k in at} == quarters
     assert codes == sorted({code for code, _ in quarters})
     assert extract.notes == {"people_without_a_unit": orphans}
-    assert population.reading == Reading(
+    assert population.reading == ReadSummary(
         rows=(("people", sum(people.values())), ("units", sum(quarters.values()))),
         left_out=(("people without a unit", orphans),) if orphans else (),
     )

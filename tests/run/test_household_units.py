@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headcount.bench.neighbour_homes import Dwellings, Home, drawn_dwellings
+from headcount.bench.neighbour_homes import DwellingFiles, Home, drawn_dwellings
 from headcount.errors import PrivacyError
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.release.store import read_receipt, read_release
@@ -29,7 +29,7 @@ invariant = [{{ query = "everyone", level = "whole" }}]
 
 @pytest.fixture
 def hamlet(tmp_path: Path) -> Path:
-    place: Dwellings = drawn_dwellings(np.random.default_rng(3))
+    place: DwellingFiles = drawn_dwellings(np.random.default_rng(3))
     person = ("f", "old")
     place.homes = [
         Home(0, "household", "own", [person] * 5),

@@ -15,7 +15,7 @@ from headcount.errors import HeadcountError
 from headcount.solve.batch import Batch
 from headcount.solve.mip import minimise, rounding_program
 from headcount.solve.network import SCALE, split
-from headcount.solve.rounding import Method, round_batch
+from headcount.solve.rounding import RoundingMethod, round_batch
 from tests.solve.tiny import (
     NESTED,
     bounds_hold,
@@ -63,14 +63,14 @@ def test_the_network_method_finds_the_optimum_that_brute_force_finds(data):
     batch, counts = data.draw(problems(families=NESTED, top=2))
     x = data.draw(estimates(batch, counts))
     found = round_batch(batch, x)
-    event(f"{Method(found.method[0]).name}, widened: {found.widened[0]}")
+    event(f"{RoundingMethod(found.method[0]).name}, widened: {found.widened[0]}")
     best = brute_force(batch, x)
     assert found.widened[0] == (best is None)
     if best is None:
         best = brute_force(batch, x, wide=1)
-        assert (found.method[0] == Method.NONE) == (best is None)
+        assert (found.method[0] == RoundingMethod.NONE) == (best is None)
     if best is not None:
-        assert found.method[0] in (Method.GREEDY, Method.NETWORK)
+        assert found.method[0] in (RoundingMethod.GREEDY, RoundingMethod.NETWORK)
         assert price(x, found.counts) == best
         assert bounds_hold(batch, dense(batch, found.counts)[None])[0]
     assert not found.broken
@@ -125,7 +125,7 @@ def test_real_shapes_have_the_optimum_that_highs_finds(name, children, seeds):
         assert not found.broken
         assert not found.widened[0]
         if "totals" in name:
-            assert found.method[0] == Method.NETWORK
+            assert found.method[0] == RoundingMethod.NETWORK
             assert found.repairs[0] > 0
 
 
@@ -164,7 +164,7 @@ def test_a_value_a_hair_below_an_integer_is_that_integer():
     batch, x = one_cell([2.9999999, 1.0000001], total=4)
     found = round_batch(batch, x)
     assert found.counts.tolist() == [3, 1]
-    assert found.method[0] == Method.GREEDY
+    assert found.method[0] == RoundingMethod.GREEDY
 
 
 def test_the_largest_fractions_are_raised():
@@ -176,7 +176,7 @@ def test_a_bound_moves_the_cheapest_person():
     batch, x = one_cell([0.2, 0.9, 0.3, 0.6], total=2, high=[[9, 9, 9, 0]])
     found = round_batch(batch, x)
     assert found.counts.tolist() == [0, 1, 1, 0]
-    assert found.method[0] == Method.NETWORK
+    assert found.method[0] == RoundingMethod.NETWORK
     assert found.repairs[0] == 1
 
 
@@ -185,7 +185,7 @@ def test_the_search_widens_by_one_and_says_so():
     found = round_batch(batch, x)
     assert found.counts.tolist() == [0, 2]
     assert found.widened[0]
-    assert found.method[0] == Method.NETWORK
+    assert found.method[0] == RoundingMethod.NETWORK
     assert not found.broken
 
 
@@ -199,7 +199,7 @@ def test_an_entry_whose_estimate_misses_its_total_widens():
 def test_no_rounding_at_all_is_an_outcome():
     batch, x = one_cell([5.5, 0.5], total=6, high=[[0, 9]])
     found = round_batch(batch, x)
-    assert found.method[0] == Method.NONE
+    assert found.method[0] == RoundingMethod.NONE
     assert found.widened[0]
     assert found.counts.tolist() == [-1, -1]
 
@@ -252,11 +252,11 @@ def slices(batch: Batch):
 def test_empty_batches_and_childless_entries():
     batch = from_dense(np.zeros((2, 2)), weight=1.0, total=[0, 0])
     found = round_batch(batch, np.empty(0))
-    assert found.method.tolist() == [Method.GREEDY]
+    assert found.method.tolist() == [RoundingMethod.GREEDY]
     closed = from_dense(
         np.zeros((2, 2)), weight=1.0, total=[3, 1], opened=[[True, True], [False, False]]
     )
-    assert round_batch(closed, np.array([1.5, 1.5])).method.tolist() == [Method.NONE]
+    assert round_batch(closed, np.array([1.5, 1.5])).method.tolist() == [RoundingMethod.NONE]
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])

@@ -13,7 +13,7 @@ from headcount.bench.dense import Margin, from_dense
 from headcount.solve.batch import NO_BOUND
 from headcount.solve.mip import Program, SolverError, minimise
 from headcount.solve.nesting import locate, nesting
-from headcount.solve.rounding import Method, round_batch
+from headcount.solve.rounding import RoundingMethod, round_batch
 from tests.solve.test_rounding import brute_force, price
 from tests.solve.tiny import CELLS, CROSS, HALVES, SINGLES, WHOLE, dense, estimates, problems
 
@@ -72,7 +72,7 @@ def test_union_bounds_overlap_and_go_to_the_mip():
     # the nearest integers put 2, 0, 2, 0 into the first child: a pair that crosses has 4
     x = np.array([1.6, 0.4, 0.3, 1.7, 1.6, 0.4, 0.3, 1.7])
     found = round_batch(batch, x)
-    assert found.method[0] == Method.MIP
+    assert found.method[0] == RoundingMethod.MIP
     assert not found.broken
     assert price(x, found.counts) == brute_force(batch, x)
 
@@ -82,7 +82,7 @@ def test_overlapping_bounds_that_the_nested_part_keeps_need_no_mip():
         np.zeros((CELLS, 2)), weight=1.0, total=[2] * 4, families=union_bounds([9, 9])
     )
     found = round_batch(batch, np.array([1.9, 0.1] * 4))
-    assert found.method[0] == Method.GREEDY
+    assert found.method[0] == RoundingMethod.GREEDY
 
 
 def test_a_parent_without_an_answer_in_time_is_left_without_a_rounding(monkeypatch, caplog):
@@ -94,7 +94,7 @@ def test_a_parent_without_an_answer_in_time_is_left_without_a_rounding(monkeypat
         np.zeros((CELLS, 2)), weight=1.0, total=[2] * 4, families=union_bounds([3, 9])
     )
     found = round_batch(batch, np.array([1.6, 0.4, 0.3, 1.7, 1.6, 0.4, 0.3, 1.7]))
-    assert found.method[0] == Method.NONE
+    assert found.method[0] == RoundingMethod.NONE
     assert "rounding: parent 0: HiGHS: found status 'Time limit reached'" in caplog.text
 
 
@@ -105,7 +105,7 @@ def test_the_mip_widens_by_one_and_says_so():
     found = round_batch(batch, x)
     assert brute_force(batch, x) is None
     assert found.widened[0]
-    assert found.method[0] == Method.MIP
+    assert found.method[0] == RoundingMethod.MIP
     assert not found.broken
     assert price(x, found.counts) == brute_force(batch, x, wide=1)
 
@@ -118,7 +118,7 @@ def test_an_odd_cycle_has_no_integers_at_all():
     ]
     batch = from_dense(np.zeros((3, 1)), weight=1.0, total=None, families=families)
     found = round_batch(batch, np.full(3, 0.5))
-    assert found.method[0] == Method.NONE
+    assert found.method[0] == RoundingMethod.NONE
 
 
 @settings(max_examples=100)
@@ -127,12 +127,12 @@ def test_overlapping_bounds_have_the_optimum_that_brute_force_finds(data):
     batch, counts = data.draw(problems(families=(HALVES, CROSS), top=2, moved=False))
     x = data.draw(estimates(batch, counts))
     found = round_batch(batch, x)
-    event(Method(found.method[0]).name)
+    event(RoundingMethod(found.method[0]).name)
     best = brute_force(batch, x)
     assert found.widened[0] == (best is None)
     if best is None:
         best = brute_force(batch, x, wide=1)
-    assert (found.method[0] == Method.NONE) == (best is None)
+    assert (found.method[0] == RoundingMethod.NONE) == (best is None)
     assert not found.broken
     if best is not None:
         assert abs(price(x, found.counts) - best) <= 1

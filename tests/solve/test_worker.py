@@ -156,7 +156,7 @@ def test_no_clock_decides_where_a_search_ends(monkeypatch):
 
     def solved(program, **options):
         seen.append(options)
-        return worker.Found("Optimal", np.zeros(len(program.cost)))
+        return worker.SolverAnswer("Optimal", np.zeros(len(program.cost)))
 
     monkeypatch.setattr(worker, "solve_apart", solved)
     minimise(knapsack())

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Flags, Ints
-from headcount.attacks.knowledge import Held, Knowledge
+from headcount.attacks.knowledge import Knowledge, KnownTable
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.errors import InputError
 from headcount.geography import Geography
@@ -73,9 +73,9 @@ def _rows_differ(one: Any, other: Any) -> Flags:
     return np.asarray(np.diff(difference.indptr) > 0)
 
 
-def _extra(held: Held) -> Any:
+def _extra(held: KnownTable) -> Any:
     return held.low * 0 if held.extra is None else held.extra
 
 
-def _known(held: Held) -> Flags:
+def _known(held: KnownTable) -> Flags:
     return np.ones(held.low.shape[0], dtype=bool) if held.known is None else held.known

@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints
-from headcount.attacks.knowledge import UNKNOWN, Held
+from headcount.attacks.knowledge import UNKNOWN, KnownTable
 from headcount.attacks.solvers import solve_program
 from headcount.solve.mip import DONE, Program, SolverError
 from headcount.solve.worker import run_here
 
 
 @dataclass(frozen=True, kw_only=True)
-class Move:
+class CellChange:
     """A published cell that must move for the tables to agree."""
 
     unit: str
@@ -187,14 +187,14 @@ def _open_ended(high: Ints) -> Floats:
     return np.where(high >= UNKNOWN, np.inf, high.astype(float))
 
 
-def side_by_side(tables: Sequence[Held], cell_of: Ints) -> Any:
+def side_by_side(tables: Sequence[KnownTable], cell_of: Ints) -> Any:
     """Sparse 0/1 (cells of the tables, one table after the other x classes)."""
     from scipy.sparse import hstack
 
     return hstack([held.cells.matrix[cell_of] for held in tables]).T.tocsc()
 
 
-def table_weights(tables: Sequence[Held], weights: Mapping[str, float] | None) -> Floats:
+def table_weights(tables: Sequence[KnownTable], weights: Mapping[str, float] | None) -> Floats:
     """The weight of each cell of the tables side by side: that of its table, or 1."""
     named = weights or {}
     return np.concatenate(
@@ -202,7 +202,9 @@ def table_weights(tables: Sequence[Held], weights: Mapping[str, float] | None) -
     )
 
 
-def moves(tables: Sequence[Held], unit: str, low: Ints, high: Ints, by: Ints) -> list[Move]:
+def moves(
+    tables: Sequence[KnownTable], unit: str, low: Ints, high: Ints, by: Ints
+) -> list[CellChange]:
     """The moved cells by name."""
     found = []
     start = 0
@@ -210,7 +212,7 @@ def moves(tables: Sequence[Held], unit: str, low: Ints, high: Ints, by: Ints) ->
         part = slice(start, start + held.cells.size)
         for cell in np.flatnonzero(by[part]):
             found.append(
-                Move(
+                CellChange(
                     unit=unit,
                     level=held.level,
                     table=held.name,

@@ -27,12 +27,12 @@ from headcount.attacks.problem import Settled, settle
 from headcount.attacks.reconstruction import (
     LEAST_CHANGE,
     NO_METHOD,
-    Piece,
-    Plan,
+    LeafOutcomes,
+    Task,
     record_variability,
 )
 from headcount.attacks.structure import Layout, Structure, build_structure
-from headcount.attacks.variability import Solved, solve
+from headcount.attacks.variability import SolvedLeaf, solve
 from headcount.errors import ConfigError
 
 Bounds = tuple[Ints, Ints]
@@ -55,14 +55,14 @@ class Limits:
 class Joint:
     """The plan with the finer structure: layout 0 is the leaf's, the others those of ``levels``."""
 
-    plan: Plan
+    plan: Task
     level: str
     levels: tuple[str, ...]
     fine: Structure
     limits: tuple[Limits, ...]
 
     @classmethod
-    def of(cls, plan: Plan, level: str) -> Joint:
+    def of(cls, plan: Task, level: str) -> Joint:
         """Use the tables from ``level`` down to the leaf."""
         knowledge = plan.knowledge
         geography = knowledge.geography
@@ -82,7 +82,7 @@ class Joint:
         return cls(plan, level, levels, fine, limits)
 
 
-def solve_together(joint: Joint, unit: int) -> Piece:
+def solve_together(joint: Joint, unit: int) -> LeafOutcomes:
     """All leaves under one unit of the level."""
     plan = joint.plan
     geography = plan.knowledge.geography
@@ -93,7 +93,7 @@ def solve_together(joint: Joint, unit: int) -> Piece:
         layout.published(units)
         for layout, (units, _) in zip(joint.fine.layouts[1:], places, strict=True)
     ]
-    piece = Piece(conflict=[False] * len(leaves))
+    piece = LeafOutcomes(conflict=[False] * len(leaves))
     x, classes = _solve(joint, published, upper, places)
     if x.x is None and x.proven:
         x, classes = _after_fix(joint, piece, leaves, published, upper, places)
@@ -110,20 +110,20 @@ def _places(joint: Joint, level: str, leaves: Ints) -> tuple[Ints, Ints]:
 
 def _solve(
     joint: Joint, published: Bounds, upper: Sequence[Bounds], places: Sequence[tuple[Ints, Ints]]
-) -> tuple[Solved, list[Ints]]:
+) -> tuple[SolvedLeaf, list[Ints]]:
     """One solution for all leaves, each leaf's part of it after the other."""
     ends = [joint.fine.layouts[0].rows_of(*published)]
     ends += [
         layout.rows_of(*one) for layout, one in zip(joint.fine.layouts[1:], upper, strict=True)
     ]
     if not all(agree.all() for _, _, agree in ends):
-        return Solved(None, NO_METHOD, True), []
+        return SolvedLeaf(None, NO_METHOD, True), []
     classes, rows = _unknowns(joint, ends, places)
     low = np.concatenate([low.reshape(-1) for low, _, _ in ends])
     high = np.concatenate([high.reshape(-1) for _, high, _ in ends])
     settled = settle(rows, low, high)
     if settled is None:
-        return Solved(None, NO_METHOD, True), classes
+        return SolvedLeaf(None, NO_METHOD, True), classes
     return solve([settled], joint.plan.effort)[0], classes
 
 
@@ -155,12 +155,12 @@ def _unknowns(
 
 def _records(
     joint: Joint,
-    piece: Piece,
+    piece: LeafOutcomes,
     leaves: Ints,
     published: Bounds,
     upper: Sequence[Bounds],
     places: Sequence[tuple[Ints, Ints]],
-    found: Solved,
+    found: SolvedLeaf,
     classes: Sequence[Ints],
 ) -> None:
     """Records of each leaf, and its variability over what its own tables tell apart."""
@@ -183,12 +183,12 @@ def _records(
         alive, settled = _limited_problem(plan, joint.limits, low[i], high[i], limit)
         histogram = np.bincount(coarse[classes[i]], weights=split[i], minlength=coarse.max() + 1)
         problems.append(settled)
-        solved.append(Solved(histogram[alive].astype(np.int64), found.method, found.proven))
+        solved.append(SolvedLeaf(histogram[alive].astype(np.int64), found.method, found.proven))
     record_variability(plan, piece, problems, solved)
 
 
 def _limited_problem(
-    plan: Plan, limits: Sequence[Limits], low: Ints, high: Ints, most: Sequence[Ints]
+    plan: Task, limits: Sequence[Limits], low: Ints, high: Ints, most: Sequence[Ints]
 ) -> tuple[Ints, Settled]:
     """A leaf's own problem with the larger units' rows as upper limits."""
     from headcount.attacks import kernels
@@ -252,12 +252,12 @@ def _limits(layout: Layout, coarse: Ints) -> Limits:
 
 def _after_fix(
     joint: Joint,
-    piece: Piece,
+    piece: LeafOutcomes,
     leaves: Ints,
     published: Bounds,
     upper: Sequence[Bounds],
     places: Sequence[tuple[Ints, Ints]],
-) -> tuple[Solved, list[Ints]]:
+) -> tuple[SolvedLeaf, list[Ints]]:
     """Find the least change of all tables at once, those of the leaves and those above.
 
     Changes ``published`` and ``upper`` in place, and solves again if asked to.
@@ -282,14 +282,14 @@ def _after_fix(
     )
     _move(joint, piece, leaves, published, upper, places, fix)
     if plan.on_conflict != LEAST_CHANGE:
-        return Solved(None, NO_METHOD, fix.proven), []
+        return SolvedLeaf(None, NO_METHOD, fix.proven), []
     solved, classes = _solve(joint, published, upper, places)
-    return Solved(solved.x, solved.method, solved.proven and fix.proven), classes
+    return SolvedLeaf(solved.x, solved.method, solved.proven and fix.proven), classes
 
 
 def _move(
     joint: Joint,
-    piece: Piece,
+    piece: LeafOutcomes,
     leaves: Ints,
     published: Bounds,
     upper: Sequence[Bounds],

@@ -18,7 +18,7 @@ UNKNOWN = 1 << 40
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Held:
+class KnownTable:
     """One table at one level, as ranges: each cell lies in [low, low + extra].
 
     where
@@ -58,22 +58,22 @@ class Held:
             low[hidden], high[hidden] = 0, UNKNOWN
         return low, high
 
-    def withheld(self, units: Flags) -> Held:
+    def withheld(self, units: Flags) -> KnownTable:
         """The same table, not published for these units (a mask over the level's units)."""
         known = ~units if self.known is None else self.known & ~units
         return replace(self, known=known)
 
 
-def exact(cells: TableCells, values: Any, *, level: str) -> Held:
+def exact(cells: TableCells, values: Any, *, level: str) -> KnownTable:
     """A table published as it is: ``values`` (units x cells of the table)."""
     from scipy.sparse import csr_array
 
-    return Held(cells, level, csr_array(values))
+    return KnownTable(cells, level, csr_array(values))
 
 
 def zeros_hide(
     cells: TableCells, values: Any, *, level: str, most: int = 2, spared: Flags | None = None
-) -> Held:
+) -> KnownTable:
     """A table in which counts of 1 to ``most`` were published as 0.
 
     The attacker reads each 0 as 0 to ``most``; ``spared`` cells, by default the total of all axes,
@@ -84,10 +84,10 @@ def zeros_hide(
     dense = csr_array(values).toarray()
     if spared is None:
         spared = np.array([all(one == "total" for one in label) for label in cells.labels])
-    return Held(cells, level, csr_array(dense), csr_array(most * ((dense == 0) & ~spared)))
+    return KnownTable(cells, level, csr_array(dense), csr_array(most * ((dense == 0) & ~spared)))
 
 
-def between(cells: TableCells, low: Any, high: Any, *, level: str) -> Held:
+def between(cells: TableCells, low: Any, high: Any, *, level: str) -> KnownTable:
     """A table of ranges: withheld cells (0 to ``UNKNOWN``), rounded or noisy numbers."""
     from scipy.sparse import csr_array
 
@@ -97,7 +97,7 @@ def between(cells: TableCells, low: Any, high: Any, *, level: str) -> Held:
         raise InputError(
             f"table {cells.table.name}", found="a high end below its low", expected="low <= high"
         )
-    return Held(cells, level, first, extra)
+    return KnownTable(cells, level, first, extra)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,7 +106,7 @@ class Knowledge:
 
     schema: Schema
     geography: Geography
-    tables: tuple[Held, ...]
+    tables: tuple[KnownTable, ...]
 
     def __post_init__(self) -> None:
         for held in self.tables:
@@ -127,6 +127,6 @@ class Knowledge:
     def __repr__(self) -> str:
         return f"<Knowledge: {len(self.tables)} tables, {self.geography!r}>"
 
-    def at(self, level: str) -> tuple[Held, ...]:
+    def at(self, level: str) -> tuple[KnownTable, ...]:
         """The tables held at a level."""
         return tuple(held for held in self.tables if held.level == level)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.attacks.conflict import (
-    Move,
+    CellChange,
     Sums,
     least_change,
     moves,
@@ -28,7 +28,7 @@ from headcount.attacks.conflict import (
 from headcount.attacks.knowledge import Knowledge
 from headcount.attacks.problem import Settled, settle
 from headcount.attacks.structure import Layout, Structure, build_structure
-from headcount.attacks.variability import Effort, Solved, farthest, solve
+from headcount.attacks.variability import Effort, SolvedLeaf, farthest, solve
 from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import ConfigError
 from headcount.geography import Geography
@@ -69,7 +69,7 @@ class Reconstruction:
     proven: Flags
     variability: Floats
     conflict: Flags
-    moves: tuple[Move, ...] = ()
+    moves: tuple[CellChange, ...] = ()
     unused: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
@@ -101,7 +101,7 @@ class Reconstruction:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Plan:
+class Task:
     """What every piece of work needs to know."""
 
     knowledge: Knowledge
@@ -114,7 +114,7 @@ class Plan:
 
 
 @dataclass(eq=False)
-class Piece:
+class LeafOutcomes:
     """The outcome of some leaves, in order."""
 
     unit: list[Ints] = field(default_factory=list)
@@ -124,7 +124,7 @@ class Piece:
     proven: list[bool] = field(default_factory=list)
     variability: list[float] = field(default_factory=list)
     conflict: list[bool] = field(default_factory=list)
-    moves: list[Move] = field(default_factory=list)
+    moves: list[CellChange] = field(default_factory=list)
 
     def add(self, unit: int, cells: Ints, x: Ints | None) -> None:
         """Keep the records of one leaf."""
@@ -168,7 +168,7 @@ def reconstruct(
             "reconstruction", found=f"no table at {leaf!r}", expected="at least one there"
         )
     structure = build_structure(knowledge.schema, [knowledge.at(leaf)])
-    plan = Plan(
+    plan = Task(
         knowledge=knowledge,
         structure=structure,
         variability=variability,
@@ -194,11 +194,11 @@ def reconstruct(
     return _gather(knowledge, structure, found, unused)
 
 
-def solve_leaves(plan: Plan, units: Ints) -> Piece:
+def solve_leaves(plan: Task, units: Ints) -> LeafOutcomes:
     """Leaves one by one: bounds, propagation, search, solver, variability."""
     layout, cell_of = plan.structure.layouts[0], plan.structure.cell_of
     low, high, agree = layout.bounds(units)
-    piece, cells, problems = Piece(), [], []
+    piece, cells, problems = LeafOutcomes(), [], []
     for i in range(len(units)):
         alive, settled = leaf_problem(layout, low[i], high[i]) if agree[i] else (None, None)
         cells.append(alive)
@@ -208,12 +208,12 @@ def solve_leaves(plan: Plan, units: Ints) -> Piece:
         if solved[i].x is None and solved[i].proven:
             fixed, found, least = fix_leaf(plan, int(unit))
             piece.moves += found
-            solved[i] = Solved(None, NO_METHOD, least)
+            solved[i] = SolvedLeaf(None, NO_METHOD, least)
             if plan.on_conflict == LEAST_CHANGE:
                 first, last, _ = layout.rows_of(*fixed)
                 cells[i], problems[i] = leaf_problem(layout, first[0], last[0])
                 again = _solve_some([problems[i]], plan.effort)[0]
-                solved[i] = Solved(again.x, again.method, again.proven and least)
+                solved[i] = SolvedLeaf(again.x, again.method, again.proven and least)
             piece.conflict.append(True)
         else:
             piece.conflict.append(False)
@@ -233,19 +233,19 @@ def leaf_problem(layout: Layout, low: Ints, high: Ints) -> tuple[Ints, Settled |
     return classes, settle(layout.row_of[classes], low, high)
 
 
-def _solve_some(problems: Sequence[Settled | None], effort: Effort) -> list[Solved]:
+def _solve_some(problems: Sequence[Settled | None], effort: Effort) -> list[SolvedLeaf]:
     """Solutions of the problems that have not already been shown to have none."""
     asked = [settled for settled in problems if settled is not None]
     answers = iter(solve(asked, effort))
-    nothing = Solved(None, NO_METHOD, True)
+    nothing = SolvedLeaf(None, NO_METHOD, True)
     return [nothing if settled is None else next(answers) for settled in problems]
 
 
 def record_variability(
-    plan: Plan,
-    piece: Piece,
+    plan: Task,
+    piece: LeafOutcomes,
     problems: Sequence[Settled | None],
-    solved: Sequence[Solved],
+    solved: Sequence[SolvedLeaf],
 ) -> None:
     """Add method, proof and variability of each leaf to the piece."""
     chosen = [
@@ -273,7 +273,7 @@ def record_variability(
         piece.variability.append(percent if plan.variability else float("nan"))
 
 
-def fix_leaf(plan: Plan, unit: int) -> tuple[tuple[Ints, Ints], list[Move], bool]:
+def fix_leaf(plan: Task, unit: int) -> tuple[tuple[Ints, Ints], list[CellChange], bool]:
     """The least change of a leaf's tables: new ends of cells, the moves, and if it is proven."""
     layout, cell_of = plan.structure.layouts[0], plan.structure.cell_of
     tables = layout.held
@@ -290,7 +290,7 @@ def fix_leaf(plan: Plan, unit: int) -> tuple[tuple[Ints, Ints], list[Move], bool
 def _gather(
     knowledge: Knowledge,
     structure: Structure,
-    found: Sequence[Piece],
+    found: Sequence[LeafOutcomes],
     unused: tuple[str, ...],
 ) -> Reconstruction:
     def joined(name: str) -> Ints:

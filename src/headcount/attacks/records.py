@@ -71,7 +71,7 @@ class Features:
         """Secrets are numbered below this."""
         return int(self.secret.max()) + 1
 
-    def told_by(self, class_of: Ints, *, years: bool) -> Features:
+    def as_known_by(self, class_of: Ints, *, years: bool) -> Features:
         """The same, with keys told apart only so far as records are known.
 
         A reconstruction knows records up to ``class_of`` (for each cell of the schema). Keys that

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Flags, Ints, Ints32
-from headcount.attacks.knowledge import UNKNOWN, Held
+from headcount.attacks.knowledge import UNKNOWN, KnownTable
 from headcount.schema import Schema
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class DisjointRows:
     """Rows that do not overlap: columns of the tables side by side, and their row numbers."""
 
     columns: Ints
@@ -44,8 +44,8 @@ class Layout:
         size        number of rows
     """
 
-    held: tuple[Held, ...]
-    families: tuple[Family, ...]
+    held: tuple[KnownTable, ...]
+    families: tuple[DisjointRows, ...]
     implied: tuple[Implied, ...]
     row_of: Ints32
     size: int
@@ -93,7 +93,7 @@ class Structure:
 
 
 def build_structure(
-    schema: Schema, levels: Sequence[Sequence[Held]], *, prune: bool = True
+    schema: Schema, levels: Sequence[Sequence[KnownTable]], *, prune: bool = True
 ) -> Structure:
     """Classes by all the tables given, and one layout for the tables of each level."""
     tables = [held for level in levels for held in level]
@@ -107,7 +107,7 @@ def build_structure(
     )
 
 
-def classes(schema: Schema, tables: Sequence[Held]) -> Ints:
+def classes(schema: Schema, tables: Sequence[KnownTable]) -> Ints:
     """Number the sets of cells that no table tells apart, in the order of their first cell."""
     mark = np.zeros(schema.size, dtype=np.uint64)
     rng = np.random.default_rng(0)  # a hash: only equal or not matters
@@ -132,7 +132,7 @@ class _Draft:
     exact: bool
 
 
-def _layout(tables: tuple[Held, ...], cell_of: Ints, prune: bool) -> Layout:
+def _layout(tables: tuple[KnownTable, ...], cell_of: Ints, prune: bool) -> Layout:
     drafts: list[_Draft] = []
     start = 0
     for held in tables:
@@ -209,7 +209,7 @@ def _sums_of(coarse: Ints, fine: Ints, size: int) -> Ints | None:
 
 
 def _number_rows(
-    tables: tuple[Held, ...], drafts: list[_Draft], implied: tuple[Implied, ...], size: int
+    tables: tuple[KnownTable, ...], drafts: list[_Draft], implied: tuple[Implied, ...], size: int
 ) -> Layout:
     """Give rows of the same classes the same number, so that they become one constraint."""
     row_of = np.full((size, len(drafts)), -1, dtype=np.int32)
@@ -226,7 +226,7 @@ def _number_rows(
     for f, draft in enumerate(drafts):
         rows = number[start : start + len(draft.columns)].astype(np.int64)
         start += len(draft.columns)
-        families.append(Family(draft.columns, rows))
+        families.append(DisjointRows(draft.columns, rows))
         inside = draft.place >= 0
         row_of[inside, f] = rows[draft.place[inside]]
     return Layout(tables, tuple(families), implied, row_of, int(number.max()) + 1)

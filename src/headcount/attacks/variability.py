@@ -33,7 +33,7 @@ class Effort:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class SolvedLeaf:
     """A solution or None; how it was found; and whether that is proven."""
 
     x: Ints | None
@@ -41,7 +41,7 @@ class Solved:
     proven: bool
 
 
-def solve(problems: Sequence[Settled], effort: Effort) -> list[Solved]:
+def solve(problems: Sequence[Settled], effort: Effort) -> list[SolvedLeaf]:
     """A solution of each problem: search in small parts, a solver for the rest, all at once."""
     from headcount.attacks import search
 
@@ -77,17 +77,19 @@ def solve(problems: Sequence[Settled], effort: Effort) -> list[Solved]:
     ]
 
 
-def _join(settled: Settled, parts: dict[int, Ints | None], *, proven: bool, solver: bool) -> Solved:
+def _join(
+    settled: Settled, parts: dict[int, Ints | None], *, proven: bool, solver: bool
+) -> SolvedLeaf:
     method = SOLVER if solver else SEARCH if parts else ALGEBRA
     x = settled.x.copy()
     for k, part in enumerate(settled.open):
         values = parts[k]
         if values is None:
-            return Solved(None, method, proven)
+            return SolvedLeaf(None, method, proven)
         if not part.keeps(values):
             raise AssertionError("a reconstruction breaks its own tables")
         x[part.place] = values
-    return Solved(x, method, proven)
+    return SolvedLeaf(x, method, proven)
 
 
 def farthest(

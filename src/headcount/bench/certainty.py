@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.attacks.knowledge import UNKNOWN, Held, Knowledge, between, exact, zeros_hide
+from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, between, exact, zeros_hide
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.attacks.variability import Effort
 from headcount.bench.figures import Reading
@@ -27,7 +27,7 @@ from headcount.schema import Attribute, Schema
 from headcount.tabulate.published import PublishedTable
 
 CASES = 3_000
-MOST = 4
+LARGEST_BLOCK = 4
 """The most people in a block that are tried."""
 
 SCHEMA = Schema(
@@ -50,7 +50,7 @@ _TABLES = (
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class CertaintyCase:
     """What the attacker holds, and how the attack goes about it."""
 
     knowledge: Knowledge
@@ -86,18 +86,18 @@ def measure(*, cases: int = CASES) -> list[Reading]:
     ]
 
 
-def _attack(case: Case) -> Reconstruction:
+def _attack(case: CertaintyCase) -> Reconstruction:
     return reconstruct(case.knowledge, together=case.together, effort=case.effort)
 
 
-def judge(case: Case, found: Reconstruction, seen: Counter[str]) -> None:
+def judge(case: CertaintyCase, found: Reconstruction, seen: Counter[str]) -> None:
     """Count what became of each block, beside every set of records that the tables allow."""
     held = case.knowledge.tables
     seen["together"] += case.together is not None
     seen["withheld"] += any(not one.exact for one in held)
     fold = np.eye(int(found.class_of.max()) + 1, dtype=np.int64)[found.class_of]
     records = np.asarray(found.matrix.toarray(), dtype=np.int64)
-    tried = bool((found.people <= MOST).all())
+    tried = bool((found.people <= LARGEST_BLOCK).all())
     for block, every in enumerate(allowed(case)):
         kinds = np.unique(every @ fold, axis=0)
         mine = records[block] @ fold
@@ -111,7 +111,7 @@ def judge(case: Case, found: Reconstruction, seen: Counter[str]) -> None:
         seen["missed"] += len(kinds) == 1 and not certain
 
 
-def allowed(case: Case) -> list[Ints]:
+def allowed(case: CertaintyCase) -> list[Ints]:
     """For each block the sets of records, of up to MOST people, in some solution of all tables."""
     knowledge = case.knowledge
     blocks = [
@@ -133,7 +133,7 @@ def allowed(case: Case) -> list[Ints]:
     return [one[good.any(axis=1)], other[good.any(axis=0)]]
 
 
-def _keeps(tables: tuple[Held, ...], sets: Ints, unit: int) -> Ints:
+def _keeps(tables: tuple[KnownTable, ...], sets: Ints, unit: int) -> Ints:
     for held in tables:
         low, high = held.bounds(np.array([unit]))
         sums = sets @ held.cells.matrix.toarray()
@@ -146,13 +146,13 @@ def every_set() -> Ints:
     """Every histogram of up to MOST people over the cells, one in each row."""
     rows = [
         np.bincount(chosen, minlength=SCHEMA.size)
-        for people in range(MOST + 1)
+        for people in range(LARGEST_BLOCK + 1)
         for chosen in combinations_with_replacement(range(SCHEMA.size), people)
     ]
     return np.array(rows, dtype=np.int64)
 
 
-def draw_case(number: int) -> Case:
+def draw_case(number: int) -> CertaintyCase:
     """Case ``number``, always the same."""
     rng = np.random.default_rng([12, number])
     blocks = int(rng.integers(1, 3))
@@ -170,18 +170,20 @@ def draw_case(number: int) -> Case:
     if together:
         held += _drawn_tables(rng, counts.sum(axis=0, keepdims=True), "tract", at_least=1)
     effort = Effort() if rng.random() < 0.7 else Effort(nodes=int(rng.integers(0, 3)))
-    return Case(Knowledge(SCHEMA, place, tuple(held)), together, effort)
+    return CertaintyCase(Knowledge(SCHEMA, place, tuple(held)), together, effort)
 
 
 def _drawn_tables(
     rng: np.random.Generator, counts: Ints, level: str, *, at_least: int
-) -> list[Held]:
+) -> list[KnownTable]:
     """Some tables at a level, each published in one of several ways."""
     which = rng.permutation(len(_TABLES))[: rng.integers(at_least, 4)]
     return [_published(rng, _TABLES[k], counts, level) for k in which]
 
 
-def _published(rng: np.random.Generator, axes: tuple[str, ...], counts: Ints, level: str) -> Held:
+def _published(
+    rng: np.random.Generator, axes: tuple[str, ...], counts: Ints, level: str
+) -> KnownTable:
     from scipy.sparse import csr_array
 
     name = " ".join(axes)

@@ -16,7 +16,7 @@ from headcount.solve.failsafe import estimate, round_kept
 from headcount.solve.leastsquares import least_squares
 from headcount.solve.objective import objective, violation
 from headcount.solve.outcome import Status
-from headcount.solve.rounding import Method, round_batch
+from headcount.solve.rounding import RoundingMethod, round_batch
 
 ABOVE = 1e-6
 """How much our objective may lie above the stored one, relative, and a distance, absolute."""
@@ -25,7 +25,7 @@ BROKEN = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class GoldenVerdict:
     """One problem: relative gap of the objective, violation, gap of the L1 distance.
 
     A gap above 0 means worse than the stored answer. ``rounded`` says that rounding from the
@@ -62,7 +62,7 @@ def measure(directory: Path) -> list[Reading]:
     ]
 
 
-def judge(golden: Golden, directory: Path) -> Verdict:
+def judge(golden: Golden, directory: Path) -> GoldenVerdict:
     """One problem against its stored answers; rounding starts from the stored estimate."""
     if golden.failsafe:
         return _judge_failsafe(golden, directory)
@@ -71,18 +71,18 @@ def judge(golden: Golden, directory: Path) -> Verdict:
     done = bool((solved.outcome.status == Status.SOLVED).all())
     found = round_batch(batch, stored)
     own = round_batch(batch, solved.x)
-    return Verdict(
+    return GoldenVerdict(
         name=golden.name,
         failsafe=False,
         gap=_gap(batch, solved.x, golden.objective) if done else np.inf,
         violation=float(violation(batch, solved.x).max(initial=0.0)),
         distance=_distance(batch, found.counts, golden),
-        rounded=_sound(batch, found.counts) and bool((found.method != Method.NONE).all()),
+        rounded=_sound(batch, found.counts) and bool((found.method != RoundingMethod.NONE).all()),
         ours=_sound(batch, own.counts),
     )
 
 
-def _judge_failsafe(golden: Golden, directory: Path) -> Verdict:
+def _judge_failsafe(golden: Golden, directory: Path) -> GoldenVerdict:
     """The first attribute is summed over: the margin over all others is kept."""
     if golden.parent is None:
         raise ValueError(f"{golden.name}: found a failsafe problem without parent")
@@ -94,7 +94,7 @@ def _judge_failsafe(golden: Golden, directory: Path) -> Verdict:
     x, least = estimate(batch, keep=keep)
     counts, _ = round_kept(batch, _on_variables(batch, golden.estimate), keep=keep)
     own, _ = round_kept(batch, x, keep=keep)
-    return Verdict(
+    return GoldenVerdict(
         name=golden.name,
         failsafe=True,
         gap=_gap(batch, x, golden.objective),
@@ -117,7 +117,7 @@ def _kept_violation(batch: Batch, x: Floats, keep: Ints32, *, allowed: float) ->
     return max(bounds, float(np.abs(margin).max(initial=0.0)), change)
 
 
-def _readings(what: str, verdicts: list[Verdict]) -> list[Reading]:
+def _readings(what: str, verdicts: list[GoldenVerdict]) -> list[Reading]:
     if not verdicts:
         return [Reading(f"{what}: problems", 0, "problems")]
     many = f"of {len(verdicts)} pass"

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from headcount.bench.neighbour_homes import (
-    Dwellings,
+    DwellingFiles,
     Rng,
     drawn_dwellings,
     from_households,
@@ -34,7 +34,7 @@ from headcount.schema import load_schema
 from headcount.tabulate import tabulate
 
 
-class Place(Protocol):
+class PopulationFiles(Protocol):
     """A population as it stands in files."""
 
     attributes: tuple[str, ...]
@@ -52,7 +52,7 @@ class Place(Protocol):
 
 
 @dataclass
-class Rows:
+class RowsFile:
     """One row a person."""
 
     people: list[tuple[str, str, str]]
@@ -134,7 +134,7 @@ class Cells:
 
 
 @dataclass
-class Lines:
+class FixedWidthFile:
     """Records of fixed width: a unit, then its people."""
 
     homes: list[tuple[str, int, list[tuple[int, int, int]]]]
@@ -179,19 +179,19 @@ def _fixed(kind: str, length: int, places: Mapping[int, str]) -> str:
 
 
 @cache
-def _generated(kind: str) -> Dwellings:
+def _generated(kind: str) -> DwellingFiles:
     """A generated state as rows; its people carry two of their attributes, to keep files small."""
     state = towns(seed=1, people=1_000) if kind == "towns" else workload_s(seed=1, households=80)
     return from_households(state, persons=("sex", "hispanic"))
 
 
-def _of_generated(kind: str, rng: Rng) -> Dwellings:
+def _of_generated(kind: str, rng: Rng) -> DwellingFiles:
     place = deepcopy(_generated(kind))
     return replace(place, attributes=some(rng, ("sex", "hispanic", "tenure", "household_size")))
 
 
-def _rows(rng: Rng) -> Rows:
-    people = Rows([])
+def _rows(rng: Rng) -> RowsFile:
+    people = RowsFile([])
     people.people = [_row(rng, people.tracts) for _ in range(int(rng.integers(2, 9)))]
     return people
 
@@ -233,17 +233,17 @@ def _table_of(kind: str) -> Cells:
     )
 
 
-def _extract(rng: Rng) -> Lines:
+def _extract(rng: Rng) -> FixedWidthFile:
     homes = [
         (f"{int(rng.integers(1, 4)):04}", int(rng.choice([0, 0, 0, 2, 6])), [_record(rng)])
         for _ in range(int(rng.integers(3, 9)))
     ]
     for _, _, people in homes:
         people += [_record(rng) for _ in range(int(rng.integers(0, 4)))]
-    return Lines(sorted(homes, key=lambda home: home[0]))
+    return FixedWidthFile(sorted(homes, key=lambda home: home[0]))
 
 
-PLACES: Mapping[str, Callable[[Rng], Place]] = {
+PLACES: Mapping[str, Callable[[Rng], PopulationFiles]] = {
     "microdata": _rows,
     "counts": _counts,
     "uniform": lambda rng: deepcopy(_table_of("uniform")),

@@ -26,7 +26,7 @@ class Home:
 
 
 @dataclass
-class Dwellings:
+class DwellingFiles:
     """People in dwellings: two files with a key, and all that follows from who lives together."""
 
     homes: list[Home]
@@ -181,10 +181,10 @@ def quoted(names: Iterable[str]) -> str:
     return "[" + ", ".join(f'"{name}"' for name in names) + "]"
 
 
-def drawn_dwellings(rng: Rng) -> Dwellings:
+def drawn_dwellings(rng: Rng) -> DwellingFiles:
     """A hamlet of a few homes, with a facility, in four blocks."""
     largest = int(rng.integers(1, 6))
-    place = Dwellings(
+    place = DwellingFiles(
         homes=[Home(0, "nursing", "none", [("f", "old")] * int(rng.integers(0, 4)))],
         units={"tract": ["a", "a", "b", "b"], "block": ["a1", "a2", "b1", "b2"]},
         persons={"sex": ("f", "m"), "age": ("young", "old")},
@@ -203,7 +203,7 @@ def some(rng: Rng, names: tuple[str, ...]) -> tuple[str, ...]:
     return (names[0], *(name for name in names[1:] if rng.random() < 0.6))
 
 
-def from_households(state: Households, *, persons: tuple[str, ...]) -> Dwellings:
+def from_households(state: Households, *, persons: tuple[str, ...]) -> DwellingFiles:
     """People in dwellings as rows that can be changed and written."""
     tree = state.geography
     own = {name: state.attribute(name).levels for name in persons}
@@ -219,7 +219,7 @@ def from_households(state: Households, *, persons: tuple[str, ...]) -> Dwellings
         )
         for d in range(len(state.block))
     ]
-    return Dwellings(
+    return DwellingFiles(
         homes=homes,
         units={
             level: tree.units[depth][tree.ancestors(level)].tolist()

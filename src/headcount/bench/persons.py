@@ -23,7 +23,7 @@ RACES = (0.70, 0.13, 0.012, 0.06, 0.003, 0.065, 0.03)
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class BlockPeople:
     """One entry a person: block number and cell of the schema."""
 
     schema: Schema
@@ -52,7 +52,7 @@ class People:
         return coo_array((np.ones(self.size, np.int64), (unit, self.cell)), shape=shape).tocsr()
 
 
-def block_people(schema: Schema, *, blocks: int, seed: int) -> People:
+def block_people(schema: Schema, *, blocks: int, seed: int) -> BlockPeople:
     """Synthetic people of one tract, in households.
 
     Block sizes are lognormal (median 29, sigma 0.92, at most 600). Households have 1 to 7 members
@@ -79,7 +79,7 @@ def block_people(schema: Schema, *, blocks: int, seed: int) -> People:
     cell = np.ravel_multi_index((sex, age, race, hispanic.astype(np.int64)), schema.shape)
     codes = np.array([f"b{i:05d}" for i in range(blocks)])
     geography = _geography(codes, np.zeros(blocks, dtype=np.int32), np.array(["t0"]))
-    return People(schema, geography, block, cell, f"seed {seed}, {block_people.__name__}")
+    return BlockPeople(schema, geography, block, cell, f"seed {seed}, {block_people.__name__}")
 
 
 def _householders(rng: np.random.Generator, block: Ints, sizes: Ints) -> Ints:
@@ -96,7 +96,7 @@ def _householders(rng: np.random.Generator, block: Ints, sizes: Ints) -> Ints:
     return head
 
 
-def read_people(path: Path, schema: Schema) -> People:
+def read_people(path: Path, schema: Schema) -> BlockPeople:
     """Person records: columns block, sex, age, race (1-63), hispanic, and tract if there is one."""
     if not path.is_file():
         raise InputError(str(path), found="no such file", expected="a .parquet or .csv file")
@@ -128,7 +128,7 @@ def read_people(path: Path, schema: Schema) -> People:
         parent.astype(np.int32),
         tracts.to_numpy().astype(np.str_),
     )
-    return People(schema, geography, block.astype(np.int64), cell, path.name, has_tracts)
+    return BlockPeople(schema, geography, block.astype(np.int64), cell, path.name, has_tracts)
 
 
 def _geography(

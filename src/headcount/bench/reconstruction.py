@@ -12,7 +12,7 @@ from headcount.arrays import Ints
 from headcount.attacks.knowledge import Knowledge, exact
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.bench.figures import Reading, timed
-from headcount.bench.persons import People, block_people, read_people
+from headcount.bench.persons import BlockPeople, block_people, read_people
 from headcount.geography import Geography
 from headcount.schema import Schema, load_schema
 from headcount.tabulate.counts import adder
@@ -49,14 +49,14 @@ def _warm() -> None:
     reconstruct(knowledge_of(people, ("sf1",), joint=False))
 
 
-def _measure_file(people: People) -> list[Reading]:
+def _measure_file(people: BlockPeople) -> list[Reading]:
     readings = _blocks("blocks of the file", people)
     if people.has_tracts:
         readings += _joint("tracts of the file", people)
     return readings
 
 
-def knowledge_of(people: People, products: Sequence[str], *, joint: bool = True) -> Knowledge:
+def knowledge_of(people: BlockPeople, products: Sequence[str], *, joint: bool = True) -> Knowledge:
     """All tables of the products, exact: block tables and, if ``joint``, tract tables."""
     made = [table for product in products for table in tables(product).values()]
     cells, _ = supported((t for t in made if joint or t.lowest == "block"), people.schema)
@@ -65,7 +65,7 @@ def knowledge_of(people: People, products: Sequence[str], *, joint: bool = True)
     )
 
 
-def agreement(people: People, found: Reconstruction) -> tuple[float, float, Ints]:
+def agreement(people: BlockPeople, found: Reconstruction) -> tuple[float, float, Ints]:
     """Shares of people met by a record, with exact and with binned age; and misses by block."""
     truth, records = people.counts("block"), found.matrix
     exactly = float(truth.minimum(records).sum() / truth.sum())
@@ -84,7 +84,7 @@ def _fold(class_of: Ints) -> Any:
     return csr_array((np.ones(len(inside), np.int64), (inside, class_of[inside])), shape=shape)
 
 
-def _blocks(name: str, people: People) -> list[Reading]:
+def _blocks(name: str, people: BlockPeople) -> list[Reading]:
     knowledge = knowledge_of(people, ("sf1",), joint=False)
     found, _, seconds = timed(lambda: reconstruct(knowledge))
     return [
@@ -99,7 +99,7 @@ def _blocks(name: str, people: People) -> list[Reading]:
     ]
 
 
-def _joint(name: str, people: People) -> list[Reading]:
+def _joint(name: str, people: BlockPeople) -> list[Reading]:
     knowledge = knowledge_of(people, ("sf1",))
     found, _, seconds = timed(lambda: reconstruct(knowledge, together="tract"))
     return [
@@ -113,7 +113,7 @@ def _joint(name: str, people: People) -> list[Reading]:
     ]
 
 
-def _sureness(people: People, found: Reconstruction) -> list[Reading]:
+def _sureness(people: BlockPeople, found: Reconstruction) -> list[Reading]:
     exactly, binned, missed = agreement(people, found)
     certain = found.certain
     here = people.sizes > 0
@@ -140,7 +140,7 @@ def _sureness(people: People, found: Reconstruction) -> list[Reading]:
     ]
 
 
-def _redistricting(people: People) -> Reading:
+def _redistricting(people: BlockPeople) -> Reading:
     knowledge = knowledge_of(people, ("pl94-171",))
     found, _, seconds = timed(lambda: reconstruct(knowledge))
     algebra = float((found.method == "algebra").mean())

@@ -12,7 +12,7 @@ from headcount.bench.figures import Reading, timed
 from headcount.bench.suppression_exact import cheapest_pattern
 from headcount.bench.suppression_oracle import unprotected
 from headcount.bench.suppression_workloads import (
-    Table,
+    AdditiveTable,
     census_tables,
     folder_tables,
     random_table,
@@ -72,13 +72,13 @@ def measure(directory: Path | None = None) -> list[Reading]:
     ]
 
 
-def _protect(table: Table, effort: int) -> Pattern:
+def _protect(table: AdditiveTable, effort: int) -> Pattern:
     return complement(
         table.additive, table.values, table.primary, publish=table.publish, effort=effort
     )
 
 
-def _one(table: Table, effort: int) -> tuple[list[Reading], float]:
+def _one(table: AdditiveTable, effort: int) -> tuple[list[Reading], float]:
     pattern, wall, cpu = timed(lambda: _protect(table, effort))
     shown, _, checking = timed(
         lambda: check_witnesses(

@@ -29,7 +29,7 @@ SIZES = (0.28, 0.33, 0.16, 0.13, 0.06, 0.03, 0.01)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Table:
+class AdditiveTable:
     """Cells that add up, their counts, and which of them are 1 or 2."""
 
     name: str
@@ -95,7 +95,7 @@ def _race(rng: np.random.Generator, cumulative: Floats) -> Ints:
     return np.asarray(np.minimum(drawn, len(RACES) - 1), dtype=np.int64)
 
 
-def census_table(rows: pl.DataFrame, name: str) -> Table:
+def census_table(rows: pl.DataFrame, name: str) -> AdditiveTable:
     """All margins of geography x race x Hispanic; geography is whichever levels are there."""
     wrong = [one for one in ("county", "race", "hisp", "freq") if one not in rows.columns]
     if wrong:
@@ -106,10 +106,10 @@ def census_table(rows: pl.DataFrame, name: str) -> Table:
     hispanic, of_hispanic = levels_tree([rows["hisp"].to_numpy()])
     product = product_of_trees(geography, race, hispanic)
     values = product.fill([unit, of_race, of_hispanic], rows["freq"].to_numpy())
-    return Table(name=name, additive=product.additive, values=values)
+    return AdditiveTable(name=name, additive=product.additive, values=values)
 
 
-def census_tables(households: int = 1_000_000) -> list[Table]:
+def census_tables(households: int = 1_000_000) -> list[AdditiveTable]:
     """Four tables of one state, from some ten thousand cells to a million."""
     rows = census_rows(households)
     by_tract = rows.group_by("county", "tract", "race", "hisp").agg(pl.col("freq").sum())
@@ -121,7 +121,7 @@ def census_tables(households: int = 1_000_000) -> list[Table]:
     ]
 
 
-def folder_tables(directory: Path) -> list[Table]:
+def folder_tables(directory: Path) -> list[AdditiveTable]:
     """Tables of a folder: every Parquet file with a column ``freq``, the smallest first."""
     files = sorted(directory.glob("*.parquet"), key=lambda one: one.stat().st_size)
     found = [
@@ -138,7 +138,7 @@ def folder_tables(directory: Path) -> list[Table]:
     return sorted(found, key=lambda one: one.additive.size)
 
 
-def small_table(seed: int) -> Table:
+def small_table(seed: int) -> AdditiveTable:
     """A random table: 4 to 10 rows in 2 or 3 groups, 4 to 10 columns, all sums.
 
     Counts are Poisson with gamma(0.8, 12) means: some zeros, some one in seven 1 or 2.
@@ -148,10 +148,10 @@ def small_table(seed: int) -> Table:
     product, leaves = _grouped(rng, rows, columns, groups=int(rng.integers(2, 4)))
     counts = rng.poisson(rng.gamma(0.8, 12, size=(rows, columns)))
     values = product.fill(leaves, counts.ravel())
-    return Table(name=f"small {seed}", additive=product.additive, values=values)
+    return AdditiveTable(name=f"small {seed}", additive=product.additive, values=values)
 
 
-def random_table(seed: int) -> tuple[Table, Ints]:
+def random_table(seed: int) -> tuple[AdditiveTable, Ints]:
     """A random table, and which inner counts (columns) each of its cells (rows) is the sum of.
 
     3 to 8 rows in 2 groups, 3 to 8 columns, all sums; counts are negative binomial with one
@@ -161,7 +161,7 @@ def random_table(seed: int) -> tuple[Table, Ints]:
     rows, columns = (int(one) for one in rng.integers(3, 9, size=2))
     product, leaves = _grouped(rng, rows, columns, groups=2)
     counts = rng.negative_binomial(1, 0.2, size=rows * columns)
-    table = Table(
+    table = AdditiveTable(
         name=f"random {seed}", additive=product.additive, values=product.fill(leaves, counts)
     )
     inner = np.eye(rows * columns, dtype=np.int64)

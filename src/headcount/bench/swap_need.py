@@ -37,7 +37,7 @@ RACES, TENURES = ("a", "b", "c"), ("own", "rent")
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SwapVerdict:
     """What the programme says of one swap; all but the first three must be false.
 
     where
@@ -86,7 +86,7 @@ def measure(*, replicates: int = 500) -> list[Reading]:
     ]
 
 
-def examine(seed: int) -> Verdict:
+def examine(seed: int) -> SwapVerdict:
     """Swap one random population and judge it."""
     rng = np.random.default_rng(seed)
     town, mechanism = some_town(rng), some_mechanism(rng)
@@ -141,7 +141,7 @@ def some_mechanism(rng: np.random.Generator) -> HouseholdSwapping:
     )
 
 
-def judge(town: Households, mechanism: HouseholdSwapping, partner: Ints) -> Verdict:
+def judge(town: Households, mechanism: HouseholdSwapping, partner: Ints) -> SwapVerdict:
     """Compare a swap with the best that there could be."""
     risky, edges = at_risk_and_pairs(town, mechanism)
     households = len(town.block)
@@ -153,7 +153,7 @@ def judge(town: Households, mechanism: HouseholdSwapping, partner: Ints) -> Verd
     possible = most(edges, households)
     served, stayed = risky & moved, risky - moved
     could = {r for r in stayed if most(edges, households, must=served | {r}, pairs=limit) >= 0}
-    return Verdict(
+    return SwapVerdict(
         at_risk=bool(risky),
         scarce=most(edges, households, value=at_risk) < len(risky),
         short=possible < asked,

@@ -36,7 +36,7 @@ _EPSILONS = ("1/50", "1/10", "1/2", "2")
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class DrawnBounds:
     """Bounds as they were drawn: units x groups, -1 in ``high`` for none."""
 
     query: str
@@ -46,12 +46,12 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class BoundsCase:
     """A mechanism with its data, and the tables that it was given."""
 
     mechanism: TopDown
     counts: Counts
-    tables: tuple[Table, ...]
+    tables: tuple[DrawnBounds, ...]
 
 
 def measure(*, cases: int = CASES) -> list[Reading]:
@@ -77,7 +77,7 @@ def measure(*, cases: int = CASES) -> list[Reading]:
     ]
 
 
-def run_case(case: Case, number: int, seen: Counter[str]) -> str:
+def run_case(case: BoundsCase, number: int, seen: Counter[str]) -> str:
     """How a case ends: refused, failed, broken or completed; ``seen`` counts what happened."""
     mechanism, counts = case.mechanism, case.counts
     try:
@@ -97,7 +97,7 @@ def run_case(case: Case, number: int, seen: Counter[str]) -> str:
     return "completed" if keeps(case, leaf) else "broken"
 
 
-def keeps(case: Case, leaf: Ints) -> bool:
+def keeps(case: BoundsCase, leaf: Ints) -> bool:
     """Whether released leaf counts keep every table, invariant and structural zero."""
     counts = case.counts
     schema, place = counts.schema, counts.geography
@@ -120,7 +120,7 @@ def _answer(leaf: Ints, query: Query, level: str, schema: Schema, place: Geograp
     return made
 
 
-def draw_case(number: int, folder: Path) -> Case:
+def draw_case(number: int, folder: Path) -> BoundsCase:
     """Case ``number``, always the same; its tables are written to ``folder``."""
     rng = np.random.default_rng([11, number])
     schema, place = _schema(rng), _place(rng)
@@ -160,7 +160,7 @@ def draw_case(number: int, folder: Path) -> Case:
         ),
         failsafe_over=tuple(attributes[:kept]) if rng.random() < 0.5 else (),
     )
-    return Case(mechanism, _counts(dense, schema, place), tuple(tables))
+    return BoundsCase(mechanism, _counts(dense, schema, place), tuple(tables))
 
 
 def _schema(rng: np.random.Generator) -> Schema:
@@ -213,18 +213,18 @@ def _table(
     dense: Ints,
     schema: Schema,
     place: Geography,
-) -> Table:
+) -> DrawnBounds:
     """Bounds around the truth: exact, near, far or none, unit by unit and group by group."""
     query = next(query for query in queries if query.name == name)
     truth = _answer(dense.astype(np.int64), query, level, schema, place)
     below = rng.choice([0, 1, 3, 1_000], size=truth.shape, p=rng.dirichlet([1] * 4))
     over = rng.choice([0, 1, 4, 1_000], size=truth.shape, p=rng.dirichlet([1] * 4))
     high = np.where(over == 1_000, -1, truth + over)
-    return Table(name, level, np.maximum(truth - below, 0), high)
+    return DrawnBounds(name, level, np.maximum(truth - below, 0), high)
 
 
 def _written(
-    table: Table,
+    table: DrawnBounds,
     queries: tuple[Query, ...],
     schema: Schema,
     place: Geography,

@@ -23,7 +23,7 @@ PATIENCE = 5.0  # seconds: OSQP can take minutes on the largest problems
 STATES = "49 states, totals fixed"
 
 
-class Answer(NamedTuple):
+class PeerAnswer(NamedTuple):
     """Another solver's answer, what it took, and whether the solver was content with it."""
 
     x: Floats
@@ -88,7 +88,7 @@ def _compare(name: str, problems: list[Batch]) -> list[Reading]:
     return readings
 
 
-def _faster(solve: Callable[[Programme, float, float], Answer], task: Programme) -> Answer:
+def _faster(solve: Callable[[Programme, float, float], PeerAnswer], task: Programme) -> PeerAnswer:
     """The faster of two runs, with the largest and with the smallest weight scaled to 1.
 
     Neither scaling is better throughout, so the others get the benefit of the doubt.
@@ -99,7 +99,7 @@ def _faster(solve: Callable[[Programme, float, float], Answer], task: Programme)
     return min(first, second, key=lambda answer: (not answer.finished, answer.seconds))
 
 
-def solve_piqp(task: Programme, scale: float, patience: float) -> Answer:
+def solve_piqp(task: Programme, scale: float, patience: float) -> PeerAnswer:
     """PIQP's answer, and the CPU seconds of its solve call, which needs no patience."""
     import piqp
     from scipy.sparse import csc_matrix, diags
@@ -116,10 +116,10 @@ def solve_piqp(task: Programme, scale: float, patience: float) -> Answer:
     )
     status, wall, seconds = timed(solver.solve)
     x = np.array(solver.result.x)[: task.variables]
-    return Answer(x, seconds, wall, status == piqp.PIQP_SOLVED)
+    return PeerAnswer(x, seconds, wall, status == piqp.PIQP_SOLVED)
 
 
-def solve_osqp(task: Programme, scale: float, patience: float) -> Answer:
+def solve_osqp(task: Programme, scale: float, patience: float) -> PeerAnswer:
     """OSQP's answer, and the CPU seconds of its solve call, cut off after ``patience``."""
     from scipy.sparse import csc_matrix, diags, identity, vstack
 
@@ -144,4 +144,4 @@ def solve_osqp(task: Programme, scale: float, patience: float) -> Answer:
     )
     found, wall, seconds = timed(lambda: solver.solve(raise_error=False))
     x = np.nan_to_num(np.asarray(found.x, np.float64)[: task.variables])
-    return Answer(x, seconds, wall, str(found.info.status) == "solved")
+    return PeerAnswer(x, seconds, wall, str(found.info.status) == "solved")

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.attacks.kinds import People
+from headcount.attacks.knowledge_from_release import published_geography
 from headcount.attacks.records import Features, Records, records_from_rows
-from headcount.attacks.released import published_geography
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.release import CountsRelease, Release, TablesRelease

@@ -19,7 +19,7 @@ from headcount.noise.exact import invert
 from headcount.noise.keys import RunKey, encode
 from headcount.noise.law import Law
 from headcount.noise.source import KeyKind, Stream, check_draws
-from headcount.noise.tables import TABLE_LIMIT, Table, build_table
+from headcount.noise.tables import TABLE_LIMIT, CutPoints, build_table
 from headcount.noise.words import CHUNK, Words, compiled, derive_key
 
 SAMPLER_VERSION = 1
@@ -38,7 +38,7 @@ class _Source:
     stream: Stream
     law: Law
     words: Words
-    table: Table | None
+    table: CutPoints | None
     word_bits: int
 
     @property

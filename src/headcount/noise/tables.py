@@ -24,7 +24,7 @@ _PRECISIONS = (192, 512, 2048, 8192)
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class CutPoints:
     """Thresholds of one law for words of one width, with a guide that makes look-ups short.
 
     ``thresholds[k]`` = floor(2^(word_bits - 1) Pr[|X| <= k]), the last being 2^(word_bits - 1) - 1.
@@ -38,7 +38,7 @@ class Table:
 
 
 @lru_cache(maxsize=256)
-def build_table(law: Law, *, word_bits: int = 64, limit: int = TABLE_LIMIT) -> Table | None:
+def build_table(law: Law, *, word_bits: int = 64, limit: int = TABLE_LIMIT) -> CutPoints | None:
     """The table of a law, or None if it needs more than ``limit`` thresholds."""
     thresholds = certify_thresholds(law, bits=word_bits - 1, limit=limit)
     if thresholds is None:
@@ -52,7 +52,7 @@ def build_table(law: Law, *, word_bits: int = 64, limit: int = TABLE_LIMIT) -> T
     guide[:-1][holds] = ~below[:-1][holds]
     for array in (thresholds, guide):
         array.setflags(write=False)
-    return Table(thresholds, guide, shift=np.uint64(shift), drop=np.uint64(64 - word_bits))
+    return CutPoints(thresholds, guide, shift=np.uint64(shift), drop=np.uint64(64 - word_bits))
 
 
 def certify_thresholds(law: Law, *, bits: int, limit: int) -> NDArray[np.uint64] | None:

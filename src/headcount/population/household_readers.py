@@ -24,7 +24,7 @@ from headcount.population.readers import (
     refuse_null,
     whole_numbers,
 )
-from headcount.population.reading import Reading
+from headcount.population.reading import ReadSummary
 from headcount.population.suspicious import Totals, refuse_missing_levels, without_totals
 from headcount.population.tables import read_table
 from headcount.schema import Attribute, Follows
@@ -119,7 +119,7 @@ def read_households(
         ),
         public=public,
         read_off=(*read_off, *more, *most),
-        reading=Reading(
+        reading=ReadSummary(
             rows=tuple({files[1]: table.height, files[0]: people.height}.items()),
             remarks=cut_codes(table, geography),
         ),

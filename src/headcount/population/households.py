@@ -14,7 +14,7 @@ from headcount.arrays import Flags, Ints, Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.areas import Areas
-from headcount.population.reading import Reading
+from headcount.population.reading import ReadSummary
 from headcount.schema import Attribute, Schema
 
 HOUSEHOLD, VACANT = 0, 1
@@ -57,7 +57,7 @@ class Households:
     areas: tuple[Areas, ...] = ()
     public: bool = False
     read_off: tuple[str, ...] = ()
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadSummary = field(default_factory=ReadSummary)
 
     def __post_init__(self) -> None:
         rows = len(self.block)

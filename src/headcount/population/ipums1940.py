@@ -30,7 +30,7 @@ from headcount.population.fixed_width import (
 )
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
-from headcount.population.reading import Reading
+from headcount.population.reading import ReadSummary
 from headcount.progress import Progress, silent
 from headcount.schema.load import load_schema
 
@@ -144,7 +144,7 @@ def read_extract(
         read_off=("which units exist",),
         one_person="one person is one record of a person (P), in whichever unit (H) it is"
         + ("; a record without a unit is left out, and is nobody's" if orphans == "drop" else ""),
-        reading=Reading(
+        reading=ReadSummary(
             rows=(("people", int(count.sum())), ("units", int(occupied.sum() + vacant.sum()))),
             left_out=(("people without a unit", reader.dropped),) if reader.dropped else (),
         ),

@@ -12,7 +12,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.households import Households, people_kept
 from headcount.population.quarters import Quarters
-from headcount.population.reading import Reading
+from headcount.population.reading import ReadSummary
 from headcount.schema import Schema
 
 MOST_PEOPLE = 1 << 62
@@ -43,7 +43,7 @@ class Population:
     read_off: tuple[str, ...] = ()
     quarters: Quarters | None = None
     households: Households | None = None
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadSummary = field(default_factory=ReadSummary)
     one_person: str = ""
     weight: Fraction = Fraction(1)
 

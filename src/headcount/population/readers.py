@@ -24,7 +24,7 @@ from headcount.geography.build import (
 from headcount.geography.geography import Geography
 from headcount.population.population import MOST_PEOPLE, Population
 from headcount.population.quarters import Quarters
-from headcount.population.reading import Reading
+from headcount.population.reading import ReadSummary
 from headcount.population.suspicious import (
     COUNT_COLUMNS,
     Totals,
@@ -212,8 +212,8 @@ def _nobodys(totals: Totals) -> str:
 
 def _reading(
     name: str, rows: int, left_out: int, table: pl.DataFrame, source: GeographySource
-) -> Reading:
-    return Reading(
+) -> ReadSummary:
+    return ReadSummary(
         rows=((name, rows),),
         left_out=(("rows of totals", left_out),) if left_out else (),
         remarks=cut_codes(table, source),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ReadSummary:
     """How much was read.
 
     where

@@ -35,9 +35,9 @@ from headcount.privacy.account import charge, used
 from headcount.privacy.ledger_records import (
     Balance,
     Dataset,
-    Event,
     OverspendError,
     Spend,
+    SpendEvent,
     SpendState,
 )
 from headcount.privacy.loss import ApproximateLoss, Loss
@@ -159,7 +159,7 @@ class Ledger:
             config_digest=_present(config_digest, name="config digest"),
             key_kind=kind,
             invariants=tuple(invariants),
-            events=(Event(state=SpendState.RECORDED, at=_now()),),
+            events=(SpendEvent(state=SpendState.RECORDED, at=_now()),),
         )
         with store.writing(self.path) as connection:
             known = rows.find_spend(connection, run_id)
@@ -216,7 +216,7 @@ class Ledger:
                     f"run {run_id!r}: found it {found.state}, expected a state from which it can "
                     f"become {state}: runs go from recorded to drawn to complete"
                 )
-            rows.insert_event(connection, run_id, Event(state=state, at=_now()))
+            rows.insert_event(connection, run_id, SpendEvent(state=state, at=_now()))
             return rows.get_spend(connection, run_id)
 
     def void(self, run_id: str, *, why: str, written: Sequence[str | Path] = ()) -> Spend:
@@ -243,7 +243,7 @@ class Ledger:
                     f"a spend is never refunded once noise may have been drawn"
                 )
             rows.insert_event(
-                connection, run_id, Event(state=SpendState.VOID, at=_now(), why=reason)
+                connection, run_id, SpendEvent(state=SpendState.VOID, at=_now(), why=reason)
             )
             return rows.get_spend(connection, run_id)
 

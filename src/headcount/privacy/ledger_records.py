@@ -48,7 +48,7 @@ class Dataset:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Event:
+class SpendEvent:
     """One step in the life of a spend."""
 
     state: SpendState
@@ -77,7 +77,7 @@ class Spend:
     config_digest: str
     key_kind: KeyKind
     invariants: tuple[str, ...]
-    events: tuple[Event, ...]
+    events: tuple[SpendEvent, ...]
 
     @property
     def state(self) -> SpendState:

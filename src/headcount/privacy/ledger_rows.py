@@ -12,7 +12,7 @@ from typing import Literal
 from headcount.errors import PrivacyError, brief
 from headcount.noise.source import KeyKind
 from headcount.numbers import RECORDED_DIGITS
-from headcount.privacy.ledger_records import Dataset, Event, Spend, SpendState
+from headcount.privacy.ledger_records import Dataset, Spend, SpendEvent, SpendState
 from headcount.privacy.ledger_store import add_closings, has_closings
 from headcount.privacy.loss import exact, from_record, to_record
 
@@ -38,7 +38,7 @@ def insert_spend(connection: sqlite3.Connection, spend: Spend) -> None:
     insert_event(connection, spend.run_id, spend.events[0])
 
 
-def insert_event(connection: sqlite3.Connection, run_id: str, event: Event) -> None:
+def insert_event(connection: sqlite3.Connection, run_id: str, event: SpendEvent) -> None:
     """Add a step in the life of a spend."""
     connection.execute(
         "INSERT INTO event (run_id, state, at, why) VALUES (?, ?, ?, ?)",
@@ -111,17 +111,17 @@ def get_spend(connection: sqlite3.Connection, run_id: str) -> Spend:
 def _select(
     connection: sqlite3.Connection, column: Literal["dataset", "run_id"], value: str
 ) -> tuple[Spend, ...]:
-    events: dict[str, list[Event]] = {}
+    events: dict[str, list[SpendEvent]] = {}
     with _as_written("spend"):
         for row in connection.execute(
             f"SELECT event.* FROM event JOIN spend USING (run_id) WHERE spend.{column} = ? "
             f"ORDER BY event.number",
             (value,),
         ):
-            event = Event(state=SpendState(row["state"]), at=row["at"], why=row["why"])
+            event = SpendEvent(state=SpendState(row["state"]), at=row["at"], why=row["why"])
             events.setdefault(row["run_id"], []).append(event)
         for row in _closings(connection, column, value):  # a run is closed last of all
-            event = Event(state=SpendState.CLOSED, at=row["at"], why=row["why"])
+            event = SpendEvent(state=SpendState.CLOSED, at=row["at"], why=row["why"])
             events[row["run_id"]].append(event)
         found = connection.execute(
             f"SELECT * FROM spend WHERE {column} = ? ORDER BY number", (value,)
@@ -149,7 +149,7 @@ def _as_written(table: str) -> Iterator[None]:
         ) from None
 
 
-def _spend(row: sqlite3.Row, *, events: tuple[Event, ...]) -> Spend:
+def _spend(row: sqlite3.Row, *, events: tuple[SpendEvent, ...]) -> Spend:
     return Spend(
         run_id=row["run_id"],
         dataset=row["dataset"],

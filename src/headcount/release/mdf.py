@@ -13,7 +13,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.quarters import Quarters
 from headcount.progress import Progress, silent
-from headcount.release.placement import Dwellings, LeafCounts, People, place
+from headcount.release.placement import LeafCounts, PlacedDwellings, PlacedPeople, place
 from headcount.release.streamed import pieces, whole_files
 from headcount.schema import Schema
 from headcount.schema.load import load_schema
@@ -89,7 +89,7 @@ class _MdfPeople:
         cells = np.ndindex(load_schema("e2e-2018").shape)
         self.traits = pl.Series([_traits(*levels) for levels in cells])
 
-    def text(self, people: People) -> bytes:
+    def text(self, people: PlacedPeople) -> bytes:
         return _bars(
             self.places.gather(people.leaf),
             pl.Series(people.quarters),
@@ -112,7 +112,7 @@ class _MdfUnits:
         self.kinds = pl.Series(["2|0|9|0", *facilities, "2|0|0|9"])
         self.fillers = pl.Series(["|".join(UNIT_FILLERS.values())])
 
-    def text(self, dwellings: Dwellings, first: int) -> bytes:
+    def text(self, dwellings: PlacedDwellings, first: int) -> bytes:
         rows = len(dwellings.leaf)
         return _bars(
             self.places.gather(dwellings.leaf),

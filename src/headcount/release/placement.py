@@ -26,7 +26,7 @@ LeafCounts: TypeAlias = "NDArray[np.integer[Any]] | csr_array[Any, tuple[int, in
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class PlacedPeople:
     """Some people, in order: leaf, cell, living quarters (from 0), and number there (from 1)."""
 
     leaf: Ints
@@ -36,7 +36,7 @@ class People:
 
 
 @dataclass(frozen=True, eq=False)
-class Dwellings:
+class PlacedDwellings:
     """Some living quarters, in order: leaf, type (or the slot after the types: vacant), people."""
 
     leaf: Ints
@@ -75,7 +75,7 @@ class Placement:
         """How many living quarters there are, vacant ones included."""
         return int(self.slot_first_quarters[-1] + self.slot_quarters[-1])
 
-    def people_between(self, start: int, stop: int) -> People:
+    def people_between(self, start: int, stop: int) -> PlacedPeople:
         """People number ``start`` to ``stop`` (from 0, end not included)."""
         entry = _spread(self.entry_end, start, stop)
         slot = self.entry_slot[entry]
@@ -83,15 +83,15 @@ class Placement:
         turn, place = np.divmod(rank, self.slot_quarters[slot])
         leaf = slot // (self.types + 1)
         quarters = self.slot_first_quarters[slot] + place
-        return People(leaf, self.entry_cell[entry], quarters, turn + 1)
+        return PlacedPeople(leaf, self.entry_cell[entry], quarters, turn + 1)
 
-    def quarters_between(self, start: int, stop: int) -> Dwellings:
+    def quarters_between(self, start: int, stop: int) -> PlacedDwellings:
         """Living quarters number ``start`` to ``stop`` (from 0, end not included)."""
         slot = _spread(self.slot_first_quarters + self.slot_quarters, start, stop)
         place = np.arange(start, stop) - self.slot_first_quarters[slot]
         share, left = np.divmod(self.slot_people[slot], self.slot_quarters[slot])
         leaf, kind = np.divmod(slot, self.types + 1)
-        return Dwellings(leaf, kind, share + (place < left))
+        return PlacedDwellings(leaf, kind, share + (place < left))
 
 
 def place(

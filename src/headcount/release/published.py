@@ -17,7 +17,7 @@ from headcount.geography import Geography
 from headcount.schema import Schema
 from headcount.tabulate.published import PublishedTable, TableCells
 
-TOTAL = "total"
+TOTAL_LABEL = "total"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,12 +119,12 @@ class PublishedCells:
 
 def is_total(cells: TableCells) -> Flags:
     """Whether each cell is the table's total: that of all axes."""
-    return np.array([all(one == TOTAL for one in label) for label in cells.labels])
+    return np.array([all(one == TOTAL_LABEL for one in label) for label in cells.labels])
 
 
 def cell_names(cells: TableCells) -> list[str]:
     """A name for each cell: its groups, one for each axis."""
-    return [" / ".join(label) or TOTAL for label in cells.labels]
+    return [" / ".join(label) or TOTAL_LABEL for label in cells.labels]
 
 
 def published_frame(one: PublishedCells, geography: Geography) -> pl.DataFrame:

@@ -31,7 +31,7 @@ MANIFEST = "manifest.json"
 RECEIPT = "receipt.json"
 UNITS = "units.parquet"
 COUNT = "count"
-WIDEST = 2048
+MOST_COLUMNS = 2048
 """Columns of a table with one column a cell; a sparse table with more is written cell by cell."""
 
 LONGEST_NAME = 200
@@ -139,7 +139,7 @@ def published_file(table: str, level: str) -> str:
 def check_publishable(schema: Schema, geography: Geography) -> None:
     """Refuse a domain that has no distinct columns or files: before noise is drawn, not after."""
     _refuse_clash(geography, schema.cell_names, "cell")
-    if schema.size > WIDEST:
+    if schema.size > MOST_COLUMNS:
         _refuse_clash(geography, [*schema.names, COUNT, Path(UNITS).stem], "column or file")
     for level in geography.levels:
         if len(table_file(level).encode()) > LONGEST_NAME:
@@ -190,7 +190,7 @@ def level_frame(geography: Geography, schema: Schema, level: str, table: Dense) 
 
 def long_levels(release: CountsRelease) -> list[str]:
     """Levels whose tables are sparse and wide: 63 races by single years are 20,000 columns."""
-    if release.schema.size <= WIDEST:
+    if release.schema.size <= MOST_COLUMNS:
         return []
     return [name for name, one in release.tables.items() if not isinstance(one, np.ndarray)]
 

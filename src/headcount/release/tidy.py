@@ -13,7 +13,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.quarters import Quarters
 from headcount.progress import Progress, silent
-from headcount.release.placement import Dwellings, LeafCounts, People, place
+from headcount.release.placement import LeafCounts, PlacedDwellings, PlacedPeople, place
 from headcount.release.streamed import pieces, whole_files
 from headcount.schema import Schema
 
@@ -84,7 +84,7 @@ class _Tables:
         self.types = [*schema.attribute(quarters.attribute).levels]
         refuse_same_names(schema, geography)
 
-    def people(self, people: People) -> pa.Table:
+    def people(self, people: PlacedPeople) -> pa.Table:
         import pyarrow as pa
 
         columns = self._codes(people.leaf)
@@ -95,7 +95,7 @@ class _Tables:
             columns[attribute.name] = _named(attribute.levels, level)
         return pa.table(columns)
 
-    def quarters(self, dwellings: Dwellings, first: int) -> pa.Table:
+    def quarters(self, dwellings: PlacedDwellings, first: int) -> pa.Table:
         import pyarrow as pa
 
         vacant = dwellings.slot == len(self.types)

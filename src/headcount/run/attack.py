@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from headcount.attacks.kinds.reconstruction import Reconstruct
 from headcount.attacks.kinds.reidentification import Reidentify, Target
+from headcount.attacks.knowledge_from_release import knowledge_of_release
 from headcount.attacks.records import Features, Records, records_from_rows, records_of
 from headcount.attacks.reidentification import KnownPeople
-from headcount.attacks.released import knowledge_of_release
 from headcount.config.attack_files import read_known, read_tables_file, read_true_people
 from headcount.config.load import load_config
 from headcount.engines.local import LocalEngine

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Ints
 
-MOST = 1 << 62
+LARGEST_CODE = 1 << 62
 """Combinations are numbered below this; numbers are made dense again before they would pass it."""
 
 
@@ -22,7 +22,7 @@ def combine(columns: Iterable[NDArray[np.integer]], *, rows: int) -> Ints:
     code, size = np.zeros(rows, dtype=np.int64), 1
     for column in columns:
         levels = int(column.max(initial=0)) + 1
-        if size * levels > MOST:
+        if size * levels > LARGEST_CODE:
             code = np.unique(code, return_inverse=True)[1].astype(np.int64)
             size = int(code.max(initial=0)) + 1
         code = code * levels + column

@@ -23,7 +23,7 @@ from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation, violations
 from headcount.solve.mip import Program, SolverError, minimise, rounding_program
-from headcount.solve.rows import Rows, bound_rows, entry_of
+from headcount.solve.rows import Constraints, bound_rows, entry_of
 
 if TYPE_CHECKING:
     from headcount.solve.general import Programme
@@ -286,12 +286,12 @@ def _margin_rows(batch: Batch, keep: Ints32) -> tuple[Any, Floats]:
     return matrix, target
 
 
-def _kept_rows(batch: Batch, keep: Ints32) -> Rows:
+def _kept_rows(batch: Batch, keep: Ints32) -> Constraints:
     from scipy.sparse import vstack
 
     bounds = bound_rows(batch)
     margin, target = _margin_rows(batch, keep)
-    return Rows(
+    return Constraints(
         matrix=vstack([bounds.matrix, margin], format="csr"),
         low=np.concatenate([bounds.low, target]),
         high=np.concatenate([bounds.high, target]),

@@ -13,7 +13,7 @@ from headcount.solve.batch import Batch
 from headcount.solve.rows import bound_rows, stack, sum_rows
 
 if TYPE_CHECKING:
-    from headcount.solve.worker import Found
+    from headcount.solve.worker import SolverAnswer
 
 
 DONE = ("Optimal", "Empty")
@@ -78,7 +78,9 @@ def most_nodes(program: Program) -> int:
     return int(max(FEWEST_NODES, EFFORT // max(1, program.matrix.nnz)))
 
 
-def _run(program: Program, *, nodes: int, time_limit: float = np.inf, here: bool = False) -> Found:
+def _run(
+    program: Program, *, nodes: int, time_limit: float = np.inf, here: bool = False
+) -> SolverAnswer:
     """Integer programmes run in a process of their own: HiGHS may abort on them."""
     from headcount.solve.worker import run_here, solve_apart
 

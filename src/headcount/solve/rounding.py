@@ -20,7 +20,7 @@ from headcount.solve.nesting import Nesting, nesting
 _log = logging.getLogger(__name__)
 
 
-class Method(IntEnum):
+class RoundingMethod(IntEnum):
     """How a parent was rounded."""
 
     GREEDY = 0
@@ -52,13 +52,13 @@ class Rounded:
 
     def summary(self) -> dict[str, int]:
         """The counts that a receipt records for a level."""
-        by = {method: int((self.method == method).sum()) for method in Method}
+        by = {method: int((self.method == method).sum()) for method in RoundingMethod}
         return {
-            "rounded to the nearest": by[Method.GREEDY],
-            "rounded by network": by[Method.NETWORK],
-            "rounded by MIP": by[Method.MIP],
-            "rounded wider": int((self.widened & (self.method != Method.NONE)).sum()),
-            "without a rounding": by[Method.NONE],
+            "rounded to the nearest": by[RoundingMethod.GREEDY],
+            "rounded by network": by[RoundingMethod.NETWORK],
+            "rounded by MIP": by[RoundingMethod.MIP],
+            "rounded wider": int((self.widened & (self.method != RoundingMethod.NONE)).sum()),
+            "without a rounding": by[RoundingMethod.NONE],
             "shortest paths": int(self.repairs.sum()),
         }
 
@@ -86,22 +86,22 @@ def round_batch(batch: Batch, x: Floats, *, threads: int = 1) -> Rounded:
     network.split(np.maximum(x, 0.0), whole, cost)
     forest = nesting(batch)
     counts = np.full(len(x), -1, dtype=np.int64)
-    method = np.full(batch.parents, Method.NONE, dtype=np.int8)
+    method = np.full(batch.parents, RoundingMethod.NONE, dtype=np.int8)
     widened = np.zeros(batch.parents, dtype=bool)
     repairs = np.zeros(batch.parents, dtype=np.int64)
     todo = np.arange(batch.parents)
     for wide in (0, 1):
         widened[todo] = wide > 0
         status = _by_network(batch, forest, todo, whole, cost, wide, counts, repairs, threads)
-        method[todo[status == network.GREEDY]] = Method.GREEDY
-        method[todo[status == network.REPAIRED]] = Method.NETWORK
+        method[todo[status == network.GREEDY]] = RoundingMethod.GREEDY
+        method[todo[status == network.REPAIRED]] = RoundingMethod.NETWORK
         solved = todo[status != network.IMPOSSIBLE]
         if not forest.nested:
             _by_mip(batch, _breaking(batch, counts, solved), whole, cost, wide, counts, method)
-        todo = todo[method[todo] == Method.NONE]
+        todo = todo[method[todo] == RoundingMethod.NONE]
         if len(todo) == 0:
             break
-    repairs[method == Method.NONE] = 0
+    repairs[method == RoundingMethod.NONE] = 0
     return Rounded(
         counts=counts,
         method=method,
@@ -195,9 +195,9 @@ def _by_mip(
         except SolverError as error:  # whoever asked can do without a nearest rounding
             _log.warning("rounding: parent %d: %s", batch.parent[p], error)
             found = None
-        method[p] = Method.NONE if found is None else Method.MIP
+        method[p] = RoundingMethod.NONE if found is None else RoundingMethod.MIP
         counts[part] = -1 if found is None else found
 
 
 def _broken(batch: Batch, counts: Ints, method: NDArray[np.int8]) -> tuple[Violation, ...]:
-    return tuple(v for v in violations(batch, counts) if method[v.index] != Method.NONE)
+    return tuple(v for v in violations(batch, counts) if method[v.index] != RoundingMethod.NONE)

@@ -13,7 +13,7 @@ from headcount.solve.nesting import bounded_columns, column_of_cell
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Rows:
+class Constraints:
     """Rows low <= A x <= high over the variables of a batch.
 
     ``label`` holds (child, column) of each row; (-1, entry) where the row is no child's bound.
@@ -30,7 +30,7 @@ def entry_of(batch: Batch) -> Ints:
     return np.repeat(np.arange(len(batch.cell)), np.diff(batch.var_start))
 
 
-def sum_rows(batch: Batch) -> Rows:
+def sum_rows(batch: Batch) -> Constraints:
     """Children sum to their parent, entry by entry; no rows at the root."""
     from scipy.sparse import csr_array
 
@@ -39,7 +39,7 @@ def sum_rows(batch: Batch) -> Rows:
     used = np.arange(variables if entries else 0)
     where = (entry_of(batch)[: len(used)], used)
     total = batch.total[:entries].astype(np.float64)
-    return Rows(
+    return Constraints(
         matrix=csr_array((np.ones(len(used)), where), shape=(entries, variables)),
         low=total,
         high=total,
@@ -47,7 +47,7 @@ def sum_rows(batch: Batch) -> Rows:
     )
 
 
-def bound_rows(batch: Batch) -> Rows:
+def bound_rows(batch: Batch) -> Constraints:
     """The bounds of every child on every bounded group."""
     from scipy.sparse import csr_array
 
@@ -61,7 +61,7 @@ def bound_rows(batch: Batch) -> Rows:
     shape = (children * len(columns), len(batch.var_child))
     low = batch.low[:, columns].ravel().astype(np.float64)
     high = batch.high[:, columns].ravel().astype(np.float64)
-    return Rows(
+    return Constraints(
         matrix=csr_array((np.ones(len(row)), (row, variable)), shape=shape),
         low=np.where(low > 0, low, -np.inf),
         high=np.where(high < float(NO_BOUND), high, np.inf),
@@ -71,11 +71,11 @@ def bound_rows(batch: Batch) -> Rows:
     )
 
 
-def stack(*parts: Rows) -> Rows:
+def stack(*parts: Constraints) -> Constraints:
     """Several sets of rows, one below the other."""
     from scipy.sparse import vstack
 
-    return Rows(
+    return Constraints(
         matrix=vstack([part.matrix for part in parts], format="csr"),
         low=np.concatenate([part.low for part in parts]),
         high=np.concatenate([part.high for part in parts]),

@@ -28,7 +28,7 @@ COMMAND = (sys.executable, "-P", "-m", "headcount.solve.worker")
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SolverAnswer:
     """How a run of HiGHS ended: the name of its status, and a feasible point if there is one.
 
     ``dual`` has the prices of the rows, for a linear programme with an optimum.
@@ -60,7 +60,7 @@ class Worker:
             env=same_imports(),
         )
 
-    def ask(self, program: Program, options: Mapping[str, float | str]) -> Found | str:
+    def ask(self, program: Program, options: Mapping[str, float | str]) -> SolverAnswer | str:
         """The answer, or what went wrong in words; WorkerDiedError if nobody answers."""
         to, back = self._process.stdin, self._process.stdout
         if to is None or back is None:
@@ -75,7 +75,7 @@ class Worker:
             return answer
         *found, seconds = answer
         _spent.append(seconds)
-        return Found(*found)
+        return SolverAnswer(*found)
 
     def close(self) -> None:
         """End the process."""
@@ -108,7 +108,7 @@ def end_workers() -> None:
             return
 
 
-def solve_apart(program: Program, **options: float) -> Found:
+def solve_apart(program: Program, **options: float) -> SolverAnswer:
     """Run HiGHS on a programme in a worker; if it dies, once more without presolve."""
     try:
         return _solve_once(program, options)
@@ -116,7 +116,7 @@ def solve_apart(program: Program, **options: float) -> Found:
         return _solve_once(program, options | {"presolve": "off"})
 
 
-def _solve_once(program: Program, options: Mapping[str, float | str]) -> Found:
+def _solve_once(program: Program, options: Mapping[str, float | str]) -> SolverAnswer:
     """As many workers live as programmes were ever solved at once."""
     try:
         worker = _idle.get_nowait()
@@ -133,7 +133,7 @@ def _solve_once(program: Program, options: Mapping[str, float | str]) -> Found:
     return answer
 
 
-def run_here(program: Program, **options: Any) -> Found:
+def run_here(program: Program, **options: Any) -> SolverAnswer:
     """Run HiGHS in this process."""
     solver = load(program, **options)
     solver.run()
@@ -141,7 +141,7 @@ def run_here(program: Program, **options: Any) -> Found:
     feasible = solver.getInfo().primal_solution_status == 2
     x = np.array(solver.getSolution().col_value) if feasible or not len(program.cost) else None
     optimal = status == "Optimal" and not program.integer
-    return Found(status, x, np.array(solver.getSolution().row_dual) if optimal else None)
+    return SolverAnswer(status, x, np.array(solver.getSolution().row_dual) if optimal else None)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.population.reading import Reading
+from headcount.population.reading import ReadSummary
 from headcount.tabulate.counts import Counts
 
 
@@ -34,13 +34,13 @@ class AttributeSummary:
 class Summary:
     """Numbers that show whether a file was read as it was meant."""
 
-    reading: Reading
+    reading: ReadSummary
     people: int
     levels: tuple[LevelSummary, ...]
     attributes: tuple[AttributeSummary, ...]
 
 
-def summarize(counts: Counts, reading: Reading) -> Summary:
+def summarize(counts: Counts, reading: ReadSummary) -> Summary:
     """Sum up counts at the leaf, with what their reader met."""
     tree, schema, here = counts.geography, counts.schema, counts.totals()
     people = int(here.sum())

@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from headcount.attacks.knowledge import UNKNOWN
+from headcount.attacks.knowledge_from_release import hold, knowledge_of_release
 from headcount.attacks.reconstruction import reconstruct
-from headcount.attacks.released import hold, knowledge_of_release
 from headcount.errors import ConfigError, InputError
 from headcount.evaluate.suppressed import audit_release
 from headcount.mechanisms import protect

@@ -89,7 +89,7 @@ def inside(thing: Any, seen: set[int] | None = None) -> Iterator[Any]:
 
 
 PLAIN = (np.ndarray, np.generic, str, int, float, range, dict, list, tuple, type(None))
-OWN = {"Work", "Reopened", "Problem", "Batch"}
+OWN = {"NodeWork", "Reopened", "NodeProblem", "Batch"}
 
 
 def secrets_in(sent, counts, key: RunKey) -> list[str]:
@@ -124,7 +124,7 @@ def test_pieces_pickle_and_hold_neither_the_truth_nor_the_key(mechanism):
     sent, key, outcome = watched(mechanism, counts)
     kinds = {type(piece).__name__ for piece, _ in sent}
     rescued = sum(v for name, v in outcome.notes.items() if name.endswith(": failsafe"))
-    assert kinds == ({"Work", "Reopened"} if rescued else {"Work"})
+    assert kinds == ({"NodeWork", "Reopened"} if rescued else {"NodeWork"})
     assert bool(rescued) == (mechanism is RESCUED)
     for piece, pickled in sent:
         assert secrets_in(piece, counts, key) == []

@@ -19,7 +19,7 @@ from headcount.solve.mip import minimise, rounding_program
 from headcount.solve.network import split
 from headcount.solve.objective import objective, violation
 from headcount.solve.outcome import Status
-from headcount.solve.rounding import Method
+from headcount.solve.rounding import RoundingMethod
 from tests.mechanisms.topdown.small import hierarchies, pure, run, settings, village
 from tests.mechanisms.topdown.watched import nearest, variables, watching
 
@@ -90,7 +90,7 @@ def every_problem(drawn):
             if solved.outcome.status[p] != Status.SOLVED:
                 continue
             own = variables(batch, p)
-            if rounded.method[p] == Method.NONE:
+            if rounded.method[p] == RoundingMethod.NONE:
                 assert clashes(one) or solved.outcome.violation[p] <= 1e-6
                 seen["no rounding"] += 1
                 continue

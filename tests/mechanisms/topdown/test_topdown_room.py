@@ -150,7 +150,7 @@ def test_the_move_is_the_least_by_brute_force():
 def test_bounds_too_wide_to_make_room_for_are_refused(monkeypatch):
     from tests.mechanisms.topdown.small import SCHEMA
 
-    monkeypatch.setattr(room_plan, "WIDEST", 10)
+    monkeypatch.setattr(room_plan, "MOST_COUNTS", 10)
     place = tree(("state", [2]), ("leaf", [2, 2]))
 
     def bounds(query, units, low=1, high=9):
@@ -271,7 +271,7 @@ def test_if_no_try_of_the_last_resort_finds_counts_the_run_is_told_what_to_do(
 
     def lost(program, **options):
         asked.append(options.get("presolve", "on"))
-        return worker.Found(status, None)
+        return worker.SolverAnswer(status, None)
 
     monkeypatch.setattr(worker, "solve_apart", lost)
     monkeypatch.setattr(worker, "run_here", lost)

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from headcount.attacks.kinds._base import Attack, ClaimedRecords, People, whole_people
-from headcount.attacks.knowledge import Held, Knowledge
+from headcount.attacks.knowledge import Knowledge, KnownTable
+from headcount.attacks.knowledge_from_release import knowledge_of_release, tells_years
 from headcount.attacks.reconstruction import REPORT, Reconstruction, reconstruct
 from headcount.attacks.records import Features
-from headcount.attacks.released import knowledge_of_release, tells_years
 from headcount.attacks.solvers import CP_SAT, HIGHS
 from headcount.attacks.variability import Effort
 from headcount.engines.protocol import Engine
@@ -96,7 +96,7 @@ class Reconstruct(Attack):
         )
         features = Features.of(knowledge.schema)
         years = bool(self.together) or tells_years(found.class_of, features.key)
-        known = features.told_by(found.class_of, years=years)
+        known = features.as_known_by(found.class_of, years=years)
         return Rebuilt(
             attack=self.name,
             title="Can records be rebuilt from tables?",
@@ -196,7 +196,7 @@ def _facts(
     }
 
 
-def _by_level(tables: Iterable[Held]) -> list[str]:
+def _by_level(tables: Iterable[KnownTable]) -> list[str]:
     """Tables in few words: "P1 P2 at block"."""
     names: dict[str, list[str]] = {}
     for held in tables:

@@ -149,9 +149,7 @@ class _Progress:
         self._around = Around(additive, x)
         order = np.argsort(additive.unit, kind="stable")
         self._cells = order
-        self._first = np.searchsorted(
-            additive.unit[order], np.arange(len(additive.parent) + 1)
-        )  # fmt: skip
+        self._first = np.searchsorted(additive.unit[order], np.arange(len(additive.parent) + 1))
 
     def protect(self, wanted: Flags) -> None:
         """Protect every cell that is wanted, region by region; what is left, one by one."""
@@ -190,9 +188,14 @@ class _Progress:
         matrix = matrix[np.diff(matrix.indptr) > 0]
         need = self.need.at(cells)
         made = protect_region(
-            matrix, self.x[cells], self.price[cells], withheld=self.withheld[cells],
-            targets=targets[order], need=need, effort=self.effort,
-        )  # fmt: skip
+            matrix,
+            self.x[cells],
+            self.price[cells],
+            withheld=self.withheld[cells],
+            targets=targets[order],
+            need=need,
+            effort=self.effort,
+        )
         self.programs += made.programs
         self.withheld[cells] = made.withheld
         for one in made.proofs:
@@ -228,9 +231,13 @@ class _Progress:
 
 
 def checked(
-    additive: Additive, values: ArrayLike, primary: ArrayLike, price: ArrayLike | None,
-    publish: ArrayLike | None, effort: int,
-) -> tuple[Ints, Flags, Flags, Floats]:  # fmt: skip
+    additive: Additive,
+    values: ArrayLike,
+    primary: ArrayLike,
+    price: ArrayLike | None,
+    publish: ArrayLike | None,
+    effort: int,
+) -> tuple[Ints, Flags, Flags, Floats]:
     """The inputs of a suppressor, checked: values, primary, cells that may be withheld, prices."""
     additive.check(values)
     x = np.asarray(values, dtype=np.int64)

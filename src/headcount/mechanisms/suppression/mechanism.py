@@ -136,9 +136,11 @@ class Suppression(PostTabular):
             )
         if strange := sorted(set(self.by_cell) - set(TABLES)):
             raise ConfigError(
-                "suppression", place="by_cell", found=repr(strange[0]),
+                "suppression",
+                place="by_cell",
+                found=repr(strange[0]),
                 expected=f"some of {', '.join(TABLES)}",
-            )  # fmt: skip
+            )
 
     def _refuse_wide(self) -> None:
         """The search tries one way for each count that a cell may rise by, so these stay small."""
@@ -200,10 +202,11 @@ class Suppression(PostTabular):
             for cells in made:
                 if any(coding.overlapping for coding in cells.axes):
                     raise ConfigError(
-                        "suppression", place=f"table {cells.table.name}",
+                        "suppression",
+                        place=f"table {cells.table.name}",
                         found="groups that overlap",
                         expected="tables whose cells add up, for the rule 'complementary'",
-                    )  # fmt: skip
+                    )
         return ()
 
     def run(
@@ -271,9 +274,14 @@ class Suppression(PostTabular):
             if self.keep_totals:
                 price[_everybody_above_leaf(linked, made, counts)] = TOTAL_KEPT
             pattern = complement(
-                linked.additive, truth, primary, width=self.width,
-                threshold=self.thresholds.cell, price=price, effort=self.effort,
-            )  # fmt: skip
+                linked.additive,
+                truth,
+                primary,
+                width=self.width,
+                threshold=self.thresholds.cell,
+                price=price,
+                effort=self.effort,
+            )
             assert not len(pattern.failed)  # nothing must be published but zeros
             witnesses.append(pattern.witnesses)
             for where, number in linked.number.items():

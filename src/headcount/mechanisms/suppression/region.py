@@ -9,7 +9,7 @@ import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.mechanisms.suppression.moves import Mover, Need, Proof
-from headcount.mechanisms.suppression.release import release
+from headcount.mechanisms.suppression.prune import prune
 
 SMALL_REGION = 400
 """Regions of up to this many cells are tried several times."""
@@ -78,9 +78,14 @@ def protect_region(
         order = rng.permutation(len(targets)) if number else np.arange(len(targets))
         off = np.exp(0.3 * rng.standard_normal(len(x))) if number else 1.0
         made = _try(
-            matrix, x, price * off, withheld=withheld, targets=targets[order], need=need,
+            matrix,
+            x,
+            price * off,
+            withheld=withheld,
+            targets=targets[order],
+            need=need,
             effort=effort,
-        )  # fmt: skip
+        )
         cost = (len(made.failed), float(price[made.withheld & ~withheld].sum()))
         if cost < (least[0], least[1] - 1e-9):
             best, least = made, cost
@@ -105,9 +110,11 @@ def _try(
     wanted = np.zeros(len(x), dtype=bool)
     wanted[targets] = True
     state = _State(
-        need=Need(rise=need.rise, width=np.where(wanted, need.width, 0)), kept=withheld,
-        used=np.zeros(len(x), dtype=np.int64), covers=np.zeros(len(x), dtype=np.int64),
-    )  # fmt: skip
+        need=Need(rise=need.rise, width=np.where(wanted, need.width, 0)),
+        kept=withheld,
+        used=np.zeros(len(x), dtype=np.int64),
+        covers=np.zeros(len(x), dtype=np.int64),
+    )
     failed = [t for t in targets if not state.covers[t] and not _route(int(t), state, mover)]
     failed = [t for t in failed if not state.covers[t]]
     for _ in range(effort):
@@ -117,7 +124,7 @@ def _try(
     pattern, proofs = withheld | (state.used > 0), tuple(state.proofs.values())
     if effort:
         state.need.width[failed] = 0
-        pattern, proofs = release(
+        pattern, proofs = prune(
             matrix, x, price, withheld=pattern, kept=withheld, need=state.need, known=proofs
         )
     return Protected(

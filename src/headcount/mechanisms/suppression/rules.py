@@ -68,9 +68,11 @@ def find_tables(names: tuple[str, ...], schema: Schema) -> tuple[TableCells, ...
         support = known[name].supports(schema)
         if not support:
             raise ConfigError(
-                "suppression", place=f"table {name}", found=support.reason,
+                "suppression",
+                place=f"table {name}",
+                found=support.reason,
                 expected="a population that has what the table shows",
-            )  # fmt: skip
+            )
         found.append(known[name].on(schema))
     return tuple(found)
 

@@ -18,7 +18,7 @@ from headcount.schema.attribute import first_repeated
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Query
 
-MOST = 2**40
+LARGEST_BOUND = 2**40
 """The largest bound; more people are refused anyway."""
 
 
@@ -39,9 +39,11 @@ def read_bounds(
     columns = [bounds.level, *(axis.name for axis in axes), "low", "high"]
     if twice := first_repeated(columns):
         raise InputError(
-            name, place=f"column {twice!r}", found="two meanings of that name",
+            name,
+            place=f"column {twice!r}",
+            found="two meanings of that name",
             expected="a level, attributes and recodes not called low, high, or the same",
-        )  # fmt: skip
+        )
     table = read_table(path, columns)
     codes = [str(code) for code in geography.units[geography.depth(bounds.level)]]
     text = {column: table[column].cast(pl.String) for column in columns}
@@ -78,13 +80,17 @@ def _whole(values: pl.Series, name: str, *, empty: int | None) -> Ints:
     blank = (text.is_null() | (text == "")).to_numpy()
     numbers = text.cast(pl.Float64, strict=False).to_numpy()
     with np.errstate(invalid="ignore"):
-        good = blank | ((numbers >= 0) & (numbers <= MOST) & (numbers == np.floor(numbers)))
+        good = blank | (
+            (numbers >= 0) & (numbers <= LARGEST_BOUND) & (numbers == np.floor(numbers))
+        )
     if not good.all():
         row = int(np.flatnonzero(~good)[0])
         raise InputError(
-            name, place=f"column {values.name!r}, row {row + 1}", found=repr(text[row]),
+            name,
+            place=f"column {values.name!r}, row {row + 1}",
+            found=repr(text[row]),
             expected="a whole number from 0 to 2^40, or nothing",
-        )  # fmt: skip
+        )
     missing = int(NO_BOUND) if empty is None else empty
     return np.where(blank, missing, np.nan_to_num(numbers)).astype(np.int64)
 
@@ -94,9 +100,11 @@ def _refuse_repeated(row: Ints, name: str) -> None:
     if len(first) < len(row):
         again = int(np.setdiff1d(np.arange(len(row)), first)[0])
         raise InputError(
-            name, place=f"row {again + 1}", found="a second row for its unit and group",
+            name,
+            place=f"row {again + 1}",
+            found="a second row for its unit and group",
             expected="one",
-        )  # fmt: skip
+        )
 
 
 def _refuse_missing(
@@ -113,7 +121,8 @@ def _refuse_missing(
     if len(gone := np.argwhere(~there & wanted)):
         unit, group = (int(k) for k in gone[0])
         raise InputError(
-            name, place=f"{level} {codes[unit]!r}, group ({group_name(axes, group)})",
+            name,
+            place=f"{level} {codes[unit]!r}, group ({group_name(axes, group)})",
             found="no row",
             expected="a row for every unit and group (an empty low or high is no bound)",
-        )  # fmt: skip
+        )

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headcount.files import write_bytes_atomic
-from headcount.mechanisms.topdown.estimate import Rows
+from headcount.mechanisms.topdown.estimate import SparseRows
 from headcount.release.store import table_file
 
 _log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class FinishedLevels:
         self._made_from = sha256(made_from).hexdigest() if made_from is not None else None
         self._folder.mkdir(parents=True, exist_ok=True)
 
-    def load(self, level: str) -> tuple[Rows, dict[str, float]] | None:
+    def load(self, level: str) -> tuple[SparseRows, dict[str, float]] | None:
         """A finished level, or None."""
         path = self._path(level)
         if not path.is_file():
@@ -44,7 +44,7 @@ class FinishedLevels:
             about = json.loads(table.schema.metadata[b"headcount"])
             unit = table["unit"].to_numpy()
             start = np.searchsorted(unit, np.arange(about["units"] + 1))
-            rows = Rows(start, table["cell"].to_numpy(), table["count"].to_numpy())
+            rows = SparseRows(start, table["cell"].to_numpy(), table["count"].to_numpy())
             if about["level"] != level or about["digest"] != _digest(rows, about):
                 raise ValueError("its digest or its level is another")
             if self._made_from not in (None, about["made_from"]):
@@ -55,7 +55,7 @@ class FinishedLevels:
             return None
         return rows, about["notes"]
 
-    def save(self, level: str, rows: Rows, notes: dict[str, float]) -> None:
+    def save(self, level: str, rows: SparseRows, notes: dict[str, float]) -> None:
         """Keep a finished level."""
         unit = np.repeat(np.arange(rows.units), np.diff(rows.start)).astype(np.int64)
         about: dict[str, Any] = {"level": level, "units": rows.units, "notes": notes}
@@ -72,7 +72,7 @@ class FinishedLevels:
         return self._folder / table_file(level)
 
 
-def _digest(rows: Rows, about: dict[str, Any]) -> str:
+def _digest(rows: SparseRows, about: dict[str, Any]) -> str:
     """SHA-256 of the counts and of what is said about them."""
     said = {key: about[key] for key in ("level", "units", "notes", "made_from")}
     hasher = sha256(json.dumps(said, sort_keys=True).encode())

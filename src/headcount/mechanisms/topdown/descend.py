@@ -14,7 +14,7 @@ from headcount.arrays import Ints, Ints32
 from headcount.engines import Engine
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.estimate import (
-    Rows,
+    SparseRows,
     Step,
     Triples,
     estimate,
@@ -27,7 +27,7 @@ from headcount.mechanisms.topdown.estimate import (
 )
 from headcount.mechanisms.topdown.level import Level, prepare_level
 from headcount.mechanisms.topdown.measure import Measurements
-from headcount.mechanisms.topdown.parents import Family, Parents, build_problem, chunks
+from headcount.mechanisms.topdown.parents import ParentChunk, Parents, build_problem, chunks
 from headcount.mechanisms.topdown.restrict import Restrictions, refuse_release_outside
 from headcount.mechanisms.topdown.room import Room
 from headcount.mechanisms.topdown.room_plan import Planner
@@ -46,10 +46,10 @@ _LARGEST = {"largest violation"}
 class LevelStore(Protocol):
     """Where finished levels are kept, so that a crashed run need not do them again."""
 
-    def load(self, level: str) -> tuple[Rows, dict[str, float]] | None:
+    def load(self, level: str) -> tuple[SparseRows, dict[str, float]] | None:
         """A finished level, or None."""
 
-    def save(self, level: str, rows: Rows, notes: dict[str, float]) -> None:
+    def save(self, level: str, rows: SparseRows, notes: dict[str, float]) -> None:
         """Keep a finished level, whole or not at all."""
 
 
@@ -77,7 +77,7 @@ def descend(
 
     ``seconds`` gets the time that each level took here; a level taken from ``finished`` has none.
     """
-    rows: dict[str, Rows] = {}
+    rows: dict[str, SparseRows] = {}
     notes: dict[str, dict[str, float]] = {}
 
     @cache
@@ -126,7 +126,7 @@ def descend(
 def _root(schema: Schema, level: Level, measurements: Measurements, room: Room) -> Step:
     """The whole has no parent: every possible cell may be non-zero, and no sum is given."""
     cell = np.flatnonzero(schema.possible).astype(np.int32)
-    everything = Rows(np.array([0, len(cell)]), cell, np.zeros(len(cell), dtype=np.int64))
+    everything = SparseRows(np.array([0, len(cell)]), cell, np.zeros(len(cell), dtype=np.int64))
     only, first = np.zeros(1, dtype=np.int64), np.array([0, 1])
     problem = build_problem(everything, only, first, level, measurements)
     batch = replace(problem.batch, is_root=True)
@@ -142,7 +142,7 @@ def _root(schema: Schema, level: Level, measurements: Measurements, room: Room) 
 
 
 def _children(
-    parents: Parents, families: list[Family], engine: Engine, progress: Progress, room: Room
+    parents: Parents, families: list[ParentChunk], engine: Engine, progress: Progress, room: Room
 ) -> Step:
     """Every child of a level: all parents, then those that cannot be met once more."""
     done = engine.map(estimate, parents.works(families))
@@ -180,7 +180,7 @@ def _rescued(
     return {p: one[0] for p, one in made.items()}, {p: one[1] for p, one in made.items()}
 
 
-def _replaced(rows: Rows, made: Mapping[int, Triples], child_first: Ints) -> Rows:
+def _replaced(rows: SparseRows, made: Mapping[int, Triples], child_first: Ints) -> SparseRows:
     """Rows with other counts for the children of some parents."""
     unit = np.repeat(np.arange(rows.units), np.diff(rows.start))
     keep = np.ones(rows.units, dtype=bool)
@@ -205,7 +205,7 @@ def kept_margin(schema: Schema, settings: TopDownSettings) -> Ints32 | None:
 
 
 def _summed_from_leaf(
-    geography: Geography, rows: dict[str, Rows], cells: int
+    geography: Geography, rows: dict[str, SparseRows], cells: int
 ) -> dict[str, csr_array[Any, tuple[int, int]]]:
     """Every level as the sum of its leaves: after a failsafe a parent is what its children say."""
     tables = {geography.leaf: rows[geography.leaf].matrix(cells)}
@@ -215,12 +215,12 @@ def _summed_from_leaf(
     return tables
 
 
-def _join(parts: list[Rows]) -> Rows:
+def _join(parts: list[SparseRows]) -> SparseRows:
     """Rows of consecutive chunks as one."""
     ends = np.cumsum([part.start[-1] for part in parts])
     offset = np.concatenate([[0], ends[:-1]])
     start = [part.start[:-1] + o for part, o in zip(parts, offset, strict=True)]
-    return Rows(
+    return SparseRows(
         np.concatenate([*start, ends[-1:]]),
         np.concatenate([part.cell for part in parts]),
         np.concatenate([part.value for part in parts]),

@@ -29,7 +29,7 @@ Triples = tuple[Ints, Ints, Ints]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SparseRows:
     """Integer counts of some units, sparse: row u holds cells ``cell[start[u]:start[u+1]]``."""
 
     start: Ints
@@ -54,7 +54,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class NodeProblem:
     """Problems of some parents, answers drawn; the child and the cell of each variable."""
 
     batch: Batch
@@ -63,7 +63,7 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Work:
+class NodeWork:
     """A chunk of parents.
 
     where
@@ -76,7 +76,7 @@ class Work:
 
     children: range
     copies: Triples
-    problem: Problem | None
+    problem: NodeProblem | None
     stuck: Ints
     notes: dict[str, float]
 
@@ -88,13 +88,13 @@ class Step:
     Children of ``stuck`` parents have no counts; ``broken`` should be empty.
     """
 
-    rows: Rows
+    rows: SparseRows
     notes: dict[str, float]
     stuck: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     broken: tuple[Violation, ...] = ()
 
 
-def estimate(work: Work) -> Step:
+def estimate(work: NodeWork) -> Step:
     """Estimate, round and check the children of a chunk of parents."""
     pieces, stuck, notes = [work.copies], work.stuck, dict(work.notes)
     broken: tuple[Violation, ...] = ()
@@ -109,18 +109,18 @@ def estimate(work: Work) -> Step:
     return Step(rows, notes, stuck, broken)
 
 
-def gather(pieces: list[Triples], children: range) -> Rows:
+def gather(pieces: list[Triples], children: range) -> SparseRows:
     """Entries of some children, in the order of their cells within each child, as rows."""
     unit, cell, value = (np.concatenate(part) for part in zip(*pieces, strict=True))
     child = (unit - children.start).astype(np.int32)
-    return Rows(*kernels.rows_by_child(len(children), child, cell, value))
+    return SparseRows(*kernels.rows_by_child(len(children), child, cell, value))
 
 
 @dataclass(frozen=True, eq=False)
 class Reopened:
     """A parent that could not be met, with its empty cells reopened where ``keep`` is not empty."""
 
-    problem: Problem
+    problem: NodeProblem
     keep: Ints32
 
 
@@ -163,10 +163,12 @@ def round_solved(
     batch: Batch, solved: Solved
 ) -> tuple[Ints, Ints, dict[str, float], tuple[Violation, ...]]:
     """See ``solve_batch``."""
-    from headcount.solve.rounding import Method, round_batch
+    from headcount.solve.rounding import RoundingMethod, round_batch
 
     rounded = round_batch(batch, solved.x, threads=1)
-    stuck = np.union1d(solved.outcome.unsolved, np.flatnonzero(rounded.method == Method.NONE))
+    stuck = np.union1d(
+        solved.outcome.unsolved, np.flatnonzero(rounded.method == RoundingMethod.NONE)
+    )
     counts = rounded.counts.copy()
     for p in stuck:
         counts[slice(*batch.var_start[batch.cell_start[p : p + 2]])] = 0
@@ -184,7 +186,7 @@ def refuse_broken_rounding(broken: tuple[Violation, ...], codes: NDArray[np.str_
         )
 
 
-def refuse_broken(rows: Rows, level: Level, codes: NDArray[np.str_]) -> None:
+def refuse_broken(rows: SparseRows, level: Level, codes: NDArray[np.str_]) -> None:
     """Check every bound of every unit of a level again, in integers, whoever solved it."""
     bad = kernels.first_broken(
         rows.start, rows.cell, rows.value, level.column, level.low, level.high

@@ -32,10 +32,11 @@ def refuse_fixed_total(
     if most - least < 0.5:
         names = " and ".join(repr(one.query.name) for one in whole)
         raise ConfigError(
-            "topdown", place=f"bounds on {names}",
+            "topdown",
+            place=f"bounds on {names}",
             found=f"bounds that fix how many people there are, with unit {unit.value!r}",
             expected=f"{unit.pair[1].value!r}, or bounds that leave room for a person more or less",
-        )  # fmt: skip
+        )
 
 
 def refuse_no_neighbour(
@@ -46,9 +47,11 @@ def refuse_no_neighbour(
         return
     if not has_neighbour(restrictions, counts):
         raise TruthError(
-            "topdown", place="bounds", found="data whose every neighbour breaks a bound",
+            "topdown",
+            place="bounds",
+            found="data whose every neighbour breaks a bound",
             expected=f"{unit.pair[1].value!r}, or bounds that leave room for a person more or less",
-        )  # fmt: skip
+        )
 
 
 def total_range(whole: Sequence[Restriction], schema: Schema) -> tuple[float, float]:
@@ -73,9 +76,12 @@ def total_range(whole: Sequence[Restriction], schema: Schema) -> tuple[float, fl
     ends = []
     for sign in (1.0, -1.0):
         found = linprog(
-            np.full(classes.shape[1], sign), A_ub=vstack(rows), b_ub=np.concatenate(limits),
-            method="highs", options={"presolve": False},
-        )  # fmt: skip
+            np.full(classes.shape[1], sign),
+            A_ub=vstack(rows),
+            b_ub=np.concatenate(limits),
+            method="highs",
+            options={"presolve": False},
+        )
         ends.append(sign * found.fun if found.status == 0 else -sign * np.inf)
     return float(ends[0]), float(ends[1])
 

@@ -15,21 +15,27 @@ from numpy.typing import NDArray
 from headcount.arrays import Flags, Ints, Ints32
 from headcount.geography import Geography
 from headcount.mechanisms.topdown import kernels
-from headcount.mechanisms.topdown.estimate import Problem, Reopened, Rows, Triples, Work
+from headcount.mechanisms.topdown.estimate import (
+    NodeProblem,
+    NodeWork,
+    Reopened,
+    SparseRows,
+    Triples,
+)
 from headcount.mechanisms.topdown.level import Level
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.solve.batch import Batch
 
 
 @dataclass(frozen=True)
-class Family:
+class ParentChunk:
     """A chunk of parents with their children: positions in their levels."""
 
     parents: range
     children: range
 
 
-def chunks(geography: Geography, level: str, *, children_at_once: int = 2_000) -> list[Family]:
+def chunks(geography: Geography, level: str, *, children_at_once: int = 2_000) -> list[ParentChunk]:
     """Cut the parents of a level into runs with about so many children each."""
     depth = geography.depth(level)
     parent = geography.parents[depth]
@@ -38,7 +44,9 @@ def chunks(geography: Geography, level: str, *, children_at_once: int = 2_000) -
     while cuts[-1] < len(first) - 1:
         reach = first[cuts[-1]] + children_at_once
         cuts.append(max(cuts[-1] + 1, int(np.searchsorted(first, reach, side="right")) - 1))
-    return [Family(range(a, b), range(int(first[a]), int(first[b]))) for a, b in pairwise(cuts)]
+    return [
+        ParentChunk(range(a, b), range(int(first[a]), int(first[b]))) for a, b in pairwise(cuts)
+    ]
 
 
 def spans(start: Ints, length: Ints) -> Ints:
@@ -49,14 +57,14 @@ def spans(start: Ints, length: Ints) -> Ints:
 
 
 def build_problem(
-    above: Rows,
+    above: SparseRows,
     parents: Ints,
     child_first: Ints,
     level: Level,
     measurements: Measurements | None,
     *,
     offset: int = 0,
-) -> Problem:
+) -> NodeProblem:
     """The problems of some parents, with detailed answers drawn for every variable.
 
     where
@@ -98,7 +106,7 @@ def build_problem(
         low=level.low[child],
         high=high,
     )
-    return Problem(batch, var_unit, var_cell)
+    return NodeProblem(batch, var_unit, var_cell)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -113,7 +121,7 @@ class Parents:
         possible      the cells that are no structural zeros: only these may reopen
     """
 
-    above: Rows
+    above: SparseRows
     child_first: Ints
     codes: NDArray[np.str_]
     level: Level
@@ -121,7 +129,7 @@ class Parents:
     possible: Flags
     keep: Ints32 | None = None
 
-    def works(self, families: Iterable[Family]) -> Iterator[Work]:
+    def works(self, families: Iterable[ParentChunk]) -> Iterator[NodeWork]:
         """Each chunk as a piece of work, drawn when it is asked for: few are in memory at once.
 
         An only child copies its parent, and children of an empty parent are empty: no solve. An
@@ -133,7 +141,7 @@ class Parents:
             people = self.above.start[parents + 1] - self.above.start[parents] > 0
             alone, several = parents[people & (kids == 1)], parents[people & (kids > 1)]
             fits = self._copy_fits(alone)
-            yield Work(
+            yield NodeWork(
                 children=chunk.children,
                 copies=self._copies(alone[fits]),
                 problem=self._problem(several, self.measurements) if len(several) else None,
@@ -151,21 +159,27 @@ class Parents:
             total[self.above.cell[own]] = self.above.value[own]
             margin = np.bincount(self.keep, weights=total)
             cell = np.flatnonzero((margin[self.keep] > 0) & self.possible).astype(np.int32)
-            rows = Rows(np.array([0, len(cell)]), cell, total[cell])
+            rows = SparseRows(np.array([0, len(cell)]), cell, total[cell])
             kids = self.child_first[parent : parent + 2]
             only = np.zeros(1, dtype=np.int64)
             problem = build_problem(rows, only, kids, self.level, self.measurements)
             yield Reopened(problem, self.keep)
 
-    def _problem(self, parents: Ints, measurements: Measurements | None) -> Problem:
+    def _problem(self, parents: Ints, measurements: Measurements | None) -> NodeProblem:
         return build_problem(self.above, parents, self.child_first, self.level, measurements)
 
     def _copy_fits(self, alone: Ints) -> Flags:
         above, level = self.above, self.level
         fits: Flags = kernels.rows_within(
-            above.start, above.cell, above.value, alone, self.child_first[alone],
-            level.column, level.low, level.high,
-        )  # fmt: skip
+            above.start,
+            above.cell,
+            above.value,
+            alone,
+            self.child_first[alone],
+            level.column,
+            level.low,
+            level.high,
+        )
         return fits
 
     def _copies(self, alone: Ints) -> Triples:

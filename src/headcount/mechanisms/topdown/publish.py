@@ -69,20 +69,23 @@ def measurement_file(level: str, query: str) -> str:
 
 def refuse_same_columns(settings: TopDownSettings, schema: Schema, geography: Geography) -> None:
     """Refuse measurements whose files would have two columns of one name, or too long a name."""
-    settings.refuse_strangers(schema, geography)
+    settings.refuse_unknown_names(schema, geography)
     for level, name in settings.allocation(geography).measured:
         query = every_cell(schema) if name == CELLS else settings.query(name)
         if twice := first_repeated([UNIT, *_labels(query, schema)]):
             raise InputError(
-                "measurements", place=f"query {name!r}, column {twice!r}",
+                "measurements",
+                place=f"query {name!r}, column {twice!r}",
                 found="two columns of that name",
                 expected=f"levels that differ when joined by '_', none of them called {UNIT!r}",
-            )  # fmt: skip
+            )
         if len(measurement_file(level, name).encode()) > LONGEST_NAME:
             raise InputError(
-                "measurements", place=f"query {name!r} at {level!r}", found="a very long file name",
+                "measurements",
+                place=f"query {name!r} at {level!r}",
+                found="a very long file name",
                 expected=f"names of at most {LONGEST_NAME} bytes together",
-            )  # fmt: skip
+            )
 
 
 @dataclass(frozen=True)

@@ -32,17 +32,21 @@ class Grouping:
         Attribute(self.name, tuple(label for label, _ in self.groups))  # names stand the same test
         if twice := first_repeated(level for _, levels in self.groups for level in levels):
             raise ConfigError(
-                "topdown", place=f"recode {self.name!r}", found=f"level {twice!r} in two groups",
+                "topdown",
+                place=f"recode {self.name!r}",
+                found=f"level {twice!r} in two groups",
                 expected="each level in one group",
-            )  # fmt: skip
+            )
 
     def on(self, schema: Schema) -> Recode:
         """The recode of that schema's attribute."""
         if self.name in schema.names:
             raise ConfigError(
-                "topdown", place=f"recode {self.name!r}", found="the name of an attribute",
+                "topdown",
+                place=f"recode {self.name!r}",
+                found="the name of an attribute",
                 expected="a name of its own: queries ask for it by name",
-            )  # fmt: skip
+            )
         return Recode(self.name, schema.attribute(self.of), self.groups)
 
 

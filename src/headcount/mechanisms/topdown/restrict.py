@@ -99,13 +99,17 @@ def refuse_truth_outside(restrictions: Restrictions, counts: Mapping[str, Counts
     if clash:
         said = " and ".join(clash[:3])
         raise TruthError(
-            "topdown", place=place, expected="bounds that some counts meet",
+            "topdown",
+            place=place,
+            expected="bounds that some counts meet",
             found=f"bounds that no counts can meet (in the way: {said})",
-        )  # fmt: skip
+        )
     raise TruthError(
-        "topdown", place=place, expected="bounds that the data meet",
+        "topdown",
+        place=place,
+        expected="bounds that the data meet",
         found="a true count outside the bound",
-    )  # fmt: skip
+    )
 
 
 def refuse_release_outside(
@@ -246,9 +250,11 @@ def _occupied(bounds: QuartersBounds, leaf: Counts, query: Query) -> Ints:
     quarters = leaf.quarters
     if quarters is None:
         raise ConfigError(
-            "topdown", place=f"bounds on {query.name!r}", found="no living quarters in the data",
+            "topdown",
+            place=f"bounds on {query.name!r}",
+            found="no living quarters in the data",
             expected="a population with a table of living quarters",
-        )  # fmt: skip
+        )
     types = quarters.occupied.shape[1]
     if query.by != (quarters.attribute,) or len(bounds.caps) != types:
         raise ConfigError(
@@ -271,15 +277,19 @@ def _refuse_hidden_totals(
         return
     if bounds.total_level not in geography.levels[:-1]:
         raise ConfigError(
-            "topdown", place="total_level", found=repr(bounds.total_level),
+            "topdown",
+            place="total_level",
+            found=repr(bounds.total_level),
             expected=f"one of {list(geography.levels[:-1])}",
-        )  # fmt: skip
+        )
     depth = geography.depth(bounds.total_level)
     if not any(geography.depth(one.level) >= depth for one in settings.invariant):
         raise ConfigError(
-            "topdown", place="total_level", found=f"{bounds.total_level!r} without an invariant",
+            "topdown",
+            place="total_level",
+            found=f"{bounds.total_level!r} without an invariant",
             expected="a total that is invariant at this level: the bounds are made from it",
-        )  # fmt: skip
+        )
 
 
 def _sets(types: int, *, unions: bool) -> Ints:

@@ -29,12 +29,12 @@ import numpy as np
 from headcount.arrays import Floats, Ints
 from headcount.errors import RunError
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.estimate import Problem, Rows, Triples, solve_batch
+from headcount.mechanisms.topdown.estimate import NodeProblem, SparseRows, Triples, solve_batch
 from headcount.mechanisms.topdown.level import Level
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.parents import build_problem
 from headcount.mechanisms.topdown.restrict import units_outside
-from headcount.mechanisms.topdown.room_plan import WHOLE, Plan, Planner
+from headcount.mechanisms.topdown.room_plan import WHOLE, Planner, RoomPlan
 from headcount.schema import Schema
 from headcount.solve.batch import NO_BOUND
 
@@ -135,7 +135,9 @@ class Room:
             "headcount close"
         )
 
-    def _cells(self, depth: int, top: int, ancestor: int, plan: Plan, now: _Now) -> dict[int, Ints]:
+    def _cells(
+        self, depth: int, top: int, ancestor: int, plan: RoomPlan, now: _Now
+    ) -> dict[int, Ints]:
         """New cells of the parents whose atoms move, shared anew from the ancestor down."""
         new: dict[int, dict[int, Ints]] = {d: {} for d in range(depth)}
         at = max(top, 0)
@@ -159,7 +161,7 @@ class Room:
         now.move(new[depth - 1])
         return new[depth - 1]
 
-    def _children(self, depth: int, parent: int, cells: Ints, plan: Plan) -> Triples:
+    def _children(self, depth: int, parent: int, cells: Ints, plan: RoomPlan) -> Triples:
         """The children of a parent that now has room: estimated as usual, else as planned."""
         kids = self.planner.units(depth, depth - 1, parent)
         level = self.level(self.geography.levels[depth])
@@ -186,11 +188,11 @@ class Room:
 
     def _problem(
         self, level: Level, kids: range, cells: Ints | None, *, sliced: bool = False
-    ) -> Problem:
+    ) -> NodeProblem:
         own = level if sliced else _slice(level, kids)
         which = np.flatnonzero(self.schema.possible if cells is None else cells)
         values = np.zeros(len(which), dtype=np.int64) if cells is None else cells[which]
-        rows = Rows(np.array([0, len(which)]), which.astype(np.int32), values)
+        rows = SparseRows(np.array([0, len(which)]), which.astype(np.int32), values)
         first = np.array([0, len(kids)])
         only = np.zeros(1, dtype=np.int64)
         problem = build_problem(rows, only, first, own, self.measurements, offset=kids.start)

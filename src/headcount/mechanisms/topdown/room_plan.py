@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-WIDEST = 2**21
+MOST_COUNTS = 2**21
 """The most counts of atoms in one integer programme: about what HiGHS can be trusted with."""
 
 WHOLE = -1
@@ -35,28 +35,32 @@ WHOLE = -1
 
 
 def refuse_too_wide(restrictions: Restrictions, *, schema: Schema, geography: Geography) -> None:
-    """Refuse bounds that could need a larger programme than ``WIDEST`` allows, before any loss."""
+    """Refuse, before any loss, bounds that could need a programme beyond ``MOST_COUNTS``."""
     size = int(atoms(restrictions, schema).max()) + 1
     for depth, level in enumerate(geography.levels):
         wide = geography.size(level) * size
-        if depth == 0 or wide <= WIDEST:
+        if depth == 0 or wide <= MOST_COUNTS:
             continue
         above = geography.levels[depth - 1]
         if not always_shared(
-            restrictions[above], restrictions[level], schema=schema, geography=geography,
+            restrictions[above],
+            restrictions[level],
+            schema=schema,
+            geography=geography,
             levels=(above, level),
-        ):  # fmt: skip
+        ):
             names = sorted({repr(one.query.name) for one in restrictions[level]})
             raise ConfigError(
-                "topdown", place=f"bounds on {', '.join(names)} at {level!r}",
+                "topdown",
+                place=f"bounds on {', '.join(names)} at {level!r}",
                 found=f"bounds of several queries at once in {wide:,} units x groups of cells",
-                expected=f"at most {WIDEST:,}, or bounds on the groups of one query: it cannot be "
-                "shown that every estimate above leaves room for them",
-            )  # fmt: skip
+                expected=f"at most {MOST_COUNTS:,}, or bounds on the groups of one query: it "
+                "cannot be shown that every estimate above leaves room for them",
+            )
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class RoomPlan:
     """Counts of atoms (units x atoms) for each depth below the ancestor, with the first unit.
 
     ``moved`` is what the programme makes least: the sum of |y - estimate|.
@@ -138,7 +142,9 @@ class Planner:
             units = range(int(first[0]), int(first[1]))
         return units
 
-    def plan(self, depth: int, top: int, ancestor: int, estimate: dict[int, Ints]) -> Plan | None:
+    def plan(
+        self, depth: int, top: int, ancestor: int, estimate: dict[int, Ints]
+    ) -> RoomPlan | None:
         """Counts of atoms below the ancestor that keep every bound, None if there are none.
 
         ``estimate`` has the counts of atoms now: of the ancestor and of the units below it.
@@ -177,7 +183,7 @@ class Planner:
         y = found[:width].astype(np.int64).reshape(len(spans[depth]), self.size)
         counts = {d: np.asarray(up @ y) for d, up in ups.items()}
         moved = sum(int(np.abs(counts[d] - estimate[d]).sum()) for d in between)
-        return Plan({d: span.start for d, span in spans.items()}, counts, moved)
+        return RoomPlan({d: span.start for d, span in spans.items()}, counts, moved)
 
     def _bound_rows(
         self, depths: range, spans: dict[int, range], ups: dict[int, Any]

@@ -156,10 +156,11 @@ def refuse_fixed_units(
         code = str(geography.units[geography.depth(level)][where[0]])
         kind = ConfigError if public else TruthError
         raise kind(
-            "topdown", place=f"bounds on {queries}",
+            "topdown",
+            place=f"bounds on {queries}",
             found=f"bounds that fix how many {who} are in {level} {code!r}, with unit '{unit}'",
             expected=f"{unit.pair[1].value!r}, or bounds that leave room for a person more or less",
-        )  # fmt: skip
+        )
 
 
 def _settled(restrictions: Sequence[Restriction], schema: Schema) -> list[Bounds]:

@@ -11,7 +11,7 @@ from headcount.arrays import Floats, Ints, Ints32
 from headcount.draws import multinomial
 from headcount.population.towns.levels import KINDS, OLDEST
 from headcount.population.towns.mix import draw_community, race_mask
-from headcount.population.towns.people import People, age_chances
+from headcount.population.towns.people import TownPeople, age_chances
 from headcount.population.towns.spine import Land
 
 IN_QUARTERS = 0.0259
@@ -83,7 +83,7 @@ def _hosts(rng: np.random.Generator, expected: Floats, number: int, remote: floa
 
 def fill_facilities(
     rng: np.random.Generator,
-    people: People,
+    people: TownPeople,
     *,
     person: Ints,
     kind: NDArray[np.int8],

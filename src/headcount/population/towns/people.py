@@ -57,7 +57,7 @@ AGES = {
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class TownPeople:
     """Codes of people in the order of their dwellings; races as bits."""
 
     age: NDArray[np.int16]
@@ -66,10 +66,10 @@ class People:
     hispanic: NDArray[np.int16]
 
 
-def nobody(number: int) -> People:
+def nobody(number: int) -> TownPeople:
     """Room for so many people, to be filled in."""
     age, sex, hispanic = np.zeros((3, number), dtype=np.int16)
-    return People(age, sex, np.zeros(number, dtype=np.uint8), hispanic)
+    return TownPeople(age, sex, np.zeros(number, dtype=np.uint8), hispanic)
 
 
 def household_sizes(rng: np.random.Generator, number: int) -> Ints:
@@ -88,7 +88,7 @@ def age_chances(knots: tuple[int, ...], heights: tuple[float, ...]) -> Floats:
 
 def fill_households(
     rng: np.random.Generator,
-    people: People,
+    people: TownPeople,
     *,
     first: Ints,
     size: Ints,
@@ -129,7 +129,7 @@ def _types(rng: np.random.Generator, size: Ints) -> NDArray[np.int8]:
 
 def _householders(
     rng: np.random.Generator,
-    people: People,
+    people: TownPeople,
     first: Ints,
     size: Ints,
     kind: NDArray[np.int8],
@@ -159,7 +159,7 @@ def _ages(rng: np.random.Generator, name: str, number: int) -> NDArray[np.int16]
 
 def _partners(
     rng: np.random.Generator,
-    people: People,
+    people: TownPeople,
     head: Ints,
     unit: Ints32,
     community: NDArray[np.int16],
@@ -179,7 +179,7 @@ def _partners(
 
 def _same_or_other(
     rng: np.random.Generator,
-    people: People,
+    people: TownPeople,
     person: Ints,
     unit: Ints32,
     community: NDArray[np.int16],
@@ -199,7 +199,7 @@ def _same_or_other(
 
 def _children(
     rng: np.random.Generator,
-    people: People,
+    people: TownPeople,
     person: Ints,
     one: Ints,
     two: Ints,
@@ -226,7 +226,7 @@ def _children(
 
 def _others(
     rng: np.random.Generator,
-    people: People,
+    people: TownPeople,
     person: Ints,
     unit: Ints32,
     community: NDArray[np.int16],

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.geography import Areas, Geography
 
-STATE = 99
+STATE_CODE = 99
 """A state code nobody has."""
 
 PER_TRACT, PER_GROUP, PER_BLOCK = 4_230, 1_420, 50
@@ -103,7 +103,7 @@ def _blocks(rng: np.random.Generator, in_group: Floats) -> tuple[Ints32, Floats]
 def _codes(*parents: Ints32) -> list[NDArray[np.str_]]:
     """Census codes: 99 + county (3) + tract (6) + block (4, of which block group 1)."""
     county, tract, group, block = parents
-    counties = STATE * 1_000 + 1 + _rank(county)
+    counties = STATE_CODE * 1_000 + 1 + _rank(county)
     tracts = counties[tract] * 1_000_000 + 100 * (1 + _rank(tract))
     groups = tracts[group] * 10 + 1 + _rank(group)
     blocks = groups[block] * 1_000 + _rank(block)
@@ -138,7 +138,7 @@ def _places(rng: np.random.Generator, expected: Floats, county: Ints32, counties
     of_leaf[held[of_leaf + 1] < SMALLEST_PLACE / 2] = -1  # no block, or hardly anyone in it
     found, position = np.unique(of_leaf, return_inverse=True)
     outside = int(found[0] == -1)
-    codes = STATE * 100_000 + 100 * np.arange(1, len(found) - outside + 1)
+    codes = STATE_CODE * 100_000 + 100 * np.arange(1, len(found) - outside + 1)
     return Areas("place", codes.astype(np.str_), (position - outside).astype(np.int32))
 
 

@@ -22,7 +22,7 @@ from headcount.population.us1940.people import (
     draw_households,
     place_facilities,
 )
-from headcount.population.us1940.places import Plan, plan_nation
+from headcount.population.us1940.places import NationPlaces, plan_nation
 from headcount.population.us1940.targets import Targets, nation_targets
 from headcount.schema import Schema, load_schema
 
@@ -81,7 +81,7 @@ def us1940(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class StatePart:
     """One state's entries, with district positions that start from 0."""
 
     unit: Ints32
@@ -91,8 +91,8 @@ class Part:
 
 
 def draw_state(
-    plan: Plan, targets: Targets, number: int, counties: Ints, seed: int, schema: Schema
-) -> Part:
+    plan: NationPlaces, targets: Targets, number: int, counties: Ints, seed: int, schema: Schema
+) -> StatePart:
     """Everybody in the chosen counties of one state, from the state's own random streams."""
     for_minors = schema.possible.reshape(-1, CELLS)[1:, 0]  # every group alike
     here = np.isin(plan.county, counties)
@@ -116,7 +116,7 @@ def draw_state(
     flat = placed.reshape(len(persons), -1)
     unit, cell = np.nonzero(flat)
     assert flat.shape[1] == len(occupied[0]) * CELLS
-    return Part(
+    return StatePart(
         unit=unit.astype(np.int32),
         cell=cell.astype(np.int32),
         count=flat[unit, cell],
@@ -175,7 +175,7 @@ def _chosen_states(names: Sequence[str] | None) -> list[int]:
     return sorted({known.index(name) for name in names})
 
 
-def _chosen_counties(plan: Plan, kept: list[int], scale: float, seed: int) -> Ints:
+def _chosen_counties(plan: NationPlaces, kept: list[int], scale: float, seed: int) -> Ints:
     """Counties of the kept states: every one, or an even sample along their sizes."""
     size = np.bincount(plan.county, weights=plan.persons)
     chosen = []
@@ -190,7 +190,7 @@ def _chosen_counties(plan: Plan, kept: list[int], scale: float, seed: int) -> In
     return np.concatenate(chosen)
 
 
-def _geography(plan: Plan, counties: Ints) -> Geography:
+def _geography(plan: NationPlaces, counties: Ints) -> Geography:
     """Codes of 2, 6 and 10 digits, each beginning with that of the place around it."""
     of_state, state = np.unique(plan.state[counties], return_inverse=True)
     state_codes = np.array([figures.states()[number].fips for number in of_state])

@@ -18,7 +18,7 @@ from headcount.population.us1940.figures import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class NationPlaces:
     """Places with their people.
 
     where
@@ -34,13 +34,13 @@ class Plan:
     persons: Ints
 
 
-def plan_nation(seed: int) -> Plan:
+def plan_nation(seed: int) -> NationPlaces:
     """Every state, county and district of the nation; cheap, so always made as a whole."""
     codes = np.array([int(fips) for fips in counties()])
     state = np.searchsorted([int(s.fips) for s in states()], codes // 1000)
     persons = county_persons(state, state_persons())
     county = np.repeat(np.arange(len(persons)), district_numbers(state, persons))
-    return Plan(
+    return NationPlaces(
         state=state,
         code=10 * (codes % 1000),
         county=county,

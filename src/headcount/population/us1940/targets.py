@@ -9,7 +9,7 @@ import numpy as np
 from headcount.arrays import Floats, Ints
 from headcount.population.us1940.figures import apportion, fill, model, published, states
 from headcount.population.us1940.groups import group_targets
-from headcount.population.us1940.places import Plan
+from headcount.population.us1940.places import NationPlaces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Targets:
     units: Ints
 
 
-def nation_targets(plan: Plan) -> Targets:
+def nation_targets(plan: NationPlaces) -> Targets:
     """Every state's totals: the printed ones, and shares of the nation's for the rest."""
     of_district = plan.state[plan.county]
     persons = np.bincount(of_district, weights=plan.persons).astype(np.int64)

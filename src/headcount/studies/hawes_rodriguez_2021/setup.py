@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from headcount.attacks.again import reconstruct_again
 from headcount.attacks.knowledge import Knowledge
+from headcount.attacks.knowledge_from_release import knowledge_of_release
 from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.attacks.records import Features, Records, records_of
 from headcount.attacks.reidentification import KnownPeople
-from headcount.attacks.released import knowledge_of_release
 from headcount.errors import InputError
 from headcount.evaluate.agreement import agreement
 from headcount.evaluate.attackers import commercial_attacker, perfect_attacker, true_records

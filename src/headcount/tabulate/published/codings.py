@@ -26,7 +26,7 @@ from headcount.tabulate.published.races import (
 Atoms = frozenset[int | str]
 Group = tuple[str, Atoms]
 
-TOTAL = "total"
+TOTAL_LABEL = "total"
 OLDEST = 130
 NAMES = {"age": ("age", "voting_age"), "hispanic": ("hispanic", "cenhisp")}
 """Names that a schema may give to an attribute; others go by their own."""
@@ -138,7 +138,7 @@ def _coding(role: str, name: str, entry: Mapping[str, Any]) -> Coding:
         read = _race_groups if role == "race" else _named_groups
         layers = [read(layer) for layer in entry["layers"]]
     every: Any = frozenset().union(*(atoms for layer in layers for _, atoms in layer))
-    layers.append(((TOTAL, every),))
+    layers.append(((TOTAL_LABEL, every),))
     return Coding(role, name, tuple(layers), bool(entry.get("overlapping")))
 
 

@@ -15,7 +15,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.schema import Recode, Schema
 from headcount.tabulate.published.codings import (
-    TOTAL,
+    TOTAL_LABEL,
     Atoms,
     Coding,
     codings,
@@ -269,7 +269,7 @@ def _published(table: PublishedTable, axes: Sequence[Coding]) -> Flags:
         number = [coding.role for coding in axes].index(role)
         if only not in ("", axes[number].name):
             continue
-        inside, total = np.isin(labels[number - 1], groups), np.array(labels[number]) == TOTAL
+        inside, total = np.isin(labels[number - 1], groups), np.array(labels[number]) == TOTAL_LABEL
         both = inside[:, None] | total[None, :]
         sizes = [1] * len(axes)
         sizes[number - 1 : number + 1] = both.shape

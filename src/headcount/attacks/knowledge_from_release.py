@@ -7,7 +7,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from headcount.attacks.knowledge import UNKNOWN, Held, Knowledge, exact
+from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, exact
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.release import CountsRelease, Release, TablesRelease
@@ -55,7 +55,7 @@ def published_geography(release: TablesRelease) -> Geography:
     return Geography(geography.levels[:stop], geography.units[:stop], geography.parents[:stop])
 
 
-def hold(one: PublishedCells) -> Held:
+def hold(one: PublishedCells) -> KnownTable:
     """One published table as ranges."""
     from scipy.sparse import csr_array
 
@@ -65,7 +65,7 @@ def hold(one: PublishedCells) -> Held:
     # Units without any table are cheaper than ranges, if there is nothing to say of them.
     whole = np.asarray(one.withheld.all(axis=1) & (one.holds == 0), dtype=bool)
     extra[whole] = 0
-    return Held(
+    return KnownTable(
         one.cells,
         one.level,
         low,
@@ -76,7 +76,7 @@ def hold(one: PublishedCells) -> Held:
 
 def _made(
     release: CountsRelease, tables: Sequence[PublishedTable], together: str | None
-) -> tuple[Held, ...]:
+) -> tuple[KnownTable, ...]:
     geography = release.geography
     made, reasons = supported(tables, release.schema)
     levels = [geography.leaf] if together is None else [geography.leaf, together]

@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from headcount.attacks.knowledge_from_release import knowledge_of_release, tells_years
 from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.records import Features, records_of
 from headcount.attacks.reidentification import reidentify
-from headcount.attacks.released import knowledge_of_release, tells_years
 from headcount.errors import InputError
 from headcount.evaluate.attackers import perfect_attacker, true_records
 from headcount.mechanisms import Identity, protect
@@ -57,7 +57,7 @@ def test_race_tables_tell_grown_ups_from_minors_and_nothing_more(state, released
     found = reconstruct(
         knowledge_of_release(released, list(tables("pl94-171").values())), variability=False
     )
-    told = whole.told_by(found.class_of, years=False)
+    told = whole.as_known_by(found.class_of, years=False)
     assert told.bins == 2
     sexes, ages = 2, state.schema.attribute("age").levels
     adult = np.array([not (a.isdigit() and int(a) < 18) for a in ages] * sexes)
@@ -74,7 +74,7 @@ def test_tables_by_sex_and_age_tell_every_bin(state, released):
     found = reconstruct(
         knowledge_of_release(released, list(tables("sf1").values())), variability=False
     )
-    told = whole.told_by(found.class_of, years=False)
+    told = whole.as_known_by(found.class_of, years=False)
     assert told.bins == whole.bins == 76
     assert tells_years(found.class_of, whole.key)  # bins are all the ages that there are
 
@@ -84,10 +84,10 @@ def test_years_within_a_class_are_not_believed():
     per_bin = features.binned[features.key] * features.secrets + features.secret
     assert not tells_years(per_bin, features.key)
     assert tells_years(np.arange(features.schema.size), features.key)
-    told = features.told_by(per_bin, years=False)
+    told = features.as_known_by(per_bin, years=False)
     assert not told.years
     assert told.bins == features.bins
-    assert features.told_by(per_bin, years=True) is features
+    assert features.as_known_by(per_bin, years=True) is features
 
 
 def test_a_release_that_ends_above_the_leaf_is_attacked_where_it_ends():

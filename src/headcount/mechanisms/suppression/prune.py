@@ -1,4 +1,4 @@
-"""Second thoughts: publish again what turns out not to be needed."""
+"""Make a pattern smaller: publish again every cell that protection does not need withheld."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headcount.arrays import Flags, Floats, Ints
 from headcount.mechanisms.suppression.moves import Move, Mover, Need, Proof, proof
 
 
-class Releaser:
+class Pruner:
     """Publishes secondary cells, the dearest first, while every target stays protected."""
 
     def __init__(self, matrix: Any, x: Ints, price: Floats, *, kept: Flags, need: Need) -> None:
@@ -41,7 +41,7 @@ class Releaser:
         for cell in new.cell.tolist():
             self.through.setdefault(cell, set()).add(target)
 
-    def release(self, cell: int) -> bool:
+    def publish(self, cell: int) -> bool:
         """Publish a cell, and those that could then be worked out, if every target allows it."""
         gone = self._follow(cell)
         if gone is None:
@@ -97,10 +97,16 @@ class Releaser:
         return gone
 
 
-def release(
-    matrix: Any, x: Ints, price: Floats, *, withheld: Flags, kept: Flags, need: Need,
+def prune(
+    matrix: Any,
+    x: Ints,
+    price: Floats,
+    *,
+    withheld: Flags,
+    kept: Flags,
+    need: Need,
     known: Sequence[Proof],
-) -> tuple[Flags, tuple[Proof, ...]]:  # fmt: skip
+) -> tuple[Flags, tuple[Proof, ...]]:
     """A pattern from which no cell can be published any more, and the proofs that hold in it.
 
     ``kept`` cells stay withheld; ``known`` proofs show that the pattern is enough to begin with.
@@ -108,7 +114,7 @@ def release(
     cells = np.flatnonzero(withheld)
     part = matrix.tocsc()[:, cells].tocsr()
     part = part[np.diff(part.indptr) > 0]
-    one = Releaser(part, x[cells], price[cells], kept=kept[cells], need=need.at(cells))
+    one = Pruner(part, x[cells], price[cells], kept=kept[cells], need=need.at(cells))
     at = np.full(len(x), -1)
     at[cells] = np.arange(len(cells))
     first: dict[int, Proof] = {}
@@ -120,7 +126,7 @@ def release(
     secondary = np.flatnonzero(~kept[cells])
     for cell in secondary[np.argsort(-price[cells[secondary]], kind="stable")]:
         if one.withheld[cell]:
-            one.release(int(cell))
+            one.publish(int(cell))
     pattern = withheld.copy()
     pattern[cells] = one.withheld
     distinct = {id(found): found for found in one.proofs.values()}
