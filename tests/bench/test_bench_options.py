@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from headcount.bench import BENCHMARKS, run_benchmark
+from headcount.bench import benchmarks, run_benchmark
 from headcount.bench.figures import OPTIONS, Reading
 from headcount.cli.app import main
 from headcount.errors import ConfigError
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+@pytest.mark.parametrize("name", benchmarks())
 def test_every_benchmark_declares_the_options_of_its_measure(name: str):
-    benchmark = BENCHMARKS[name]
+    benchmark = benchmarks()[name]
     module = import_module(f"headcount.bench.{benchmark.module}")
     parameters = inspect.signature(module.measure).parameters.values()
     needed = {p.name for p in parameters if p.default is inspect.Parameter.empty}

@@ -1,5 +1,5 @@
 """Benchmarks: figures anyone can repeat, printed with the facts of the machine."""
 
-from headcount.bench.figures import BENCHMARKS, Benchmark, Reading, run_benchmark
+from headcount.bench.figures import Benchmark, Reading, benchmarks, run_benchmark
 
-__all__ = ["BENCHMARKS", "Benchmark", "Reading", "run_benchmark"]
+__all__ = ["Benchmark", "Reading", "benchmarks", "run_benchmark"]

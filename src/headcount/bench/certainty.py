@@ -1,4 +1,4 @@
-"""Is a block that reconstruction calls certain the only one that its tables allow? By brute force.
+"""By brute force: is a block that reconstruction calls certain the only one its tables allow?
 
 Each case is a tract of one or two blocks with few people and eight possible records, some tables of
 them, exact, withheld in part or whole, or with small counts shown as 0, and the attack on blocks

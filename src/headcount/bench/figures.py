@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter, process_time
@@ -29,15 +31,16 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class Benchmark:
-    """A question that a module ``headcount.bench.<module>`` answers with ``measure(**options)``.
+    """A question that a module of this room answers with its function ``measure``.
 
-    ``needs`` names the options that must be given, ``takes`` those that may be; see ``OPTIONS``.
+    The question is the first line of the module's text. ``needs`` names the arguments of
+    ``measure`` that must be given on the command line, ``takes`` those that may be.
     """
 
     question: str
     module: str
-    needs: tuple[str, ...] = ()
-    takes: tuple[str, ...] = ()
+    needs: tuple[str, ...]
+    takes: tuple[str, ...]
 
     @property
     def usage(self) -> str:
@@ -57,93 +60,32 @@ OPTIONS: Mapping[str, str] = {
 }
 """Arguments that a ``measure`` may have, as they are typed."""
 
-BENCHMARKS: Mapping[str, Benchmark] = {
-    "start": Benchmark(question="How long do import and --help take?", module="start"),
-    "flaxman-2019": Benchmark(
-        question="Figure 1 and the direct runs of Flaxman (2019)?", module="flaxman_2019"
-    ),
-    "audit": Benchmark(question="Does the audit keep its error rate?", module="audit"),
-    "noise": Benchmark(question="How many exact draws a second?", module="noise"),
-    "noise-law": Benchmark(
-        question="Does the noise follow its law, and are wrong samples found out?",
-        module="noise_law",
-    ),
-    "us1940": Benchmark(question="How well does the synthetic 1940 fit?", module="us1940"),
-    "topdown-solve": Benchmark(
-        question="Least squares beside PIQP and OSQP?", module="topdown_solve"
-    ),
-    "topdown-round": Benchmark(question="Rounding beside HiGHS?", module="topdown_round"),
-    "topdown-1940": Benchmark(
-        question="TopDown on the nation of 1940: seconds, memory, constraints?",
-        module="topdown_1940",
-        takes=("epsilon",),
-    ),
-    "topdown-audit": Benchmark(
-        question="Does the measuring step lose what it says, and are wrong builds caught?",
-        module="topdown_audit",
-    ),
-    "topdown-bounds": Benchmark(
-        question="TopDown on random tables of bounds: does what check passes complete?",
-        module="topdown_bounds",
-        takes=("cases",),
-    ),
-    "neighbours": Benchmark(
-        question="Neighbouring input files of every kind: does anything move beyond the plan?",
-        module="neighbours",
-        takes=("cases",),
-    ),
-    "petti-flaxman-2020": Benchmark(
-        question="The study at full size: seconds, published rows, wrong builds?",
-        module="petti_flaxman_2020",
-        takes=("replicates",),
-    ),
-    "swapping": Benchmark(
-        question="Household swapping on workload S: seconds, memory, rate, invariants?",
-        module="swapping",
-        takes=("households",),
-    ),
-    "swap-need": Benchmark(
-        question="Small towns by brute force: is anybody at risk left who could be swapped?",
-        module="swap_need",
-        takes=("replicates",),
-    ),
-    "linkage": Benchmark(
-        question="Person swapping and the linkage attack on workload S: seconds, who is found?",
-        module="linkage",
-        takes=("households",),
-    ),
-    "reconstruction": Benchmark(
-        question="Records from published tables: seconds, proofs, hits?",
-        module="reconstruction",
-        takes=("persons",),
-    ),
-    "certainty": Benchmark(
-        question="By brute force: are blocks that reconstruction calls certain the only ones?",
-        module="certainty",
-        takes=("cases",),
-    ),
-    "reidentification": Benchmark(
-        question="Named people matched to records on workload S: seconds, who is right?",
-        module="reidentification",
-        takes=("households", "replicates"),
-    ),
-    "suppression": Benchmark(
-        question="What complementary suppression withholds, how fast; is every small count safe?",
-        module="suppression",
-        takes=("directory",),
-    ),
-    "golden": Benchmark(
-        question="As good as another system's stored optima?",
-        module="golden",
-        needs=("directory",),
-    ),
-    "peer-e2e": Benchmark(
-        question="Same errors as another system's releases?",
-        module="peer_e2e",
-        needs=("directory", "name"),
-        takes=("replicates",),
-    ),
-}
+
+@cache
+def benchmarks() -> Mapping[str, Benchmark]:
+    """Every module of this room with a ``measure``, by name; read as text, none is loaded."""
+    found = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        tree = ast.parse(path.read_text())
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef) and node.name == "measure":
+                question = (ast.get_docstring(tree) or "").partition("\n")[0]
+                found[path.stem.replace("_", "-")] = _described(path.stem, question, node.args)
+    return found
+
+
+def _described(module: str, question: str, arguments: ast.arguments) -> Benchmark:
+    plain = [one.arg for one in arguments.args]
+    needed = len(plain) - len(arguments.defaults)
+    given = dict.fromkeys(plain[:needed], True) | dict.fromkeys(plain[needed:], False)
+    for one, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        given[one.arg] = default is None
+    return Benchmark(
+        question=question,
+        module=module,
+        needs=tuple(name for name, must in given.items() if must),
+        takes=tuple(name for name, must in given.items() if not must and name in OPTIONS),
+    )
 
 
 def run_benchmark(
@@ -153,13 +95,13 @@ def run_benchmark(
 
     ``options`` are those of ``OPTIONS``; None stands for one that was not given.
     """
-    if which not in BENCHMARKS:
+    if which not in benchmarks():
         raise ConfigError(
-            "headcount bench", found=repr(which), expected=f"one of {', '.join(BENCHMARKS)}"
+            "headcount bench", found=repr(which), expected=f"one of {', '.join(benchmarks())}"
         )
     given = {option: value for option, value in options.items() if value is not None}
     _check_options(which, given)
-    module = import_module(f"headcount.bench.{BENCHMARKS[which].module}")
+    module = import_module(f"headcount.bench.{benchmarks()[which].module}")
     readings: Sequence[Reading] = module.measure(**given)
     if json_file is not None:
         content = {
@@ -173,7 +115,7 @@ def run_benchmark(
 
 
 def _check_options(which: str, given: Mapping[str, object]) -> None:
-    benchmark = BENCHMARKS[which]
+    benchmark = benchmarks()[which]
     source = f"headcount bench {which}"
     usage = benchmark.usage or "no options"
     for option in given:

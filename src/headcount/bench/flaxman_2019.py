@@ -1,4 +1,4 @@
-"""The two timings of Flaxman (2019): 20 seconds for figure 1, 2 hours for the direct estimate."""
+"""How long do figure 1 and the direct estimate of Flaxman (2019) take: 20 s and 2 hours there?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Person swapping and the linkage attack on workload S: seconds, rate, and who is found."""
+"""How fast are person swapping and the linkage attack on workload S, and who is found?"""
 
 from __future__ import annotations
 

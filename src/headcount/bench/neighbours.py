@@ -1,4 +1,4 @@
-"""Neighbouring input files for every kind of population: does anything move beyond the plan?
+"""Do neighbouring input files of any kind move anything beyond the plan?
 
 Each case writes files, and the same files after one step (one person or one household added,
 removed or changed), reads both as ``headcount protect`` would, and sets the distance of everything

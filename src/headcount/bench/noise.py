@@ -1,4 +1,4 @@
-"""How many exact draws a second, beside OpenDP and numpy's floats? In one run, on one core.
+"""How many exact draws a second, beside OpenDP and numpy's floats?
 
 Times are CPU seconds of the process, so that a busy machine does not change the ratios.
 """

@@ -1,4 +1,4 @@
-"""Petti & Flaxman (2020) at full size: time, memory, published rows met, wrong builds caught."""
+"""How do time, memory and published rows of Petti & Flaxman (2020) come out at full size?"""
 
 from __future__ import annotations
 

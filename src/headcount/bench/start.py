@@ -1,4 +1,4 @@
-"""How long a person waits before anything happens: import and --help, each in a new process."""
+"""How long does a person wait before anything happens: import and --help?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Household swapping against an integer programme: who could be swapped, and who was.
+"""Is anybody at risk left who could be swapped, by an integer programme on small towns?
 
 The programme shares no code with the mechanism. It knows households by their key, where they live,
 and how many people are like theirs in each unit, and it is told pair by pair who may meet:

@@ -1,4 +1,4 @@
-"""Household swapping on workload S: seconds, memory, rate, invariants, beside published peers."""
+"""How fast is household swapping on workload S; does it keep rate and invariants?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TopDown as in 2018 on a nation of the size of 1940: seconds, memory, constraints kept."""
+"""How long does TopDown take on a nation of the size of 1940, and does it keep constraints?"""
 
 from __future__ import annotations
 

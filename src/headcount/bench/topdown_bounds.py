@@ -1,4 +1,4 @@
-"""TopDown on random tables of bounds around the truth: if check passes, does the run complete?
+"""Does TopDown complete on random tables of bounds whenever its check passes?
 
 Each case is a small place with two or three attributes, one to four tables of bounds on random
 queries (nested, crossing or recoded) at random levels, exact totals and marginals at others, with

@@ -32,12 +32,12 @@ def bench(
 
     Example: headcount bench noise --json noise.json
     """
-    from headcount.bench import BENCHMARKS, run_benchmark
+    from headcount.bench import benchmarks, run_benchmark
     from headcount.bench.figures import machine_facts
     from headcount.privacy.loss import positive
 
     if not benchmark:
-        for known, one in BENCHMARKS.items():
+        for known, one in benchmarks().items():
             usage = f"  {one.usage}" if one.usage else ""
             typer.echo(f"  {known:18} {one.question}{usage}")
         return
