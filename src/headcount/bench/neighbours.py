@@ -22,8 +22,8 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.bench.figures import Reading
-from headcount.bench.neighbour_files import PLACES, WITH_HOUSEHOLDS, Place
-from headcount.bench.neighbour_homes import Dwellings, Rng, quoted
+from headcount.bench.neighbour_files import PLACES, WITH_HOUSEHOLDS, PopulationFiles
+from headcount.bench.neighbour_homes import DwellingFiles, Rng, quoted
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.mechanisms._measured import Measured
@@ -70,7 +70,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Case:
+class NeighbourCase:
     """One pair of neighbours: what moved, and the loss that amounts to beside the stated one."""
 
     kind: str
@@ -109,11 +109,11 @@ def combinations() -> Iterator[tuple[str, str, UnitOfPrivacy]]:
                 yield kind, mechanism, unit
 
 
-def run_case(kind: str, mechanism: str, unit: UnitOfPrivacy, *, seed: int) -> Case | None:
+def run_case(kind: str, mechanism: str, unit: UnitOfPrivacy, *, seed: int) -> NeighbourCase | None:
     """One pair of neighbouring files, read and compared; None if no such pair was found."""
     rng = np.random.default_rng(seed)
     place = PLACES[kind](rng)
-    if isinstance(place, Dwellings) and unit.of_household and rng.random() < 0.5:
+    if isinstance(place, DwellingFiles) and unit.of_household and rng.random() < 0.5:
         place.attributes += ("like_minded",)
     settings = _settings(place, kind, mechanism, unit, rng)
     with TemporaryDirectory() as folder:
@@ -137,7 +137,7 @@ def run_case(kind: str, mechanism: str, unit: UnitOfPrivacy, *, seed: int) -> Ca
     return None
 
 
-def _planned(place: Place, settings: str, folder: Path) -> Prepared:
+def _planned(place: PopulationFiles, settings: str, folder: Path) -> Prepared:
     """Written, and read as ``protect`` reads."""
     folder.mkdir()
     population = place.write(folder)
@@ -146,7 +146,9 @@ def _planned(place: Place, settings: str, folder: Path) -> Prepared:
     return prepare_data(load_config(config))
 
 
-def _settings(place: Place, kind: str, mechanism: str, unit: UnitOfPrivacy, rng: Rng) -> str:
+def _settings(
+    place: PopulationFiles, kind: str, mechanism: str, unit: UnitOfPrivacy, rng: Rng
+) -> str:
     """The table ``[mechanism]`` of a case."""
     text = f'[mechanism]\nunit = "{unit}"\n'
     if unit.of_household:
@@ -168,11 +170,11 @@ def _settings(place: Place, kind: str, mechanism: str, unit: UnitOfPrivacy, rng:
     return text + _queries(place, exact, rng) + (levels if alone else "")
 
 
-def _queries(place: Place, exact: str, rng: Rng) -> str:
+def _queries(place: PopulationFiles, exact: str, rng: Rng) -> str:
     """Cells, each attribute alone, a recode of household size, the report; an exact total."""
     by = {name: [name] for name in place.attributes}
     text = 'report_epsilon = "1/10"\n'
-    if isinstance(place, Dwellings) and "household_size" in by:
+    if isinstance(place, DwellingFiles) and "household_size" in by:
         levels = [*place.sizes, "none"]
         cut = int(rng.integers(1, len(levels)))
         groups = f"{{ low = {quoted(levels[:cut])}, high = {quoted(levels[cut:])} }}"
@@ -185,7 +187,7 @@ def _queries(place: Place, exact: str, rng: Rng) -> str:
     if exact:
         text += "queries.everyone = { by = [] }\n"
         text += f'invariant = [{{ query = "everyone", level = "{exact}" }}]\n'
-    if exact and isinstance(place, Dwellings) and "hhgq" in by:
+    if exact and isinstance(place, DwellingFiles) and "hhgq" in by:
         caps = [99] * (len(place.kinds) - 1)
         text += 'queries.quarters = { by = ["hhgq"] }\n'
         text += f'bounds = [{{ query = "quarters", caps = {caps} }}]\n'
@@ -224,14 +226,16 @@ def _levels(counts: Counts) -> dict[str, Counts]:
 
 def _compared(
     kind: str, mechanism: str, unit: UnitOfPrivacy, here: Prepared, there: Prepared
-) -> Case:
+) -> NeighbourCase:
     schema, geography = here.counts.schema, here.counts.geography
     measured = here.mechanism.plan(schema, geography)
     moved = tuple(_moved(one, unit, here, there) for one in measured)
     stated = _stated(here, unit)  # None if nothing that is measured can change
     pure = stated is None or isinstance(stated, PureLoss)
     loss = _loss(measured, moved, unit, pure=pure)
-    return Case(kind, mechanism, unit, moved, loss, stated.amount if stated else Fraction(0))
+    return NeighbourCase(
+        kind, mechanism, unit, moved, loss, stated.amount if stated else Fraction(0)
+    )
 
 
 def _stated(planned: Prepared, unit: UnitOfPrivacy) -> Loss | None:

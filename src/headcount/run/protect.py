@@ -17,7 +17,7 @@ from headcount.files import write_text_atomic
 from headcount.mechanisms import Chain, Context, Tabulated, complete_guarantee, protect
 from headcount.noise import KeyedNoise, Noise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
-from headcount.population.reading import Reading
+from headcount.population.reading import ReadSummary
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState
 from headcount.progress import Progress, silent
 from headcount.release.directory import RunDirectory, RunFacts
@@ -52,7 +52,7 @@ class Prepared:
     whole: Tabulated
     public: bool
     remarks: tuple[str, ...] = ()
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadSummary = field(default_factory=ReadSummary)
     source: str = field(default="", repr=False)
 
     @property

@@ -16,7 +16,7 @@ from headcount.engines.protocol import InOrder
 from headcount.mechanisms.topdown import descend as descending
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds
-from headcount.mechanisms.topdown.estimate import Rows
+from headcount.mechanisms.topdown.estimate import SparseRows
 from headcount.mechanisms.topdown.level import prepare_level
 from headcount.mechanisms.topdown.parents import chunks
 from tests.mechanisms.topdown.small import (
@@ -222,7 +222,7 @@ def test_one_wrong_bit_is_found_or_harmless(tmp_path):
 
 def test_levels_of_other_runs_are_not_taken(tmp_path):
     both = FinishedLevels(tmp_path, 0), FinishedLevels(tmp_path, 1)
-    rows = Rows(np.array([0, 1]), np.array([3], dtype=np.int32), np.array([7]))
+    rows = SparseRows(np.array([0, 1]), np.array([3], dtype=np.int32), np.array([7]))
     both[0].save("whole", rows, {"parents": 1})
     assert both[1].load("whole") is None
     found = both[0].load("whole")

@@ -35,7 +35,7 @@ PERSONS, HOUSING = "SF1_person", "SF1_housing"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Withheld:
+class WithheldSummary:
     """How many cells or tables of a level a rule withholds."""
 
     table: str
@@ -60,7 +60,7 @@ def suppression_summary(
     schema cannot make are left out too.
     """
     limits, homes = thresholds or Thresholds(), occupied
-    rows: list[Withheld] = []
+    rows: list[WithheldSummary] = []
     for level in counts.geography.levels:
         values = counts.at(level)
         tables = {
@@ -97,7 +97,7 @@ def _dense(values: Counts, cells: TableCells) -> Ints:
 
 def _at(
     level: str, people: Ints, tables: dict[str, tuple[TableCells, Ints]], limits: Thresholds
-) -> Iterator[Withheld]:
+) -> Iterator[WithheldSummary]:
     populated = people > 0
     for name, (cells, values) in tables.items():
         yield cell_row(name, level, cells, values, populated, most=limits.cell)
@@ -110,16 +110,16 @@ def _at(
 
 def cell_row(
     name: str, level: str, cells: TableCells, values: Ints, populated: Flags, *, most: int
-) -> Withheld:
+) -> WithheldSummary:
     """The cell rule on a table: its detail, in units with people."""
     hidden = small_cells(values, cells, most=most)[:, cells.inner][populated]
-    return Withheld(
+    return WithheldSummary(
         table=name, rule=CELL, level=level, total=hidden.size, withheld=int(hidden.sum())
     )
 
 
-def _row(name: str, rule: str, level: str, counted: Flags, withheld: Flags) -> Withheld:
-    return Withheld(
+def _row(name: str, rule: str, level: str, counted: Flags, withheld: Flags) -> WithheldSummary:
+    return WithheldSummary(
         table=name,
         rule=rule,
         level=level,
@@ -128,7 +128,7 @@ def _row(name: str, rule: str, level: str, counted: Flags, withheld: Flags) -> W
     )
 
 
-def _homes(geography: Geography, level: str, occupied: Ints, limits: Thresholds) -> Withheld:
+def _homes(geography: Geography, level: str, occupied: Ints, limits: Thresholds) -> WithheldSummary:
     if occupied.shape != (geography.size(geography.leaf),):
         raise InputError(
             "suppression summary", place="occupied", found=f"shape {occupied.shape}",

@@ -160,7 +160,7 @@ class TopDown(TopDownSettings, PostTabular):
 
         The remarks say how each level will be rounded.
         """
-        self.refuse_strangers(counts.schema, counts.geography)
+        self.refuse_unknown_names(counts.schema, counts.geography)
         planned_noise(self, counts.schema, counts.geography)  # without a loss too
         self.plan(counts.schema, counts.geography)
         levels = {level: counts.at(level) for level in counts.geography.levels}
@@ -200,7 +200,7 @@ class TopDown(TopDownSettings, PostTabular):
     ) -> CountsOutcome:
         """Protect the counts once for each run number."""
         context = context or Context()
-        self.refuse_strangers(counts.schema, counts.geography)
+        self.refuse_unknown_names(counts.schema, counts.geography)
         levels = {level: counts.at(level) for level in counts.geography.levels}
         restrictions = self._restrictions(levels)
         made: list[Descent] = []

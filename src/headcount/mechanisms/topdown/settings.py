@@ -326,7 +326,7 @@ class TopDownSettings:
                 "the guarantee, which holds given what is published exactly, would promise nothing",
             )  # fmt: skip
 
-    def refuse_strangers(self, schema: Schema, geography: Geography) -> None:
+    def refuse_unknown_names(self, schema: Schema, geography: Geography) -> None:
         """Refuse attributes and levels that the data do not have, each by what asks for it."""
         for query in self.marginals:  # unmeasured ones too
             with _asked_by(f"query {query.name!r}"):
