@@ -321,10 +321,12 @@ class TopDownSettings:
         if unit.adds:
             one = "household" if unit.of_household else "person"
             raise ConfigError(
-                "topdown", place="unit", found=f"{unit.value!r} with {beside}",
+                "topdown",
+                place="unit",
+                found=f"{unit.value!r} with {beside}",
                 expected=f"{unit.pair[1].value!r}: one {one} more or less changes {changes}, and "
                 "the guarantee, which holds given what is published exactly, would promise nothing",
-            )  # fmt: skip
+            )
 
     def refuse_unknown_names(self, schema: Schema, geography: Geography) -> None:
         """Refuse attributes and levels that the data do not have, each by what asks for it."""
@@ -351,9 +353,11 @@ class TopDownSettings:
             if (schema.possible & ~ruled_out.possible).any():
                 said = ", ".join(f"{name} in {list(levels)}" for name, levels in zero)
                 raise ConfigError(
-                    "topdown", place="structural zeros", found=f"a schema with room for {said}",
+                    "topdown",
+                    place="structural zeros",
+                    found=f"a schema with room for {said}",
                     expected="a schema in which that is a structural zero",
-                )  # fmt: skip
+                )
 
     def allocation(self, geography: Geography) -> Allocation:
         """The share of every level x query, checked against the levels of a geography."""
@@ -361,9 +365,11 @@ class TopDownSettings:
         root = geography.levels[0]
         if not allocation.queries_at(root) and not self.invariant:
             raise ConfigError(
-                "topdown", place=f"level shares: {root!r}", found="no share, and no invariant",
+                "topdown",
+                place=f"level shares: {root!r}",
+                found="no share, and no invariant",
                 expected="one of the two: all levels below take their counts from this one",
-            )  # fmt: skip
+            )
         return allocation
 
     def _allocate(self, levels: Sequence[str]) -> Allocation:
