@@ -9,7 +9,7 @@ from headcount.attacks.linkage import Links, link
 from headcount.errors import InputError
 from headcount.evaluate.linkage_risk import IDENTITY_RULES, confirmed, linkage_risk
 from headcount.mechanisms.swapping.persons import exchange_everywhere, swap_everywhere
-from headcount.mechanisms.swapping.similar import Likeness
+from headcount.mechanisms.swapping.similar import PartnerRule
 
 SIZES = {"age": 20, "sex": 2, "race": 5, "hispanic": 2, "household_size": 3}
 
@@ -33,7 +33,7 @@ def test_each_rule_against_its_words(rule, rate):
     truth = town()
     area = np.repeat(np.arange(3), 100)
     swap = swap_everywhere(
-        truth, area, Likeness(kind="similar"), rate=rate, rng=np.random.default_rng(2)
+        truth, area, PartnerRule(kind="similar"), rate=rate, rng=np.random.default_rng(2)
     )
     after, origin = exchange_everywhere(truth, swap), swap.origin(300)
     links = link(truth | {"area": area}, after | {"area": area}, age_width=2,

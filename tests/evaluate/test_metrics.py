@@ -14,7 +14,7 @@ from headcount.errors import ConfigError
 from headcount.evaluate.choice import Choice, named
 from headcount.evaluate.epl import published
 from headcount.evaluate.evaluation import evaluate_release
-from headcount.evaluate.metrics.audit import Audit, Neighbours
+from headcount.evaluate.metrics.audit import Audit, NeighbouringRuns
 from headcount.evaluate.metrics.bias_by_homogeneity import BiasByHomogeneity
 from headcount.evaluate.metrics.empirical_privacy_loss import EmpiricalPrivacyLoss, Losses
 from headcount.evaluate.metrics.swapping import Swapping
@@ -168,7 +168,7 @@ def test_an_audit_refutes_a_mechanism_that_states_too_little_and_no_other(counts
 
 def test_neighbours_differ_in_one_person_of_one_unit(counts: Counts):
     for unit, moved in ((UnitOfPrivacy.ADD_REMOVE, 1), (UnitOfPrivacy.CHANGE_ONE, 2)):
-        pair = Neighbours.of(counts, unit)
+        pair = NeighbouringRuns.of(counts, unit)
         apart = pair.other.dense() - counts.dense()
         assert np.abs(apart).sum() == moved == len(pair.cells)
         assert np.flatnonzero(apart.any(axis=1)).tolist() == [pair.unit]

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.mechanisms.swapping.exchanged import exchange
 
 from headcount.errors import InputError
 from headcount.evaluate.swapping_theory import (
     share_change,
     summed_variance,
-    variance_table,
 )
-from headcount.mechanisms.swapping.persons import Pool, exchange, swap_area
-from headcount.mechanisms.swapping.similar import Likeness
-from headcount.schema import Attribute, Schema, impossible
-from headcount.tabulate import Query
+from headcount.mechanisms.swapping.persons import Pool, swap_area
+from headcount.mechanisms.swapping.similar import PartnerRule
 
 AREA: dict[str, Any] = {"people": 60, "in_category": 18, "outside": 400, "outside_in_category": 40}
 
@@ -31,7 +29,7 @@ def test_theorem_1_on_the_swapper_itself(rate):
     rng = np.random.default_rng(1)
     area = {"asian": (np.arange(60) < 18).astype(int)}
     others = {"asian": (np.arange(400) < 40).astype(int)}
-    pool = Pool.of(others, Likeness(kind="random"))
+    pool = Pool.of(others, PartnerRule(kind="random"))
 
     def change():
         swap = swap_area(area, pool, rate=rate, rng=rng, uniques_first=False)
@@ -52,7 +50,7 @@ def test_theorem_1_does_not_hold_at_another_rate_or_with_uniques_first():
     inside = np.arange(60) < 18
     area = {"asian": inside.astype(int), "job": np.where(inside, np.arange(60), 99)}
     others = {"asian": (np.arange(400) < 40).astype(int), "job": np.zeros(400, dtype=int)}
-    pool = Pool.of(others, Likeness(kind="random"))
+    pool = Pool.of(others, PartnerRule(kind="random"))
 
     def change(uniques_first):
         swap = swap_area(area, pool, rate="1/2", rng=rng, uniques_first=uniques_first)
@@ -108,14 +106,6 @@ def test_the_variance_of_fifteen_attributes():
     e = exp(2)
     assert cells == 2_469_035_520
     assert summed_variance(cells, Fraction(2)) == pytest.approx(2 * cells * e / (1 - e) ** 2)
-
-
-def test_the_variance_table_of_a_schema():
-    age, race = Attribute("age", ("0", "1", "2")), Attribute("race", ("a", "b"))
-    schema = Schema((age, race), (impossible({"age": ["0"], "race": ["b"]}),))
-    table = variance_table(schema, Query("race", ("race",)), Fraction(4))
-    assert table["attribute_combinations"].to_list() == [3, 2]
-    assert table["variance"].to_list() == pytest.approx([3 * 0.0380109, 2 * 0.0380109], abs=1e-6)
 
 
 def test_bad_input_is_refused():

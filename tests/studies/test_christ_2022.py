@@ -28,7 +28,7 @@ from headcount.studies.christ_2022.accuracy import (
 )
 from headcount.studies.christ_2022.claims import kink, near
 from headcount.studies.christ_2022.claims_privacy import expected_change, expected_error
-from headcount.studies.christ_2022.detailed import Neighbours, swap_detailed
+from headcount.studies.christ_2022.detailed import NeighbouringTables, swap_detailed
 from headcount.studies.christ_2022.kinks import find_kinks
 from headcount.studies.christ_2022.people import Area, Synthetic, national_order, read_table
 from headcount.studies.christ_2022.privacy import attack_swaps
@@ -198,7 +198,7 @@ def test_the_attack_agrees_with_one_row_by_row(area: Area, swaps: AreaSwaps):
 
 def test_neighbours_on_fifteen_attributes_are_those_of_a_full_scan(source: Synthetic):
     area = source.area("Cibola", detailed=True)
-    near_by = Neighbours(area)
+    near_by = NeighbouringTables(area)
     assert area.order is not None
     order = np.argsort(area.order)
     rank = {side: order[rows["race"].astype(int) * 2 + rows["hispanic"]]

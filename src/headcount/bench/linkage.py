@@ -20,7 +20,7 @@ from headcount.mechanisms.swapping.persons import (
     swap_area,
     swap_everywhere,
 )
-from headcount.mechanisms.swapping.similar import Kind, Likeness
+from headcount.mechanisms.swapping.similar import Kind, PartnerRule
 from headcount.population.workload_s import workload_s
 
 NAMES = ("age", "sex", "race", "hispanic", "household_size", "tenure")
@@ -42,13 +42,13 @@ def measure(households: int = 1_000_000) -> list[Reading]:
     area = people.geography.ancestors("block_group")[people.block][people.dwelling]
     rng = np.random.default_rng(1)
     warm = {name: column[:3000] for name, column in rows.items()}
-    swap_everywhere(warm, np.arange(3000) % 3, Likeness(), rate=1, rng=rng)  # compiles
+    swap_everywhere(warm, np.arange(3000) % 3, PartnerRule(), rate=1, rng=rng)  # compiles
     readings = _one_area(rows, area, rng)
     few = minority_rows(2 * rows["race"] + rows["hispanic"], area)
     for kind, k in KINDS:
         label = f"{k}-similar" if kind == "similar" else kind
         for rate in (Fraction(1, 20), Fraction(1)):
-            likeness = Likeness(kind=kind, k=k)
+            likeness = PartnerRule(kind=kind, k=k)
             swap, _, cpu = timed(partial(swap_everywhere, rows, area, likeness, rate=rate, rng=rng))
             done = swap.report
             readings.append(
@@ -70,7 +70,7 @@ def _one_area(rows: Rows, area: Ints32, rng: np.random.Generator) -> list[Readin
     inside = area == np.bincount(area).argmax()
     here = {name: column[inside] for name, column in rows.items()}
     others = {name: column[~inside] for name, column in rows.items()}
-    pool, _, indexed = timed(lambda: Pool.of(others, Likeness(kind="similar", k=3), area=here))
+    pool, _, indexed = timed(lambda: Pool.of(others, PartnerRule(kind="similar", k=3), area=here))
     swap_area(here, pool, rate=1, rng=rng)  # compiles
     _, _, cpu = timed(lambda: swap_area(here, pool, rate=1, rng=rng))
     note = f"{int(inside.sum()):,} people against {pool.size:,}"

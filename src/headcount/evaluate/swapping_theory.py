@@ -10,13 +10,10 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from headcount.errors import InputError
 from headcount.noise import TwoSidedGeometric
-from headcount.schema import Schema
-from headcount.tabulate import Query
 
 Floats = NDArray[np.float64]
 
@@ -105,16 +102,3 @@ def summed_variance(cells: int, epsilon: Fraction) -> float:
     if cells < 0:
         raise InputError("variance", place="cells", found=f"{cells}", expected="0 or more")
     return cells * TwoSidedGeometric(epsilon).variance
-
-
-def variance_table(schema: Schema, query: Query, epsilon: Fraction) -> pl.DataFrame:
-    """For each group of a query: how many possible cells it sums, and the noise variance."""
-    groups = query.groups(schema)[schema.possible]
-    cells = np.bincount(groups, minlength=query.size(schema))
-    return pl.DataFrame(
-        {
-            "group": np.arange(len(cells)),
-            "attribute_combinations": cells,
-            "variance": [summed_variance(int(c), epsilon) for c in cells],
-        }
-    )

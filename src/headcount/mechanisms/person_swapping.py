@@ -29,7 +29,7 @@ from headcount.mechanisms.swapping.persons import (
     swap_everywhere,
 )
 from headcount.mechanisms.swapping.report import REPORT, log_nobody, log_shortfall
-from headcount.mechanisms.swapping.similar import KEYS, Kind, Likeness, places
+from headcount.mechanisms.swapping.similar import KEYS, Kind, PartnerRule, places
 from headcount.noise import Noise, Stream
 from headcount.population import Population
 from headcount.privacy import Guarantee
@@ -74,7 +74,7 @@ class PersonSwapping(PreTabular):
         for name in ("order", "unique_by"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, tuple(getattr(self, name)))
-        Likeness(kind=self.kind, k=self.k, order=self.order)  # refuses bad settings
+        PartnerRule(kind=self.kind, k=self.k, order=self.order)  # refuses bad settings
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
@@ -103,7 +103,7 @@ class PersonSwapping(PreTabular):
                 )
         if self.order is not None and self.kind == "similar":
             lived_in = np.unique(population.cell[_present(population)]).astype(np.int64)
-            likeness = Likeness(kind=self.kind, k=self.k, order=self.order)
+            likeness = PartnerRule(kind=self.kind, k=self.k, order=self.order)
             places(codes_of(schema, lived_in), likeness, rows=len(lived_in))  # refuses a gap
         for zero in schema.structural_zeros:
             named = {name for name, _ in zero}
@@ -157,7 +157,7 @@ class PersonSwapping(PreTabular):
     def _swap(
         self, geography: Geography, codes: Codes, area: NDArray[np.int32], rng: np.random.Generator
     ) -> Swap:
-        likeness = Likeness(kind=self.kind, k=self.k, order=self.order)
+        likeness = PartnerRule(kind=self.kind, k=self.k, order=self.order)
         if self.area is None:
             return swap_everywhere(
                 codes,
@@ -253,14 +253,3 @@ def write_provenance(path: Path, swaps: Mapping[int, Swap]) -> None:
     write_bytes_atomic(path, content.getvalue())
     reports = {str(run): asdict(swap.report) for run, swap in swaps.items()}
     write_text_atomic(path.with_name(REPORT), json.dumps(reports, indent=2) + "\n")
-
-
-def read_origin(path: Path, *, run: int, people: int) -> Ints:
-    """Whose record each row of ``rows_of`` holds after a run, from its provenance."""
-    import polars as pl
-
-    pairs = pl.read_parquet(path).filter(pl.col("run") == run)
-    row, partner = (pairs[name].to_numpy() for name in ("row", "partner"))
-    origin = np.arange(people, dtype=np.int64)
-    origin[row], origin[partner] = partner, row
-    return origin

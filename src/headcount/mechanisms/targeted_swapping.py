@@ -32,7 +32,7 @@ from headcount.mechanisms.swapping.moving import (
     swapped_population,
 )
 from headcount.mechanisms.swapping.report import Swapped, make_report
-from headcount.mechanisms.swapping.risk import Risk, Standing, standing
+from headcount.mechanisms.swapping.risk import DwellingRisk, Risk, standing
 from headcount.noise import Noise
 from headcount.population import Population
 from headcount.population.households import Households
@@ -202,7 +202,7 @@ class TargetedSwapping(HouseholdStep):
             )
 
     def _chances(
-        self, risks: Standing, rows: NDArray[np.int64], risk: Floats | None, threshold: float
+        self, risks: DwellingRisk, rows: NDArray[np.int64], risk: Floats | None, threshold: float
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """For each level and household its risk, and whether it must be swapped there."""
         if risk is None:

@@ -63,7 +63,7 @@ AGREEMENT_WORDS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
+class TrueRecords:
     """The truth for scoring: everyone's record, their ids, and whether it may be shown."""
 
     records: Records
@@ -168,7 +168,7 @@ def _people(
     attacker: str,
     quality: Quality | None,
     seed: int,
-    real: Truth | None,
+    real: TrueRecords | None,
     features: Features,
     geography: Geography,
 ) -> tuple[pl.Series, KnownPeople]:
@@ -203,11 +203,11 @@ def positions(known: pl.Series, wanted: pl.Series) -> Ints:
     return found.cast(pl.Int64).fill_null(-1).to_numpy().astype(np.int64)
 
 
-def load_truth(path: Path, features: Features, geography: Geography) -> Truth:
+def load_truth(path: Path, features: Features, geography: Geography) -> TrueRecords:
     """The truth from a config of ``headcount protect``, or from a table of persons."""
     if path.suffix != ".toml":
         ids, records = read_true_people(path, features, geography)
-        return Truth(records, ids, False)
+        return TrueRecords(records, ids, False)
     people = load_config(path).population.read()
     if people.schema != features.schema:
         raise InputError(
@@ -226,7 +226,7 @@ def load_truth(path: Path, features: Features, geography: Geography) -> Truth:
         )
     records = records_from_rows(place[unit], cell, features)
     ids = pl.Series("person", np.arange(len(unit))).cast(pl.String)
-    return Truth(records, ids, people.public)
+    return TrueRecords(records, ids, people.public)
 
 
 def release_folder(source: Path) -> Path:
@@ -294,7 +294,7 @@ def _cells(frame: pl.DataFrame, schema: Schema) -> Ints:
     return cell
 
 
-def _may_show(real: Truth | None) -> bool:
+def _may_show(real: TrueRecords | None) -> bool:
     return real is None or real.public
 
 

@@ -5,7 +5,7 @@ The strategies live in ``headcount.testing.strategies``, which needs hypothesis 
 
 from headcount.testing.contracts import ContractError, check_mechanism, mechanism_checks
 from headcount.testing.evaluation_contracts import (
-    Example,
+    ContractExample,
     attack_checks,
     check_attack,
     check_metric,
@@ -14,7 +14,7 @@ from headcount.testing.evaluation_contracts import (
 
 __all__ = [
     "ContractError",
-    "Example",
+    "ContractExample",
     "attack_checks",
     "check_attack",
     "check_mechanism",

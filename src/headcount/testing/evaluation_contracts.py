@@ -3,7 +3,7 @@
 ``check_metric(metric)`` and ``check_attack(attack)`` run every check on small embedded releases and
 raise ``ContractError`` at the first that fails. ``metric_checks`` and ``attack_checks`` give them
 one by one, for a test suite. A metric that supports none of the embedded releases is given an
-``Example`` of its own.
+``ContractExample`` of its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _PLAIN = (str, int, float, bool, Fraction, Path, type(None))
 
 
 @dataclass(frozen=True, eq=False)
-class Example:
+class ContractExample:
     """A release with its truth, and another release and another truth of the same domain."""
 
     release: Release
@@ -58,7 +58,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Check:
+class ContractCheck:
     """One check of one metric or attack: call it."""
 
     name: str
@@ -75,7 +75,7 @@ class Check:
             raise ContractError(f"{self.name}: {error}") from None
 
 
-def check_metric(metric: Metric, *, example: Example | None = None) -> None:
+def check_metric(metric: Metric, *, example: ContractExample | None = None) -> None:
     """Run every check on a metric; raise ``ContractError`` at the first that fails."""
     for check in metric_checks(metric, example=example):
         check()
@@ -87,7 +87,9 @@ def check_attack(attack: Attack) -> None:
         check()
 
 
-def metric_checks(metric: Metric, *, example: Example | None = None) -> Iterator[Check]:
+def metric_checks(
+    metric: Metric, *, example: ContractExample | None = None
+) -> Iterator[ContractCheck]:
     """Every check of a metric."""
     for body in (
         parameters_are_plain_and_frozen,
@@ -96,10 +98,10 @@ def metric_checks(metric: Metric, *, example: Example | None = None) -> Iterator
         metric_follows_from_its_input,
         metric_leaves_its_input_alone,
     ):
-        yield Check(f"{metric.name}-{body.__name__}", _bound(body, metric, example))
+        yield ContractCheck(f"{metric.name}-{body.__name__}", _bound(body, metric, example))
 
 
-def attack_checks(attack: Attack) -> Iterator[Check]:
+def attack_checks(attack: Attack) -> Iterator[ContractCheck]:
     """Every check of an attack."""
     for body in (
         parameters_are_plain_and_frozen,
@@ -109,14 +111,16 @@ def attack_checks(attack: Attack) -> Iterator[Check]:
         attack_knows_no_more_than_the_release,
         attack_shows_and_explains_itself,
     ):
-        yield Check(f"{attack.name}-{body.__name__}", _bound(body, attack, None))
+        yield ContractCheck(f"{attack.name}-{body.__name__}", _bound(body, attack, None))
 
 
-def _bound(body: Callable[..., None], part: Any, example: Example | None) -> Callable[[], None]:
+def _bound(
+    body: Callable[..., None], part: Any, example: ContractExample | None
+) -> Callable[[], None]:
     return (lambda: body(part)) if example is None else (lambda: body(part, example))
 
 
-def parameters_are_plain_and_frozen(part: Any, example: Example | None = None) -> None:
+def parameters_are_plain_and_frozen(part: Any, example: ContractExample | None = None) -> None:
     """A frozen dataclass of numbers, words and paths: nothing in it can hold the truth."""
     _require(dataclasses.is_dataclass(part), "found no dataclass, expected one with frozen=True")
     _require(part.__dataclass_params__.frozen, "found a dataclass that can be changed")
@@ -129,7 +133,7 @@ def parameters_are_plain_and_frozen(part: Any, example: Example | None = None) -
     hash(part)
 
 
-def metric_says_what_it_supports(metric: Metric, example: Example | None = None) -> None:
+def metric_says_what_it_supports(metric: Metric, example: ContractExample | None = None) -> None:
     """Support is yes, or no with a reason; and one of the examples is supported."""
     for one in (example,) if example is not None else examples():
         support = metric.supports(one.release, one.truth)
@@ -138,7 +142,9 @@ def metric_says_what_it_supports(metric: Metric, example: Example | None = None)
     _example(metric, example)
 
 
-def metric_shows_and_explains_itself(metric: Metric, example: Example | None = None) -> None:
+def metric_shows_and_explains_itself(
+    metric: Metric, example: ContractExample | None = None
+) -> None:
     """The finding has the metric's name, a table, a figure that can be drawn, and words."""
     one = _example(metric, example)
     finding = metric.compute(one.release, one.truth)
@@ -146,7 +152,7 @@ def metric_shows_and_explains_itself(metric: Metric, example: Example | None = N
     _shows(finding)
 
 
-def metric_follows_from_its_input(metric: Metric, example: Example | None = None) -> None:
+def metric_follows_from_its_input(metric: Metric, example: ContractExample | None = None) -> None:
     """The same input gives the same table; another of what it depends on gives another one."""
     one = _example(metric, example)
     table = metric.compute(one.release, one.truth).table
@@ -174,7 +180,7 @@ def _differs(metric: Metric, release: Release, truth: Truth, first: Finding) -> 
     return not first.table.equals(other.table)
 
 
-def metric_leaves_its_input_alone(metric: Metric, example: Example | None = None) -> None:
+def metric_leaves_its_input_alone(metric: Metric, example: ContractExample | None = None) -> None:
     """The truth is what it was."""
     one = _example(metric, example)
     before = one.truth.counts.dense()
@@ -267,7 +273,7 @@ def _shows(finding: Finding) -> None:
 
 
 @cache
-def examples() -> tuple[Example, ...]:
+def examples() -> tuple[ContractExample, ...]:
     """Whole people, noisy counts, counts where nobody can be, and tables with gaps."""
     schema = load_schema("sex-age38-race7-hispanic")
     town, other, third = (_town(schema, seed) for seed in (1, 2, 3))
@@ -292,10 +298,10 @@ def _town(schema: Schema, seed: int) -> Population:
 
 def _example_of(
     town: Population, other: Population, mechanism: Any, *, near: Population | None = None
-) -> Example:
+) -> ContractExample:
     releases = [_released(one, mechanism) for one in (town, near or other)]
     truths = [replace(Truth.of(one), mechanism=mechanism) for one in (town, other)]
-    return Example(releases[0], truths[0], releases[1], truths[1])
+    return ContractExample(releases[0], truths[0], releases[1], truths[1])
 
 
 def _released(population: Population, mechanism: Any) -> Release:
@@ -303,7 +309,7 @@ def _released(population: Population, mechanism: Any) -> Release:
     return protect(population, mechanism, noise)
 
 
-def _with_impossible_counts() -> Example:
+def _with_impossible_counts() -> ContractExample:
     age, work = Attribute("age", ("child", "adult")), Attribute("work", ("none", "office"))
     schema = Schema((age, work), (impossible({"age": ["child"], "work": ["office"]}),))
     example = _example_of(_town(schema, 1), _town(schema, 2), Identity())
@@ -318,7 +324,7 @@ def _strange(release: Release, people: int) -> Release:
     return replace(release.as_counts(), tables={release.geography.leaf: table})
 
 
-def _example(metric: Metric, given: Example | None) -> Example:
+def _example(metric: Metric, given: ContractExample | None) -> ContractExample:
     for one in (given,) if given is not None else examples():
         if metric.supports(one.release, one.truth):
             with suppress(NotFeasible):
@@ -327,14 +333,16 @@ def _example(metric: Metric, given: Example | None) -> Example:
     raise ContractError("it supports none of the examples: give one that it supports")
 
 
-def _attacked(attack: Attack) -> Example:
+def _attacked(attack: Attack) -> ContractExample:
     for one in examples():
         if attack.supports(one.release):
             return one
     raise ContractError("it supports none of the examples")
 
 
-def _claims(attack: Attack, release: Release, example: Example) -> tuple[Claims, TruePeople]:
+def _claims(
+    attack: Attack, release: Release, example: ContractExample
+) -> tuple[Claims, TruePeople]:
     people = TruePeople.of(example.truth.counts, release.geography)
     return attack.run(release, people.known(attack.knows(release.schema))), people
 

@@ -369,7 +369,7 @@ def test_groups_too_many_for_64_bits_are_numbered_anew(monkeypatch):
     town = dwellings(400, seed=8, geography=spine(4, 4, 4))
     plain = HouseholdSwapping(rate=HALF, key=("size",))
     made = plain.swap(town, np.random.default_rng(1)).partner
-    monkeypatch.setattr("headcount.mechanisms.swapping.mechanism.MOST", 1)
+    monkeypatch.setattr("headcount.mechanisms.swapping.mechanism.LARGEST_CODE", 1)
     again = plain.swap(town, np.random.default_rng(1)).partner
     assert np.array_equal(made, again)
 

@@ -75,7 +75,7 @@ class Audit(Metric):
         loss, mechanism = _loss(release), truth.mechanism
         assert loss is not None  # supported
         assert mechanism is not None
-        pair = Neighbours.of(truth.protected, loss.unit, seed=self.seed)
+        pair = NeighbouringRuns.of(truth.protected, loss.unit, seed=self.seed)
         for counts in (pair.counts, pair.other):
             try:
                 Chain.of(mechanism).check(Tabulated.of(counts))
@@ -90,7 +90,7 @@ class Audit(Metric):
         )
 
     def _outputs(
-        self, mechanism: Mechanism, pair: Neighbours, progress: Progress
+        self, mechanism: Mechanism, pair: NeighbouringRuns, progress: Progress
     ) -> tuple[Floats, Floats]:
         """As many runs as the time allows, of either database the same number."""
         size = pair.counts.matrix.shape[0] * pair.counts.schema.size
@@ -117,7 +117,12 @@ class Audit(Metric):
         return np.concatenate([d for d, _ in made]), np.concatenate([d for _, d in made])
 
     def _run(
-        self, mechanism: Mechanism, counts: Counts, pair: Neighbours, runs: range, label: bytes
+        self,
+        mechanism: Mechanism,
+        counts: Counts,
+        pair: NeighbouringRuns,
+        runs: range,
+        label: bytes,
     ) -> Floats:
         """Released leaf counts of the cells where the databases differ: runs x cells."""
         noise = KeyedNoise(RunKey.from_seed(self.seed), mechanism.name, label, b"audit")
@@ -135,7 +140,7 @@ def _dense(table: Any) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Neighbours:
+class NeighbouringRuns:
     """Two databases that differ in one person of the smallest unit where somebody lives.
 
     where
@@ -149,7 +154,7 @@ class Neighbours:
     cells: tuple[int, ...]
 
     @classmethod
-    def of(cls, counts: Counts, unit: UnitOfPrivacy, *, seed: int = 0) -> Neighbours:
+    def of(cls, counts: Counts, unit: UnitOfPrivacy, *, seed: int = 0) -> NeighbouringRuns:
         """The data, and the data with one person removed, or with one record changed."""
         from scipy.sparse import csr_array
 

@@ -35,9 +35,9 @@ from headcount.mechanisms.swapping.moving import (
     swapped_population,
 )
 from headcount.mechanisms.swapping.need import alone
-from headcount.mechanisms.swapping.pairing import Pairs, Stage, choose_pairs
+from headcount.mechanisms.swapping.pairing import Stage, SwapPairs, choose_pairs
 from headcount.mechanisms.swapping.report import Swapped, make_report
-from headcount.mechanisms.swapping.risk import NEVER, Risk, Standing, by_risk, standing
+from headcount.mechanisms.swapping.risk import NEVER, DwellingRisk, Risk, by_risk, standing
 from headcount.noise import Noise
 from headcount.population import Population
 from headcount.population.households import Households
@@ -46,7 +46,7 @@ from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
 from headcount.typed import PRESET, from_table
 
-MOST = 1 << 62
+LARGEST_CODE = 1 << 62
 """Largest number of a group and a place together."""
 
 
@@ -169,7 +169,7 @@ class HouseholdSwapping(HouseholdStep):
             at_risk = int(np.count_nonzero(risks.depth[rows] != NEVER))
         depth = reach.leaving(risks, rows)
 
-        def paired(noise_in_size: np.random.Generator | None) -> Pairs:
+        def paired(noise_in_size: np.random.Generator | None) -> SwapPairs:
             key = self._key(households, rows, reach, noise_in_size)
             fits, stages = self._stages(households, rows, reach, key=key, depth=depth, rng=rng)
             return choose_pairs(
@@ -288,7 +288,9 @@ class HouseholdSwapping(HouseholdStep):
                 unit = geography.ancestors(level, of=of)[near].astype(np.int64)
                 group = key * geography.size(level) + unit
             most = int(group.max(initial=0)) + 1
-            if most * geography.size(geography.leaf) > MOST:  # times places must stay in 64 bits
+            if (
+                most * geography.size(geography.leaf) > LARGEST_CODE
+            ):  # times places must stay in 64 bits
                 group = np.unique(group, return_inverse=True)[1].astype(np.int64)
             for d, size, place in zip(
                 depths[::-1], fits.sizes[::-1], fits.places[::-1], strict=True
@@ -348,7 +350,7 @@ class _Reach:
     between: int
     stages: tuple[int, ...]
 
-    def leaving(self, risks: Standing | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def leaving(self, risks: DwellingRisk | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """The depth of the unit that each household has to leave."""
         if risks is None:
             return np.full(len(rows), self.between, dtype=np.int64)
@@ -356,6 +358,6 @@ class _Reach:
         return np.asarray(np.minimum(self.between, below_kept), dtype=np.int64)
 
 
-def _of(risks: Standing, rows: NDArray[np.int64]) -> Standing:
+def _of(risks: DwellingRisk, rows: NDArray[np.int64]) -> DwellingRisk:
     """The same for some of the dwellings."""
-    return Standing(risks.depths, risks.fewest[:, rows], risks.depth[rows], risks.count[rows])
+    return DwellingRisk(risks.depths, risks.fewest[:, rows], risks.depth[rows], risks.count[rows])

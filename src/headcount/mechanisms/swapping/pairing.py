@@ -32,7 +32,7 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class SwapPairs:
     """Who changes places with whom, and who looked for a partner in vain."""
 
     first: Rows
@@ -42,8 +42,8 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.first)
 
-    def __add__(self, more: Pairs) -> Pairs:
-        return Pairs(
+    def __add__(self, more: SwapPairs) -> SwapPairs:
+        return SwapPairs(
             np.concatenate([self.first, more.first]),
             np.concatenate([self.second, more.second]),
             np.concatenate([self.unpaired, more.unpaired]),
@@ -59,7 +59,7 @@ def choose_pairs(
     at_risk: int = 0,
     all_at_risk: bool = False,
     rng: np.random.Generator,
-) -> Pairs:
+) -> SwapPairs:
     """Exactly ``wanted`` pairs, or as many as there can be; the first ``at_risk`` come first.
 
     1. As many of those at risk are served as pairs that fit can hold, with (unless
@@ -94,10 +94,10 @@ def _pair_by_need(
     *,
     pairs: int,
     rng: np.random.Generator,
-) -> Pairs:
+) -> SwapPairs:
     """Serve those at risk: with each other, with others near by, and at last with any that help."""
     if not len(risky):
-        return Pairs(risky, risky, risky)
+        return SwapPairs(risky, risky, risky)
     served = serve(risky, fits, pairs=pairs)
     first, second, left = settle(*_pair_among(served.rows, stages), fits)
     one, other = _pair_with_rest(left, others, stages, rng)
@@ -111,12 +111,12 @@ def _pair_by_need(
         helping = partners_for(paired[wanting[paired]], others[free[others]], fits)
         first, second, left = settle(first, second, np.concatenate([left, helping]), fits)
         assert not len(left), "whoever is served has a partner"
-    return Pairs(first, second, served.hopeless)
+    return SwapPairs(first, second, served.hopeless)
 
 
 def _pair_in_order(
     order: Rows, stages: Sequence[Stage], *, wanted: int, rng: np.random.Generator
-) -> Pairs:
+) -> SwapPairs:
     """Make ``wanted`` pairs out of the first of ``order``, so far as partners are found.
 
     The first 2 x wanted are paired with each other, stage by stage. Those left over take partners
@@ -147,10 +147,10 @@ def _pair_in_order(
         gone[c] = gone[d] = True
         waiting = waiting[~gone[waiting]]
     none = np.empty(0, dtype=np.int64)
-    return Pairs(*(np.concatenate([none, *parts]) for parts in (firsts, seconds, stuck)))
+    return SwapPairs(*(np.concatenate([none, *parts]) for parts in (firsts, seconds, stuck)))
 
 
-def _complete(pairs: Pairs, others: Rows, fits: Fits, *, wanted: int) -> Pairs:
+def _complete(pairs: SwapPairs, others: Rows, fits: Fits, *, wanted: int) -> SwapPairs:
     """Two more of a group where one of its pairs can be broken up for them."""
     paired = np.concatenate([pairs.first, pairs.second])
     single = np.ones(len(fits.group), dtype=bool)
@@ -165,7 +165,7 @@ def _complete(pairs: Pairs, others: Rows, fits: Fits, *, wanted: int) -> Pairs:
     first, second, left = settle(pairs.first, pairs.second, added, fits)
     assert not len(left), "whoever is added has a partner"
     unpaired = pairs.unpaired[~np.isin(pairs.unpaired, added)]
-    return Pairs(first, second, unpaired)
+    return SwapPairs(first, second, unpaired)
 
 
 def _pair_among(members: Rows, stages: Sequence[Stage]) -> tuple[Rows, Rows, Rows]:

@@ -30,7 +30,7 @@ from headcount.mechanisms.swapping.marking import (
     mark,
     unique_rows,
 )
-from headcount.mechanisms.swapping.similar import Likeness, Places, frequency_order, places
+from headcount.mechanisms.swapping.similar import PartnerRule, Places, frequency_order, places
 from headcount.schema.combine import combine
 
 KEEP = ("tenure",)
@@ -80,25 +80,19 @@ class Swap:
         origin[self.rows], origin[self.partners] = self.partners, self.rows
         return origin
 
-    def origin_in_area(self, people: int) -> Ints:
-        """For each row of one swapped area whose record it holds, -1 for one from the pool."""
-        origin = np.arange(people, dtype=np.int64)
-        origin[self.rows] = -1
-        return origin
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Pool:
     """People who may be partners, indexed by what the kind of swapping compares."""
 
     codes: Codes
-    likeness: Likeness
+    likeness: PartnerRule
     places: Places
     sizes: tuple[int, int, int]
     index: tuple[NDArray[np.int64], tuple[NDArray[np.int32], ...]] = field(repr=False)
 
     @classmethod
-    def of(cls, codes: Codes, likeness: Likeness, *, area: Codes | None = None) -> Pool:
+    def of(cls, codes: Codes, likeness: PartnerRule, *, area: Codes | None = None) -> Pool:
         """Index a table; an order of frequency that is not given is that of pool and area."""
         rows = check_rows("pool", codes)
         likeness = _with_order(likeness, *([codes] if area is None else [area, codes]))
@@ -152,7 +146,7 @@ def swap_area(
 def swap_everywhere(
     codes: Codes,
     area: NDArray[np.integer],
-    likeness: Likeness,
+    likeness: PartnerRule,
     *,
     rate: Fraction | str | int,
     rng: np.random.Generator,
@@ -175,18 +169,6 @@ def swap_everywhere(
     both = np.concatenate([chosen, partners])
     report = _report(unique, marked, both, np.tile(needed, 2), likeness)
     return Swap(chosen, partners, report)
-
-
-def exchange(
-    area: Codes, pool: Codes, swap: Swap, *, keep: Sequence[str] = KEEP
-) -> tuple[dict[str, NDArray[np.integer]], dict[str, NDArray[np.integer]]]:
-    """Both tables after the swap of one area."""
-    here = {name: column.copy() for name, column in area.items()}
-    there = {name: column.copy() for name, column in pool.items()}
-    for name in set(area) - set(keep):
-        here[name][swap.rows] = pool[name][swap.partners]
-        there[name][swap.partners] = area[name][swap.rows]
-    return here, there
 
 
 def exchange_everywhere(
@@ -220,7 +202,7 @@ def _marked(
     return unique, mark(area, unique, rate=rate, rng=rng, uniques_first=uniques_first)
 
 
-def _with_order(likeness: Likeness, *tables: Codes) -> Likeness:
+def _with_order(likeness: PartnerRule, *tables: Codes) -> PartnerRule:
     if likeness.kind != "similar" or likeness.order is not None:
         return likeness
     if any(name not in table for table in tables for name in ("race", "hispanic")):
@@ -258,7 +240,7 @@ def _draw(where: Places, rows: Ints, pool: Pool, rng: np.random.Generator) -> In
     return partners
 
 
-def _pair(where: Places, marked: Marked, likeness: Likeness, rng: np.random.Generator) -> Ints:
+def _pair(where: Places, marked: Marked, likeness: PartnerRule, rng: np.random.Generator) -> Ints:
     """Partners among the marked, by their position there; -1 for those left over."""
     from headcount.mechanisms.swapping.person_kernels import pair_areas
 
@@ -353,7 +335,7 @@ def _pair_left_over(partner: Ints, first: Ints, rng: np.random.Generator) -> Non
 
 
 def _report(
-    unique: NDArray[np.bool_], marked: Marked, swapped: Ints, needed: Ints, likeness: Likeness
+    unique: NDArray[np.bool_], marked: Marked, swapped: Ints, needed: Ints, likeness: PartnerRule
 ) -> PersonSwapReport:
     steps, rows = np.unique(np.maximum(needed - likeness.k, 0), return_counts=True)
     return PersonSwapReport(

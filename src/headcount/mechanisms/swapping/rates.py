@@ -23,7 +23,7 @@ from headcount.mechanisms.person_swapping import (
 )
 from headcount.mechanisms.swapping.marking import Codes, Ints
 from headcount.mechanisms.swapping.persons import Pool, Swap, swap_area
-from headcount.mechanisms.swapping.similar import Likeness
+from headcount.mechanisms.swapping.similar import PartnerRule
 from headcount.noise import Noise
 from headcount.tabulate import Tabulated
 
@@ -89,7 +89,7 @@ def swap_at_all_rates(
     here, there = (
         {name: column[some] for name, column in codes.items()} for some in (inside, ~inside)
     )
-    likeness = Likeness(kind=mechanism.kind, k=mechanism.k, order=mechanism.order)
+    likeness = PartnerRule(kind=mechanism.kind, k=mechanism.k, order=mechanism.order)
     aged = here | in_years(counts.schema, here)
     pool = Pool.of(there | in_years(counts.schema, there), likeness, area=aged)
     swaps = [

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.mechanisms.swapping.keys import combined, household_values
-from headcount.mechanisms.swapping.risk import Standing, at_risk_by_level
+from headcount.mechanisms.swapping.risk import DwellingRisk, at_risk_by_level
 from headcount.population.households import VACANT, Households
 
 REPORT = "swap-report.json"
@@ -115,7 +115,7 @@ def make_report(
     asked: int,
     unpaired: int,
     keys: Sequence[Sequence[str]],
-    standing: Standing | None = None,
+    standing: DwellingRisk | None = None,
     k: int = 0,
 ) -> SwapReport:
     """Count what a swap did; ``keys`` are combinations of household values to look at."""
@@ -138,7 +138,9 @@ def make_report(
     )
 
 
-def _at_risk(before: Households, standing: Standing, partner: NDArray[np.int64], k: int) -> AtRisk:
+def _at_risk(
+    before: Households, standing: DwellingRisk, partner: NDArray[np.int64], k: int
+) -> AtRisk:
     is_household, moved = before.is_household, partner >= 0
     risky = is_household & (standing.depth < len(before.geography.levels))
     unique = is_household & standing.unique
@@ -153,7 +155,7 @@ def _at_risk(before: Households, standing: Standing, partner: NDArray[np.int64],
     )
 
 
-def _moved_out(before: Households, standing: Standing, partner: NDArray[np.int64]) -> int:
+def _moved_out(before: Households, standing: DwellingRisk, partner: NDArray[np.int64]) -> int:
     moved = np.flatnonzero(partner >= 0)
     new, old = before.block[partner[moved]], before.block[moved]
     out = 0

@@ -46,7 +46,7 @@ class Risk:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class DwellingRisk:
     """How much each dwelling stands out.
 
     where
@@ -72,7 +72,7 @@ NEVER = 1 << 30
 """Depth of a household that is not at risk: below every level."""
 
 
-def standing(households: Households, risk: Risk) -> Standing:
+def standing(households: Households, risk: Risk) -> DwellingRisk:
     """Count everyone, group quarters included, and see whose group is small."""
     geography = households.geography
     schema, cell = households.cells(risk.attributes)
@@ -89,7 +89,7 @@ def standing(households: Households, risk: Risk) -> Standing:
     for row in reversed(range(len(levels))):
         small = fewest[row] < risk.k
         depth[small], count[small] = depths[row], fewest[row][small]
-    return Standing(depths, fewest, depth, count)
+    return DwellingRisk(depths, fewest, depth, count)
 
 
 def group_sizes(group: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
@@ -109,14 +109,14 @@ def smallest_in_dwelling(households: Households, values: NDArray[np.int64]) -> N
     return smallest
 
 
-def by_risk(standing: Standing, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def by_risk(standing: DwellingRisk, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """``rows`` with those at risk first: coarsest level, then smallest count; ties as they are."""
     order = np.lexsort((standing.count[rows], standing.depth[rows]))
     return rows[order]
 
 
 def at_risk_by_level(
-    standing: Standing, levels: Sequence[str], among: NDArray[np.bool_]
+    standing: DwellingRisk, levels: Sequence[str], among: NDArray[np.bool_]
 ) -> dict[str, int]:
     """How many of some dwellings are at risk, by the coarsest level at which they are."""
     return {

@@ -38,7 +38,7 @@ CODES = 126
 
 
 @dataclass(frozen=True, kw_only=True)
-class Likeness:
+class PartnerRule:
     """How alike partners must be: the kind of swapping, its k and the order of frequency.
 
     where
@@ -94,7 +94,7 @@ def frequency_order(*tables: Codes, codes: int = CODES) -> tuple[int, ...]:
     return tuple(np.argsort(-count, kind="stable").tolist())
 
 
-def places(codes: Codes, likeness: Likeness, *, rows: int) -> Places:
+def places(codes: Codes, likeness: PartnerRule, *, rows: int) -> Places:
     """The coordinates of each row; those that the kind of swapping does not compare are 0."""
     for name in KEYS[likeness.kind]:
         if name not in codes:

@@ -60,7 +60,7 @@ def swap_detailed(area: Area, swapper: str, settings: Settings) -> AreaSwaps:
         return AreaSwaps.of(area.rows, area.pool, swaps, keep=KEEP)
     shape = (settings.replicates, area.size)
     partner = np.empty(shape, dtype=np.int64)
-    neighbours = Neighbours(area)
+    neighbours = NeighbouringTables(area)
     for row in range(area.size):
         near = neighbours.within(row, SWAPPERS[swapper].k)
         partner[:, row] = near[rng.integers(len(near), size=settings.replicates)]
@@ -76,7 +76,7 @@ def stream(seed: int, *about: str) -> np.random.Generator:
     return np.random.default_rng([seed, int.from_bytes(digest[:8], "little")])
 
 
-class Neighbours:
+class NeighbouringTables:
     """Who in the pool is within k levels of a row in everything that is exchanged."""
 
     def __init__(self, area: Area) -> None:

@@ -117,7 +117,7 @@ class Area:
         return np.bincount(self.group(self.rows), minlength=self.groups)
 
 
-class Source(Protocol):
+class PeopleSource(Protocol):
     """Where areas come from."""
 
     @property
@@ -172,7 +172,7 @@ def national_order() -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Table:
+class PeopleTable:
     """Areas of a table of people, one row a person; the pool is everyone outside the area."""
 
     path: Path
@@ -197,7 +197,7 @@ class Table:
         )
 
 
-def read_table(path: Path, *, column: str = "area", names: Sequence[str] = ()) -> Table:
+def read_table(path: Path, *, column: str = "area", names: Sequence[str] = ()) -> PeopleTable:
     """Read a CSV or Parquet table of people: age, sex, race, hispanic and an area.
 
     Household size and tenure may be there too. Races are numbered in the order of their names,
@@ -222,7 +222,7 @@ def read_table(path: Path, *, column: str = "area", names: Sequence[str] = ()) -
     if "household_size" in kept:
         people = _numbers(table["household_size"], path, low=1)
         codes["household_size"] = np.minimum(people, LARGEST_HOUSEHOLD) - 1
-    return Table(
+    return PeopleTable(
         path=path,
         names=_chosen(path, areas, tuple(names), column),
         digest=sha256(path.read_bytes() + column.encode()).hexdigest(),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from headcount.studies.christ_2022.accuracy import score_noise, score_swaps
 from headcount.studies.christ_2022.detailed import COUNTY, run_detailed
-from headcount.studies.christ_2022.people import Source, Synthetic
+from headcount.studies.christ_2022.people import PeopleSource, Synthetic
 from headcount.studies.christ_2022.privacy import attack_swaps
 from headcount.studies.christ_2022.settings import BUCKETS, SWAPPERS, Settings
 from headcount.studies.christ_2022.swapped import swap_all
@@ -23,7 +23,7 @@ class Piece:
     make: Callable[[], Frames] = field(repr=False)
 
 
-def pieces(source: Source, settings: Settings) -> list[Piece]:
+def pieces(source: PeopleSource, settings: Settings) -> list[Piece]:
     """Everything to do, area by area, because an area's pool is made once and forgotten."""
     found = []
     for name in source.names:
@@ -35,7 +35,7 @@ def pieces(source: Source, settings: Settings) -> list[Piece]:
     return found
 
 
-def _swaps(source: Source, name: str, swapper: str, settings: Settings) -> Piece:
+def _swaps(source: PeopleSource, name: str, swapper: str, settings: Settings) -> Piece:
     def make() -> Frames:
         area = source.area(name)
         swaps = swap_all(area, swapper, settings)
@@ -47,14 +47,14 @@ def _swaps(source: Source, name: str, swapper: str, settings: Settings) -> Piece
     return Piece(f"{name}, {swapper}", make)
 
 
-def _noise(source: Source, name: str, buckets: int, settings: Settings) -> Piece:
+def _noise(source: PeopleSource, name: str, buckets: int, settings: Settings) -> Piece:
     def make() -> Frames:
         return {"accuracy": score_noise(source.area(name), buckets, settings)}
 
     return Piece(f"{name}, {buckets} age buckets", make)
 
 
-def _theorem_1(source: Source, name: str, settings: Settings) -> Piece:
+def _theorem_1(source: PeopleSource, name: str, settings: Settings) -> Piece:
     def make() -> Frames:
         return {"theorem_1": theorem_1(source.area(name), settings)}
 

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from headcount.errors import ConfigError
-from headcount.mechanisms.swapping.similar import Likeness
+from headcount.mechanisms.swapping.similar import PartnerRule
 from headcount.privacy import UnitOfPrivacy
 from headcount.studies.christ_2022.places import POOL
 from headcount.studies.frame.settings import Option, Seed, StudySettings
 
 if TYPE_CHECKING:
-    from headcount.studies.christ_2022.people import Source
+    from headcount.studies.christ_2022.people import PeopleSource
 
 NAME = "christ-2022"
 
-SWAPPERS: dict[str, Likeness] = {
-    "random": Likeness(kind="random"),
-    "pseudo-random": Likeness(kind="pseudo-random"),
-    "0-similar": Likeness(kind="similar", k=0),
-    "1-similar": Likeness(kind="similar", k=1),
-    "3-similar": Likeness(kind="similar", k=3),
+SWAPPERS: dict[str, PartnerRule] = {
+    "random": PartnerRule(kind="random"),
+    "pseudo-random": PartnerRule(kind="pseudo-random"),
+    "0-similar": PartnerRule(kind="similar", k=0),
+    "1-similar": PartnerRule(kind="similar", k=1),
+    "3-similar": PartnerRule(kind="similar", k=3),
 }
 SIMILAR = ("0-similar", "1-similar", "3-similar")
 DP = "dp"
@@ -103,7 +103,7 @@ class Settings(StudySettings):
                 )
 
     @cached_property
-    def source(self) -> Source:
+    def source(self) -> PeopleSource:
         """The areas, and everyone outside them."""
         from headcount.studies.christ_2022.people import Synthetic, read_table
 

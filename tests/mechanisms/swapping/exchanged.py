@@ -1,0 +1,21 @@
+"""Both tables after the swap of one area: what a release of records would hold."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.mechanisms.swapping.marking import Codes
+from headcount.mechanisms.swapping.persons import KEEP, Swap
+
+
+def exchange(
+    area: Codes, pool: Codes, swap: Swap, *, keep: Sequence[str] = KEEP
+) -> tuple[dict[str, NDArray[np.integer]], dict[str, NDArray[np.integer]]]:
+    """Both tables after the swap of one area."""
+    here = {name: column.copy() for name, column in area.items()}
+    there = {name: column.copy() for name, column in pool.items()}
+    for name in set(area) - set(keep):
+        here[name][swap.rows] = pool[name][swap.partners]
+        there[name][swap.partners] = area[name][swap.rows]
+    return here, there
