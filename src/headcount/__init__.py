@@ -25,7 +25,18 @@ if TYPE_CHECKING:
     from headcount.evaluate.truth import Truth
     from headcount.geography import Geography
     from headcount.geography.build import CodeColumns, Prefixes
-    from headcount.mechanisms import Averaged, Geometric, Identity, Raked, Sampling, protect
+    from headcount.mechanisms import (
+        Averaged,
+        Chain,
+        Geometric,
+        Identity,
+        PostTabular,
+        PreTabular,
+        Raked,
+        Sampling,
+        Tabulated,
+        protect,
+    )
     from headcount.mechanisms.histogram import Histogram
     from headcount.mechanisms.person_swapping import PersonSwapping
     from headcount.mechanisms.suppression.mechanism import Suppression
@@ -75,7 +86,8 @@ _ROOMS = {
     "evaluate.truth": "Truth",
     "geography": "Geography",
     "geography.build": "CodeColumns Prefixes",
-    "mechanisms": "Averaged Geometric Identity Raked Sampling protect",
+    "mechanisms": "Averaged Chain Geometric Identity PostTabular PreTabular Raked Sampling "
+    "Tabulated protect",
     "mechanisms.histogram": "Histogram",
     "mechanisms.person_swapping": "PersonSwapping",
     "mechanisms.suppression.mechanism": "Suppression",
@@ -126,6 +138,7 @@ __all__ = [
     "Attribute",
     "AttributeColumn",
     "Averaged",
+    "Chain",
     "Choice",
     "CodeColumns",
     "Counts",
@@ -148,6 +161,8 @@ __all__ = [
     "OpenDPNoise",
     "PersonSwapping",
     "Population",
+    "PostTabular",
+    "PreTabular",
     "Prefixes",
     "PseudoUnits",
     "QuartersBounds",
@@ -165,6 +180,7 @@ __all__ = [
     "Suppression",
     "TableBounds",
     "TablesRelease",
+    "Tabulated",
     "TargetedSwapping",
     "Thresholds",
     "TopDown",

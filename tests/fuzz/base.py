@@ -79,7 +79,7 @@ MECHANISMS: tuple[Tree, ...] = (
     {"name": "raked", "epsilon": 1, "unit": "add-remove"},
     {"name": "averaged", "epsilon": "1/3", "parts": 2},
     {"name": "histogram", "epsilon": 1, "clip": "cell"},
-    {"name": "sampling", "fraction": "1/2"},
+    {"name": "sampling", "fraction": "1/2", "exact": True},
 )
 IDENTITY = MECHANISMS[0]
 
