@@ -21,7 +21,7 @@ from headcount.mechanisms import (
     Raked,
     Sampling,
 )
-from headcount.mechanisms._chain import StepNoise
+from headcount.mechanisms._step_noise import StepNoise
 from headcount.noise import Noise
 from headcount.population import Population
 from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy

@@ -31,10 +31,14 @@ def check(
     if not quiet:
         show_reading(summarize(planned.counts, planned.reading), public=planned.public)
     typer.echo(f"population: {planned.counts.schema.size:,} cells, {planned.counts.geography!r}")
-    typer.echo(f"mechanism:  {planned.mechanism!r}")
+    first, *then = planned.mechanism.parts
+    typer.echo(f"mechanism:  {first!r}")
+    for part in then:
+        typer.echo(f"      then  {part!r}")
     for one in planned.mechanism.plan(planned.counts.schema, planned.counts.geography):
         losses = [str(loss) for unit in one.units if (loss := one.loss(unit)) is not None]
-        typer.echo(f"  measures {one.query} at {one.level}, {one.draws}x: {'; '.join(losses)}")
+        cost = "; ".join(losses) or "no loss is stated"
+        typer.echo(f"  measures {one.query} at {one.level}, {one.draws}x: {cost}")
     for remark in planned.remarks:
         typer.echo(f"  {remark}")
     for sentence in planned.guarantee.sentences():

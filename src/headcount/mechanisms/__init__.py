@@ -1,14 +1,9 @@
 """Ways to protect counts: pre-tabular and post-tabular methods, and chains of them."""
 
 from headcount.mechanisms._base import Context, PostTabular, PreTabular
-from headcount.mechanisms._chain import (
-    Chain,
-    Mechanism,
-    complete_guarantee,
-    mechanism_digest,
-    protect,
-)
+from headcount.mechanisms._chain import Chain, Mechanism
 from headcount.mechanisms._outcome import CountsOutcome, TablesOutcome
+from headcount.mechanisms._protect import complete_guarantee, mechanism_digest, protect
 from headcount.mechanisms.averaged import Averaged
 from headcount.mechanisms.geometric import Geometric
 from headcount.mechanisms.identity import Identity

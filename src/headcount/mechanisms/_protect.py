@@ -1,0 +1,90 @@
+"""One function protects: for a study, a comparison, a run and a user alike."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+
+from headcount.errors import PrivacyError
+from headcount.files import write_text_atomic
+from headcount.mechanisms._base import Context
+from headcount.mechanisms._chain import Chain, Mechanisms
+from headcount.mechanisms._outcome import Making
+from headcount.noise import KeyedNoise, Noise, RunKey
+from headcount.population import Population
+from headcount.privacy import Guarantee
+from headcount.registry import MECHANISMS
+from headcount.release import Release
+from headcount.tabulate import Counts, Tabulated
+
+SECONDS = "seconds.json"
+"""How long each part of a run took: in the curator's folder."""
+
+
+def protect(
+    data: Population | Tabulated,
+    mechanism: Mechanisms,
+    noise: Noise | None = None,
+    *,
+    run: int = 0,
+    context: Context | None = None,
+) -> Release:
+    """Protect a population once: one run of the mechanism, with its guarantee completed.
+
+    Without ``noise`` a fresh key comes from the operating system. The guarantee lists what of the
+    public domain was read off the data, says whom noise from a cipher holds against, and says
+    that a seeded release is not private. Secret noise that was made for other data is refused:
+    the difference of two releases under the same noise is the difference of their truths.
+    """
+    chain, context = Chain.of(mechanism), context or Context()
+    truth = chain.cut(Tabulated.of(data))
+    chain.check_people(truth.population)
+    if isinstance(noise, KeyedNoise) and noise.key_kind == "os":
+        _refuse_reuse(noise, truth)
+    if noise is None:
+        noise = KeyedNoise(RunKey.from_os(), chain.name, truth.digest, mechanism_digest(chain))
+    (outcome,) = chain.outcomes(truth, noise, runs=range(run, run + 1), context=context)
+    if outcome.seconds and context.curator is not None:
+        text = json.dumps(outcome.seconds, indent=2, ensure_ascii=False) + "\n"
+        write_text_atomic(context.curator / SECONDS, text)
+    making = Making(
+        schema=truth.counts.schema,
+        geography=truth.counts.geography,
+        mechanism=repr(chain),
+        guarantee=complete_guarantee(
+            truth.counts, chain, key_kind=noise.key_kind, backend=noise.backend
+        ),
+        key_kind=noise.key_kind if chain.draws_noise else "none",
+        backend=noise.backend if chain.draws_noise else "none",
+    )
+    return outcome.release(0, making)
+
+
+def mechanism_digest(mechanism: Mechanisms) -> bytes:
+    """What stands for the settings of a mechanism among the inputs of its noise."""
+    chain = Chain.of(mechanism)
+    text = chain.parts[0].noise_text if chain.single else repr(chain)
+    return sha256(text.encode()).digest()
+
+
+def _refuse_reuse(noise: KeyedNoise, data: Tabulated) -> None:
+    if noise.data_digest != data.digest:
+        raise PrivacyError(
+            "noise: found a source made for other data, expected one with the digest of the data "
+            "that it protects (leave noise out for a fresh one)"
+        )
+
+
+def complete_guarantee(
+    counts: Counts, mechanism: Mechanisms, *, key_kind: str, backend: str
+) -> Guarantee:
+    """The mechanism's guarantee with what a run adds to it: its key and its sampler."""
+    chain = Chain.of(mechanism)
+    guarantee = chain.guarantee(counts.schema, counts.geography).also_exact(*counts.read_off)
+    others = [whose for part in chain.parts if (whose := MECHANISMS.outside(part))]
+    guarantee = guarantee.resting_on(*others)
+    if counts.one_person:
+        guarantee = guarantee.meaning(counts.one_person)
+    if key_kind == "seed":
+        return guarantee.seeded()
+    return guarantee.from_cipher() if backend == "table" or chain.from_cipher else guarantee
