@@ -187,11 +187,17 @@ def link(
     names = [name.strip() for name in exact.split(",") if name.strip()]
     _show(
         run_link(
-            released, known, out, age_width=width, exact=names, secret=secret,
-            one_to_one=one_to_one, truth=truth,
+            released,
+            known,
+            out,
+            age_width=width,
+            exact=names,
+            secret=secret,
+            one_to_one=one_to_one,
+            truth=truth,
         ),
         title="matches that are right",
-    )  # fmt: skip
+    )
 
 
 def _show(found: Found, *, title: str, columns: Sequence[str] = ()) -> None:

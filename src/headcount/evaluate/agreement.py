@@ -17,9 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headcount.arrays import Ints
+from headcount.arrays import Flags, Ints
 from headcount.attacks.records import Records
 from headcount.errors import InputError
 from headcount.evaluate.reidentified import ALL, SIZES, size_labels
@@ -59,7 +58,7 @@ def agreement(records: Records, truth: Records, *, blocks: int) -> Mapping[str, 
     binned = _common(records, truth, blocks, binned=True)
     people = np.bincount(truth.block, minlength=blocks)
     found = np.bincount(records.block, minlength=blocks)
-    inside: dict[str, NDArray[np.bool_]] = {ALL: np.ones(blocks, dtype=bool)}
+    inside: dict[str, Flags] = {ALL: np.ones(blocks, dtype=bool)}
     for number, label in enumerate(size_labels()):
         inside[label] = np.searchsorted(SIZES, people, side="right") == number + 1
     return {

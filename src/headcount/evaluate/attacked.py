@@ -7,8 +7,8 @@ from functools import singledispatch
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.attacks.kinds import Attack, ClaimedPeople, ClaimedRecords, Claims
 from headcount.attacks.kinds.reconstruction import Rebuilt
 from headcount.attacks.kinds.reidentification import Matches
@@ -28,9 +28,6 @@ from headcount.release import Release
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import Finding
 from headcount.report.model import Column, Figure, KeyNumber
-
-Flags = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 def attack_release(

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headcount.arrays import Ints
+from headcount.arrays import Flags, Ints
 from headcount.attacks.records import Features, Records, records_from_rows
 from headcount.attacks.reidentification import KnownPeople
 from headcount.errors import ConfigError, InputError
@@ -171,7 +170,7 @@ def truth_rows(known: KnownPeople, people: int) -> Ints:
     return known.person
 
 
-def right_rows(known: KnownPeople, truth: Records) -> NDArray[np.bool_]:
+def right_rows(known: KnownPeople, truth: Records) -> Flags:
     """Whether each row of an attacker's file has the person's true block, sex and age bin."""
     row = truth_rows(known, len(truth))
     binned = truth.features.binned

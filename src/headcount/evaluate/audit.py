@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headcount.arrays import Flags, Floats
 from headcount.draws import binomial
 from headcount.errors import ConfigError, InputError
 from headcount.evaluate.error import finite_vector
 
-Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], ArrayLike]
 """Runs a mechanism: (generator, number of runs) -> outputs of shape (runs,) or (runs, areas)."""
 
@@ -47,7 +47,7 @@ class Event:
     low: tuple[float, ...]
     high: tuple[float, ...]
 
-    def contains(self, sample: Floats) -> NDArray[np.bool_]:
+    def contains(self, sample: Floats) -> Flags:
         """Say for each run (row of `sample`) whether its output is in the event."""
         return np.asarray(np.all((sample >= self.low) & (sample <= self.high), axis=1))
 

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from math import ceil, exp, floor, log, pi, sqrt
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headcount.arrays import Floats, Ints
 from headcount.draws import multinomial
 from headcount.errors import InputError
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 MONOTONE_FROM = 2_000
 """With so many values the mean EPL of pure noise rises with z; with fewer it may turn back."""

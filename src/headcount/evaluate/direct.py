@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headcount.arrays import Flags, Floats
 from headcount.errors import ConfigError, InputError
-from headcount.evaluate.epl import Floats, gaussian_density
+from headcount.evaluate.epl import gaussian_density
 from headcount.evaluate.error import finite_vector
 
 EventKind = Literal["eq", "ge", "density"]
@@ -50,7 +51,7 @@ class DirectEstimate:
     runs_d_prime: int
 
     @property
-    def undefined(self) -> NDArray[np.bool_]:
+    def undefined(self) -> Flags:
         """Where the ratio cannot be formed because a chance was estimated as zero."""
         return np.isnan(self.log_ratio)
 
@@ -161,9 +162,7 @@ def _errors(released: ArrayLike, name: str, exact_d: float) -> Floats:
     return values - exact_d
 
 
-def _frequencies(
-    event: EventKind, ks: Floats, hits: NDArray[np.bool_], hits_prime: NDArray[np.bool_]
-) -> DirectEstimate:
+def _frequencies(event: EventKind, ks: Floats, hits: Flags, hits_prime: Flags) -> DirectEstimate:
     chance, chance_prime = hits.mean(axis=0), hits_prime.mean(axis=0)
     log_ratio = _log_ratio(chance, chance_prime)
     defined = ~np.isnan(log_ratio)

@@ -8,10 +8,9 @@ from math import factorial, inf, isfinite, log, pi, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.evaluate.error import finite_vector
-
-Floats = NDArray[np.float64]
 
 _TAIL = 1e-14  # share of a density that may be left out beyond the window
 _TERMS = 20  # of the series below; its remainder is at most e^2/20! = 3e-18 of each addend
@@ -157,9 +156,7 @@ def gaussian_density(values: ArrayLike, points: ArrayLike, *, kernel_sd: float) 
     return sums * (scale / (n * sqrt(2.0 * pi)))
 
 
-def _gather(
-    unique: Floats, weights: NDArray[np.int64], scale: float, widest: float
-) -> tuple[Floats, Floats]:
+def _gather(unique: Floats, weights: Ints, scale: float, widest: float) -> tuple[Floats, Floats]:
     """Return bin centres and the moments of each bin, moments[k] being the factor of u^k."""
     width = 2.0 / (widest * scale)
     label = np.floor((unique - unique[0]) / width)

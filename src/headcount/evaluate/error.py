@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,9 +51,11 @@ def check_cells(cells: str, *, compared: bool = False) -> CellSet:
             return one
     why = ": the set must not depend on the method" if compared else ""
     raise InputError(
-        "evaluation", place="cells", found=repr(cells),
+        "evaluation",
+        place="cells",
+        found=repr(cells),
         expected=" or ".join(map(repr, allowed)) + why,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +104,7 @@ class CountPairs:
 
     cells: CellSet
     shape: tuple[int, ...]
-    place: NDArray[np.int64]
+    place: Ints
     truth: NDArray[Any]
     released: NDArray[Any]
     empty: int
@@ -199,19 +202,19 @@ def summarise(
     )
 
 
-def median_of(sizes: NDArray[np.float64], *, zeros: int = 0) -> float:
+def median_of(sizes: Floats, *, zeros: int = 0) -> float:
     """The median of sizes of 0 or more, and of as many zeros besides."""
     low, high, _ = _around(sizes, 0.5, zeros)
     return float((low + high) / 2)
 
 
-def quantile_of(sizes: NDArray[np.float64], q: float, *, zeros: int = 0) -> float:
+def quantile_of(sizes: Floats, q: float, *, zeros: int = 0) -> float:
     """The quantile, by linear interpolation, of sizes of 0 or more, and of zeros besides."""
     low, high, between = _around(sizes, q, zeros)
     return float(np.quantile([low, high], between))  # numpy's own interpolation, to the bit
 
 
-def _around(sizes: NDArray[np.float64], q: float, zeros: int) -> tuple[Any, Any, float]:
+def _around(sizes: Floats, q: float, zeros: int) -> tuple[Any, Any, float]:
     """The order statistics on either side of rank q (n - 1), and how far between them it lies.
 
     The first `zeros` order statistics are known, so only the listed sizes are looked at.
@@ -251,7 +254,7 @@ class _Side:
     """The non-zero cells of one table: flat row-major index, ascending, and value."""
 
     shape: tuple[int, ...]
-    cells: NDArray[np.int64]
+    cells: Ints
     values: NDArray[Any]
 
     @classmethod
@@ -270,7 +273,7 @@ class _Side:
         cells = rows * table.shape[1] + table.indices.astype(np.int64)
         return cls(table.shape, cells, finite_vector(table.data, name))
 
-    def at(self, cells: NDArray[np.int64]) -> NDArray[Any]:
+    def at(self, cells: Ints) -> NDArray[Any]:
         """Return the values at `cells`, ascending; zero where none is held."""
         out = np.zeros(cells.size, dtype=self.values.dtype)
         if self.cells.size and cells.size:

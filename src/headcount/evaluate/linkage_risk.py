@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headcount.arrays import Flags
 from headcount.attacks.linkage import Links
 from headcount.errors import InputError
 
@@ -76,7 +77,7 @@ def confirmed(
     released_secret: ArrayLike,
     origin: ArrayLike | None = None,
     slot: ArrayLike | None = None,
-) -> NDArray[np.bool_]:
+) -> Flags:
     """For each public row, whether its match is right.
 
     where

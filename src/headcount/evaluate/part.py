@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import singledispatch
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.attacks.kinds import People
 from headcount.attacks.knowledge_from_release import published_geography
 from headcount.attacks.records import Features, Records, records_from_rows
@@ -16,8 +16,6 @@ from headcount.geography import Geography
 from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.schema import Schema
 from headcount.tabulate import Counts
-
-Ints = NDArray[np.int64]
 
 MOST_PEOPLE = 2_000_000
 """People whom an evaluation gives to an attack; of more, those of some units drawn at random."""

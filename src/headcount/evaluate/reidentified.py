@@ -17,9 +17,8 @@ from itertools import pairwise
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from headcount.arrays import Ints
+from headcount.arrays import Flags, Ints
 from headcount.attacks.guesses import (
     MODAL,
     PROPORTIONAL,
@@ -32,8 +31,6 @@ from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
 from headcount.errors import InputError
 from headcount.evaluate.attackers import right_rows, truth_rows
 from headcount.geography import Geography
-
-Flags = NDArray[np.bool_]
 
 RECORDS = "records"
 ALL = "all"
@@ -96,15 +93,22 @@ def universes(
     place = truth.block * truth.features.bins + truth.binned
     _, group, times = np.unique(place, return_inverse=True, return_counts=True)
     unique = (times[group] == 1)[row] & there
-    found = {ALL: np.ones(len(known), dtype=bool), "modal": modal, "nonmodal": other,
-             "unique": unique, "nonmodal unique": other & unique}  # fmt: skip
+    found = {
+        ALL: np.ones(len(known), dtype=bool),
+        "modal": modal,
+        "nonmodal": other,
+        "unique": unique,
+        "nonmodal unique": other & unique,
+    }
     if zero_variability is not None:
         leaves = geography.size(geography.leaf)
         if zero_variability.shape != (leaves,):
             raise InputError(
-                "re-identification", place="zero variability",
-                found=f"shape {zero_variability.shape}", expected=f"a flag for {leaves} units",
-            )  # fmt: skip
+                "re-identification",
+                place="zero variability",
+                found=f"shape {zero_variability.shape}",
+                expected=f"a flag for {leaves} units",
+            )
         zero = zero_variability[known.block] & (known.block >= 0)
         found |= {
             "zero variability": zero,
@@ -220,11 +224,17 @@ def beside_guesses(table: pl.DataFrame) -> pl.DataFrame:
     return joined.select(
         "universe",
         *(pl.col(name).round(0).cast(pl.Int64) for name in ("people", "putative", "confirmed")),
-        *((100 * pl.col(name)).round(1).alias(label) for name, label in (
-            ("precision", "precision_%"), ("precision_low", "from"), ("precision_high", "to"),
-            (MODAL, "modal_guess_%"), (PROPORTIONAL, "proportional_guess_%"),
-        )),
-    )  # fmt: skip
+        *(
+            (100 * pl.col(name)).round(1).alias(label)
+            for name, label in (
+                ("precision", "precision_%"),
+                ("precision_low", "from"),
+                ("precision_high", "to"),
+                (MODAL, "modal_guess_%"),
+                (PROPORTIONAL, "proportional_guess_%"),
+            )
+        ),
+    )
 
 
 def interval(values: Sequence[float]) -> tuple[float, float, float]:

@@ -15,12 +15,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
 from headcount.release.release import Table
 from headcount.tabulate import Counts, Query
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 MU = 1e-4
 MINORITY = 0.1
@@ -102,7 +100,7 @@ def mean_squared_error(
 
 def underallocated(
     truth: ArrayLike, released: ArrayLike, *, at_most: float = UNDER, only: ArrayLike | None = None
-) -> NDArray[np.int64]:
+) -> Ints:
     """How many groups of an area are released at or below this share of their true size.
 
     Groups of nobody cannot lose anyone and never count.

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats
 from headcount.attacks.intervals import intervals
 from headcount.evaluate.withheld import WithheldAudit, draw, judge, least_known
 from headcount.evaluate.witnessed import WitnessAudit, check_witnesses
@@ -32,9 +32,6 @@ from headcount.release import Release, TablesRelease
 from headcount.release.published import by_name, is_total
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import LinkedTables, link_tables
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 ACCOUNT, SUMMARY = "suppression-audit.json", "suppression.csv"
 
@@ -129,16 +126,22 @@ def audit_release(
             intervals(
                 linked.additive, np.where(told, 0, truth), told, low=low, high=high, cells=cells
             ),
-            truth, primary=primary, width=rules.width,
-        )  # fmt: skip
+            truth,
+            primary=primary,
+            width=rules.width,
+        )
         witnessed = None
         if rules.complementary:
             witnessed = check_witnesses(
-                linked.additive, truth, withheld=hidden, primary=small,
+                linked.additive,
+                truth,
+                withheld=hidden,
+                primary=small,
                 witnesses=Witnesses.of([]) if stored is None else stored[number],
-                threshold=rules.thresholds.cell, width=rules.width,
+                threshold=rules.thresholds.cell,
+                width=rules.width,
                 published=linked.published,
-            )  # fmt: skip
+            )
         audits.append(
             TablesAudit(
                 tables=tuple(dict.fromkeys(name for name, _ in linked.number)),
@@ -152,7 +155,7 @@ def audit_release(
     return tuple(audits)
 
 
-def _hidden(linked: LinkedTables, release: TablesRelease) -> tuple[Flags, NDArray[np.float64]]:
+def _hidden(linked: LinkedTables, release: TablesRelease) -> tuple[Flags, Floats]:
     """Cells that no table shows, and the most that each may hold by what a 0 may stand for."""
     hidden = np.ones(linked.additive.size, dtype=bool)
     high = np.full(linked.additive.size, np.inf)
@@ -209,11 +212,17 @@ def withheld_frame(counts: Counts, release: TablesRelease) -> pl.DataFrame:
         zeroed = (one.value[there][:, one.cells.inner] == 0) & (truth > 0) & ~withheld
         gone = int((withheld | zeroed).sum())
         rows.append(
-            {"table": one.name, "level": one.level, "units": int(there.sum()),
-             "cells": truth.size, "withheld": int(withheld.sum()), "zeroed": int(zeroed.sum()),
-             "percent": 100 * gone / truth.size if truth.size else float("nan"),
-             "tables": int(one.withheld[there].all(axis=1).sum()),
-             "people": int(truth[withheld | zeroed].sum()),
-             "people_percent": 100 * float(truth[withheld | zeroed].sum()) / max(truth.sum(), 1)}
-        )  # fmt: skip
+            {
+                "table": one.name,
+                "level": one.level,
+                "units": int(there.sum()),
+                "cells": truth.size,
+                "withheld": int(withheld.sum()),
+                "zeroed": int(zeroed.sum()),
+                "percent": 100 * gone / truth.size if truth.size else float("nan"),
+                "tables": int(one.withheld[there].all(axis=1).sum()),
+                "people": int(truth[withheld | zeroed].sum()),
+                "people_percent": 100 * float(truth[withheld | zeroed].sum()) / max(truth.sum(), 1),
+            }
+        )
     return pl.DataFrame(rows)

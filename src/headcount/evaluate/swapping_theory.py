@@ -10,12 +10,9 @@ from fractions import Fraction
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headcount.errors import InputError
 from headcount.noise import TwoSidedGeometric
-
-Floats = NDArray[np.float64]
 
 Model = Literal["independent", "exact count"]
 

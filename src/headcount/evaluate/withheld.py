@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headcount.arrays import Flags, Ints
 from headcount.attacks.intervals import Intervals, intervals
 from headcount.errors import InputError
 from headcount.tabulate.additive import Additive
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 Attacker = Literal["rules", "naive"]
 """Who attacks: "rules" knows that zeros are never withheld, so that a withheld cell holds 1 at
 least; "naive" thinks that it may be 0."""

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from headcount.arrays import Flags, Ints
 from headcount.mechanisms.suppression.witnesses import Witnesses
 from headcount.tabulate.additive import Additive
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 AT_ONCE = 2_000_000
 """Differences that are checked at a time."""
 

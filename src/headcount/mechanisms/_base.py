@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.engines.protocol import Engine, InOrder
 from headcount.geography import Geography
 from headcount.mechanisms._measured import Measured
@@ -203,7 +203,7 @@ def cell_stream(counts: Counts) -> Stream:
     return Stream(level=counts.level, query=CELLS, size=size)
 
 
-def noisy(counts: Counts, drawn: NDArray[np.int64], *, times: int = 1) -> NDArray[np.int64]:
+def noisy(counts: Counts, drawn: Ints, *, times: int = 1) -> Ints:
     """Truth plus noise for each run: on every possible cell, zeros included.
 
     Structural zeros stay 0 because everyone knows them. ``times`` is for the sum of so many noisy
@@ -216,7 +216,7 @@ def noisy(counts: Counts, drawn: NDArray[np.int64], *, times: int = 1) -> NDArra
     return answers
 
 
-def summed_draws(noise: Noise, stream: Stream, law: Law, *, draws: range) -> NDArray[np.int64]:
+def summed_draws(noise: Noise, stream: Stream, law: Law, *, draws: range) -> Ints:
     """The sum of several draws of a law, in pieces: memory does not grow with them."""
     total = np.zeros(stream.size, dtype=np.int64)
     at_once = max(1, DRAWN_AT_ONCE // stream.size)

@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import TypeAlias, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
@@ -17,7 +17,7 @@ from headcount.release import CountsRelease, Dense, Table, TablesRelease
 from headcount.release.published import PublishedCells, Rules
 from headcount.schema import Schema
 
-Runs: TypeAlias = NDArray[np.int64] | NDArray[np.float64] | Sequence[Table]
+Runs: TypeAlias = Ints | Floats | Sequence[Table]
 """Protected counts of several runs: an array runs x units x cells, or one table a run."""
 
 

@@ -14,6 +14,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints32
 from headcount.errors import ConfigError, InputError, PrivacyError, TruthError
 from headcount.fields import STATED
 from headcount.population import Population
@@ -115,29 +116,32 @@ def refuse_housemates(schema: Schema, neighbours: Neighbours, *, name: str) -> N
     for attribute in schema.attributes:
         if attribute.follows is Follows.UNSTATED:
             raise ConfigError(
-                name, place=f"attribute {attribute.name!r}",
+                name,
+                place=f"attribute {attribute.name!r}",
                 found="no word on whether it changes with who lives in the dwelling",
                 expected='follows = "dwelling" (it stays, like tenure), "size" (the number of '
                 'people) or "members" (who they are) in its [[population.dwelling_attribute]]; in '
                 'a file without households follows = "person" (the unit of privacy is one row) in '
                 "its [[population.attribute]], or in the schema's [[attribute]]",
-            )  # fmt: skip
+            )
         if attribute.follows is Follows.MEMBERS:
             raise ConfigError(
-                name, place=f"attribute {attribute.name!r}",
+                name,
+                place=f"attribute {attribute.name!r}",
                 found="an attribute that follows from who lives in the dwelling: one person more "
                 "or less may change the record of every housemate, however many they are",
                 expected=f"mechanism.{_HOUSEHOLD_WAY}, or a schema without it",
-            )  # fmt: skip
+            )
         if attribute.follows is Follows.SIZE and not neighbours.count_housemates:
             raise ConfigError(
-                name, place=f"attribute {attribute.name!r}",
+                name,
+                place=f"attribute {attribute.name!r}",
                 found="an attribute that follows from the number of people in the dwelling: one "
                 "person more or less changes the record of every housemate",
                 expected=f"one of two ways out: mechanism.count_housemates = true (a person is "
                 f"the unit, and {_price(attribute, neighbours.unit)}), or "
                 f"mechanism.{_HOUSEHOLD_WAY} (the household is the unit)",
-            )  # fmt: skip
+            )
 
 
 _HOUSEHOLD_WAY = (
@@ -162,9 +166,11 @@ def refuse_uncut(population: Population, neighbours: Neighbours, *, name: str) -
     if households is None:
         if neighbours.unit.of_household:
             raise ConfigError(
-                name, place="unit", found=f"{neighbours.unit.value!r} for data without households",
+                name,
+                place="unit",
+                found=f"{neighbours.unit.value!r} for data without households",
                 expected="people in dwellings (kind = 'households', 'towns' or 'workload-s')",
-            )  # fmt: skip
+            )
         return
     if neighbours.largest_household is None:
         _refuse_hidden_sizes(population, households, name=name)
@@ -222,12 +228,13 @@ def _refuse_hidden_sizes(population: Population, households: Households, *, name
         agree = (often >= TELLING) & (100 * homes.max(axis=1) >= AGREE * often)
         if len(np.unique(homes.argmax(axis=1)[agree])) >= TWO:
             raise TruthError(
-                name, place=f"attribute {attribute.name!r}",
+                name,
+                place=f"attribute {attribute.name!r}",
                 found="a level that follows from the number of people in nearly every household",
                 expected='a [[population.dwelling_attribute]] with follows = "size" or "members"',
-            )  # fmt: skip
+            )
 
 
-def _levels(schema: Schema, cell: NDArray[np.int32]) -> tuple[NDArray[np.intp], ...]:
+def _levels(schema: Schema, cell: Ints32) -> tuple[NDArray[np.intp], ...]:
     """Level numbers of each attribute, for people in these cells."""
     return np.unravel_index(cell, schema.shape) if schema.attributes else ()

@@ -54,14 +54,18 @@ class Averaged(Noisy):
         reach = int(100 * (isqrt(self.parts) + 1) / law.rate) + 1
         if reach >= MOST_SUM // 2:
             raise ConfigError(
-                "averaged", place="parts", found=f"{self.parts:,} with epsilon {self.epsilon}",
+                "averaged",
+                place="parts",
+                found=f"{self.parts:,} with epsilon {self.epsilon}",
                 expected="noise whose sum over the parts fits 62 bits",
-            )  # fmt: skip
+            )
         if self.parts * int(counts.matrix.max()) + reach >= MOST_SUM:
             raise TruthError(
-                "averaged", place="parts", found="counts whose sum over the parts passes 63 bits",
+                "averaged",
+                place="parts",
+                found="counts whose sum over the parts passes 63 bits",
                 expected="fewer parts, or smaller counts",
-            )  # fmt: skip
+            )
         return ()
 
     def run(

@@ -15,8 +15,8 @@ from itertools import pairwise, product, takewhile
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import ConfigError
 from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms.geometric import Geometric
@@ -75,9 +75,7 @@ def clips_answers(release: Release) -> bool:
     return release.notes.get(CLIP_NOTE) == CLIP_WORDS["query"]
 
 
-def answers(
-    cells: NDArray[np.int64], schema: Schema, query: Query, *, clip: Clip
-) -> NDArray[np.int64]:
+def answers(cells: Ints, schema: Schema, query: Query, *, clip: Clip) -> Ints:
     """Answers to a query from noisy cells (..., cells), clipped at 0 as ``clip`` says."""
     _check_clip(clip)
     kept = np.maximum(cells, 0) if clip == "cell" else cells

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.files import write_bytes_atomic, write_text_atomic
@@ -19,7 +20,7 @@ from headcount.geography import Geography
 from headcount.mechanisms._base import Context, PreTabular
 from headcount.mechanisms._seeded import SEED_DRAWS, generator
 from headcount.mechanisms.swapping.keys import depth_of, share
-from headcount.mechanisms.swapping.marking import Codes, Ints
+from headcount.mechanisms.swapping.marking import Codes
 from headcount.mechanisms.swapping.moving import NO_BOUND, PROVENANCE
 from headcount.mechanisms.swapping.persons import (
     KEEP,
@@ -155,7 +156,7 @@ class PersonSwapping(PreTabular):
         )
 
     def _swap(
-        self, geography: Geography, codes: Codes, area: NDArray[np.int32], rng: np.random.Generator
+        self, geography: Geography, codes: Codes, area: Ints32, rng: np.random.Generator
     ) -> Swap:
         likeness = PartnerRule(kind=self.kind, k=self.k, order=self.order)
         if self.area is None:
@@ -182,7 +183,7 @@ class PersonSwapping(PreTabular):
         return geography.units[geography.depth(self.level)]
 
 
-def _present(population: Population) -> NDArray[np.bool_]:
+def _present(population: Population) -> Flags:
     """Which entries stand for anybody."""
     if population.count is None:
         return np.ones(len(population.unit), dtype=bool)

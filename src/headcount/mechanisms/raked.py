@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.geography import Geography
 from headcount.mechanisms._base import (
     COPIES,
@@ -52,7 +52,7 @@ class Raked(Noisy):
         """Measure every level, then rake from the top."""
         geography = counts.geography
         law = self.law(counts.schema, geography)
-        tables: dict[str, NDArray[np.float64]] = {}
+        tables: dict[str, Floats] = {}
         shared_equally = 0
         for depth, level in enumerate(geography.levels):
             here = counts.at(level)
@@ -79,13 +79,13 @@ class Raked(Noisy):
 
 
 def rake(
-    answers: NDArray[np.int64],
-    above: NDArray[np.float64],
+    answers: Ints,
+    above: Floats,
     *,
-    parent: NDArray[np.int32],
-    start: NDArray[np.int64],
-    possible: NDArray[np.bool_],
-) -> tuple[NDArray[np.float64], int]:
+    parent: Ints32,
+    start: Ints,
+    possible: Flags,
+) -> tuple[Floats, int]:
     """Scale children to their parents; return them and how many zero sums were shared equally.
 
     where
@@ -98,8 +98,8 @@ def rake(
     sums = np.add.reduceat(answers, start, axis=1)
     zero = (sums == 0) & possible
     with np.errstate(divide="ignore", invalid="ignore"):
-        scale: NDArray[np.float64] = np.where(sums == 0, 0.0, above / sums)
-    raked: NDArray[np.float64] = answers * scale[:, parent]
+        scale: Floats = np.where(sums == 0, 0.0, above / sums)
+    raked: Floats = answers * scale[:, parent]
     if zero.any():
         children = np.diff(start, append=len(parent))[None, :, None]
         equal = np.where(zero, above / children, 0.0)

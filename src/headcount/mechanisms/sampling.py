@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.errors import ConfigError, InputError
 from headcount.fields import Share
 from headcount.geography import Geography
@@ -158,7 +158,7 @@ def sample_counts(
     return sample
 
 
-def choose(words: Words, *, people: int, size: int) -> NDArray[np.int64]:
+def choose(words: Words, *, people: int, size: int) -> Ints:
     """Positions, ascending, of a uniformly random subset of ``size`` of so many people.
 
     Everybody gets a uniform word, and those with the ``size`` smallest are chosen. Where several
@@ -206,9 +206,9 @@ def _counted(population: Population, rng: np.random.Generator, *, fraction: Frac
 def _sample(
     population: Population,
     *,
-    unit: NDArray[np.int32],
-    cell: NDArray[np.int32],
-    count: NDArray[np.int64] | None,
+    unit: Ints32,
+    cell: Ints32,
+    count: Ints | None,
 ) -> Population:
     """Some of the people: without what is true of everybody only, households and quarters."""
     return replace(population, unit=unit, cell=cell, count=count, households=None, quarters=None)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.geography import Geography
@@ -38,8 +38,6 @@ from headcount.population import Population
 from headcount.population.households import Households
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +136,14 @@ class TargetedSwapping(HouseholdStep):
         alike = self._alike(households, rows, within)
         quota = quotas(unit[-1], geography.size(levels[-1]), self.rate, rng)
         mate, unpaired = swap_areas(
-            unit, chance=chance, must=must, alike=alike, quota=quota, rng=rng,
+            unit,
+            chance=chance,
+            must=must,
+            alike=alike,
+            quota=quota,
+            rng=rng,
             first_level=sum(geography.depth(level) <= within for level in levels),
-        )  # fmt: skip
+        )
         if quota.sum() and (mate < 0).all():
             self._refuse_nobody(alike, unit[-1])
         partner = np.full(len(households.block), -1, dtype=np.int64)
@@ -180,9 +183,7 @@ class TargetedSwapping(HouseholdStep):
             )
         return tuple(levels), within
 
-    def _alike(
-        self, households: Households, rows: NDArray[np.int64], within: int
-    ) -> list[NDArray[np.int64]]:
+    def _alike(self, households: Households, rows: Ints, within: int) -> list[Ints]:
         """For each profile the group of each household, with the unit that nobody leaves."""
         kept = households.geography.ancestors(households.geography.levels[within])
         inside = kept[households.block[rows]].astype(np.int64)
@@ -191,7 +192,7 @@ class TargetedSwapping(HouseholdStep):
             for names in self.similar
         ]
 
-    def _refuse_nobody(self, alike: list[NDArray[np.int64]], finest: NDArray[np.int32]) -> None:
+    def _refuse_nobody(self, alike: list[Ints], finest: Ints32) -> None:
         """An error if no two households are alike in different units."""
         if not any(some_apart(group, finest) for group in alike):
             raise InputError(
@@ -202,8 +203,8 @@ class TargetedSwapping(HouseholdStep):
             )
 
     def _chances(
-        self, risks: DwellingRisk, rows: NDArray[np.int64], risk: Floats | None, threshold: float
-    ) -> tuple[Floats, NDArray[np.bool_]]:
+        self, risks: DwellingRisk, rows: Ints, risk: Floats | None, threshold: float
+    ) -> tuple[Floats, Flags]:
         """For each level and household its risk, and whether it must be swapped there."""
         if risk is None:
             fewest = risks.fewest[:, rows]
@@ -219,9 +220,7 @@ class TargetedSwapping(HouseholdStep):
         return chosen, (chosen > threshold) & (threshold > 0)
 
 
-def quotas(
-    unit: NDArray[np.int32], units: int, rate: Fraction, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def quotas(unit: Ints32, units: int, rate: Fraction, rng: np.random.Generator) -> Ints:
     """Swaps for each unit: its part of rate x households / 2, rounded at random to the total."""
     size = np.bincount(unit, minlength=units)
     total = pairs_for(rate, len(unit))

@@ -29,19 +29,21 @@ def refuse_too_large(mechanism: Chain, counts: Counts, *, backend: str, out: Pat
     tables = mechanism.table_bytes(schema, geography, backend=backend)
     if tables > (most := memory_limit()):
         raise ConfigError(
-            mechanism.name, place="memory",
+            mechanism.name,
+            place="memory",
             found=f"tables that need up to {gib(tables)} at once",
             expected=f"at most the {gib(most)} of this machine; fewer cells or units, or another "
             f"mechanism (tables of topdown are sparse)",
-        )  # fmt: skip
+        )
     plan = mechanism.plan(schema, geography)
     if (seconds := draw_seconds(plan, backend=backend)) > MOST_SECONDS:
         raise ConfigError(
-            mechanism.name, place="noise",
+            mechanism.name,
+            place="noise",
             found=f"draws that take about {seconds / DAY:,.0f} days (laws of a very large scale "
             "are drawn one by one)",
             expected=f"at most {MOST_SECONDS // DAY} days: fewer draws, or a larger loss",
-        )  # fmt: skip
+        )
     if backend != "opendp":
         return
     noise, free = (
@@ -50,10 +52,11 @@ def refuse_too_large(mechanism: Chain, counts: Counts, *, backend: str, out: Pat
     )
     if noise > free:
         raise ConfigError(
-            mechanism.name, place="run.noise",
+            mechanism.name,
+            place="run.noise",
             found=f"{gib(noise)} of noise to record before use, as 'opendp' needs",
             expected=f"at most the {gib(free)} that are free beside {out}, or 'table'",
-        )  # fmt: skip
+        )
 
 
 def draw_seconds(plan: Sequence[Measured], *, backend: str) -> float:

@@ -82,11 +82,15 @@ def run_link(
     }
     scores = None if truth is None else _scores(links, people, rows, truth, secret)
     return finish(
-        out, "Linkage", facts, scores, truth is None,
+        out,
+        "Linkage",
+        facts,
+        scores,
+        truth is None,
         name="linkage",
         words="The attacker cannot see which matches are right, and some are right by chance: most "
         "people who look alike share the secret.",
-    )  # fmt: skip
+    )
 
 
 def _released(source: Path, columns: Sequence[str]) -> pl.DataFrame:
@@ -140,9 +144,11 @@ def _ages(values: pl.Series, source: str) -> _Ages:
         if span is None or (len(span) > 1 and not is_open):
             row = int((texts == text).arg_max() or 0) if text is not None else 0
             raise InputError(
-                source, place=f"column 'age', row {row + 1}", found=repr(text),
+                source,
+                place=f"column 'age', row {row + 1}",
+                found=repr(text),
                 expected="a year of age",
-            )  # fmt: skip
+            )
         year[text] = min(span)
         open_from = min(open_from, min(span)) if is_open else open_from
     numbers = texts.replace_strict(list(year), list(year.values()), return_dtype=pl.Int64)
@@ -165,14 +171,17 @@ def _scores(
     own = people["person"].cast(pl.String)
     secrets = own.to_frame("person").join(
         real.select(pl.col("person").cast(pl.String), pl.col(secret).cast(pl.String)),
-        on="person", how="left", maintain_order="left",
-    )[secret]  # fmt: skip
+        on="person",
+        how="left",
+        maintain_order="left",
+    )[secret]
     if secrets.null_count():
         row = int(secrets.is_null().arg_max() or 0)
         raise InputError(
-            str(truth), found=f"no person {own[row]!r} of the attacker's file",
+            str(truth),
+            found=f"no person {own[row]!r} of the attacker's file",
             expected="everyone in it",
-        )  # fmt: skip
+        )
     rules: list[IdentityRule] = ["value"]
     origin = slot = None
     if "person" in rows.columns:
@@ -184,16 +193,28 @@ def _scores(
     made = []
     for rule in rules:
         right = confirmed(
-            links, rule=rule, secret=secrets.to_numpy(),
-            released_secret=rows[secret].cast(pl.String).to_numpy(), origin=origin,
+            links,
+            rule=rule,
+            secret=secrets.to_numpy(),
+            released_secret=rows[secret].cast(pl.String).to_numpy(),
+            origin=origin,
             slot=slot if rule == "slot" else None,
-        )  # fmt: skip
+        )
         risk = LinkageRisk(
-            identity_rule=rule, group="everyone", people=len(own), matched=links.matched,
+            identity_rule=rule,
+            group="everyone",
+            people=len(own),
+            matched=links.matched,
             confirmed=int(right.sum()),
-        )  # fmt: skip
+        )
         made.append(
-            {"identity_rule": rule, "people": risk.people, "matched": risk.matched,
-             "confirmed": risk.confirmed, "percent": risk.percent, "precision": risk.precision}
-        )  # fmt: skip
+            {
+                "identity_rule": rule,
+                "people": risk.people,
+                "matched": risk.matched,
+                "confirmed": risk.confirmed,
+                "percent": risk.percent,
+                "precision": risk.precision,
+            }
+        )
     return pl.DataFrame(made)

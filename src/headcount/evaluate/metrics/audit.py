@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from headcount.arrays import Floats
 from headcount.errors import ConfigError, HeadcountError
 from headcount.evaluate.audit import AuditBound, audit
 from headcount.evaluate.direct import DirectEstimate, direct
@@ -25,8 +26,6 @@ from headcount.report.figures import Axis, Reference, band_chart
 from headcount.report.finding import SUPPORTED, Finding, Support
 from headcount.report.model import Block, Column, Figure, KeyNumber, table_from_frame
 from headcount.tabulate import Counts
-
-Floats = NDArray[np.float64]
 
 FEWEST_RUNS = 200
 _NUMBERS_AT_ONCE = 1 << 22

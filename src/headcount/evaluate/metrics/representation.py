@@ -73,10 +73,9 @@ class Representation(Metric):
         by = Yardsticks(mu=self.smoothing, minority_below=self.minority_below, under=self.under)
         levels = self._levels(release)
         tables = [
-            represent(truth.counts, release.table(level), level=level, by=by,
-                      bands=SIZE_BANDS)
+            represent(truth.counts, release.table(level), level=level, by=by, bands=SIZE_BANDS)
             for level in progress(levels, what="Representation", total=len(levels))
-        ]  # fmt: skip
+        ]
         left_out = tuple(level for level in release.geography.levels[1:] if level not in levels)
         return Represented(table=pl.concat(tables), by=by, levels=tuple(levels), left_out=left_out)
 

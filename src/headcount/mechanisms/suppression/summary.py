@@ -71,15 +71,22 @@ def suppression_summary(
         rows += _at(level, values.totals(), tables, limits)
         if homes is not None:
             rows.append(_homes(counts.geography, level, homes, limits))
-    rows.sort(key=lambda row: (row.table.startswith("SF1"), row.rule, row.table != PERSONS,
-                               row.table))  # fmt: skip
+    rows.sort(
+        key=lambda row: (row.table.startswith("SF1"), row.rule, row.table != PERSONS, row.table)
+    )
     return pl.DataFrame(
         [
-            {"table": r.table, "rule": r.rule, "level": r.level, "total": r.total,
-             "withheld": r.withheld, "percent": r.percent}
+            {
+                "table": r.table,
+                "rule": r.rule,
+                "level": r.level,
+                "total": r.total,
+                "withheld": r.withheld,
+                "percent": r.percent,
+            }
             for r in rows
         ]
-    )  # fmt: skip
+    )
 
 
 def occupied_homes(population: Population) -> Ints | None:
@@ -131,8 +138,10 @@ def _row(name: str, rule: str, level: str, counted: Flags, withheld: Flags) -> W
 def _homes(geography: Geography, level: str, occupied: Ints, limits: Thresholds) -> WithheldSummary:
     if occupied.shape != (geography.size(geography.leaf),):
         raise InputError(
-            "suppression summary", place="occupied", found=f"shape {occupied.shape}",
+            "suppression summary",
+            place="occupied",
+            found=f"shape {occupied.shape}",
             expected="a number for each leaf unit",
-        )  # fmt: skip
+        )
     homes = np.asarray(adder(geography, level, of=geography.leaf) @ occupied)
     return _row(HOUSING, TABLE, level, homes > 0, too_small(homes, limits.homes))

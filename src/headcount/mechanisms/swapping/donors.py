@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.compiled import njit
 from headcount.mechanisms.swapping.pair_kernels import first_free
 
-Ints = NDArray[np.int64]
-
 
 def swap_areas(
-    unit: NDArray[np.int32],
+    unit: Ints32,
     *,
-    chance: NDArray[np.float64],
-    must: NDArray[np.bool_],
+    chance: Floats,
+    must: Flags,
     alike: Sequence[Ints],
     quota: Ints,
     rng: np.random.Generator,
@@ -84,7 +82,7 @@ def _ends(group: Ints, order: Ints) -> Ints:
 @njit(cache=True, nogil=True)
 def match(
     seeking: Ints,
-    due: NDArray[np.bool_],
+    due: Flags,
     unit: Ints,
     finest: Ints,
     quota: Ints,
@@ -94,7 +92,7 @@ def match(
     begin: Ints,
     end: Ints,
     mate: Ints,
-    in_vain: NDArray[np.bool_],
+    in_vain: Flags,
 ) -> None:
     """Go through those who seek, unit by unit, and note who is paired and who found nobody.
 

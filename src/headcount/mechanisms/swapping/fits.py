@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Rows = NDArray[np.int64]
+from headcount.arrays import Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +26,10 @@ class Fits:
         depth    for each household which of the levels it has to leave, 0 for the coarsest
     """
 
-    group: Rows
-    places: tuple[Rows, ...]
+    group: Ints
+    places: tuple[Ints, ...]
     sizes: tuple[int, ...]
-    depth: Rows
+    depth: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +44,14 @@ class Forest:
         levels   for each level the unit of each household, -1 for those who stand above it
     """
 
-    node: Rows
-    root: Rows
-    parent: Rows
-    groups: Rows
-    levels: tuple[Rows, ...]
+    node: Ints
+    root: Ints
+    parent: Ints
+    groups: Ints
+    levels: tuple[Ints, ...]
 
 
-def forest(fits: Fits, rows: Rows) -> Forest:
+def forest(fits: Fits, rows: Ints) -> Forest:
     """The trees of some households."""
     groups, root = np.unique(fits.group[rows], return_inverse=True)
     root = root.astype(np.int64)

@@ -10,6 +10,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.errors import ConfigError, InputError
 from headcount.fields import Named, Pairs, Rate
 from headcount.geography import Geography
@@ -91,7 +92,7 @@ def pairs_for(rate: Fraction, households: int) -> int:
     return int(-(-(rate * households - 1) // 2))
 
 
-def household_values(households: Households, name: str) -> NDArray[np.int64]:
+def household_values(households: Households, name: str) -> Ints:
     """One part of a key for each dwelling: its size, its adults, or an attribute of dwellings."""
     if name == SIZE:
         return households.size.astype(np.int64)
@@ -108,7 +109,7 @@ def household_values(households: Households, name: str) -> NDArray[np.int64]:
     return households.dwellings[name].astype(np.int64)
 
 
-def combined(parts: Sequence[NDArray[np.int64]], rows: int) -> NDArray[np.int64]:
+def combined(parts: Sequence[Ints], rows: int) -> Ints:
     """One number for each combination of some non-negative columns, not many above ``rows``."""
     code = combine(parts, rows=rows)
     if int(code.max(initial=0)) > rows:
@@ -116,16 +117,14 @@ def combined(parts: Sequence[NDArray[np.int64]], rows: int) -> NDArray[np.int64]
     return code
 
 
-def some_apart(group: NDArray[np.int64], place: NDArray[np.integer]) -> bool:
+def some_apart(group: Ints, place: NDArray[np.integer]) -> bool:
     """Whether two of one group stand in different places."""
     order = np.lexsort((place, group))
     group, place = group[order], place[order]
     return bool(((group[1:] == group[:-1]) & (place[1:] != place[:-1])).any())
 
 
-def noisy_size(
-    size: NDArray[np.int64], noise: SizeNoise, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def noisy_size(size: Ints, noise: SizeNoise, rng: np.random.Generator) -> Ints:
     """Sizes, some one less and some one more; the size 0 that may come up is a key of its own."""
     drawn = rng.random(len(size))
     less = drawn < float(noise.minus)
@@ -134,8 +133,8 @@ def noisy_size(
 
 
 def pseudo_units(
-    block: NDArray[np.int32], geography: Geography, pseudo: PseudoUnits, rng: np.random.Generator
-) -> NDArray[np.int32]:
+    block: Ints32, geography: Geography, pseudo: PseudoUnits, rng: np.random.Generator
+) -> Ints32:
     """For each household the unit of ``pseudo.level`` as which it is paired."""
     own = geography.ancestors(pseudo.level)[block]
     taken = own.copy()

@@ -9,16 +9,15 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
 from headcount.schema.combine import combine
 
 Codes = Mapping[str, NDArray[np.integer]]
 """Level numbers by attribute name, one for each row."""
 
-Ints = NDArray[np.int64]
 
-
-def unique_rows(area: NDArray[np.integer], code: Ints) -> NDArray[np.bool_]:
+def unique_rows(area: NDArray[np.integer], code: Ints) -> Flags:
     """Whether each row is alone in its area with its tuple of attributes."""
     both = combine((area, code), rows=len(code))
     order = np.argsort(both, kind="stable")
@@ -45,7 +44,7 @@ class Marked:
 
 def mark(
     area: NDArray[np.integer],
-    unique: NDArray[np.bool_],
+    unique: Flags,
     *,
     rate: Fraction,
     rng: np.random.Generator,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.errors import ConfigError, InputError
 from headcount.fields import Rate
 from headcount.geography import Geography
@@ -243,10 +243,10 @@ class HouseholdSwapping(HouseholdStep):
     def _key(
         self,
         households: Households,
-        rows: NDArray[np.int64],
+        rows: Ints,
         reach: _Reach,
         rng: np.random.Generator | None,
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """The key of each household, with the unit it may not leave."""
         parts = []
         for name in self.key:
@@ -257,18 +257,18 @@ class HouseholdSwapping(HouseholdStep):
         parts.append(self._units(households, reach.within)[households.block[rows]].astype(np.int64))
         return combined(parts, len(rows))
 
-    def _units(self, households: Households, depth: int) -> NDArray[np.int32]:
+    def _units(self, households: Households, depth: int) -> Ints32:
         geography = households.geography
         return geography.ancestors(geography.levels[depth])
 
     def _stages(
         self,
         households: Households,
-        rows: NDArray[np.int64],
+        rows: Ints,
         reach: _Reach,
         *,
-        key: NDArray[np.int64],
-        depth: NDArray[np.int64],
+        key: Ints,
+        depth: Ints,
         rng: np.random.Generator,
     ) -> tuple[Fits, list[Stage]]:
         """Who fits whom, and every level within which partners are looked for, nearest first."""
@@ -302,9 +302,9 @@ class HouseholdSwapping(HouseholdStep):
     def _fits(
         self,
         households: Households,
-        rows: NDArray[np.int64],
-        key: NDArray[np.int64],
-        depth: NDArray[np.int64],
+        rows: Ints,
+        key: Ints,
+        depth: Ints,
         rng: np.random.Generator | None = None,
     ) -> tuple[list[int], Fits]:
         """Who fits whom, with the depths that somebody has to leave; units at random if asked."""
@@ -320,9 +320,9 @@ class HouseholdSwapping(HouseholdStep):
     def _some_fit(
         self,
         households: Households,
-        rows: NDArray[np.int64],
+        rows: Ints,
         reach: _Reach,
-        key: NDArray[np.int64],
+        key: Ints,
     ) -> bool:
         """Whether any two households could change places, those at risk as far as they must."""
         farthest = self._units(households, reach.within + 1)[households.block[rows]]
@@ -350,7 +350,7 @@ class _Reach:
     between: int
     stages: tuple[int, ...]
 
-    def leaving(self, risks: DwellingRisk | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def leaving(self, risks: DwellingRisk | None, rows: Ints) -> Ints:
         """The depth of the unit that each household has to leave."""
         if risks is None:
             return np.full(len(rows), self.between, dtype=np.int64)
@@ -358,6 +358,6 @@ class _Reach:
         return np.asarray(np.minimum(self.between, below_kept), dtype=np.int64)
 
 
-def _of(risks: DwellingRisk, rows: NDArray[np.int64]) -> DwellingRisk:
+def _of(risks: DwellingRisk, rows: Ints) -> DwellingRisk:
     """The same for some of the dwellings."""
     return DwellingRisk(risks.depths, risks.fewest[:, rows], risks.depth[rows], risks.count[rows])

@@ -7,8 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, PreTabular
@@ -72,9 +72,7 @@ def no_guarantee(geography: Geography, *exact: str) -> Guarantee:
     )
 
 
-def move(
-    households: Households, partner: NDArray[np.int64], *, carry: Sequence[str] = ()
-) -> Households:
+def move(households: Households, partner: Ints, *, carry: Sequence[str] = ()) -> Households:
     """Each dwelling where its partner stood; ``carry`` are attributes that stay with the place."""
     moved = partner >= 0
     block = np.where(moved, households.block[partner], households.block).astype(np.int32)

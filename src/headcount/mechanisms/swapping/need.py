@@ -36,8 +36,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.compiled import njit
-from headcount.mechanisms.swapping.fits import Fits, Forest, Rows, forest
+from headcount.mechanisms.swapping.fits import Fits, Forest, forest
 from headcount.mechanisms.swapping.risk import group_sizes
 
 
@@ -50,11 +51,11 @@ class Served:
         hopeless   those for whom nobody is left, whoever is paired with whom
     """
 
-    rows: Rows
-    hopeless: Rows
+    rows: Ints
+    hopeless: Ints
 
 
-def serve(ordered: Rows, fits: Fits, *, pairs: int) -> Served:
+def serve(ordered: Ints, fits: Fits, *, pairs: int) -> Served:
     """Serve as many households as can be with at most so many pairs in all (-1: no limit).
 
     Of the choices that serve most it is the first in the order given: each is served if some such
@@ -66,27 +67,27 @@ def serve(ordered: Rows, fits: Fits, *, pairs: int) -> Served:
     return Served(ordered[verdict == 1], ordered[verdict == -1])
 
 
-def alone(rows: Rows, fits: Fits) -> tuple[Rows, Rows]:
+def alone(rows: Ints, fits: Fits) -> tuple[Ints, Ints]:
     """Groups, and the fewest of the rows in each that stay alone if paired among themselves."""
     trees = forest(fits, rows)
     return trees.groups, _alone(trees.node, trees.parent)[: len(trees.groups)]
 
 
-def partners_for(rows: Rows, candidates: Rows, fits: Fits) -> Rows:
+def partners_for(rows: Ints, candidates: Ints, fits: Fits) -> Ints:
     """Candidates, first come first taken, with whom all of the rows can be paired."""
     trees = forest(fits, np.concatenate([rows, candidates]))
     taken = _add_partners(trees.node, trees.root, trees.parent, len(rows))
     return candidates[taken]
 
 
-def couples_for(rows: Rows, candidates: Rows, fits: Fits, *, pairs: int) -> Rows:
+def couples_for(rows: Ints, candidates: Ints, fits: Fits, *, pairs: int) -> Ints:
     """Candidates, two by two of a group, that can be paired as well as all of the rows."""
     trees = forest(fits, np.concatenate([rows, candidates]))
     taken = _add_couples(trees.node, trees.root, trees.parent, len(rows), pairs)
     return candidates[taken]
 
 
-def _all_who_stand(fits: Fits, rows: Rows, trees: Forest) -> tuple[Rows, Rows]:
+def _all_who_stand(fits: Fits, rows: Ints, trees: Forest) -> tuple[Ints, Ints]:
     """For each unit of some rows' trees all households at or below it, and below it.
 
     Whoever stands above the finest level must be among the rows.
@@ -110,7 +111,7 @@ def _all_who_stand(fits: Fits, rows: Rows, trees: Forest) -> tuple[Rows, Rows]:
 
 @njit(cache=True, nogil=True)
 def _serve(
-    node: Rows, root: Rows, parent: Rows, everyone: Rows, under: Rows, pairs: int
+    node: Ints, root: Ints, parent: Ints, everyone: Ints, under: Ints, pairs: int
 ) -> NDArray[np.int8]:
     """For each in turn: 1 served, 0 beyond the number of pairs, -1 no partner can be left for it.
 
@@ -159,7 +160,7 @@ def _serve(
 
 
 @njit(cache=True, nogil=True)
-def _none(units: int) -> Rows:
+def _none(units: int) -> Ints:
     return np.zeros(units, dtype=np.int64)
 
 
@@ -170,7 +171,7 @@ def _left(below: int, top: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _stand(unit: int, parent: Rows, sit: Rows, below: Rows, top: Rows, stay: bool) -> int:
+def _stand(unit: int, parent: Ints, sit: Ints, below: Ints, top: Ints, stay: bool) -> int:
     """How many of the group stay alone if one more stands at the unit; note it if it is to stay.
 
     A child's alone_at + all never falls when somebody is added, so the largest is kept up to date
@@ -196,12 +197,12 @@ def _stand(unit: int, parent: Rows, sit: Rows, below: Rows, top: Rows, stay: boo
 @njit(cache=True, nogil=True)
 def _owe(
     unit: int,
-    parent: Rows,
-    everyone: Rows,
-    under: Rows,
-    must: Rows,
-    free: Rows,
-    most: Rows,
+    parent: Ints,
+    everyone: Ints,
+    under: Ints,
+    must: Ints,
+    free: Ints,
+    most: Ints,
     stay: bool,
 ) -> int:
     """How many of the group cannot be served if one more at the unit must be; note it likewise."""
@@ -225,7 +226,7 @@ def _owe(
 
 
 @njit(cache=True, nogil=True)
-def _alone(node: Rows, parent: Rows) -> Rows:
+def _alone(node: Ints, parent: Ints) -> Ints:
     """For each unit the fewest who stay alone below it."""
     units = len(parent)
     sit, below, top = _none(units), _none(units), _none(units)
@@ -238,7 +239,7 @@ def _alone(node: Rows, parent: Rows) -> Rows:
 
 
 @njit(cache=True, nogil=True)
-def _add_partners(node: Rows, root: Rows, parent: Rows, rows: int) -> Rows:
+def _add_partners(node: Ints, root: Ints, parent: Ints, rows: int) -> Ints:
     """Positions after the rows of those whom to add so that fewer stay alone, each in turn.
 
     Once of no use, always of no use: who helps lives outside a unit that can only grow.
@@ -259,7 +260,7 @@ def _add_partners(node: Rows, root: Rows, parent: Rows, rows: int) -> Rows:
 
 
 @njit(cache=True, nogil=True)
-def _add_couples(node: Rows, root: Rows, parent: Rows, rows: int, pairs: int) -> Rows:
+def _add_couples(node: Ints, root: Ints, parent: Ints, rows: int, pairs: int) -> Ints:
     """Positions after the rows of those whom to add two by two, so that nobody stays alone.
 
     Those to add who are of one group stand at one unit (else they would have been paired), so a

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from headcount.arrays import Ints
 from headcount.compiled import njit
-from headcount.mechanisms.swapping.fits import Rows
 
 
 @njit(cache=True, nogil=True)
-def pair_groups(group: Rows, place: Rows, mate: Rows) -> None:
+def pair_groups(group: Ints, place: Ints, mate: Ints) -> None:
     """As many pairs as each group allows; rows are sorted by group, then by place.
 
     A place with at most half of a group's n members: the member at i and the one at i + ceil(n/2)
@@ -40,8 +40,8 @@ def pair_groups(group: Rows, place: Rows, mate: Rows) -> None:
 
 @njit(cache=True, nogil=True)
 def take_partners(
-    low: Rows, high: Rows, skip_from: Rows, skip_to: Rows, start: Rows, offered: int
-) -> Rows:
+    low: Ints, high: Ints, skip_from: Ints, skip_to: Ints, start: Ints, offered: int
+) -> Ints:
     """One partner for each seeker, from ``start`` on and round again within its group.
 
     Rows offered are low to high for a seeker's group; those from ``skip_from`` to ``skip_to``
@@ -64,7 +64,7 @@ def take_partners(
 
 
 @njit(cache=True, nogil=True)
-def first_free(free: Rows, at: int) -> int:
+def first_free(free: Ints, at: int) -> int:
     """Follow the links from ``at`` to the end, and shorten them on the way."""
     end = at
     while free[end] != end:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headcount.mechanisms.swapping.fits import Fits, Rows
+from headcount.arrays import Flags, Ints
+from headcount.mechanisms.swapping.fits import Fits
 from headcount.mechanisms.swapping.need import couples_for, partners_for, serve
 from headcount.mechanisms.swapping.pair_kernels import pair_groups, take_partners
 from headcount.mechanisms.swapping.settling import settle
@@ -25,19 +25,19 @@ class Stage:
         joins    whether a household takes part: being in another place is far enough for it
     """
 
-    group: Rows
-    place: Rows
+    group: Ints
+    place: Ints
     places: int
-    joins: NDArray[np.bool_]
+    joins: Flags
 
 
 @dataclass(frozen=True, eq=False)
 class SwapPairs:
     """Who changes places with whom, and who looked for a partner in vain."""
 
-    first: Rows
-    second: Rows
-    unpaired: Rows
+    first: Ints
+    second: Ints
+    unpaired: Ints
 
     def __len__(self) -> int:
         return len(self.first)
@@ -51,7 +51,7 @@ class SwapPairs:
 
 
 def choose_pairs(
-    order: Rows,
+    order: Ints,
     fits: Fits,
     stages: Sequence[Stage],
     *,
@@ -87,8 +87,8 @@ def choose_pairs(
 
 
 def _pair_by_need(
-    risky: Rows,
-    others: Rows,
+    risky: Ints,
+    others: Ints,
     fits: Fits,
     stages: Sequence[Stage],
     *,
@@ -115,7 +115,7 @@ def _pair_by_need(
 
 
 def _pair_in_order(
-    order: Rows, stages: Sequence[Stage], *, wanted: int, rng: np.random.Generator
+    order: Ints, stages: Sequence[Stage], *, wanted: int, rng: np.random.Generator
 ) -> SwapPairs:
     """Make ``wanted`` pairs out of the first of ``order``, so far as partners are found.
 
@@ -125,9 +125,9 @@ def _pair_in_order(
     """
     rank = np.empty(int(order.max(initial=-1)) + 1, dtype=np.int64)
     rank[order] = np.arange(len(order))
-    firsts: list[Rows] = []
-    seconds: list[Rows] = []
-    stuck: list[Rows] = []
+    firsts: list[Ints] = []
+    seconds: list[Ints] = []
+    stuck: list[Ints] = []
     made = 0
     waiting = order
     while len(waiting) and made < wanted:
@@ -150,7 +150,7 @@ def _pair_in_order(
     return SwapPairs(*(np.concatenate([none, *parts]) for parts in (firsts, seconds, stuck)))
 
 
-def _complete(pairs: SwapPairs, others: Rows, fits: Fits, *, wanted: int) -> SwapPairs:
+def _complete(pairs: SwapPairs, others: Ints, fits: Fits, *, wanted: int) -> SwapPairs:
     """Two more of a group where one of its pairs can be broken up for them."""
     paired = np.concatenate([pairs.first, pairs.second])
     single = np.ones(len(fits.group), dtype=bool)
@@ -168,7 +168,7 @@ def _complete(pairs: SwapPairs, others: Rows, fits: Fits, *, wanted: int) -> Swa
     return SwapPairs(first, second, unpaired)
 
 
-def _pair_among(members: Rows, stages: Sequence[Stage]) -> tuple[Rows, Rows, Rows]:
+def _pair_among(members: Ints, stages: Sequence[Stage]) -> tuple[Ints, Ints, Ints]:
     """Pair members with each other in each stage in turn; return pairs and who is left."""
     firsts, seconds = [members[:0]], [members[:0]]
     for stage in stages:
@@ -190,8 +190,8 @@ def _pair_among(members: Rows, stages: Sequence[Stage]) -> tuple[Rows, Rows, Row
 
 
 def _pair_with_rest(
-    left: Rows, rest: Rows, stages: Sequence[Stage], rng: np.random.Generator
-) -> tuple[Rows, Rows]:
+    left: Ints, rest: Ints, stages: Sequence[Stage], rng: np.random.Generator
+) -> tuple[Ints, Ints]:
     """Find partners for those left over among the rest, in each stage in turn."""
     firsts, seconds = [left[:0]], [left[:0]]
     for stage in stages:

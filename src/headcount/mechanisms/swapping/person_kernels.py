@@ -7,16 +7,13 @@ members[start[b]] to members[start[b] + left[b]]; whoever is taken is moved behi
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints, Ints32
 from headcount.compiled import njit
-
-Numbers = NDArray[np.int64]
-Small = NDArray[np.int32]
 
 
 @njit(nogil=True, cache=True)
-def fill_buckets(bucket: Numbers, buckets: int) -> tuple[Small, Small, Small, Small]:
+def fill_buckets(bucket: Ints, buckets: int) -> tuple[Ints32, Ints32, Ints32, Ints32]:
     """Start and size of each bucket, its members, and each row's position among them."""
     left = np.zeros(buckets, dtype=np.int32)
     for b in bucket:
@@ -36,7 +33,7 @@ def fill_buckets(bucket: Numbers, buckets: int) -> tuple[Small, Small, Small, Sm
 
 
 @njit(nogil=True, cache=True)
-def take(row: int, b: int, start: Small, left: Small, members: Small, place: Small) -> None:
+def take(row: int, b: int, start: Ints32, left: Ints32, members: Ints32, place: Ints32) -> None:
     """Move a row behind the living members of its bucket."""
     last = start[b] + left[b] - 1
     here, other = place[row], members[last]
@@ -53,9 +50,9 @@ def choose(
     k: int,
     chance: float,
     sizes: tuple[int, int, int],
-    start: Small,
-    left: Small,
-    members: Small,
+    start: Ints32,
+    left: Ints32,
+    members: Ints32,
 ) -> int:
     """One of the living within k, or of the nearest living; -1 if nobody lives."""
     ages, sexes, ranks = sizes
@@ -89,18 +86,18 @@ def choose(
 
 @njit(nogil=True, cache=True)
 def draw_partners(
-    age: Numbers,
-    sex: Numbers,
-    rank: Numbers,
+    age: Ints,
+    sex: Ints,
+    rank: Ints,
     k: int,
-    chance: NDArray[np.float64],
+    chance: Floats,
     sizes: tuple[int, int, int],
-    bucket: Numbers,
-    start: Small,
-    left: Small,
-    members: Small,
-    place: Small,
-) -> Numbers:
+    bucket: Ints,
+    start: Ints32,
+    left: Ints32,
+    members: Ints32,
+    place: Ints32,
+) -> Ints:
     """A partner in the pool for each row, nobody twice; -1 when the pool is used up."""
     partner = np.full(age.size, -1, dtype=np.int64)
     for i in range(age.size):
@@ -114,21 +111,21 @@ def draw_partners(
 
 @njit(nogil=True, cache=True)
 def pair_areas(
-    visits: Numbers,
-    area: Numbers,
-    first: Numbers,
-    age: Numbers,
-    sex: Numbers,
-    rank: Numbers,
+    visits: Ints,
+    area: Ints,
+    first: Ints,
+    age: Ints,
+    sex: Ints,
+    rank: Ints,
     k: int,
-    chance: NDArray[np.float64],
+    chance: Floats,
     sizes: tuple[int, int, int],
-    bucket: Numbers,
-    start: Small,
-    left: Small,
-    members: Small,
-    place: Small,
-) -> Numbers:
+    bucket: Ints,
+    start: Ints32,
+    left: Ints32,
+    members: Ints32,
+    place: Ints32,
+) -> Ints:
     """Pair rows in the order of ``visits`` with rows of other areas.
 
     Rows first[a] to first[a + 1] are those of area a. Where neighbours in ``visits`` are of one
@@ -163,7 +160,7 @@ def pair_areas(
 
 
 @njit(nogil=True, cache=True)
-def put_back(row: int, b: int, start: Small, left: Small, members: Small, place: Small) -> None:
+def put_back(row: int, b: int, start: Ints32, left: Ints32, members: Ints32, place: Ints32) -> None:
     """Move a row that was taken to the end of the living members of its bucket."""
     last = start[b] + left[b]
     here, other = place[row], members[last]

@@ -20,16 +20,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.errors import InputError
 from headcount.mechanisms.swapping.keys import share
-from headcount.mechanisms.swapping.marking import (
-    Codes,
-    Ints,
-    Marked,
-    check_rows,
-    mark,
-    unique_rows,
-)
+from headcount.mechanisms.swapping.marking import Codes, Marked, check_rows, mark, unique_rows
 from headcount.mechanisms.swapping.similar import PartnerRule, Places, frequency_order, places
 from headcount.schema.combine import combine
 
@@ -89,7 +83,7 @@ class Pool:
     likeness: PartnerRule
     places: Places
     sizes: tuple[int, int, int]
-    index: tuple[NDArray[np.int64], tuple[NDArray[np.int32], ...]] = field(repr=False)
+    index: tuple[Ints, tuple[Ints32, ...]] = field(repr=False)
 
     @classmethod
     def of(cls, codes: Codes, likeness: PartnerRule, *, area: Codes | None = None) -> Pool:
@@ -187,7 +181,7 @@ def _marked(
     keep: Sequence[str],
     uniques_first: bool,
     unique_by: Sequence[str] | None = None,
-) -> tuple[NDArray[np.bool_], Marked]:
+) -> tuple[Flags, Marked]:
     names = sorted(set(codes) - set(keep)) if unique_by is None else unique_by
     for name in names:
         if name not in codes:
@@ -212,7 +206,7 @@ def _with_order(likeness: PartnerRule, *tables: Codes) -> PartnerRule:
 
 def _buckets(
     where: Places,
-) -> tuple[tuple[int, int, int], tuple[NDArray[np.int64], tuple[NDArray[np.int32], ...]]]:
+) -> tuple[tuple[int, int, int], tuple[Ints, tuple[Ints32, ...]]]:
     from headcount.mechanisms.swapping.person_kernels import fill_buckets
 
     sizes = tuple(int(axis.max(initial=0)) + 1 for axis in (where.age, where.sex, where.rank))
@@ -335,7 +329,7 @@ def _pair_left_over(partner: Ints, first: Ints, rng: np.random.Generator) -> Non
 
 
 def _report(
-    unique: NDArray[np.bool_], marked: Marked, swapped: Ints, needed: Ints, likeness: PartnerRule
+    unique: Flags, marked: Marked, swapped: Ints, needed: Ints, likeness: PartnerRule
 ) -> PersonSwapReport:
     steps, rows = np.unique(np.maximum(needed - likeness.k, 0), return_counts=True)
     return PersonSwapReport(

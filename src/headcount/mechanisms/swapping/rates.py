@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.mechanisms.person_swapping import (
     PersonSwapping,
     codes_of,
@@ -21,7 +22,7 @@ from headcount.mechanisms.person_swapping import (
     rows_of,
     swap_generator,
 )
-from headcount.mechanisms.swapping.marking import Codes, Ints
+from headcount.mechanisms.swapping.marking import Codes
 from headcount.mechanisms.swapping.persons import Pool, Swap, swap_area
 from headcount.mechanisms.swapping.similar import PartnerRule
 from headcount.noise import Noise
@@ -65,7 +66,7 @@ class AreaSwaps:
         """Of the area."""
         return int(self.turn.shape[1])
 
-    def at(self, rate: Fraction) -> tuple[dict[str, NDArray[np.integer]], NDArray[np.bool_]]:
+    def at(self, rate: Fraction) -> tuple[dict[str, NDArray[np.integer]], Flags]:
         """The area's records after swaps at a rate, runs x rows, and which of them were swapped."""
         swapped = self.turn < round(rate * self.people)
         made = {}

@@ -11,8 +11,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints, Ints32
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.mechanisms.swapping.keys import combined, household_values
 from headcount.mechanisms.swapping.risk import DwellingRisk, at_risk_by_level
@@ -102,13 +102,13 @@ class Swapped:
     """
 
     households: Households
-    partner: NDArray[np.int64]
+    partner: Ints
     report: SwapReport
 
 
 def make_report(
     before: Households,
-    partner: NDArray[np.int64],
+    partner: Ints,
     *,
     mechanism: str,
     rate: Fraction,
@@ -138,9 +138,7 @@ def make_report(
     )
 
 
-def _at_risk(
-    before: Households, standing: DwellingRisk, partner: NDArray[np.int64], k: int
-) -> AtRisk:
+def _at_risk(before: Households, standing: DwellingRisk, partner: Ints, k: int) -> AtRisk:
     is_household, moved = before.is_household, partner >= 0
     risky = is_household & (standing.depth < len(before.geography.levels))
     unique = is_household & standing.unique
@@ -155,7 +153,7 @@ def _at_risk(
     )
 
 
-def _moved_out(before: Households, standing: DwellingRisk, partner: NDArray[np.int64]) -> int:
+def _moved_out(before: Households, standing: DwellingRisk, partner: Ints) -> int:
     moved = np.flatnonzero(partner >= 0)
     new, old = before.block[partner[moved]], before.block[moved]
     out = 0
@@ -166,7 +164,7 @@ def _moved_out(before: Households, standing: DwellingRisk, partner: NDArray[np.i
     return out
 
 
-def partners_by_level(before: Households, partner: NDArray[np.int64]) -> dict[str, int]:
+def partners_by_level(before: Households, partner: Ints) -> dict[str, int]:
     """Pairs by the finest level at which both stood in the same unit."""
     first = np.flatnonzero(partner > np.arange(len(partner)))
     here, there = before.block[first], before.block[partner[first]]
@@ -182,7 +180,7 @@ def partners_by_level(before: Households, partner: NDArray[np.int64]) -> dict[st
 
 
 def changed_counts(
-    before: Households, partner: NDArray[np.int64], *, keys: Sequence[Sequence[str]]
+    before: Households, partner: Ints, *, keys: Sequence[Sequence[str]]
 ) -> tuple[Kept, ...]:
     """People, households, and households by each key: the units in which their number changed.
 
@@ -192,7 +190,7 @@ def changed_counts(
     new, old = before.block[partner[moved]], before.block[moved]
     size = before.size[moved].astype(np.int64)
     once, nothing = np.ones(len(moved), dtype=np.int64), np.zeros(len(moved), dtype=np.int64)
-    looked: list[tuple[str, NDArray[np.int64], NDArray[np.int64]]] = [
+    looked: list[tuple[str, Ints, Ints]] = [
         ("people", size, nothing),
         ("households", once, nothing),
     ]
@@ -210,10 +208,10 @@ def changed_counts(
 
 
 def _units_changed(
-    new: NDArray[np.int32],
-    old: NDArray[np.int32],
-    weight: NDArray[np.int64],
-    group: NDArray[np.int64],
+    new: Ints32,
+    old: Ints32,
+    weight: Ints,
+    group: Ints,
 ) -> int:
     crossed = new != old
     groups = int(group.max(initial=0)) + 1

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError
 from headcount.fields import AtLeast0
 from headcount.population.households import Households
@@ -58,12 +58,12 @@ class DwellingRisk:
     """
 
     depths: tuple[int, ...]
-    fewest: NDArray[np.int64]
-    depth: NDArray[np.int64]
-    count: NDArray[np.int64]
+    fewest: Ints
+    depth: Ints
+    count: Ints
 
     @property
-    def unique(self) -> NDArray[np.bool_]:
+    def unique(self) -> Flags:
         """Whether a member is the only one of a kind at any of the levels."""
         return np.asarray((self.fewest == 1).any(axis=0))
 
@@ -92,7 +92,7 @@ def standing(households: Households, risk: Risk) -> DwellingRisk:
     return DwellingRisk(depths, fewest, depth, count)
 
 
-def group_sizes(group: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+def group_sizes(group: Ints, groups: int) -> Ints:
     """For each row the number of rows in its group."""
     if groups <= WIDEST_TABLE:
         return np.bincount(group, minlength=groups)[group]
@@ -100,7 +100,7 @@ def group_sizes(group: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
     return np.asarray(size[place], dtype=np.int64)
 
 
-def smallest_in_dwelling(households: Households, values: NDArray[np.int64]) -> NDArray[np.int64]:
+def smallest_in_dwelling(households: Households, values: Ints) -> Ints:
     """The smallest of the members' values for each dwelling."""
     smallest = np.full(len(households.block), np.iinfo(np.int64).max)
     lived_in = np.flatnonzero(households.size)
@@ -109,15 +109,13 @@ def smallest_in_dwelling(households: Households, values: NDArray[np.int64]) -> N
     return smallest
 
 
-def by_risk(standing: DwellingRisk, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def by_risk(standing: DwellingRisk, rows: Ints) -> Ints:
     """``rows`` with those at risk first: coarsest level, then smallest count; ties as they are."""
     order = np.lexsort((standing.count[rows], standing.depth[rows]))
     return rows[order]
 
 
-def at_risk_by_level(
-    standing: DwellingRisk, levels: Sequence[str], among: NDArray[np.bool_]
-) -> dict[str, int]:
+def at_risk_by_level(standing: DwellingRisk, levels: Sequence[str], among: Flags) -> dict[str, int]:
     """How many of some dwellings are at risk, by the coarsest level at which they are."""
     return {
         levels[depth]: int(np.count_nonzero(among & (standing.depth == depth)))

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from headcount.arrays import Ints
 from headcount.compiled import njit
-from headcount.mechanisms.swapping.fits import Fits, Rows, forest
+from headcount.mechanisms.swapping.fits import Fits, forest
 from headcount.mechanisms.swapping.need import alone
 from headcount.mechanisms.swapping.pair_kernels import pair_groups
 
 
-def settle(first: Rows, second: Rows, left: Rows, fits: Fits) -> tuple[Rows, Rows, Rows]:
+def settle(first: Ints, second: Ints, left: Ints, fits: Fits) -> tuple[Ints, Ints, Ints]:
     """The most pairs of the households given: those of pairs made, and those left over.
 
     Pairs stay where they can. Only where breaking some up is not enough is a whole group paired
@@ -47,7 +48,7 @@ def settle(first: Rows, second: Rows, left: Rows, fits: Fits) -> tuple[Rows, Row
     )
 
 
-def _still_poor(rows: Rows, mate: Rows, fits: Fits) -> Rows:
+def _still_poor(rows: Ints, mate: Ints, fits: Fits) -> Ints:
     """Those rows in whose group more are alone than must be."""
     groups, fewest = alone(rows, fits)
     at = np.searchsorted(groups, fits.group[rows])
@@ -55,7 +56,7 @@ def _still_poor(rows: Rows, mate: Rows, fits: Fits) -> Rows:
     return rows[(many > fewest)[at]]
 
 
-def _mend(rows: Rows, mate: Rows, fits: Fits) -> None:
+def _mend(rows: Ints, mate: Ints, fits: Fits) -> None:
     """Go up the trees of some rows once, and note new pairs in ``mate``."""
     trees = forest(fits, rows)
     unit = np.full(len(fits.group), -1, dtype=np.int64)
@@ -74,7 +75,7 @@ def _mend(rows: Rows, mate: Rows, fits: Fits) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _break_up(below: Rows, above: Rows, unit: Rows, parent: Rows, mate: Rows) -> None:
+def _break_up(below: Ints, above: Ints, unit: Ints, parent: Ints, mate: Ints) -> None:
     """Pairs in other children give their two to two who are left over in one child.
 
     ``below`` are sorted by the unit ``above``; those left over there stand in one of its children.

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms.swapping.marking import Codes, Ints
+from headcount.mechanisms.swapping.marking import Codes
 
 Kind = Literal["random", "pseudo-random", "similar"]
 KEYS: dict[str, tuple[str, ...]] = {
@@ -114,7 +114,7 @@ def places(codes: Codes, likeness: PartnerRule, *, rows: int) -> Places:
     return Places(age, sex, _ranks(_joint(codes), likeness.order))
 
 
-def _ranks(joint: NDArray[np.int64], order: Sequence[int]) -> Ints:
+def _ranks(joint: Ints, order: Sequence[int]) -> Ints:
     rank_of = np.full(max(int(joint.max(initial=0)), *order, 0) + 1, -1, dtype=np.int64)
     rank_of[list(order)] = np.arange(len(order))
     ranks = rank_of[joint]
@@ -129,7 +129,7 @@ def _ranks(joint: NDArray[np.int64], order: Sequence[int]) -> Ints:
     return ranks
 
 
-def _joint(codes: Codes) -> NDArray[np.int64]:
+def _joint(codes: Codes) -> Ints:
     hispanic = codes["hispanic"]
     if hispanic.max(initial=0) > 1:
         raise InputError("swapping", place="hispanic", found="a code above 1", expected="0 or 1")
