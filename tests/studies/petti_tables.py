@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 
+from headcount.studies.frame.claims import COLUMNS
+from headcount.studies.petti_flaxman_2020.appendix import published_data
 from headcount.studies.petti_flaxman_2020.appendix_examples import COMPOSITION_PUBLISHED
-from headcount.studies.petti_flaxman_2020.mistakes import mistakes_table
 
 EPSILONS = (0.5, 1.0, 2.0)
 FRACTIONS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -141,18 +144,25 @@ def sizes() -> pl.DataFrame:
     )
 
 
+def verdicts(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    keys = {"epsilon": pl.Float64}
+    full = [dict.fromkeys([*COLUMNS, *keys]) | {"claim": row["id"]} | row for row in rows]
+    gap = (pl.col("ours") - pl.col("published")).alias("difference")
+    return pl.DataFrame(full, schema={**COLUMNS, **keys}).with_columns(gap)
+
+
 def paper() -> pl.DataFrame:
     """One person off, far off, a loss far off though by less than a person, and one not run."""
     rows = [
-        ("TopDown epsilon 1: median absolute error of TC, county", 6.0, 7.0),
-        ("TopDown epsilon 1: median absolute error of TC, state", 60.0, 90.0),
-        ("TopDown epsilon 1: EPL of TC, county", 0.048, 0.3),
-        ("TopDown epsilon 1: bias of TC at homogeneity index 0, county", -10.0, -10.5),
-        ("Table 1: sampling fraction nearest to epsilon 1", 0.5, 0.55),
-        ("exact counts: median of TC, county", 100.0, None),
+        ("TopDown: median error", 6.0, 7.0, 1.0, "yes"),
+        ("TopDown: median error", 60.0, 90.0, 6.0, "no"),
+        ("TopDown: EPL", 0.048, 0.3, 0.0048, "no"),
+        ("TopDown: bias", -10.0, -10.5, 1.0, "yes"),
+        ("table 1", 0.5, 0.55, 0.05, "yes"),
+        ("sizes: median", 100.0, None, None, "not known"),
     ]
-    frame = pl.DataFrame(rows, schema=["quantity", "paper", "ours"], orient="row")
-    return frame.with_columns((pl.col("ours") - pl.col("paper")).alias("difference"))
+    names = ("id", "published", "ours", "tolerance", "holds")
+    return verdicts([dict(zip(names, row, strict=True)) | {"epsilon": 1.0} for row in rows])
 
 
 def fit() -> pl.DataFrame:
@@ -164,13 +174,10 @@ def fit() -> pl.DataFrame:
 
 
 def targets() -> pl.DataFrame:
-    return pl.DataFrame(
-        {"mechanism": ["topdown", "topdown"], "count_type": ["TC", "TC"]}
-        | {"level": ["county", "county"], "parameter": [1.0, 2.0]}
-        | {"homogeneity_index": [None, 4], "statistic": ["rmse", "mean_error"]}
-        | {"published": [41.07, -7.1], "ours": [41.0, -9.0], "difference": [-0.07, -1.9]}
-        | {"tolerance": [2.0, 1.0], "within": [True, False], "rule": ["within tolerance"] * 2}
-    )
+    rows = [("topdown rmse", 41.07, 41.0, 2.0, "yes"), ("topdown bias", -7.1, -9.0, 1.0, "no")]
+    names = ("id", "published", "ours", "tolerance", "holds")
+    rule = {"rule": "within tolerance"}
+    return verdicts([dict(zip(names, row, strict=True)) | rule for row in rows])
 
 
 def appendix() -> dict[str, pl.DataFrame]:
@@ -216,5 +223,5 @@ def appendix() -> dict[str, pl.DataFrame]:
             | {"n": [100]},
             schema_overrides={"published": pl.Float64, "published_twice_median": pl.Float64},
         ),
-        "appendix_mistakes": mistakes_table(),
+        "appendix_mistakes": published_data("mistakes"),
     }

@@ -4,15 +4,19 @@ import csv
 import json
 from hashlib import sha256
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from headcount.cli.study import petti_flaxman_2020
+from headcount.cli.study import command as command_of
 from headcount.errors import ConfigError, InputError, PrivacyError, RunError
 from headcount.report.model import CONFIDENTIAL_BANNER
-from headcount.run.study import People1940, run_petti_flaxman_2020
+from headcount.run.study import run_study
+from headcount.studies.frame.claims import COLUMNS
+from headcount.studies.frame.study import Findings
+from headcount.studies.petti_flaxman_2020 import STUDY
+from headcount.studies.petti_flaxman_2020 import study as study_room
+from headcount.studies.petti_flaxman_2020.settings import Settings
 from tests.report.browser import choose, open_report
 from tests.studies.petti_tables import made_up_tables
 
@@ -21,14 +25,21 @@ HEADERS = {
     "sampling": "count_type,level,fraction,mae,p95,max,rmse,epl",
     "bias": "level,epsilon,homogeneity_index,mean_error,n,index_definition,p05,p95",
     "equivalence": "epsilon,fraction,method,fraction_low,fraction_high",
-    "paper": "quantity,paper,ours,difference",
+    "paper": ",".join(COLUMNS),
+    "targets": ",".join(COLUMNS),
     "fit": "quantity,level,target,achieved,difference",
 }
 
 
+def typed(out: Path, *words: str) -> None:
+    """Run the command with these words; its errors are raised."""
+    command_of(STUDY).main(["--out", str(out), *words], standalone_mode=False)
+
+
 def command(out: Path, *, states: str = "DE", seed: int = 1940) -> None:
     """Three epsilons on one small state, as typed."""
-    petti_flaxman_2020(out=out, states=states, epsilon=["0.5", "1,2"], replicates=2, seed=seed)
+    losses = ("--epsilon", "0.5", "--epsilon", "1,2")
+    typed(out, "--states", states, *losses, "--replicates", "2", "--seed", str(seed))
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +89,8 @@ def test_the_manifest_names_settings_and_digests_of_all_files(out: Path):
 
 def test_the_report_says_how_to_make_it_again_and_is_public(out: Path):
     page = (out / "report.html").read_text(encoding="utf-8")
-    recipe = "headcount study petti-flaxman-2020 --out petti --states DE --epsilon 1/2 --epsilon 1"
-    assert f"{recipe} --epsilon 2 --replicates 2 --seed 1940" in page
+    recipe = "headcount study petti-flaxman-2020 --out petti --states DE --replicates 2"
+    assert f"{recipe} --epsilon 1/2 --epsilon 1 --epsilon 2 --seed 1940" in page
     assert CONFIDENTIAL_BANNER not in page
     assert "This run covers Delaware: 3 counties, not the nation." in page
 
@@ -92,10 +103,10 @@ def test_finished_releases_are_kept_beside_the_directory(out: Path):
 def test_a_second_call_keeps_the_result_and_another_is_refused(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    def refuse(**_arguments: object) -> None:
+    def refuse(*_arguments: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr("headcount.studies.petti_flaxman_2020.run_study", refuse)
+    monkeypatch.setattr(study_room, "run", refuse)
     command(out)
     with pytest.raises(AssertionError, match="computed again"):
         command(out.with_name("other"))
@@ -108,31 +119,39 @@ def test_a_second_call_keeps_the_result_and_another_is_refused(
 @pytest.mark.parametrize(
     ("people", "error", "said"),
     [
-        ({"source": "us1950"}, ConfigError, r"--population: found 'us1950', expected 'us1940', or"),
         (
-            {"source": "ipums:none.dat"},
+            {"population": "us1950"},
+            ConfigError,
+            r"--population: found 'us1950', expected 'us1940'",
+        ),
+        (
+            {"population": "ipums:none.dat"},
             InputError,
             "none.dat: found no such file, expected an IPUM",
         ),
-        ({"source": "ipums:x", "states": ("WA",)}, ConfigError, "an extract is taken whole"),
-        ({"source": "ipums:x", "scale": 0.5}, ConfigError, "--scale and --states: found 'ipums:x'"),
+        ({"population": "ipums:x", "states": ("WA",)}, ConfigError, "an extract is taken whole"),
+        (
+            {"population": "ipums:x", "scale": 0.5},
+            ConfigError,
+            "--scale and --states: found",
+        ),
     ],
 )
 def test_people_that_make_no_sense(people: dict[str, Any], error: type[Exception], said: str):
     with pytest.raises(error, match=said):
-        People1940(**people)
+        Settings(**people)
 
 
 def test_other_nonsense_is_refused_before_anything_is_written(tmp_path: Path):
     out = tmp_path / "study"
     with pytest.raises(InputError, match="'XX'"):
-        petti_flaxman_2020(out=out, states="XX")
+        typed(out, "--states", "XX")
     with pytest.raises(InputError, match="above 0, at most 1"):
-        petti_flaxman_2020(out=out, scale=2)
+        typed(out, "--scale", "2")
     with pytest.raises(PrivacyError, match="--epsilon: found 'abc'"):
-        petti_flaxman_2020(out=out, epsilon=["1,abc"])
+        typed(out, "--epsilon", "1,abc")
     with pytest.raises(ConfigError, match="distinct numbers above 0"):
-        petti_flaxman_2020(out=out, states="DE", epsilon=["1,1.0"])
+        typed(out, "--states", "DE", "--epsilon", "1,1.0")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -156,14 +175,19 @@ def test_a_file_of_the_real_census_is_read_and_carries_the_banner(
 ):
     seen = []
 
-    def study(*, population, quarters, **_settings: object) -> SimpleNamespace:
+    def study(population, settings, _work) -> Findings:
         seen.append((population.geography.size("county"), int(population.count.sum())))
-        assert quarters is not None
-        return SimpleNamespace(tables=made_up_tables, public=population.public)
+        assert population.quarters is not None
+        return Findings(
+            settings=settings,
+            tables=made_up_tables(),
+            confidential=not population.public,
+            facts=study_room._facts(population),
+        )
 
-    monkeypatch.setattr("headcount.studies.petti_flaxman_2020.run_study", study)
-    people = People1940(source=f"ipums:{extract(tmp_path / 'usa.dat')}")
-    report = run_petti_flaxman_2020(tmp_path / "real", people=people)
+    monkeypatch.setattr(study_room, "run_on", study)
+    people = Settings(population=f"ipums:{extract(tmp_path / 'usa.dat')}")
+    report = run_study(STUDY.name, tmp_path / "real", people)
     assert seen == [(1, 2)]
     page = report.read_text(encoding="utf-8")
     assert CONFIDENTIAL_BANNER in page
@@ -178,16 +202,16 @@ def test_a_file_of_the_real_census_is_read_and_carries_the_banner(
 
 def test_files_that_differ_at_either_end_are_told_apart(tmp_path: Path):
     big = tmp_path / "big.dat"
-    people = People1940(source=f"ipums:{extract(big)}")
+    people = Settings(population=f"ipums:{extract(big)}")
     body = bytearray(3 << 20)
     seen = set()
     for place in (0, -1):
         other = body.copy()
         other[place] = 1
         big.write_bytes(other)
-        seen.add(people.settings()["sha256_of_ends"])
+        seen.add(people.identity()["sha256_of_ends"])
     big.write_bytes(body)
-    seen.add(people.settings()["sha256_of_ends"])
+    seen.add(people.identity()["sha256_of_ends"])
     assert len(seen) == 3
     assert {len(digest) for digest in seen} == {64}
 

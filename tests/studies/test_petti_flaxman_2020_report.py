@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from html import unescape
+from pathlib import Path
+from typing import Any
 from unittest.mock import MagicMock
 
 import polars as pl
@@ -12,28 +13,28 @@ import pytest
 from headcount.report.html import render_html
 from headcount.report.model import CONFIDENTIAL_BANNER, Callout, KeyNumbers, Prose, Report, Table
 from headcount.report.provenance import gather_provenance
-from headcount.studies.petti_flaxman_2020 import report_bias as bias
-from headcount.studies.petti_flaxman_2020 import report_figures as figures
-from headcount.studies.petti_flaxman_2020 import report_measure as measure
-from headcount.studies.petti_flaxman_2020.report import report
-from headcount.studies.petti_flaxman_2020.report_about import About
-from headcount.studies.petti_flaxman_2020.report_tables import judged
-from headcount.studies.petti_flaxman_2020.report_words import (
-    article,
+from headcount.studies.frame import exhibits
+from headcount.studies.frame.report import write_text
+from headcount.studies.frame.study import Findings
+from headcount.studies.petti_flaxman_2020 import STUDY
+from headcount.studies.petti_flaxman_2020 import report as report_room
+from headcount.studies.petti_flaxman_2020.report import same_error
+from headcount.studies.petti_flaxman_2020.report_facts import (
+    a_sample,
     compared,
     errors_by_size,
     headline,
-    same_error,
-    sample_sentence,
+    judged,
+    samples_at,
     shown_epsilons,
 )
+from headcount.studies.petti_flaxman_2020.settings import Settings
 from tests.studies.petti_tables import made_up_tables, paper
 
-PART = About(
-    synthetic=True, public=True, whole=False, people=266_505, states=("DE",), counties=3,
-    districts=280, replicates=4,
-)  # fmt: skip
-WHOLE = replace(PART, whole=True, states=tuple(f"S{i}" for i in range(51)), counties=3_108)
+PART = {
+    "whole": False, "people": 266_505, "states": ["Delaware"], "counties": 3, "districts": 280,
+}  # fmt: skip
+WHOLE = PART | {"whole": True, "states": [f"S{i}" for i in range(51)], "counties": 3_108}
 BY_GROUP = "counts by age, race and ethnicity in counties"
 
 
@@ -45,17 +46,22 @@ def tables() -> dict[str, pl.DataFrame]:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """No charts: most of a report's time, and nothing to do with its words."""
-    for module, names in {
-        figures: ("line_chart", "_labelled", "_choose_parameters", "hide_anchors"),
-        bias: ("line_chart", "band_chart", "_dots"),
-        measure: ("line_chart", "band_chart", "hide_anchors"),
-    }.items():
-        for name in names:
-            monkeypatch.setattr(module, name, MagicMock())
+    for charts in (exhibits.CHARTS, report_room.CHARTS):
+        for name in list(charts):
+            monkeypatch.setitem(charts, name, MagicMock())
 
 
-def made(tables: dict[str, pl.DataFrame], about: About = PART) -> Report:
-    return report(tables, about, provenance=gather_provenance(recipe="recipe", seeds=[1]))
+def made(
+    tables: dict[str, pl.DataFrame],
+    about: dict[str, Any] = PART,
+    *,
+    public: bool = True,
+    settings: Settings | None = None,
+) -> Report:
+    found = Findings(
+        settings=settings or Settings(), tables=tables, confidential=not public, facts=about
+    )
+    return write_text(STUDY, found, provenance=gather_provenance(recipe="recipe", seeds=[1]))
 
 
 def text_of(one: Report) -> str:
@@ -99,7 +105,8 @@ def test_the_sample_named_is_the_one_of_the_tables(tables, undrawn):
     text = finding(made(tables))
     assert text.startswith(f"**ε = 1 is like working with a 50 % sample for {BY_GROUP}, a 50 %")
     other = compared(tables).with_columns(pl.lit(0.85).alias("fraction"))
-    assert "ε = 2 is like working with an 85 % sample for" in sample_sentence(other, 2.0)
+    first = samples_at(other, 2.0)["alike"][0]
+    assert a_sample(first) == f"an 85 % sample for {BY_GROUP}"
 
 
 def test_no_sample_is_named_where_none_is_alike(tables, undrawn):
@@ -120,7 +127,7 @@ def test_a_sample_at_the_end_of_the_curve_is_not_taken_for_exact(tables, undrawn
     end = compared(tables).with_columns(
         pl.lit(0.95).alias("fraction"), pl.lit(True).alias("at_end")
     )
-    assert "a 95 % or larger sample" in sample_sentence(end, 1.0)
+    assert samples_at(end, 1.0)["alike"][0]["sample"] == "95 % or larger"
 
 
 def test_report_says_where_the_loss_is_not_below_the_promise(tables, undrawn):
@@ -152,11 +159,11 @@ def test_report_says_how_many_numbers_agree_and_which_are_missing(tables, undraw
 def test_a_part_is_not_taken_for_the_nation(tables, undrawn):
     assert "This run covers Delaware: 3 counties, not the nation." in words_of(made(tables))
     assert "This run covers" not in words_of(made(tables, WHOLE))
-    unjudged = tables["targets"].with_columns(pl.lit(None, dtype=pl.Boolean).alias("within"))
+    unjudged = tables["targets"].with_columns(holds=pl.lit("not judged"))
     page = words_of(made(tables | {"targets": unjudged}))
     assert "so this run is not judged by them" in page
     broken = unjudged.with_columns(
-        statistic=pl.lit("sum of errors"), within=pl.Series([True, False])
+        id=pl.lit("topdown sum of errors"), holds=pl.Series(["yes", "no"])
     )
     assert "**DOES NOT HOLD**" in words_of(made(tables | {"targets": broken}))
     assert "**holds**" in words_of(made(tables | {"targets": broken.head(1)}))
@@ -168,20 +175,24 @@ def test_the_summary_says_that_nothing_is_private(tables, undrawn):
     assert "nothing in it is a private release" in first.text
 
 
-def test_how_errors_go_with_counts_is_read_off_the_tables(tables):
-    def told(ratio: float) -> tuple[str, bool]:
+def test_how_errors_go_with_counts_is_read_off_the_tables(tables, undrawn):
+    def told(ratio: float) -> dict[str, Any]:
         grown = pl.when(pl.col("size_from") == 100).then(6 * ratio).otherwise(6.0)
-        return errors_by_size(
-            {"size_bias": tables["size_bias"].with_columns(mean_absolute_error=grown)}
-        )
+        found = errors_by_size(tables["size_bias"].with_columns(mean_absolute_error=grown))
+        assert found is not None
+        return found
 
-    assert told(1.2)[0].startswith("An error is about the same in people whatever the count: in")
-    assert told(4.0)[0].startswith("Errors grow far less than counts do: in districts, counts of 1")
-    assert told(100.0)[0].startswith("Errors grow as counts do")
-    assert told(0.5)[0].startswith("Large counts err less than small ones")
-    assert [told(ratio)[1] for ratio in (1.2, 4.0, 20.0, 100.0)] == [True, True, False, False]
-    few = {"size_bias": tables["size_bias"].with_columns(n=3)}
-    assert errors_by_size(few)[0].startswith("Here too few counts")
+    ratios = (1.2, 4.0, 20.0, 100.0, 0.5)
+    assert [told(ratio)["kind"] for ratio in ratios] == ["same", "less", "less", "grow", "fall"]
+    assert [told(ratio)["less_than_samples"] for ratio in ratios] == [
+        *(True, True, False, False, True),
+    ]
+    assert errors_by_size(tables["size_bias"].with_columns(n=3)) is None
+    few = made(tables | {"size_bias": tables["size_bias"].with_columns(n=3)})
+    assert "Here too few counts differ in size" in words_of(few)
+    page = words_of(made(tables))
+    assert "An error is about the same in people whatever the count: in districts, counts" in page
+    assert "the better TopDown compares" in page
 
 
 def test_statements_of_captions_hang_on_the_tables(tables, undrawn):
@@ -236,8 +247,10 @@ def test_the_corrected_loss_stands_beside_the_published_one(tables, undrawn):
     assert units[-2:] == [("EPL", "as published"), ("EPL", "corrected")]
 
 
-def test_a_file_that_is_not_public_carries_the_banner(tables):
-    one = made(tables, replace(PART, synthetic=False, public=False))
+def test_a_file_that_is_not_public_carries_the_banner(tables, tmp_path: Path):
+    (tmp_path / "usa.dat").touch()
+    settings = Settings(population=f"ipums:{tmp_path / 'usa.dat'}")
+    one = made(tables, public=False, settings=settings)
     assert one.confidential
     page = text_of(one)
     assert CONFIDENTIAL_BANNER in page
@@ -260,9 +273,9 @@ def test_bias_is_told_with_its_sign(tables, undrawn):
 
 
 def test_words():
-    assert [article(n) for n in ("85 %", "8 %", "11 %", "18 %", "50 %")] == [
-        *("an", "an", "an", "an", "a")
-    ]
+    sizes = ("85 %", "8 %", "11 %", "18 %", "50 %")
+    words = [a_sample({"sample": size, "counts": "c"}).split()[0] for size in sizes]
+    assert words == ["an", "an", "an", "an", "a"]
     assert headline([0.25, 0.75, 4.0]) == 0.75
     assert shown_epsilons([0.25, 0.5, 1.0, 2.0, 8.0]) == [0.5, 1.0, 2.0]
     assert shown_epsilons([0.1, 3.0, 4.0, 9.0]) == [0.1, 4.0, 9.0]

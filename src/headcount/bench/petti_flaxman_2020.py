@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -19,92 +19,71 @@ from headcount.mechanisms.topdown.descend import descend
 from headcount.mechanisms.topdown.measure import Measurements, PlannedNoise
 from headcount.mechanisms.topdown.restrict import restrict
 from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
-from headcount.population import Population
 from headcount.progress import silent
-from headcount.studies.petti_flaxman_2020 import run_study
-from headcount.studies.petti_flaxman_2020.residuals import Truth, pool, reduce_release
-from headcount.studies.petti_flaxman_2020.settings import STRATA, topdown
-from headcount.studies.petti_flaxman_2020.targets import NEAR
-from headcount.studies.petti_flaxman_2020.tolerances import ORDERED, RMSE, Cell
+from headcount.studies.frame.cache import Cache
+from headcount.studies.frame.claims import NO, YES, read_claims
+from headcount.studies.frame.study import Work
+from headcount.studies.petti_flaxman_2020 import STUDY
+from headcount.studies.petti_flaxman_2020.draws import topdown
+from headcount.studies.petti_flaxman_2020.residuals import STRATA, Truth, pool, reduce_release
+from headcount.studies.petti_flaxman_2020.settings import CountType, Level, Settings
+from headcount.studies.petti_flaxman_2020.study import run_on
 from headcount.tabulate import CELLS, Counts, counts_digest, tabulate
 
 SEED = 1940
 
 Change = Callable[[PlannedNoise, str], PlannedNoise]
+Cell = tuple[CountType, Level]
 
 
 def measure(*, replicates: int = 4) -> list[Reading]:
     """The whole study on the nation, then one run of each wrong build at epsilon 1."""
-    nation = _population(None)
+    settings = Settings(replicates=int(replicates), seed=SEED)
+    nation = settings.read(silent)
     with TemporaryDirectory() as folder:
-        study, wall, cpu = timed(
-            lambda: run_study(
-                population=nation,
-                replicates=int(replicates),
-                seed=SEED,
-                cache=Path(folder),
-                engine=LocalEngine(),
-            )
-        )
+        work = Work(cache=Cache(Path(folder)), engine=LocalEngine())
+        study, wall, cpu = timed(lambda: run_on(nation, settings, work))
     return [
         Reading("study, 8 epsilons and 19 fractions", wall, "s wall"),
         Reading("  all threads", cpu, "s CPU"),
         Reading("  peak memory of the process", peak_gib(), "GiB"),
-        *judged(study.targets),
+        *judged(study.tables["targets"]),
         *wrong_builds(tabulate(nation)),
     ]
 
 
-def _population(states: Sequence[str] | None) -> Population:
-    from headcount.population.us1940 import us1940
-
-    people, quarters = us1940(seed=SEED, states=states)
-    return replace(people, quarters=quarters)
-
-
 def judged(targets: pl.DataFrame) -> list[Reading]:
     """How many numbers were judged and missed, by kind, and every miss beside what was asked."""
-    all_of = targets.drop_nulls("within")
-    missed = all_of.filter(~pl.col("within"))
-    kinds = all_of.group_by(
-        "mechanism", "level", pl.col("statistic").replace(_TOGETHER), maintain_order=True
-    ).agg(pl.len().alias("judged"), (~pl.col("within")).sum().alias("missed"))
-    kinds = kinds.sort("mechanism", "statistic", descending=[True, False], maintain_order=True)
-    readings = [
+    all_of = targets.filter(pl.col("holds").is_in([YES, NO]))
+    missed = all_of.filter(holds=NO)
+    kinds = all_of.group_by("id", "level", maintain_order=True).agg(
+        pl.len().alias("judged"), (pl.col("holds") == NO).sum().alias("missed")
+    )
+    return [
         Reading("numbers missed", missed.height, f"of {all_of.height}"),
         *(
-            Reading(f"  {mechanism}, {level}: {statistic}", misses, f"of {number}")
-            for mechanism, level, statistic, number, misses in kinds.iter_rows()
+            Reading(f"  {kind}{'' if level is None else f', {level}'}", misses, f"of {number}")
+            for kind, level, number, misses in kinds.iter_rows()
         ),
+        *(_miss(row) for row in missed.iter_rows(named=True)),
     ]
-    return readings + [_miss(row) for row in missed.iter_rows(named=True)]
-
-
-_IN_PEOPLE = ("mae", "p95", "rmse", "bias", "rmse by its formula", "largest error")
-_TOGETHER = {
-    f"bias above that at index {index}": "order of bias, 0 < 4 < 8 < 12 < 16" for index in ORDERED
-}
 
 
 def _miss(row: dict[str, Any]) -> Reading:
-    index, parameter, rule = row["homogeneity_index"], row["parameter"], row["rule"]
-    words = [
-        row["mechanism"],
-        "" if parameter is None else f"{parameter:g}",
-        row["count_type"],
-        row["level"],
-        row["statistic"],
-        "" if index is None else f"at {index}",
-    ]
-    asked = f"{rule} {row['published']:.4g}"
-    if rule == NEAR:
+    asked = f"{row['rule']} {row['published']:.4g}"
+    if row["tolerance"] is not None:
         asked = f"within {row['tolerance']:.3g} of {row['published']:.4g}"
-    return Reading(
-        "missed: " + " ".join(word for word in words if word),
-        row["ours"],
-        "people" if row["statistic"] in _IN_PEOPLE else "",
-        f"asked: {asked}",
-    )
+    return Reading(f"missed: {row['claim']}", row["ours"], "", f"asked: {asked}")
+
+
+def tolerances() -> dict[Cell, float]:
+    """How far the RMSE of TopDown may be off at most epsilons, as a share of the published one."""
+    (claim,) = [one for one in read_claims(STUDY.package) if one.id == "topdown rmse"]
+    return {
+        (case["count_type"], case["level"]): case["relative"]
+        for case in claim.tolerance
+        if "epsilon" not in case and "relative" in case
+    }
 
 
 class WrongBuild(Measurements):
@@ -142,7 +121,7 @@ def wrong_builds(counts: Counts) -> list[Reading]:
     right = found.pop("as it should be")
     readings = []
     for name, wrong in found.items():
-        for cell, share in RMSE.items():
+        for cell, share in tolerances().items():
             ratio = wrong[cell] / right[cell]
             caught = "caught" if abs(ratio - 1) > share else "not seen"
             readings.append(
@@ -174,4 +153,4 @@ def _rmse(counts: Counts, truth: Truth, change: Change) -> dict[Cell, float]:
     leaf = made.tables[counts.geography.leaf]
     strata = np.asarray((leaf @ STRATA.matrix(counts.schema)).toarray(), dtype=np.int64)
     errors = reduce_release(truth, strata)
-    return {cell: summarise(pool([errors], *cell)).rmse for cell in RMSE}
+    return {cell: summarise(pool([errors], *cell)).rmse for cell in tolerances()}

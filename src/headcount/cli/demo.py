@@ -21,8 +21,8 @@ def demo(
     Example: headcount demo
     """
     from headcount.progress import bar
-    from headcount.run.study import People1940, run_petti_flaxman_2020
+    from headcount.run.study import run_study
+    from headcount.studies.petti_flaxman_2020.settings import STUDY, Settings
 
-    people = People1940(states=(STATE,))
-    report = run_petti_flaxman_2020(out, people=people, progress=bar)
+    report = run_study(STUDY, out, Settings(states=(STATE,)), progress=bar)
     typer.echo(f"Done. Open the report in a browser:\n  {report.resolve()}")

@@ -33,8 +33,6 @@ class Studies(TyperGroup):
         """The command of a study, or None if there is none of that name."""
         from headcount.studies.frame.study import load_study, study_names
 
-        if own := super().get_command(ctx, cmd_name):
-            return own
         return command(load_study(cmd_name)) if cmd_name in study_names() else None
 
 
@@ -92,52 +90,3 @@ def _annotated(one: Given) -> Any:
     kind: Any = str if one.words else list[str] | None if one.numbers else one.kind
     about = one.option
     return Annotated[kind, typer.Option(f"--{one.name}", help=about.help, min=about.least)]
-
-
-Out = Annotated[Path, typer.Option(help="A new directory for report, tables and figures.")]
-
-
-@app.command("petti-flaxman-2020")
-def petti_flaxman_2020(
-    out: Out,
-    population: Annotated[
-        str, typer.Option(help="us1940 (synthetic), or ipums:FILE for an extract of the real one.")
-    ] = "us1940",
-    scale: Annotated[
-        float, typer.Option(help="Share of the counties of each state (us1940).")
-    ] = 1.0,
-    states: Annotated[
-        str, typer.Option(help="States to keep, as in WA,GA (us1940); all if empty.")
-    ] = "",
-    replicates: Annotated[int, typer.Option(min=1, help="Runs of every setting.")] = 4,
-    epsilon: Annotated[
-        list[str] | None,
-        typer.Option(help="Another epsilon in place of the paper's eight; may be repeated."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Makes the study repeatable.")] = 1940,
-    cache: Annotated[
-        Path | None, typer.Option(help="Where finished releases are kept; OUT.cache if not given.")
-    ] = None,
-) -> None:
-    """Petti & Flaxman (2020): what TopDown does to the counts of 1940, beside a random sample.
-
-    An unfinished study goes on where it stopped. The nation takes up to an hour.
-
-    Example: headcount study petti-flaxman-2020 --out out/petti --states WA,GA
-    """
-    from headcount.privacy.loss import exact
-    from headcount.progress import bar
-    from headcount.run.study import People1940, run_petti_flaxman_2020
-
-    kept = tuple(state.strip().upper() for state in states.split(",") if state.strip())
-    given = [part for text in epsilon or [] for part in text.split(",")]
-    report = run_petti_flaxman_2020(
-        out,
-        people=People1940(source=population, scale=scale, states=kept),
-        epsilons=[exact(part, name="--epsilon") for part in given],
-        replicates=replicates,
-        seed=seed,
-        cache=cache,
-        progress=bar,
-    )
-    typer.echo(f"report: {report}")

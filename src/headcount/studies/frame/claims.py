@@ -79,6 +79,7 @@ class Claim:
                     a claim, such as paper, hold for this case, and {say = {...}} is for texts only
         where       picks rows of our table
         keys        columns by which published rows and ours are matched
+        each        columns of ours by which a published row, or a number, is matched with many
         published   the number; or rows of [key, ..., number]; or {file, column} for a table in
                     ``data/``; or {column} for a column of our own table, such as a law's value
         tolerance   a number, a share for the rule "relative"; or cases such as {level = "county",
@@ -105,6 +106,7 @@ class Claim:
     cases: Sequence[Mapping[str, Any]] = ()
     where: Mapping[str, Any] = field(default_factory=dict)
     keys: Sequence[str] = ()
+    each: Sequence[str] = ()
     published: Any = None
     tolerance: Any = None
     factor: float = 1.0
@@ -225,14 +227,15 @@ def _measured(claim: Claim, found: Measured) -> Row:
 def _compared(claim: Claim, package: str, tables: Tables) -> Iterator[Row]:
     ours = tables[claim.table].filter(**claim.where)
     for published in _published(claim, package, ours):
-        keys = {key: published[key] for key in claim.keys}
-        here = ours.filter(**keys) if keys else ours
-        row = here.row(0, named=True) if here.height == 1 else {}
-        if claim.only_run and not row:
-            continue
         number = published["published"]
-        found = Measured(value=row.get(claim.ours))
-        yield _row(claim, keys, number, found, _tolerance(claim, number, keys, row))
+        keys = {key: published[key] for key in claim.keys}
+        here = list((ours.filter(**keys) if keys else ours).iter_rows(named=True))
+        if not claim.each and len(here) != 1:
+            here = [] if claim.only_run else [{}]
+        for row in here:
+            shown = {key: row[key] for key in claim.each} | keys
+            found = Measured(value=row.get(claim.ours))
+            yield _row(claim, shown, number, found, _tolerance(claim, number, keys, row))
 
 
 def _published(claim: Claim, package: str, ours: pl.DataFrame) -> Iterator[Row]:
@@ -287,7 +290,7 @@ def _row(
     return {
         "id": claim.id,
         "source": claim.source,
-        "claim": claim.claim.format(**keys),
+        "claim": claim.claim.format(**{key: _word(value) for key, value in keys.items()}),
         "paper": claim.paper or _shown(claim, published),
         "finding": found.finding or _shown(claim, ours),
         "published": published,
@@ -298,6 +301,10 @@ def _row(
         "holds": holds,
         **keys,
     }
+
+
+def _word(value: Any) -> Any:
+    return value.replace("_", " ") if isinstance(value, str) else value
 
 
 def _shown(claim: Claim, number: float | None) -> str:

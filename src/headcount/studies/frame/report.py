@@ -6,7 +6,8 @@ and ``###`` subheadings. ``> [!NOTE]``, ``[!WARNING]`` and ``[!KEY FINDING]`` be
 ``{{ figure("name") }}``, ``{{ table("name") }}`` and ``{{ number(...) }}`` on lines of their own
 are figures, tables and big numbers. The template sees the findings' ``settings`` and ``tables``,
 ``cell`` for one value of a table, ``held`` for the number of claims that hold, and ``facts``: those
-of the findings and what the function ``facts`` of the study's module ``report`` adds.
+of the findings and what the function ``facts`` of the study's module ``report`` adds. ``FILTERS``
+of that module are its own filters.
 """
 
 from __future__ import annotations
@@ -74,10 +75,10 @@ class _Page:
     """One report while it is made: Jinja's names, and the blocks that its marks stand for."""
 
     def __init__(self, study: Study, findings: Findings) -> None:
-        more = getattr(import_module(f"{study.package}.report"), "facts", None)
-        if more is not None:
-            findings = replace(findings, facts={**findings.facts, **more(findings)})
-        self.findings = findings
+        module = import_module(f"{study.package}.report")
+        if hasattr(module, "facts"):
+            findings = replace(findings, facts={**findings.facts, **module.facts(findings)})
+        self.findings, self.filters = findings, {**FILTERS, **getattr(module, "FILTERS", {})}
         self.exhibits = Exhibits(
             package=study.package, findings=findings, render=lambda text: joined(self.render(text))
         )
@@ -91,7 +92,7 @@ class _Page:
 
         found = self.findings
         jinja = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-        jinja.filters.update(FILTERS)
+        jinja.filters.update(self.filters)
         jinja.globals.update(
             settings=found.settings,
             facts=found.facts,

@@ -5,23 +5,16 @@ end-to-end test, on the census of 1940: how large are its errors, how much of th
 can be seen in them, whom do they favour, and which simple random sample is it like?
 """
 
-from headcount.studies.petti_flaxman_2020.settings import (
-    COUNT_TYPES,
-    EPSILONS,
-    FRACTIONS,
-    LEVELS,
-    STUDY,
-    Settings,
-)
-from headcount.studies.petti_flaxman_2020.study import PettiFlaxmanStudy, run_study
+from headcount.studies.frame.study import Study
+from headcount.studies.petti_flaxman_2020.settings import STUDY as NAME
+from headcount.studies.petti_flaxman_2020.settings import Settings
 
-__all__ = [
-    "COUNT_TYPES",
-    "EPSILONS",
-    "FRACTIONS",
-    "LEVELS",
-    "STUDY",
-    "PettiFlaxmanStudy",
-    "Settings",
-    "run_study",
-]
+STUDY = Study(
+    name=NAME,
+    title="Petti & Flaxman (2020): what TopDown does to the counts of 1940, beside a random "
+    "sample.",
+    about="An unfinished study goes on where it stopped. The nation takes up to an hour.\n\n"
+    "Example: headcount study petti-flaxman-2020 --out out/petti --states WA,GA",
+    settings=Settings,
+    keeps="releases",
+)

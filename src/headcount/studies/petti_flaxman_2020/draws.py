@@ -1,41 +1,49 @@
-"""Releases of both mechanisms, made once and kept: a second call draws only what is missing."""
+"""Releases of both mechanisms, made once: a second call draws only what is missing."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from hashlib import sha256
-from pathlib import Path
+from functools import partial
 from typing import Any, Literal
-from zipfile import BadZipFile
 
 import numpy as np
 
-from headcount.engines.protocol import Engine, InOrder
-from headcount.errors import RunError
-from headcount.files import write_bytes_atomic
-from headcount.mechanisms import Context, Mechanism, Tabulated, mechanism_digest, protect
-from headcount.noise import KeyedNoise, RunKey
-from headcount.progress import Progress, silent
-from headcount.studies.kept import code_digest
-from headcount.studies.petti_flaxman_2020.kept import RELEASES
-from headcount.studies.petti_flaxman_2020.residuals import Residuals, Truth, reduce_release
-from headcount.studies.petti_flaxman_2020.settings import STRATA, Settings, sampling, topdown
+from headcount.mechanisms import Context, Mechanism, Tabulated, protect
+from headcount.mechanisms.sampling import Sampling
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.studies.frame.cache import Codec
+from headcount.studies.frame.cases import seeded_noise
+from headcount.studies.frame.study import Work
+from headcount.studies.petti_flaxman_2020.residuals import (
+    STRATA,
+    Residuals,
+    Truth,
+    reduce_release,
+)
+from headcount.studies.petti_flaxman_2020.settings import Settings
 
 MechanismName = Literal["topdown", "sampling"]
 MECHANISMS: tuple[MechanismName, ...] = ("topdown", "sampling")
-_log = logging.getLogger(__name__)
+RESIDUALS: Codec[Residuals] = Codec(
+    ending="npz", to_bytes=Residuals.to_bytes, from_bytes=Residuals.from_bytes
+)
 
 
 @dataclass(frozen=True)
 class Case:
     """One release: a mechanism, its parameter, and the number of the replicate."""
 
-    mechanism: MechanismName
+    name: MechanismName
     parameter: Fraction
     replicate: int
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism with its parameter."""
+        if self.name == "topdown":
+            return topdown(self.parameter)
+        return Sampling(fraction=self.parameter)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,94 +54,60 @@ class Draws:
     settings: Settings
     found: dict[Case, Residuals]
 
-    def of(self, mechanism: MechanismName, parameter: Fraction) -> list[Residuals]:
+    def of(self, name: MechanismName, parameter: Fraction) -> list[Residuals]:
         """All replicates of one mechanism and parameter."""
         replicates = range(self.settings.replicates)
-        return [self.found[Case(mechanism, parameter, number)] for number in replicates]
+        return [self.found[Case(name, parameter, number)] for number in replicates]
+
+
+def parameters(settings: Settings, name: MechanismName) -> tuple[Fraction, ...]:
+    """What is swept for a mechanism."""
+    return settings.epsilons if name == "topdown" else settings.fractions
 
 
 def cases(settings: Settings) -> list[Case]:
     """Everything to draw; replicates outermost, so that an unfinished study is a small one."""
-    swept: list[tuple[MechanismName, Sequence[Fraction]]] = [
-        ("topdown", settings.epsilons),
-        ("sampling", settings.fractions),
-    ]
     return [
-        Case(mechanism, parameter, replicate)
+        Case(name, parameter, replicate)
         for replicate in range(settings.replicates)
-        for mechanism, parameters in swept
-        for parameter in parameters
+        for name in MECHANISMS
+        for parameter in parameters(settings, name)
     ]
 
 
-def draw_all(
-    data: Tabulated,
-    settings: Settings,
-    *,
-    cache: Path | None = None,
-    progress: Progress = silent,
-    engine: Engine | None = None,
-) -> Draws:
-    """Draw every release, or read it from the cache if it is there."""
-    digest = data.digest
+def draw_all(data: Tabulated, settings: Settings, work: Work) -> Draws:
+    """Draw every release, or read what is left of it from the cache."""
     truth = Truth(data.counts)
-    found = {}
     wanted = cases(settings)
-    for case in progress(wanted, what="Releases", total=len(wanted)):
-        path = None if cache is None else cache / _name(case, digest, settings.seed)
-        kept = _read(path) if path is not None and path.exists() else None
-        if kept is None:
-            kept = draw(case, data, truth, seed=settings.seed, engine=engine)
-            if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_bytes_atomic(path, kept.to_bytes())
-        found[case] = kept
+    found = {
+        case: work.cache.get(
+            partial(draw, case, data, truth, seed=settings.seed, work=work),
+            name=f"{case.name}-{str(case.parameter).replace('/', 'of')}-{case.replicate}",
+            inputs=f"{data.digest.hex()} {settings.seed} {case.mechanism!r}",
+            made_by=__name__,
+            codec=RESIDUALS,
+        )
+        for case in work.progress(wanted, what="Releases", total=len(wanted))
+    }
     return Draws(truth=truth, settings=settings, found=found)
 
 
-def draw(
-    case: Case,
-    data: Tabulated,
-    truth: Truth,
-    *,
-    seed: int,
-    engine: Engine | None = None,
-) -> Residuals:
+def draw(case: Case, data: Tabulated, truth: Truth, *, seed: int, work: Work) -> Residuals:
     """Make one release and reduce it to its residuals."""
-    mechanism, counts = mechanism_of(case), data.counts
-    config = mechanism_digest(mechanism)
-    noise = KeyedNoise(RunKey.from_seed(seed), mechanism.name, data.digest, config)
-    context = Context(engine=engine or InOrder())
-    release = protect(data, mechanism, noise, run=case.replicate, context=context)
-    leaf: Any = release.table(counts.level)
+    noise = seeded_noise(case.mechanism, seed=seed, digest=data.digest)
+    context = Context(engine=work.engine)
+    release = protect(data, case.mechanism, noise, run=case.replicate, context=context)
+    leaf: Any = release.as_counts().table(data.counts.level)
     denominator = 1
-    if case.mechanism == "sampling":
+    if case.name == "sampling":
         # A sampled count over f = a/b is a whole number of 1/a people.
         denominator = case.parameter.numerator
         leaf = leaf.copy()
         leaf.data = np.rint(leaf.data * denominator).astype(np.int64)
-    strata = np.asarray((leaf @ STRATA.matrix(counts.schema)).toarray(), dtype=np.int64)
+    strata = np.asarray((leaf @ STRATA.matrix(data.counts.schema)).toarray(), dtype=np.int64)
     return reduce_release(truth, strata, denominator=denominator)
 
 
-def mechanism_of(case: Case) -> Mechanism:
-    """The mechanism with its parameter."""
-    return topdown(case.parameter) if case.mechanism == "topdown" else sampling(case.parameter)
-
-
-def _name(case: Case, digest: bytes, seed: int) -> str:
-    """A name that changes with anything the result depends on."""
-    about = f"{code_digest(RELEASES)} {digest.hex()} {seed} {mechanism_of(case)!r}"
-    key = sha256(about.encode()).hexdigest()[:16]
-    parameter = str(case.parameter).replace("/", "of")
-    return f"{case.mechanism}-{parameter}-{case.replicate}-{key}.npz"
-
-
-def _read(path: Path) -> Residuals:
-    try:
-        return Residuals.from_bytes(path.read_bytes())
-    except (BadZipFile, KeyError, ValueError, EOFError) as error:
-        raise RunError(
-            f"{path}: found a damaged file ({error}), expected residuals that this study kept; "
-            "delete it to draw them again"
-        ) from None
+def topdown(epsilon: Fraction) -> TopDown:
+    """TopDown with every choice of the 2018 end-to-end test but epsilon."""
+    return TopDown.from_preset("e2e-2018", epsilon=epsilon)

@@ -1,385 +1,356 @@
-"""The report of the study petti-flaxman-2020: for a social scientist who uses census counts."""
+"""What the report of petti-flaxman-2020 shows: the views behind its figures and tables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import polars as pl
 
-from headcount.report.model import (
-    Block,
-    Callout,
-    KeyNumber,
-    KeyNumbers,
-    Prose,
-    Provenance,
-    Report,
-    Section,
-    Subheading,
-)
-from headcount.studies.petti_flaxman_2020 import report_bias as bias
-from headcount.studies.petti_flaxman_2020 import report_figures as figures
-from headcount.studies.petti_flaxman_2020 import report_tables as tables
-from headcount.studies.petti_flaxman_2020.report_about import About
-from headcount.studies.petti_flaxman_2020.report_measure import measure_section
-from headcount.studies.petti_flaxman_2020.report_words import (
-    ONE_UNIT,
-    Tables,
-    at,
-    cell,
+from headcount.studies.frame.claims import Tables
+from headcount.studies.frame.report import cell
+from headcount.studies.frame.study import Findings
+from headcount.studies.petti_flaxman_2020 import report_charts
+from headcount.studies.petti_flaxman_2020.empty_choices import with_anchors
+from headcount.studies.petti_flaxman_2020.report_facts import (
+    FEWEST_PLACES,
+    LEVEL_NAMES,
+    LEVELS,
     compared,
-    errors_by_size,
     headline,
-    percent,
-    sample_sentence,
-    samples_at,
+    judged,
     shown_epsilons,
 )
+from headcount.studies.petti_flaxman_2020.report_facts import FILTERS as FILTERS
+from headcount.studies.petti_flaxman_2020.report_facts import facts as facts
+
+COUNT_NAMES = {"SC": "By age, race and ethnicity", "TC": "All people"}
+SAMPLES = (0.05, 0.25, 0.5, 0.75, 0.9, 0.95)
+POINTS = 140  # a curve needs no more to look smooth
 
 
-def report(found: Tables, about: About, *, provenance: Provenance) -> Report:
-    """Tell what was done, what it means for counts of people, and what it does not show."""
-    return Report(
-        title="What does differential privacy do to census counts?",
-        subtitle="Petti & Flaxman (2020) run again: accuracy and privacy of the census's TopDown "
-        f"beside simple random sampling, on {about.population}",
-        summary=_summary(found, about),
-        sections=(
-            _what_was_done(found, about),
-            _meaning(found),
-            _errors(found),
-            _tradeoff(found),
-            bias.bias_section(found),
-            measure_section(found),
-            _agreement(found, about),
-            _everything(found, about),
-        ),
-        limits=_limits(about),
-        provenance=provenance,
-        confidential=not about.public,
-    )
+_place = pl.col("level").replace_strict(LEVEL_NAMES).alias("place")
+_counts = pl.col("count_type").replace_strict(COUNT_NAMES).alias("counts")
 
 
-def _summary(found: Tables, about: About) -> tuple[Block, ...]:
+def _shortly(column: str, *, times: float = 1) -> pl.Expr:
+    """Numbers as text without needless zeros."""
+    return (pl.col(column) * times).map_elements(lambda value: f"{value:g}", pl.String)
+
+
+_promise = pl.format("ε = {}", _shortly("epsilon")).alias("promise")
+
+
+def _in_order(frame: pl.DataFrame) -> pl.DataFrame:
+    """Sort by count type and level, smallest places first, and keep the rest as it is."""
+    keys = []
+    if "count_type" in frame.columns:
+        keys.append(pl.col("count_type").replace_strict({"SC": 0, "TC": 1}))
+    keys.append(pl.col("level").replace_strict({name: i for i, name in enumerate(LEVELS)}))
+    return frame.sort(*keys, maintain_order=True)
+
+
+def _lines(
+    frame: pl.DataFrame, names: Mapping[str, str], index: list[str], value: str
+) -> pl.DataFrame:
+    """Some columns under each other, each a line with a name."""
+    long = frame.unpivot(list(names), index=index, variable_name="line", value_name=value)
+    return long.with_columns(pl.col("line").replace_strict(names))
+
+
+def _errors(found: Findings) -> pl.DataFrame:
+    words = {"mae": "half of all counts are nearer", "p95": "19 of 20 are nearer"}
+    keys = ["count_type", "level", "epsilon"]
+    frame = _lines(_in_order(found.tables["topdown"]), words, keys, "error")
+    return frame.select(_counts, _place, "epsilon", "line", "error")
+
+
+def _samples(found: Findings) -> pl.DataFrame:
+    """Which sample TopDown is like, for every epsilon and kind of count."""
+    words = {
+        "SC county": "age × race: counties",
+        "SC enumeration_district": "age × race: districts",
+        "TC county": "totals of counties",
+        "TC enumeration_district": "totals of districts",
+    }
+    kind = pl.format("{} {}", "count_type", "level")
     return (
-        Prose(
-            "Census counts are used to share out seats and money, to plan schools and to weight "
-            "surveys. They also describe people who were promised that their answers stay "
-            "confidential. The US Census Bureau therefore adds random noise to its counts, with "
-            "a method called **TopDown** and a promise **ε** (*epsilon*): an upper limit on what "
-            "the published counts can tell about any one person. A smaller ε protects more and "
-            "costs accuracy.\n\n"
-            "*How much accuracy, and how much protection?* S. Petti and A. Flaxman answered with "
-            "the 1940 census and a yardstick that every social scientist knows: a random sample. "
-            f"This report runs their study again on {about.population}. Its noise comes from a "
-            "seed, so that it can be repeated: **nothing in it is a private release.**"
-        ),
-        _key_numbers(found),
-        Callout("key finding", _finding(found)),
-        *_partial(about),
-    )
+        compared(found.tables)
+        .filter("alike", kind.is_in(list(words)))
+        .select(kind.replace_strict(words).alias("counts"), "epsilon",
+                (pl.col("fraction_interpolated") * 100).alias("sample"))
+    )  # fmt: skip
 
 
-def _partial(about: About) -> tuple[Block, ...]:
-    if about.whole:
-        return ()
+def _curves(found: Findings) -> pl.DataFrame:
+    """Thinned curves of TopDown and of some samples."""
+    tables, by = found.tables, ["count_type", "level", "mechanism", "parameter"]
+    every = (pl.len().over(by) // POINTS).clip(lower_bound=1)
+    epsilons = tables["topdown"]["epsilon"].unique().to_list()
+    kept = (pl.col("mechanism") == "topdown") & pl.col("parameter").is_in(epsilons)
+    kept |= (pl.col("mechanism") == "sampling") & pl.col("parameter").round(4).is_in(SAMPLES)
+    # Where TopDown has no curve one point stands in for it, too short a line to be seen.
+    lacking = tables["topdown"].filter(pl.col("epl").is_null()).select(
+        "count_type", "level", mechanism=pl.lit("topdown"), parameter="epsilon",
+        x=pl.lit(0.0), density=pl.lit(0.0), epl=pl.lit(0.0),
+    )  # fmt: skip
     return (
-        Callout(
-            "note",
-            f"This run covers {about.covers}, not the nation. Bias, sample equivalents and losses "
-            "of counties and states rest on few places here. The paper's numbers are national: "
-            "differences from them are not failures. The whole takes one command; see *How this "
-            "report was made*.",
-        ),
-    )
-
-
-def _key_numbers(found: Tables) -> KeyNumbers:
-    epsilon = headline(found["topdown"]["epsilon"])
-    where = "enumeration_district"
-    numbers = []
-    for count_type, what in (("TC", "all people of"), ("SC", "one age, race and ethnicity in")):
-        mae = cell(found["topdown"], "mae", count_type=count_type, level=where, epsilon=epsilon)
-        if mae is not None:
-            numbers.append(
-                KeyNumber(value=f"± {mae:,.3g}", unit="people",
-                          label=f"median error, {what} {ONE_UNIT[where]}, at {at(epsilon)}")
-            )  # fmt: skip
-    epl = cell(found["topdown"], "epl", count_type="TC", level=where, epsilon=epsilon)
-    if epl is not None:
-        numbers.append(
-            KeyNumber(value=f"{epl:.2g}",
-                      label=f"empirical privacy loss of district totals, promise {epsilon:g}")
-        )  # fmt: skip
-    for sample, words in samples_at(compared(found), epsilon)[:1]:
-        label = f"the sample that {at(epsilon)} is like, for {words}"
-        numbers.append(KeyNumber(value=sample, label=label))
-    return KeyNumbers(tuple(numbers))
-
-
-def _finding(found: Tables) -> str:
-    """The answer in a few sentences, each decided by the tables."""
-    epsilon = headline(found["topdown"]["epsilon"])
-    like = sample_sentence(compared(found), epsilon)
-    link = "samples" if figures.sample_figure(found) else "table-1"
-    return f"**{like}** ([](#{link})). {_below(found['topdown'])}"
-
-
-def _below(topdown: pl.DataFrame) -> str:
-    """Whether the empirical loss stays below the promise, and where it does not."""
-    defined = topdown.filter(pl.col("epl").is_not_null())
-    above = defined.filter(pl.col("epl") >= pl.col("epsilon"))
-    if defined.is_empty():
-        return "The loss that can be seen in single counts is not defined here."
-    ratio = defined.select((pl.col("epl") / pl.col("epsilon")).median()).item()
-    share = percent(float(f"{ratio:.2g}"))
-    if above.is_empty():
-        where = "**below the promise throughout**"
-    else:
-        others = "the other rests" if above.height == 1 else "the others rest"
-        where = (
-            f"below the promise in {defined.height - above.height} of {defined.height} cases "
-            f"({others} on at most {max(above['n']):,} errors)"
+        _in_order(pl.concat([tables["curves"].filter(kept), lacking]))
+        .filter(pl.int_range(pl.len()).over(by) % every == 0)
+        .select(
+            _counts,
+            _place,
+            pl.col("mechanism").alias("method"),
+            pl.col("parameter").round(4),
+            pl.col("x").round(2),
+            (pl.col("density") * 100).round_sig_figs(4).alias("share"),
+            pl.col("epl").fill_nan(None).round_sig_figs(4).alias("loss"),
         )
+    )
+
+
+def _tradeoff(found: Findings) -> pl.DataFrame:
+    """Both methods in the plane of error and loss, with a label for each setting."""
+    tables, columns = found.tables, ["count_type", "level", "mae", "epl"]
+    topdown = tables["topdown"].select(
+        *columns, pl.lit("topdown").alias("method"), _promise.alias("setting"),
+        pl.lit(True).alias("named"), pl.col("epsilon").alias("step"),
+    )  # fmt: skip
+    sampling = tables["sampling"].select(
+        *columns, pl.lit("sampling").alias("method"),
+        pl.format("{} %", _shortly("fraction", times=100)).alias("setting"),
+        pl.col("fraction").round(4).is_in(SAMPLES).alias("named"), pl.col("fraction").alias("step"),
+    )  # fmt: skip
+    both = pl.concat([topdown, sampling]).filter((pl.col("mae") > 0) & pl.col("epl").is_not_null())
+    first = pl.col("level").replace_strict({"county": 0, "enumeration_district": 1, "state": 2})
+    frame = both.sort(pl.col("count_type") == "TC", first, maintain_order=True).select(
+        _counts, _place, "method", "setting", "mae", "epl", "named", "step"
+    )
+    return with_anchors(frame, ["counts", "place"], places={"mae": (1.0, 10.0), "epl": (0.1, 1.0)})
+
+
+def _homogeneity(found: Findings) -> pl.DataFrame:
+    """Bias by index, both definitions, of places that can err, in numbers that allow a mean."""
+    # The definition behind the published numbers comes first.
+    names = {"code": "as the paper computes it", "words": "as the paper describes it"}
+    bias = found.tables["bias"]
+    rows = bias.filter(
+        pl.col("epsilon").is_in(shown_epsilons(bias["epsilon"])), pl.col("level") != "state"
+    )
+    enough = rows.filter(pl.col("units") >= FEWEST_PLACES)
+    definition = pl.col("index_definition")
+    order = {name: number for number, name in enumerate(names)}
     return (
-        f"The loss that can be seen in single counts is {where}, at the median {share} of it "
-        "([](#topdown-table)). That is a measurement of some events, not a smaller promise "
-        "([](#small-samples))."
+        _in_order(enough if enough.height else rows)
+        .sort(definition.replace_strict(order), maintain_order=True)
+        .select(_place, definition.replace_strict(names).alias("definition"), _promise,
+                "homogeneity_index", "mean_error", "p05", "p95")
+    )  # fmt: skip
+
+
+def _sizes(found: Findings) -> pl.DataFrame:
+    frame = found.tables["size_bias"]
+    rows = frame.filter(pl.col("epsilon").is_in(shown_epsilons(frame["epsilon"])))
+    return _in_order(rows).select(_counts, _place, _promise, "size_from", "mean_error")
+
+
+def _groups(found: Findings) -> pl.DataFrame:
+    frame = found.tables["group_bias"]
+    rows = frame.filter(pl.col("epsilon").is_in(shown_epsilons(frame["epsilon"])))
+    columns = ("group", "mean_error", "mean_absolute_error", "n")
+    return _in_order(rows).select(_place, _promise, *columns)
+
+
+def _group_table(found: Findings) -> pl.DataFrame:
+    frame = found.tables["group_bias"]
+    return _in_order(frame.filter(epsilon=headline(frame["epsilon"]))).with_columns(_place)
+
+
+def _corrected(found: Findings) -> pl.DataFrame:
+    """EPL beside its calibrated value and the promise."""
+    names = {
+        "epl": "EPL as published",
+        "epl_calibrated": "corrected for few errors",
+        "epsilon": "promise ε",
+    }
+    rows = found.tables["topdown"].filter(pl.col("epl").is_not_null())
+    frame = _in_order(rows).with_columns(pl.col("epsilon").alias("at"))
+    long = _lines(frame, names, ["count_type", "level", "at"], "loss").drop_nulls()
+    return with_anchors(
+        long.select(_counts, _place, "at", "line", "loss"),
+        ["counts", "place"],
+        places={"at": (0.25, 8.0), "loss": (0.1, 1.0)},
     )
 
 
-def _what_was_done(found: Tables, about: About) -> Section:
-    return Section(
-        title="What was done",
-        blocks=(
-            Prose(
-                f"**The people.** {about.describe()}\n\n"
-                "**TopDown**, as in the Census Bureau's 2018 end-to-end test. A quarter of ε goes "
-                "to each of nation, states, counties and enumeration districts. At each level "
-                "noise is added to three sets of counts: by age, race and ethnicity (67.5 % of the "
-                "level's ε), by type of housing (22.5 %) and in full detail (10 %). Then, from the "
-                "top down, the nearest whole, non-negative counts are found that add up to the "
-                "level above. Totals of states are published exactly; no district has fewer "
-                "people than homes. ε is for one person's record being changed.\n\n"
-                "**A sample.** The same share of all people is drawn at random, without "
-                "replacement, and every count is weighted up. A sample promises nothing: whoever "
-                "is in it is in it. It is here as a yardstick.\n\n"
-                f"Each was run {about.times()} for {_swept(found)}. Two things were "
-                "measured. **Error** is the protected count minus the exact one, in people: of "
-                "all people of a place (*total count*, TC) and of those of one age group, race "
-                "and ethnicity (*stratified count*, SC). **Empirical privacy loss** (EPL) is read "
-                "off the errors: how much likelier one error is than the next. It is the paper's "
-                "own measure; whether it is a good one has its own section."
-            ),
-        ),
-    )
+def _pure_noise(found: Findings) -> pl.DataFrame:
+    number = pl.col("n").map_elements(lambda n: f"{n:,} errors", pl.String)
+    return found.tables["appendix_pure_noise"].drop_nulls().select(
+        number.alias("errors"), "z", "ratio",
+        (pl.col("p05") / pl.col("z")).alias("low"), (pl.col("p95") / pl.col("z")).alias("high"),
+    )  # fmt: skip
 
 
-def _swept(found: Tables) -> str:
-    epsilons = found["topdown"]["epsilon"].unique().sort().to_list()
-    samples = found["sampling"]["fraction"].unique().sort().to_list()
-    promises = f"{len(epsilons)} values of ε from {epsilons[0]:g} to {epsilons[-1]:g}"
-    sizes = f"{len(samples)} samples from {percent(samples[0])} to {percent(samples[-1])}"
-    if len(epsilons) == 1:
-        promises = at(epsilons[0])
-    if len(samples) == 1:
-        sizes = f"one sample of {percent(samples[0])}"
-    return f"{promises}, and for {sizes}"
+def _appendix_epl(found: Findings) -> pl.DataFrame:
+    names = {
+        "replayed_mean": "EPL of 2,663 errors",
+        "mean_at_large_n": "EPL of 539,428 errors",
+        "true_loss": "true loss of the noise",
+    }
+    long = _lines(found.tables["appendix_epl_vs_epsilon"], names, ["epsilon"], "loss").drop_nulls()
+    return long.select("epsilon", "line", (pl.col("loss") / pl.col("epsilon")).alias("ratio"))
 
 
-def _meaning(found: Tables) -> Section:
-    shown = shown_epsilons(found["topdown"]["epsilon"])
-    nearest = compared(found)
-    like = [f"- {sample_sentence(nearest, epsilon)}." for epsilon in shown]
-    by_size, less = errors_by_size(found)
-    better = (
-        "The error of a sample grows as the square root of a count, that of TopDown less. So the "
-        "larger your counts, the better TopDown compares."
-    )
-    return Section(
-        title="What it means for counts like yours",
-        blocks=(
-            Prose(
-                f"{by_size} So what matters is how large *your* counts are. Read [](#meaning) "
-                "across: a typical count, and how far half of its kind are off."
-            ),
-            tables.meaning_table(found),
-            figures.error_figure(found),
-            Prose(
-                "Most social scientists know how to work with a sample. In those terms, error "
-                "and loss together:\n\n" + "\n".join(like) + ("\n\n" + better if less else "")
-            ),
-            *([samples] if (samples := figures.sample_figure(found)) else []),
-        ),
-    )
+def _sensitivity(found: Findings) -> pl.DataFrame:
+    names = {"published_mean": "setting ignored, as published", "honoured_mean": "setting used"}
+    settings = {
+        "bandwidth": "width of the kernel",
+        "percentile": "percentile of the range",
+        "multiplier": "multiplier of the range",
+    }
+    frame = found.tables["appendix_sensitivity"]
+    long = _lines(frame, names, ["parameter", "value"], "epl").drop_nulls()
+    setting = pl.col("parameter").replace_strict(settings).alias("setting")
+    return long.select(setting, "value", "line", "epl")
 
 
-def _errors(found: Tables) -> Section:
-    return Section(
-        title="Errors, and what they give away",
-        blocks=(
-            Prose(
-                "Suppose one more person had been counted in your district: its error would move "
-                "by one. If errors of x and of x + 1 are about equally common, nobody can tell the "
-                "difference. So the errors themselves, all of one kind taken together, show how "
-                "much is given away: the steeper their distribution, the more."
-            ),
-            figures.residual_figure(found),
-            figures.loss_figure(found),
-        ),
-    )
+def _composition(found: Findings) -> pl.DataFrame:
+    """Two measurements combined: the pairs of epsilon that were printed."""
+    keys = ["epsilon_total", "epsilon_strata", "epsilon_sum"]
+    both = found.tables["appendix_composition"]
+    printed = both.filter(pl.col("published").is_not_null()).select(*keys, "published", "epl")
+    weighed = both.filter(weights="1 / variance").select(*keys, pl.col("epl").alias("weighed"))
+    return printed.join(weighed, on=keys, how="left", maintain_order="left")
 
 
-def _tradeoff(found: Tables) -> Section:
-    return Section(
-        title="Accuracy against privacy, beside a sample",
-        blocks=(
-            figures.tradeoff_figure(found),
-            tables.equivalence_table(found),
-            Callout(
-                "warning",
-                "“Like a sample” is about error and EPL of single counts. It is not about "
-                "protection: a sample shows those in it fully, and has no guarantee at any size.",
-            ),
-        ),
-    )
+def _meaning(found: Findings) -> pl.DataFrame:
+    """The size of an error beside the size of a count."""
+    by = ["count_type", "level"]
+    frame = _in_order(found.tables["sizes"].select(*by, pl.col("median").alias("typical")))
+    for epsilon in shown_epsilons(found.tables["topdown"]["epsilon"]):
+        mae = f"mae {epsilon:g}"
+        rows = found.tables["topdown"].filter(epsilon=epsilon).select(*by, pl.col("mae").alias(mae))
+        share = (pl.col(mae) * 100 / pl.col("typical")).alias(f"share {epsilon:g}")
+        frame = frame.join(rows, on=by, how="left", maintain_order="left").with_columns(share)
+    return frame.with_columns(_counts, _place)
 
 
-def _agreement(found: Tables, about: About) -> Section:
-    return Section(
-        title="Does it agree with the paper?",
-        blocks=(
-            Prose(_agreement_text(found["paper"], about)),
-            tables.agreement_table(found),
-            tables.paper_table(found),
-            Prose(_targets_text(found["targets"])),
-            *(
-                [tables.targets_table(found)]
-                if found["targets"]["within"].is_not_null().any()
-                else []
-            ),
-            Subheading("The population"),
-            Prose(_fit_text(found, about)),
-            tables.fit_table(found),
-        ),
-    )
-
-
-def _agreement_text(paper: pl.DataFrame, about: About) -> str:
-    judged = tables.judged(paper)
-    there = judged.filter(pl.col("ours").is_not_null())
-    missing = judged.height - there.height
-    text = (
-        f"The paper's results text and table 1 quote {paper.height} numbers. Of the "
-        f"{there.height} that this run has too, **{there['near'].sum()} agree**: within 10 %, or "
-        "within one person for errors, which are whole numbers, or 5 points for table 1. "
-        f"{there['roughly'].sum()} agree within 25 %."
-    )
-    if missing:
-        text += f" {missing} belong to settings or places that are not in this run."
-    if not about.whole:
-        text += (
-            f" But the paper is about the nation and this run about {about.covers}: sizes of "
-            f"counts, errors of samples, bias and losses depend on that.{_errors_elsewhere(judged)}"
+def _columns_of_meaning(found: Findings) -> list[dict[str, Any]]:
+    mae, share = {"unit": "people", "format": ",.3g"}, {"label": "", "unit": "%", "format": ".2g"}
+    return [
+        column
+        for epsilon in shown_epsilons(found.tables["topdown"]["epsilon"])
+        for column in (
+            {"key": f"mae {epsilon:g}", "label": f"ε = {epsilon:g}", **mae},
+            {"key": f"share {epsilon:g}", **share},
         )
-    return text
+    ]
 
 
-def _errors_elsewhere(judged: pl.DataFrame) -> str:
-    """How TopDown's errors here compare with the paper's, at the median."""
-    rows = judged.filter(pl.col("kind") == "TopDown: errors", pl.col("paper") > 0)
-    ratio = (rows["ours"] / rows["paper"]).median()
-    if not isinstance(ratio, float):
-        return ""
-    return f" Median errors of TopDown are {ratio:.2f} times the paper's, at the median of them."
+def same_error(tables: Tables, *, count_type: str, level: str, epsilon: float) -> float | None:
+    """The sample whose median error is nearest to TopDown's by ratio; the middle one of equals."""
+    where = {"count_type": count_type, "level": level}
+    mae = cell(tables["topdown"], "mae", epsilon=epsilon, **where)
+    samples = tables["sampling"].filter(**where).filter(pl.col("mae") > 0)
+    if not mae or samples.is_empty():
+        return None
+    gap = (pl.col("mae") / mae).log().abs().round(6)
+    nearest = samples.filter(gap == gap.min())["fraction"].sort()
+    return float(nearest[len(nearest) // 2])
 
 
-def _targets_text(targets: pl.DataFrame) -> str:
-    judged = targets.drop_nulls("within")
-    text = "The paper's extended data and notebooks hold more numbers."
-    exact = pl.col("statistic").is_in(["largest error", "sum of errors"])
-    if judged.filter(~exact).is_empty():
-        kept = judged["within"].all()
-        return (
-            f"{text} They are national and of four runs, so this run is not judged by them; "
-            "`tables/targets.csv` has them side by side. What must hold in any run "
-            f"**{'holds' if kept else 'DOES NOT HOLD'}**: totals of states are exact, and the "
-            "errors of totals add up to nothing at every level."
+def _table_1(found: Findings) -> pl.DataFrame:
+    """Table 1 of the paper, with the method that it does without."""
+    where = {"count_type": "SC", "level": "county"}
+    rows = compared(found.tables).filter(**where).sort("epsilon")
+    same = [same_error(found.tables, epsilon=epsilon, **where) for epsilon in rows["epsilon"]]
+    printed = found.tables["paper"].filter(id="table 1").select("epsilon", paper="published")
+    percents = ("paper", "fraction", "fraction_low", "fraction_high", "same_error")
+    return (
+        rows.join(printed, on="epsilon", how="left", maintain_order="left")
+        .with_columns(
+            pl.Series("same_error", same, dtype=pl.Float64),
+            pl.when("alike").then(pl.lit("yes")).otherwise(pl.lit("no")).alias("word"),
         )
-    return (
-        f"{text} They, and what theory asks of samples, of signs and of sums, make "
-        f"{judged.height} numbers that can be judged, by tolerances fixed beforehand: "
-        f"**{judged['within'].sum()} are within them**."
+        .with_columns(pl.col(percents) * 100)
     )
 
 
-def _fit_text(found: Tables, about: About) -> str:
-    judged = found["fit"].drop_nulls("within")
-    kept = int(judged["within"].sum())
-    if not judged.height:
-        return "The published figures are about the whole nation; for a part none can be judged."
-    if not about.synthetic:
-        return (
-            f"Your file beside what is published of the 1940 census: {kept} of {judged.height} "
-            "figures agree within the tolerances meant for a synthetic population."
+def _agreement(found: Findings) -> pl.DataFrame:
+    """How many quoted numbers agree, by kind."""
+    ratio = pl.when(pl.col("published") != 0).then(pl.col("ours") / pl.col("published"))
+    return (
+        judged(found.tables["paper"])
+        .group_by("kind", maintain_order=True)
+        .agg(
+            pl.len().alias("quoted"),
+            pl.col("ours").count().alias("there"),
+            pl.col("near", "roughly").sum(),
+            ratio.median().alias("ratio"),
         )
-    return (
-        "The generator was fitted to published *counts*, and to the fact that the paper's errors "
-        f"add up to 0 in a state. {kept} of {judged.height} figures that can be judged here are "
-        "within tolerance. Shares of Hispanics by state, ages and "
-        "where group quarters stand are not published and are guesses."
     )
 
 
-def _everything(found: Tables, about: About) -> Section:
-    return Section(
-        title="All numbers",
-        blocks=(
-            Prose(
-                "Every number behind the figures; the same as files in `tables/`. "
-                f"{_pooled(about)} A cell counts if it is not empty before or after."
-            ),
-            tables.whole_table(found),
-            tables.sampling_table(found),
-        ),
+def _paper(found: Findings) -> pl.DataFrame:
+    word = (
+        pl.when(pl.col("ours").is_null())
+        .then(pl.lit("not run"))
+        .when("near")
+        .then(pl.lit("yes"))
+        .when("roughly")
+        .then(pl.lit("roughly"))
+        .otherwise(pl.lit("no"))
     )
+    return judged(found.tables["paper"]).with_columns(word.alias("agrees"))
 
 
-def _pooled(about: About) -> str:
-    if about.replicates == 1:
-        return "They rest on one run of each setting."
-    return (
-        f"The {about.replicates} runs of each setting are put together before anything is "
-        "computed, as in the paper."
+def _fit(found: Findings) -> pl.DataFrame:
+    word = (
+        pl.when(pl.col("within").is_null())
+        .then(pl.lit("not judged"))
+        .when("within")
+        .then(pl.lit("yes"))
+        .otherwise(pl.lit("no"))
     )
+    place = pl.col("level").replace(LEVEL_NAMES).alias("place")
+    return found.tables["fit"].with_columns(word.alias("kept"), place)
 
 
-def _limits(about: About) -> tuple[Block, ...]:
-    data = (
-        "- **Made-up people.** The population matches published counts of 1940. What is not "
-        "published (who lives beside whom) is a model, and bias and EPL of counties depend on "
-        "it.\n"
-        if about.synthetic
-        else "- **Your file.** Tables and figures here are computed from exact counts.\n"
-    )
-    return (
-        Callout(
-            "warning",
-            "An empirical privacy loss is **not a guarantee**. ε is. A small EPL says that the "
-            "events looked at, one count at a time, give little away; other events may give away "
-            "all of ε. Choose ε by its promise.",
-        ),
-        Prose(
-            data + "- **1940 is not 2020.** The census of 2020 has more people, more levels, ten "
-            "times the race groups and finer ages; its TopDown spends on other queries with "
-            "another kind of noise. Its smallest counts are smaller than any here.\n"
-            "- **Totals of states are exact**, so they have no protection of this kind at all.\n"
-            "- **Errors taken together.** Places differ; putting their errors into one pot takes "
-            "them all to follow one law. Tiny counts and large ones do not.\n"
-            "- **Groups and households.** ε is about one person's record. A household of five is "
-            "protected with five times ε. What counts show about groups is not protected.\n"
-            "- **Seeded noise.** The noise here comes from a seed, so that the study can be "
-            "repeated. Nothing in it is a private release.\n"
-            f"- **Chance.** Numbers rest on {about.replicates} "
-            f"{'run' if about.replicates == 1 else 'runs'} of one population. Maxima, and all "
-            "numbers of states, move from run to run."
-        ),
-    )
+def _named(table: str) -> Any:
+    """A table by count type and level, both in words."""
+    return lambda found: _in_order(found.tables[table]).with_columns(_counts, _place)
+
+
+VIEWS = {
+    "errors-by-epsilon": _errors,
+    "samples": _samples,
+    "figure-1a": lambda found: _curves(found).drop("loss"),
+    "figure-1b": lambda found: _curves(found).drop("share").drop_nulls(),
+    "figure-2": _tradeoff,
+    "figure-3": _homogeneity,
+    "bias-by-size": _sizes,
+    "bias-by-group": _groups,
+    "group-table": _group_table,
+    "small-samples": _corrected,
+    "pure-noise": _pure_noise,
+    "appendix-epl": _appendix_epl,
+    "appendix-sensitivity": _sensitivity,
+    "appendix-composition": _composition,
+    "meaning": _meaning,
+    "table-1": _table_1,
+    "agreement": _agreement,
+    "paper-numbers": _paper,
+    "fit": _fit,
+    "topdown-table": _named("topdown"),
+    "sampling-table": lambda found: _named("sampling")(found).with_columns(
+        pl.col("fraction") * 100
+    ),
+}
+COLUMNS = {"meaning": _columns_of_meaning}
+CHARTS = {
+    "of a setting": report_charts.of_a_setting,
+    "trade-off": report_charts.trade_off,
+    "with a spread": report_charts.with_a_spread,
+    "groups": report_charts.groups,
+    "with empty choices": report_charts.with_empty_choices,
+}

@@ -15,16 +15,17 @@ from headcount.geography import Geography
 from headcount.studies.petti_flaxman_2020.settings import (
     COUNT_TYPES,
     LEVELS,
-    STRATA,
     STRATA_SHAPE,
     CountType,
     Level,
 )
-from headcount.tabulate import Counts
+from headcount.tabulate import Counts, Query
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+STRATA = Query("strata", ("voting_age", "hispanic", "race"))
+"""The cells of a stratified count."""
 SIZE_CLASSES = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 """Lower ends of the classes by exact count: nobody, 1 to 9, 10 to 99 ..."""
 

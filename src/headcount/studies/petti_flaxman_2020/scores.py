@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.evaluate.epl import EmpiricalLoss, gaussian_density
+from headcount.evaluate import calibration
+from headcount.evaluate.calibration import PETTI_FLAXMAN, calibrate, draws_for
+from headcount.evaluate.epl import EmpiricalLoss, gaussian_density, published
 from headcount.evaluate.error import ErrorSummary, summarise
-from headcount.progress import Progress, silent
-from headcount.studies.petti_flaxman_2020.draws import MECHANISMS, Draws, MechanismName
-from headcount.studies.petti_flaxman_2020.kept import Calibrations
+from headcount.studies.frame.cache import JSON
+from headcount.studies.frame.study import Work
+from headcount.studies.petti_flaxman_2020.draws import (
+    MECHANISMS,
+    Draws,
+    MechanismName,
+    parameters,
+)
 from headcount.studies.petti_flaxman_2020.residuals import pool
 from headcount.studies.petti_flaxman_2020.settings import (
     COUNT_TYPES,
     LEVELS,
-    PRINTED_2019,
     CountType,
     Level,
-    Settings,
-    loss_of,
 )
+
+PRINTED_2019: dict[str, float] = {"range_percentile": 99.0, "range_multiplier": 1.5}
+"""The recipe behind the sampling losses printed in the paper; all others use 95 and 1."""
 
 MOST_CURVE_POINTS = 400
 """A curve with more points is thinned: no screen shows more."""
@@ -68,14 +74,28 @@ class Score:
         }
 
 
-def parameters(settings: Settings, mechanism: MechanismName) -> tuple[Fraction, ...]:
-    """What is swept for a mechanism."""
-    return settings.epsilons if mechanism == "topdown" else settings.fractions
+def loss_of(residuals: Any, **recipe: float) -> EmpiricalLoss:
+    """Empirical privacy loss by the paper's recipe: kernel factor 0.1, percentile 95, times 1."""
+    return published(residuals, **{"kernel_factor": 0.1, **recipe})
 
 
-def score_all(
-    draws: Draws, *, cache: Path | None = None, progress: Progress = silent
-) -> tuple[list[Score], pl.DataFrame]:
+def calibrated(epl: float | None, n: int, *, seed: int, work: Work) -> float | None:
+    """The calibrated loss; the search takes a second, so that it is kept."""
+    if epl is None:
+        return None
+    draws = draws_for(n)
+    about = f"EPL {epl!r}, n {n}, draws {draws}, seed {seed}, {PETTI_FLAXMAN!r}"
+    found: float | None = work.cache.get(
+        lambda: calibrate(epl, n=n, draws=draws, seed=seed),
+        name="calibration",
+        inputs=about,
+        made_by=calibration.__name__,
+        codec=JSON,
+    )
+    return found
+
+
+def score_all(draws: Draws, work: Work) -> tuple[list[Score], pl.DataFrame]:
     """Scores of everything, and the curves behind them."""
     wanted = [
         (mechanism, parameter, kind, level)
@@ -84,22 +104,23 @@ def score_all(
         for kind in COUNT_TYPES
         for level in LEVELS
     ]
-    known = Calibrations(cache, seed=draws.settings.seed)
+    seed = draws.settings.seed
     scores, curves = [], []
-    for mechanism, parameter, kind, level in progress(wanted, what="Scores", total=len(wanted)):
-        errors = pool(draws.of(mechanism, parameter), kind, level)
+    for name, parameter, kind, level in work.progress(wanted, what="Scores", total=len(wanted)):
+        errors = pool(draws.of(name, parameter), kind, level)
         loss = loss_of(errors)
+        of_topdown = name == "topdown"
         score = Score(
-            mechanism=mechanism,
+            mechanism=name,
             parameter=parameter,
             count_type=kind,
             level=level,
             error=summarise(errors, cells="either"),
             loss=loss,
-            printed_2019=loss_of(errors, **PRINTED_2019).max_abs
-            if mechanism == "sampling"
+            printed_2019=None if of_topdown else loss_of(errors, **PRINTED_2019).max_abs,
+            calibrated=calibrated(loss.max_abs, loss.n, seed=seed, work=work)
+            if of_topdown
             else None,
-            calibrated=known.get(loss.max_abs, loss.n) if mechanism == "topdown" else None,
         )
         scores.append(score)
         curves.append(_curve(score, errors))

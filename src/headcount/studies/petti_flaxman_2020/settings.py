@@ -1,20 +1,22 @@
-"""What the study is run with, and the two mechanisms it compares."""
+"""What the study is run with: parameters to sweep, and the people."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from headcount.errors import ConfigError, InputError
-from headcount.evaluate.epl import EmpiricalLoss, published
-from headcount.mechanisms.sampling import Sampling
-from headcount.mechanisms.topdown.mechanism import TopDown
-from headcount.population import Population
-from headcount.schema import load_schema
-from headcount.tabulate import TOTAL, Query
+from headcount.studies.frame.settings import Option, Seed, StudySettings
+
+if TYPE_CHECKING:
+    from headcount.population import Population
+    from headcount.progress import Progress
 
 STUDY = "petti-flaxman-2020"
+US1940, IPUMS = "us1940", "ipums:"
 EPSILONS = tuple(Fraction(e) for e in ("1/4", "1/2", "3/4", "1", "2", "4", "6", "8"))
 FRACTIONS = tuple(Fraction(k, 20) for k in range(1, 20))
 
@@ -22,26 +24,41 @@ Level = Literal["state", "county", "enumeration_district"]
 LEVELS: tuple[Level, ...] = ("state", "county", "enumeration_district")
 CountType = Literal["TC", "SC"]
 COUNT_TYPES: tuple[CountType, ...] = ("TC", "SC")
-
-STRATA = Query("strata", ("voting_age", "hispanic", "race"))
-"""The 24 cells of a stratified count."""
 STRATA_SHAPE = (2, 2, 6)
-QUERIES: dict[CountType, Query] = {"TC": TOTAL, "SC": STRATA}
-
-PRINTED_2019: dict[str, float] = {"range_percentile": 99.0, "range_multiplier": 1.5}
-"""The recipe behind the sampling losses printed in the paper; all others use 95 and 1."""
+"""Voting age, ethnicity and race: the 24 cells of a stratified count."""
 
 _PRESET = "e2e-2018"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Parameters to sweep, and the replicates pooled at each of them."""
+class Settings(StudySettings):
+    """Parameters to sweep, the replicates pooled at each of them, and the people.
 
-    epsilons: tuple[Fraction, ...] = EPSILONS
+    where
+        population   "us1940" for the synthetic nation, or "ipums:FILE" for an extract of the real
+        scale        share of the counties of each state, for us1940 only
+        states       postal abbreviations, for us1940 only; empty for all
+        fractions    sizes of samples
+    """
+
+    population: Annotated[
+        str, Option(help="us1940 (synthetic), or ipums:FILE for an extract of the real one.")
+    ] = US1940
+    scale: Annotated[float, Option(help="Share of the counties of each state (us1940).")] = 1.0
+    states: Annotated[
+        tuple[str, ...],
+        Option(help="States to keep, as in WA,GA (us1940); all if empty.", each=str.upper),
+    ] = ()
+    replicates: Annotated[int, Option(help="Runs of every setting.", least=1, always=True)] = 4
+    epsilons: Annotated[
+        tuple[Fraction, ...],
+        Option(
+            name="epsilon",
+            help="Another epsilon in place of the paper's eight; may be repeated.",
+        ),
+    ] = EPSILONS
+    seed: Seed = 1940
     fractions: tuple[Fraction, ...] = FRACTIONS
-    replicates: int = 4
-    seed: int = 1940
 
     def __post_init__(self) -> None:
         for place, values, most in (
@@ -50,38 +67,75 @@ class Settings:
         ):
             wrong = [v for v in values if v <= 0 or (most is not None and v >= most)]
             if wrong or len(set(values)) != len(values) or not values:
-                raise ConfigError(
-                    f"study {STUDY}",
-                    place=place,
+                raise _refused(
+                    place,
                     found=", ".join(str(v) for v in values) or "none",
                     expected="distinct numbers above 0" + (", below 1" if most else ""),
                 )
         if self.replicates < 1:
-            raise ConfigError(
-                f"study {STUDY}",
-                place="replicates",
-                found=str(self.replicates),
-                expected="1 or more",
+            raise _refused("replicates", found=str(self.replicates), expected="1 or more")
+        if not (self.synthetic or self.population.startswith(IPUMS)):
+            raise _refused(
+                "--population",
+                found=repr(self.population),
+                expected=f"{US1940!r}, or '{IPUMS}FILE' with the name of an extract",
+            )
+        if not self.synthetic and (self.scale != 1 or self.states):
+            raise _refused(
+                "--scale and --states",
+                found=f"{self.population!r} beside them",
+                expected=f"{US1940!r}: an extract is taken whole",
+            )
+        if not (self.synthetic or self.file.is_file()):
+            raise InputError(
+                str(self.file), found="no such file", expected="an IPUMS extract of the 1940 census"
             )
 
+    @property
+    def synthetic(self) -> bool:
+        """Whether nobody in it is real."""
+        return self.population == US1940
 
-def topdown(epsilon: Fraction) -> TopDown:
-    """TopDown with every choice of the 2018 end-to-end test but epsilon."""
-    return TopDown.from_preset(_PRESET, epsilon=epsilon)
+    @property
+    def file(self) -> Path:
+        """The extract."""
+        return Path(self.population.removeprefix(IPUMS))
 
+    def typed(self, field: str) -> Any:
+        """As given; an extract goes by its file's name, since its folder is nobody's business."""
+        if field == "population" and not self.synthetic:
+            return f"{IPUMS}{self.file.name}"
+        return super().typed(field)
 
-def sampling(fraction: Fraction) -> Sampling:
-    """A simple random sample of the whole population."""
-    return Sampling(fraction=fraction)
+    def identity(self) -> dict[str, Any]:
+        """All options; an extract by its file's name, size and ends, with no path."""
+        found = super().identity() | {"population": self.typed("population")}
+        found["states"] = sorted(set(self.states))  # their order makes no other people
+        if self.synthetic:
+            return found
+        more = {"bytes": self.file.stat().st_size, "sha256_of_ends": _digest_of_ends(self.file)}
+        return {key: found[key] for key in found if key not in ("scale", "states")} | more
 
+    def read(self, progress: Progress) -> Population:
+        """The people, with their living quarters, which bound TopDown."""
+        from dataclasses import replace
 
-def loss_of(residuals: Any, **recipe: float) -> EmpiricalLoss:
-    """Empirical privacy loss by the paper's recipe: kernel factor 0.1, percentile 95, times 1."""
-    return published(residuals, **{"kernel_factor": 0.1, **recipe})
+        if self.synthetic:
+            from headcount.population.us1940 import us1940
+
+            states = self.states or None
+            people, quarters = us1940(seed=self.seed, scale=self.scale, states=states)
+        else:
+            from headcount.population.ipums1940 import read_ipums1940
+
+            people, quarters = read_ipums1940(self.file, orphans="drop", progress=progress)
+        return replace(people, quarters=quarters)
 
 
 def refuse_other_shape(population: Population) -> None:
     """The study needs the levels of 1940 and the person table of the 2018 test."""
+    from headcount.schema import load_schema
+
     found = population.geography.levels
     if found[1:] != LEVELS or population.schema != load_schema(_PRESET):
         raise InputError(
@@ -90,3 +144,18 @@ def refuse_other_shape(population: Population) -> None:
             found=f"levels {list(found)}, attributes {list(population.schema.names)}",
             expected=f"a whole and {list(LEVELS)}, with the schema {_PRESET!r}",
         )
+
+
+def _refused(place: str, *, found: str, expected: str) -> ConfigError:
+    return ConfigError(f"study {STUDY}", place=place, found=found, expected=expected)
+
+
+def _digest_of_ends(path: Path) -> str:
+    """SHA-256 of the first and last MiB: the census of 1940 has 40 GB, too many to read twice."""
+    piece, size = 1 << 20, path.stat().st_size
+    with path.open("rb") as file:
+        ends = file.read(piece)
+        if size > piece:
+            file.seek(max(piece, size - piece))
+            ends += file.read()
+    return sha256(ends).hexdigest()
