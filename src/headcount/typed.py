@@ -44,8 +44,10 @@ _PLAIN = {
 }
 """What a reader of TOML calls the kinds that pydantic asks for."""
 
-_INSIDE = ("schema", "items_schema", "keys_schema", "values_schema", "choices", "fields",
-           "definitions", "steps", "lax_schema", "strict_schema", "python_schema")  # fmt: skip
+_INSIDE = (
+    *("schema", "items_schema", "keys_schema", "values_schema", "choices", "fields"),
+    *("definitions", "steps", "lax_schema", "strict_schema", "python_schema"),
+)
 """Keys of a pydantic schema that hold further schemas."""
 
 

@@ -83,7 +83,7 @@ MECHANISMS: tuple[Tree, ...] = (
 )
 IDENTITY = MECHANISMS[0]
 
-CONFIGS: tuple[tuple[Tree, Tree], ...] = (
+CONFIGS: tuple[tuple[Tree, Tree | list[Tree]], ...] = (
     *((MICRODATA, mechanism) for mechanism in (*MECHANISMS, TOPDOWN)),
     (READ_OFF, IDENTITY),
     (COUNTS, IDENTITY),
@@ -91,11 +91,13 @@ CONFIGS: tuple[tuple[Tree, Tree], ...] = (
     (HOUSEHOLDS, IDENTITY),
     (HOUSEHOLDS, SWAPPING),
     (UNIFORM, MECHANISMS[1]),
+    (MICRODATA, [MECHANISMS[5], MECHANISMS[1]]),
+    (HOUSEHOLDS, [SWAPPING, MECHANISMS[5]]),
 )
 """Populations with mechanisms that go together."""
 
 
-def tree(population: Tree, mechanism: Tree, **run: object) -> Tree:
+def tree(population: Tree, mechanism: Tree | list[Tree], **run: object) -> Tree:
     """A whole config, to be changed at will."""
     whole = {"population": population, "mechanism": mechanism, "run": {"out": "out", **run}}
     return deepcopy(whole)
