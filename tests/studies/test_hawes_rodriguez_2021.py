@@ -26,8 +26,8 @@ from headcount.privacy.convert import zcdp_to_approximate
 from headcount.release import Release
 from headcount.release.published import PublishedCells, is_total
 from headcount.studies.frame.claims import verdicts
+from headcount.studies.hawes_rodriguez_2021 import claims
 from headcount.studies.hawes_rodriguez_2021.accuracy import categories, errors
-from headcount.studies.hawes_rodriguez_2021.claims import MEASURES
 from headcount.studies.hawes_rodriguez_2021.crossing import find_crossing
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENTARY,
@@ -55,7 +55,9 @@ LIMITS = Thresholds()
 
 
 def claims_table(tables: dict[str, pl.DataFrame]) -> pl.DataFrame:
-    return verdicts("headcount.studies.hawes_rodriguez_2021", tables, measures=MEASURES)["claims"]
+    return verdicts("headcount.studies.hawes_rodriguez_2021", tables, measures=vars(claims))[
+        "claims"
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ def scan(unit, chance, must, alike, quota, rng, first_level):
         donors = sorted(range(households), key=lambda i: -weight[i])
         seek = donors if level == levels - 1 else [i for i in donors if due[i]]
         seek = [i for i in seek if mate[i] < 0]
-        in_vain = []
+        found_nobody = []
         for who in sorted(seek, key=lambda i: (unit[level, i], not due[i])):
             at_home = unit[-1, who]
             enough = level < levels - 1 or started[at_home] >= quota[at_home]
@@ -55,11 +55,11 @@ def scan(unit, chance, must, alike, quota, rng, first_level):
                 None,
             )
             if donor is None:
-                in_vain.append(who)
+                found_nobody.append(who)
                 continue
             mate[who], mate[donor] = donor, who
             started[at_home] += 1
-    return mate, sum(mate[i] < 0 for i in in_vain)
+    return mate, sum(mate[i] < 0 for i in found_nobody)
 
 
 @given(st.integers(1, 40), st.integers(0, 10**6), st.integers(0, 1), st.floats(0, 0.6))
@@ -71,7 +71,7 @@ def test_a_plain_scan_finds_the_same_donors(households, seed, first_level, often
     must = draw.random((3, households)) < often
     alike = [draw.integers(0, 4, households), draw.integers(0, 2, households)]
     quota = draw.integers(0, 3, 8)
-    mate, in_vain = swap_areas(
+    mate, unpaired = swap_areas(
         unit,
         chance=chance,
         must=must,
@@ -81,7 +81,7 @@ def test_a_plain_scan_finds_the_same_donors(households, seed, first_level, often
         first_level=first_level,
     )
     expected = scan(unit, chance, must, alike, quota, np.random.default_rng(seed), first_level)
-    assert (mate.tolist(), in_vain) == expected
+    assert (mate.tolist(), unpaired) == expected
 
 
 @given(

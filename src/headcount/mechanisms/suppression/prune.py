@@ -14,11 +14,11 @@ from headcount.mechanisms.suppression.moves import Move, Mover, Need, Proof, pro
 class Pruner:
     """Publishes secondary cells, the dearest first, while every target stays protected."""
 
-    def __init__(self, matrix: Any, x: Ints, price: Floats, *, kept: Flags, need: Need) -> None:
+    def __init__(self, matrix: Any, x: Ints, price: Floats, *, fixed: Flags, need: Need) -> None:
         self.rows, self.columns = matrix.tocsr(), matrix.tocsc()
-        self.withheld, self.kept, self.need = np.ones(len(x), dtype=bool), kept, need
-        # A proof that keeps off secondary cells, and is short, stands in the way of few releases.
-        self.mover = Mover(matrix, x, np.where(kept, 0.1, price))
+        self.withheld, self.fixed, self.need = np.ones(len(x), dtype=bool), fixed, need
+        # A proof that keeps off secondary cells, and is short, stands in the way of few of these.
+        self.mover = Mover(matrix, x, np.where(fixed, 0.1, price))
         self.count = np.diff(self.rows.indptr)
         self.proofs: dict[int, Proof] = {}
         self.through: dict[int, set[int]] = {}
@@ -73,7 +73,7 @@ class Pruner:
     def _follow(self, cell: int) -> list[int] | None:
         """Cells that are known once this one is, by one relation after another.
 
-        None if a target or a kept cell is among them; this settles most cases without a program.
+        None if a target or a fixed cell is among them; this settles most cases without a program.
         """
         gone, pending = [cell], [cell]
         while pending:
@@ -89,7 +89,7 @@ class Pruner:
                 ]
                 if not last:
                     continue
-                if self.kept[last[0]] or self.need.width[last[0]] > 0:
+                if self.fixed[last[0]] or self.need.width[last[0]] > 0:
                     self._recount(np.array(gone))
                     return None
                 gone.append(last[0])
@@ -103,18 +103,18 @@ def prune(
     price: Floats,
     *,
     withheld: Flags,
-    kept: Flags,
+    fixed: Flags,
     need: Need,
     known: Sequence[Proof],
 ) -> tuple[Flags, tuple[Proof, ...]]:
     """A pattern from which no cell can be published any more, and the proofs that hold in it.
 
-    ``kept`` cells stay withheld; ``known`` proofs show that the pattern is enough to begin with.
+    ``fixed`` cells stay withheld; ``known`` proofs show that the pattern is enough to begin with.
     """
     cells = np.flatnonzero(withheld)
     part = matrix.tocsc()[:, cells].tocsr()
     part = part[np.diff(part.indptr) > 0]
-    one = Pruner(part, x[cells], price[cells], kept=kept[cells], need=need.at(cells))
+    one = Pruner(part, x[cells], price[cells], fixed=fixed[cells], need=need.at(cells))
     at = np.full(len(x), -1)
     at[cells] = np.arange(len(cells))
     first: dict[int, Proof] = {}
@@ -123,7 +123,7 @@ def prune(
             first.setdefault(int(at[target]), _renumber(old, at))
     for target in np.flatnonzero(one.need.width):
         one.prove(int(target), first[int(target)])
-    secondary = np.flatnonzero(~kept[cells])
+    secondary = np.flatnonzero(~fixed[cells])
     for cell in secondary[np.argsort(-price[cells[secondary]], kind="stable")]:
         if one.withheld[cell]:
             one.publish(int(cell))

@@ -20,7 +20,7 @@ class _State:
     """Which proofs stand, what they use and whom they protect."""
 
     need: Need
-    kept: Flags  # withheld whatever we do
+    fixed: Flags  # withheld whatever we do
     used: Ints  # standing proofs through each cell
     covers: Ints  # standing proofs that protect each cell
     proofs: dict[int, Proof] = field(default_factory=dict)
@@ -38,15 +38,15 @@ class _State:
         one = self.proofs.pop(number)
         self.used[one.cell] -= 1
         self.covers[one.cell] -= self.need.met(one)
-        mover.set_free(one.cell[(self.used[one.cell] == 0) & ~self.kept[one.cell]], False)
+        mover.set_free(one.cell[(self.used[one.cell] == 0) & ~self.fixed[one.cell]], False)
         return one
 
     def own(self, number: int) -> Ints:
         """Cells that are withheld for one proof only."""
         cell = self.proofs[number].cell
-        return np.asarray(cell[(self.used[cell] == 1) & ~self.kept[cell]])
+        return np.asarray(cell[(self.used[cell] == 1) & ~self.fixed[cell]])
 
-    def bare_without(self, number: int) -> Ints:
+    def uncovered_without(self, number: int) -> Ints:
         """Cells that one proof alone protects."""
         one = self.proofs[number]
         return np.asarray(one.cell[self.need.met(one) & (self.covers[one.cell] == 1)])
@@ -111,7 +111,7 @@ def _try(
     wanted[targets] = True
     state = _State(
         need=Need(rise=need.rise, width=np.where(wanted, need.width, 0)),
-        kept=withheld,
+        fixed=withheld,
         used=np.zeros(len(x), dtype=np.int64),
         covers=np.zeros(len(x), dtype=np.int64),
     )
@@ -125,7 +125,7 @@ def _try(
     if effort:
         state.need.width[failed] = 0
         pattern, proofs = prune(
-            matrix, x, price, withheld=pattern, kept=withheld, need=state.need, known=proofs
+            matrix, x, price, withheld=pattern, fixed=withheld, need=state.need, known=proofs
         )
     return Protected(
         withheld=pattern,
@@ -144,7 +144,7 @@ def _thin(state: _State, mover: Mover) -> None:
     """Drop proofs whose targets have others by now, those first that cost most."""
     price = {number: mover.price[state.own(number)].sum() for number in state.proofs}
     for number in sorted(price, key=lambda one: (-price[one], one)):
-        if not len(state.bare_without(number)):
+        if not len(state.uncovered_without(number)):
             state.drop(number, mover)
 
 
@@ -159,11 +159,11 @@ def _improve(state: _State, mover: Mover) -> bool:
 
 
 def _again(number: int, state: _State, mover: Mover) -> bool:
-    before, bare = mover.price[state.own(number)].sum(), state.bare_without(number)
+    before, uncovered = mover.price[state.own(number)].sum(), state.uncovered_without(number)
     old = state.drop(number, mover)
     fresh: list[int] = []
     after = 0.0
-    for target in bare:
+    for target in uncovered:
         if state.covers[target]:
             continue
         found = mover.cheapest(int(target), state.need)
@@ -174,7 +174,7 @@ def _again(number: int, state: _State, mover: Mover) -> bool:
         fresh.append(state.add(found, mover))
         if after >= before:
             break
-    if after < before - 1e-9 and all(state.covers[bare]):
+    if after < before - 1e-9 and all(state.covers[uncovered]):
         return True
     for one in fresh:
         state.drop(one, mover)

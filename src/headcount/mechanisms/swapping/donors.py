@@ -34,7 +34,7 @@ def swap_areas(
     mate = np.full(households, -1, dtype=np.int64)
     started = np.zeros(len(quota), dtype=np.int64)
     due = must[:first_level].any(axis=0)
-    in_vain = np.zeros(households, dtype=np.bool_)
+    found_nobody = np.zeros(households, dtype=np.bool_)
     for level in range(first_level, levels):
         due |= must[level]
         finest = level == levels - 1
@@ -42,7 +42,7 @@ def swap_areas(
         drawn = np.argsort(-chance[level] / rng.standard_exponential(households), kind="stable")
         seeking = drawn if finest else drawn[due[drawn]]
         seeking = seeking[mate[seeking] < 0]
-        in_vain[:] = False  # they seek again
+        found_nobody[:] = False  # they seek again
         if not len(seeking):
             continue
         seeking = seeking[np.lexsort((~due[seeking], unit[level][seeking]))]
@@ -64,9 +64,9 @@ def swap_areas(
             begin,
             end,
             mate,
-            in_vain,
+            found_nobody,
         )
-    return mate, int(np.count_nonzero(in_vain & (mate < 0)))
+    return mate, int(np.count_nonzero(found_nobody & (mate < 0)))
 
 
 def _begins(group: Ints, order: Ints) -> Ints:
@@ -92,7 +92,7 @@ def match(
     begin: Ints,
     end: Ints,
     mate: Ints,
-    in_vain: Flags,
+    found_nobody: Flags,
 ) -> None:
     """Go through those who seek, unit by unit, and note who is paired and who found nobody.
 
@@ -125,7 +125,7 @@ def match(
                 donor = order[profile, at]
                 break
         if donor < 0:
-            in_vain[who] = True
+            found_nobody[who] = True
             continue
         mate[who], mate[donor] = donor, who
         started[finest[who]] += 1

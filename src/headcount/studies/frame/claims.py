@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from math import isnan
 from typing import Any
@@ -75,8 +75,9 @@ class Claim:
         criterion   the rule in words, if those of ``RULES`` do not say enough
         table, ours     where our number is: a table and its column
         measure     in place of them: a function of the study that finds it
-        cases       what that function is called with, once for each: {county = "Alameda"}; keys of
-                    a claim, such as paper, hold for this case, and {say = {...}} is for texts only
+        cases       what that function is called with, once for each: {county = "Alameda"}; a case
+                    may have a source, paper, published and tolerance of its own, and {say = {...}}
+                    is for texts only
         where       picks rows of our table
         keys        columns by which published rows and ours are matched
         each        columns of ours by which a published row, or a number, is matched with many
@@ -201,13 +202,15 @@ def _frame(rows: list[Row]) -> pl.DataFrame:
     return pl.DataFrame(plain, schema_overrides=COLUMNS, infer_schema_length=None)
 
 
+_OF_A_CASE = ("source", "paper", "published", "tolerance")
+
+
 def _cases(claim: Claim) -> Iterator[tuple[Claim, Row]]:
     """The claim in each of its cases, and what its measure is called with there."""
-    known = {one.name for one in fields(Claim)}
     for case in claim.cases or ({},):
-        given = {key: value for key, value in case.items() if key not in {*known, "say"}}
+        given = {key: value for key, value in case.items() if key not in (*_OF_A_CASE, "say")}
         said = {**given, **case.get("say", {})}
-        one = replace(claim, **{key: case[key] for key in case if key in known})
+        one = replace(claim, **{key: case[key] for key in case if key in _OF_A_CASE})
         texts = {key: getattr(one, key).format(**said) for key in ("claim", "criterion")}
         yield replace(one, **texts), given
 

@@ -1,10 +1,10 @@
 """The figures and tables that a study's ``report.toml`` lists: data, no code.
 
 ``[columns]`` is the dictionary of columns: a label, or {label, unit, format}. ``[axes]`` and
-``[controls]`` name what several figures share. ``[tables.NAME]`` has a caption and columns,
-``[figures.NAME]`` a caption, a text for those who cannot see it and a chart. The data of both is
-a table of the study or a view: a function in ``VIEWS`` of the study's module ``report``. Captions
-and labels are templates, as the report's text is.
+``[controls]`` name what several figures share; an axis with ``ticks = "values"`` marks every value.
+``[tables.NAME]`` has a caption and columns, ``[figures.NAME]`` a caption, a text for those who
+cannot see it and a chart. The data of both is a table of the study or a view: a function in
+``VIEWS`` of the study's module ``report``. Captions and labels are templates, as the report's text.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Exhibits:
         frame, kind = self.frame(about.pop("frame", name)), about.pop("chart")
         for axis in _AXES:
             if axis in about:
-                about[axis] = self._axis(about[axis])
+                about[axis] = self._axis(about[axis], frame)
         about["controls"] = [self._control(one) for one in about.pop("controls", ())]
         lines = [Reference(**_numbers(one, "x", "y")) for one in about.pop("references", ())]
         if lines:
@@ -119,10 +119,12 @@ class Exhibits:
         known = {"label": known} if isinstance(known, str) else known
         return Column(**{"label": key, **known, **own})
 
-    def _axis(self, one: str | dict[str, Any]) -> Axis:
+    def _axis(self, one: str | dict[str, Any], frame: pl.DataFrame) -> Axis:
         own = {"like": one} if isinstance(one, str) else one
         known = self._filled(self._shared["axes"].get(own.get("like", ""), {}))
         both = {**known, **{key: value for key, value in own.items() if key != "like"}}
+        if both.get("ticks") == "values":
+            both["ticks"] = frame[both["column"]].unique().sort().to_list()
         plain: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in both.items()
         }

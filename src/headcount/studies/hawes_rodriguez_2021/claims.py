@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import isnan
 
 import polars as pl
@@ -11,22 +10,18 @@ import polars as pl
 from headcount.attacks.guesses import PROPORTIONAL
 from headcount.evaluate.attackers import COMMERCIAL, PERFECT
 from headcount.evaluate.reidentified import ALL, TELLING
-from headcount.studies.frame.claims import Measure, Measured, Tables
+from headcount.studies.frame.claims import Measured, Tables
 from headcount.studies.frame.report import cell
-from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE, TOTAL
+from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE
 from headcount.studies.hawes_rodriguez_2021.crossing import OWN, POINTS
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENT,
-    COMPLEMENTARY,
     HI,
     LO,
     NONE,
-    PURE,
-    SUPPRESSION,
     TOPDOWN,
     ZCDP,
 )
-from headcount.studies.hawes_rodriguez_2021.settings import PLACE
 
 MIDDLING = "swapping 25 %"
 BELOW = ("tract", "block_group", "block")
@@ -56,7 +51,7 @@ def _withheld(tables: Tables, table: str, rule: str, levels: Sequence[str]) -> l
     return [_number(found, "percent", table=table, rule=rule, level=x) for x in levels]
 
 
-def _least(tables: Tables, table: str, levels: Sequence[str]) -> Measured:
+def tables_withheld(tables: Tables, *, table: str, levels: Sequence[str]) -> Measured:
     """The least share of tables withheld over some levels."""
     ours = _withheld(tables, table, "table", levels)
     return Measured(value=_least_known(ours), finding=_percents(ours))
@@ -66,7 +61,8 @@ def _least_known(values: Sequence[float]) -> float:
     return float("nan") if any(isnan(one) for one in values) else min(values)
 
 
-def _counties(tables: Tables) -> Measured:
+def counties_withheld(tables: Tables) -> Measured:
+    """The least share of counties whose tables of adults are withheld."""
     ours = [
         *_withheld(tables, "P3", "table", [COUNTY]),
         *_withheld(tables, "P4", "table", [COUNTY]),
@@ -74,18 +70,21 @@ def _counties(tables: Tables) -> Measured:
     return Measured(value=_least_known(ours), finding=_percents(ours))
 
 
-def _grow_and_fall(tables: Tables, table: str) -> Measured:
+def grow_and_fall(tables: Tables, *, table: str) -> Measured:
+    """Whether cells changed to 0 grow from county to block group, then fall."""
     ours = _withheld(tables, table, "cell", (COUNTY, *BELOW))
     return _true(_percents(ours), ours[0] <= ours[1] <= ours[2] > ours[3], *ours)
 
 
-def _given_back(tables: Tables) -> Measured:
+def given_back(tables: Tables) -> Measured:
+    """Hidden block cells of P1 that other tables give back."""
     back = _number(tables["recovered"], "from_p12_percent", table="P1", level="block")
     words = "no cell was hidden" if isnan(back) else f"{back:.0f} % of hidden block cells of P1"
     return Measured(value=back, finding=words)
 
 
-def _complement(tables: Tables) -> Measured:
+def complement(tables: Tables) -> Measured:
+    """Cells of P1 and P2 withheld before and after the complementary step."""
     words = (
         f"{_percents(_withheld(tables, table, 'cell', BELOW))} before, "
         f"{_percents(_withheld(tables, table, COMPLEMENT, BELOW))} after"
@@ -108,31 +107,36 @@ def _interval(tables: Tables, method: str, attacker: str, universe: str = TELLIN
     return f"{_rate(tables, method, attacker, universe):.1f}{reach}"
 
 
-def _light(tables: Tables, attacker: str, universe: str) -> Measured:
+def light_swap(tables: Tables, *, attacker: str, universe: str) -> Measured:
+    """Precision without protection and after LO."""
     none, lo = (_rate(tables, method, attacker, universe) for method in (NONE, LO))
     words = [_interval(tables, method, attacker, universe) for method in (NONE, LO)]
     return _true(f"{words[0]}, LO {words[1]} %", abs(none - lo) <= WITHIN, none, lo)
 
 
-def _heavy(tables: Tables, attacker: str) -> Measured:
+def heavy_swap(tables: Tables, *, attacker: str) -> Measured:
+    """Precision without protection and after HI."""
     none, hi = (_rate(tables, method, attacker, ALL) for method in (NONE, HI))
     words = [_interval(tables, method, attacker, ALL) for method in (NONE, HI)]
     return _true(f"{words[0]}, HI {words[1]} %", none - hi <= MINIMAL, none, hi)
 
 
-def _better(tables: Tables, attacker: str) -> Measured:
+def heavy_beside_light(tables: Tables, *, attacker: str) -> Measured:
+    """Precision on those hard to guess, after LO and after HI."""
     lo, hi = (_rate(tables, method, attacker) for method in (LO, HI))
     words = [_interval(tables, method, attacker) for method in (LO, HI)]
     return _true(f"LO {words[0]}, HI {words[1]} %", lo - hi >= APART, lo, hi)
 
 
-def _above_guess(tables: Tables, attacker: str) -> Measured:
+def above_guess(tables: Tables, *, attacker: str) -> Measured:
+    """Precision on those hard to guess after HI, beside the guess."""
     hi, guess = (_rate(tables, method, attacker) for method in (HI, PROPORTIONAL))
     words = f"HI {_interval(tables, HI, attacker)}, proportional guess {guess:.1f} %"
     return _true(words, hi - guess > POINTS, hi, guess)
 
 
-def _prevented(tables: Tables, method: str) -> Measured:
+def prevented(tables: Tables, *, method: str) -> Measured:
+    """Precision of suppression on those hard to guess, beside the guess from the same release."""
     where = {"method": method, "attacker": PERFECT, "universe": TELLING}
     rate, guess = (
         _number(tables["reid"], column, **where) for column in ("precision", "proportional_guess")
@@ -141,7 +145,8 @@ def _prevented(tables: Tables, method: str) -> Measured:
     return _true(words, rate - guess <= POINTS, rate, guess)
 
 
-def _less_accurate(tables: Tables, area: str, statistic: str) -> Measured | None:
+def less_accurate(tables: Tables, *, area: str, statistic: str) -> Measured | None:
+    """Errors after HI, beside those of TopDown by epsilon."""
     noisy = tables["methods"].filter(kind=TOPDOWN, loss=ZCDP).sort("epsilon")
     hi = mean_mae(tables["mae"], HI, area, statistic)
     off = [mean_mae(tables["mae"], method, area, statistic) for method in noisy["method"]]
@@ -153,7 +158,8 @@ def _less_accurate(tables: Tables, area: str, statistic: str) -> Measured | None
     return _true(f"MAE {hi:.1f} people; TopDown {listed} at epsilon {tried}", hi > known[-1])
 
 
-def _middling(tables: Tables) -> Measured | None:
+def middling_swap(tables: Tables) -> Measured | None:
+    """A middling swap beside TopDown: errors of races, and precision."""
     best = tables["methods"].filter(kind=TOPDOWN, loss=ZCDP).sort("epsilon")["method"][-1]
     middle, topdown = (mean_mae(tables["mae"], m, COUNTY, RACE) for m in (MIDDLING, best))
     none, swapped = (_rate(tables, m, COMMERCIAL, ALL) for m in (NONE, MIDDLING))
@@ -167,6 +173,11 @@ def _middling(tables: Tables) -> Measured | None:
     return _true(words, holds, none, swapped)
 
 
+def not_measured(_tables: Tables) -> Measured:
+    """A plan, say."""
+    return Measured(finding="not tested")
+
+
 def mean_mae(mae: pl.DataFrame, method: str, area: str, statistic: str) -> float | None:
     """MAE of a statistic over all areas; ``RACE`` is the mean over race groups."""
     found = mae.filter(
@@ -178,21 +189,24 @@ def mean_mae(mae: pl.DataFrame, method: str, area: str, statistic: str) -> float
     return None if found.is_empty() else float(found.to_numpy().mean())
 
 
-def _formal(tables: Tables) -> Measured:
+def formal(tables: Tables) -> Measured:
+    """What the mechanisms promise."""
     methods, topdown = tables["methods"], pl.col("kind") == TOPDOWN
     without = methods.filter(~topdown)["guarantee"].unique().to_list() == ["none"]
     backed = not (methods.filter(topdown)["guarantee"] == "none").any()
     return _true("no loss can be stated; TopDown states its own", without and backed)
 
 
-def _below_hi(tables: Tables, loss: str) -> Measured:
+def below_heavy_swap(tables: Tables, *, loss: str) -> Measured:
+    """Precision of TopDown on those hard to guess, beside HI."""
     rates = [_rate(tables, name, PERFECT) for name in _topdown(tables, loss)]
     hi = _rate(tables, HI, PERFECT)
     words = f"{_percents(rates)} by epsilon, HI {hi:.1f} %"
     return _true(words, max(rates) < hi, *rates, hi)
 
 
-def _leaves_guess(tables: Tables, loss: str) -> Measured:
+def leaves_guess(tables: Tables, *, loss: str) -> Measured:
+    """From which epsilon TopDown tells more than the guess."""
     where = {"attacker": PERFECT, "universe": TELLING}
     crossing = cell(tables["crossing"], "words", loss=loss, guess=OWN, **where)
     gaps = [
@@ -206,39 +220,3 @@ def _leaves_guess(tables: Tables, loss: str) -> Measured:
 def _topdown(tables: Tables, loss: str) -> list[str]:
     found = tables["methods"].filter(kind=TOPDOWN, loss=loss).sort("epsilon")
     return found["method"].to_list()
-
-
-MEASURES: dict[str, Measure] = {
-    "P3 withheld": partial(_least, table="P3", levels=BELOW),
-    "P4 withheld": partial(_least, table="P4", levels=BELOW),
-    "person tables withheld": partial(_least, table="SF1_person", levels=("block",)),
-    "housing tables withheld": partial(_least, table="SF1_housing", levels=("block",)),
-    "person tables withheld above": partial(_least, table="SF1_person", levels=BELOW[:2]),
-    "counties withheld": _counties,
-    "P1 grows and falls": partial(_grow_and_fall, table="P1"),
-    "P2 grows and falls": partial(_grow_and_fall, table="P2"),
-    "given back": _given_back,
-    "complement": _complement,
-    "light, commercial, all": partial(_light, attacker=COMMERCIAL, universe=ALL),
-    "light, perfect, all": partial(_light, attacker=PERFECT, universe=ALL),
-    "light, commercial, hard": partial(_light, attacker=COMMERCIAL, universe=TELLING),
-    "light, perfect, hard": partial(_light, attacker=PERFECT, universe=TELLING),
-    "heavy, commercial": partial(_heavy, attacker=COMMERCIAL),
-    "heavy, perfect": partial(_heavy, attacker=PERFECT),
-    "better, commercial": partial(_better, attacker=COMMERCIAL),
-    "better, perfect": partial(_better, attacker=PERFECT),
-    "above guess, commercial": partial(_above_guess, attacker=COMMERCIAL),
-    "above guess, perfect": partial(_above_guess, attacker=PERFECT),
-    "1980 prevents": partial(_prevented, method=SUPPRESSION),
-    "complement prevents": partial(_prevented, method=COMPLEMENTARY),
-    "counties": partial(_less_accurate, area=COUNTY, statistic=TOTAL),
-    "places": partial(_less_accurate, area=PLACE, statistic=TOTAL),
-    "races": partial(_less_accurate, area=COUNTY, statistic=RACE),
-    "middling": _middling,
-    "formal": _formal,
-    "pure below HI": partial(_below_hi, loss=PURE),
-    "zCDP below HI": partial(_below_hi, loss=ZCDP),
-    "pure leaves guess": partial(_leaves_guess, loss=PURE),
-    "zCDP leaves guess": partial(_leaves_guess, loss=ZCDP),
-    "not measured": lambda _tables: Measured(finding="not tested"),
-}

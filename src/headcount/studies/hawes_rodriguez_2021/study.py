@@ -9,8 +9,8 @@ from headcount.mechanisms.suppression.summary import occupied_homes, suppression
 from headcount.studies.frame.cache import FRAMES
 from headcount.studies.frame.claims import verdicts
 from headcount.studies.frame.study import Findings, Work
+from headcount.studies.hawes_rodriguez_2021 import claims
 from headcount.studies.hawes_rodriguez_2021 import run_method as cases
-from headcount.studies.hawes_rodriguez_2021.claims import MEASURES
 from headcount.studies.hawes_rodriguez_2021.crossing import crossing_table
 from headcount.studies.hawes_rodriguez_2021.methods import methods, methods_table
 from headcount.studies.hawes_rodriguez_2021.recovered import recovered_table
@@ -69,7 +69,7 @@ def run(settings: Settings, work: Work) -> Findings:
         "methods": methods_table(every, setup.counts.schema, setup.geography),
     }
     tables["crossing"] = crossing_table(tables["reid"], tables["methods"])
-    tables |= verdicts(__package__, tables, measures=MEASURES)
+    tables |= verdicts(__package__, tables, measures=vars(claims))
     unprotected = {"cells_unprotected": withheld["unprotected"].max()}
     tables["about"] = pl.DataFrame([_about(setup) | unprotected])
     return Findings(settings=settings, tables=tables, confidential=not households.public)
