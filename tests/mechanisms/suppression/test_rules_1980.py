@@ -14,7 +14,7 @@ from headcount.mechanisms.suppression.rules import (
     small_groups,
     too_small,
 )
-from headcount.mechanisms.suppression.summary import suppression_summary
+from headcount.mechanisms.suppression.summary import occupied_homes, suppression_summary
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.schema import load_schema
@@ -76,7 +76,8 @@ def by_hand(state, people, level, limits):
     "limits", [Thresholds(), Thresholds(cell=4, group=9, persons=30, homes=11)]
 )
 def test_the_summary_is_that_of_loops(state, people, limits):
-    table = suppression_summary(tabulate(state), thresholds=limits)
+    homes = occupied_homes(state)
+    table = suppression_summary(tabulate(state), thresholds=limits, occupied=homes)
     assert table.columns == ["table", "rule", "level", "total", "withheld", "percent"]
     for level in state.geography.levels:
         rows = table.filter(level=level)
