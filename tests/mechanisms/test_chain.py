@@ -9,7 +9,7 @@ from math import exp, log
 import numpy as np
 import pytest
 
-from headcount.errors import ConfigError, PrivacyError
+from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.geography import regular
 from headcount.mechanisms import (
     Chain,
@@ -32,8 +32,10 @@ from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
 from headcount.population import Population
+from headcount.population.from_households import to_population
+from headcount.population.towns import towns
 from headcount.privacy import ApproximateLoss, Guarantee, PureLoss, UnitOfPrivacy, ZCDPLoss
-from headcount.schema import Attribute, Follows, Schema
+from headcount.schema import Attribute, Follows, Schema, load_schema
 from headcount.tabulate import tabulate
 from headcount.typed import from_table
 
@@ -374,3 +376,44 @@ def test_only_the_unit_with_a_bound_has_a_loss():
     assert stated.losses[0].amount == 3
     (measured,) = chain.plan(SCHEMA, TREE)
     assert measured.units == (CHANGE,)
+
+
+# --- what has no counts, and what has weights ---------------------------------------------------
+
+
+def test_published_tables_have_no_counts_and_no_weight():
+    people = to_population(towns(seed=4, people=1_000, counties=2), schema=load_schema(RACES))
+    release = protect(people, Suppression(tables=("P1",), lowest="county"))
+    with pytest.raises(InputError, match="found published tables with withheld cells, expected co"):
+        release.at("county")
+    assert release.negative_counts() == {}
+    sample = Sampling(fraction=HALF).apply(people, keyed(), run=0, context=Context())
+    with pytest.raises(ConfigError, match="found people who stand for 2 each, expected everybody"):
+        protect(sample, Suppression(tables=("P1",), lowest="county"))
+    outcome = Suppression(tables=("P1",), lowest="county").run(
+        tabulate(people), keyed(), runs=range(1)
+    )
+    with pytest.raises(InputError, match="expected counts of every unit and cell"):
+        outcome.as_counts()
+
+
+RACES = "sex-age38-race7-hispanic"
+
+
+def test_counts_have_no_published_tables():
+    release = protect(town(), Identity())
+    with pytest.raises(InputError, match="expected published tables, some of whose cells are with"):
+        release.as_tables()
+    assert release.as_counts() is release
+
+
+def test_bounds_from_a_file_are_refused_after_any_change(tmp_path):
+    (tmp_path / "bounds.csv").write_text("unit,low,high\n")
+    file = str(tmp_path / "bounds.csv")
+    bounds = [{"query": "total", "level": "whole", "file": file, "public": True}]
+    with pytest.raises(ConfigError, match="bounds: found bounds from a file after person-swapping"):
+        Chain.of([SWAP, topdown(bounds=bounds)])
+
+
+def test_neither_people_nor_counts_show_a_number():
+    assert "200" not in repr(Tabulated.of(town()))

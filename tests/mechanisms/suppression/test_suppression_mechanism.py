@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ import pytest
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.attacks.knowledge_from_release import hold, knowledge_of_release
 from headcount.attacks.reconstruction import reconstruct
-from headcount.errors import ConfigError, InputError
+from headcount.errors import ConfigError, InputError, RunError
 from headcount.evaluate.suppressed import audit_release
 from headcount.mechanisms import protect
 from headcount.mechanisms._base import Context
@@ -20,6 +21,7 @@ from headcount.mechanisms.suppression.whole import given_back
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.release.published import PublishedCells, by_name, is_total
+from headcount.release.receipt import guarantee_to_json
 from headcount.release.store import read_release, write_release
 from headcount.run.protect import protect_run
 from headcount.schema import load_schema
@@ -247,9 +249,21 @@ def test_whole_tables_are_withheld_where_they_give_a_withheld_cell_back(counts):
     assert audit.tables == ("P1", "P2", "P3", "P4")
 
 
-def test_a_release_comes_back_from_disk(released, complemented, tmp_path):
-    from headcount.release.receipt import guarantee_to_json
+def test_a_suppressed_release_without_its_rules_is_refused(released, tmp_path):
+    receipt = {"mechanism": "x", "guarantee": guarantee_to_json(released.guarantee)}
+    receipt |= {"key_kind": "none", "noise_backend": "none", "notes": {}}
+    write_release(released, tmp_path, receipt=receipt)
+    assert read_release(tmp_path).as_tables().rules == released.rules
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    del manifest["domain"]["rules"], manifest["sha256"]
+    text = json.dumps(manifest, sort_keys=True)
+    manifest["sha256"] = sha256(text.encode()).hexdigest()
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(RunError, match="no rules for them, as an older version of headcount"):
+        read_release(tmp_path)
 
+
+def test_a_release_comes_back_from_disk(released, complemented, tmp_path):
     for number, release in enumerate((released, complemented)):
         folder = tmp_path / str(number)
         receipt = {
