@@ -23,11 +23,12 @@ from headcount.evaluate.attackers import perfect_attacker
 from headcount.evaluate.part import Part, TruePeople, only, part_of
 from headcount.evaluate.reidentified import beside_guesses, reidentified
 from headcount.evaluate.truth import Truth
+from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, protect
 from headcount.population import Population
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
-from headcount.schema import load_schema
+from headcount.schema import Attribute, Schema, load_schema
 from headcount.tabulate import Counts, Tabulated, tabulate
 
 
@@ -188,6 +189,19 @@ def test_an_attack_says_why_it_cannot_be_made(counts: Counts):
         Link(age_width=0)
     with pytest.raises(ConfigError, match="solver: found 'abacus', expected 'highs' or 'cp-sat'"):
         Reconstruct(solver="abacus")
+
+
+def test_tables_that_tell_nothing_of_race_or_origin_rebuild_nothing():
+    sex, age = Attribute("sex", ("male", "female")), Attribute("age", ("0-17", "18+"))
+    race = Attribute("race", ("blue", "green"))  # no published table knows these
+    schema = Schema((sex, age, race))
+    one = np.zeros(3, dtype=np.int32)
+    town = Population("town", schema, regular(children=2, depth=1), one, one)
+    release = protect(town, Identity())
+    assert Reconstruct().supports(release).why_not == (
+        "no table of its smallest units tells race or hispanic"
+    )
+    assert Reidentify().supports(release)
 
 
 def test_claims_that_do_not_fit_are_refused(counts: Counts):

@@ -137,6 +137,18 @@ def test_the_account_of_a_swap_is_read_from_the_run(counts: Counts, tmp_path: Pa
     assert found.numbers()[0].label == "of the people were swapped"
 
 
+def test_each_swap_of_a_chain_has_its_account(counts: Counts, tmp_path: Path):
+    for step, swapped in (("1-swapping", 6), ("2-person-swapping", 9)):
+        (tmp_path / step).mkdir()
+        account = {"people": 50, "marked": 10, "swapped": swapped, "unswappable": 0}
+        (tmp_path / step / REPORT).write_text(json.dumps({"0": account}))
+    truth = replace(Truth.of(counts), internal=tmp_path)
+    found = Swapping().compute(released(counts, Identity()), truth)
+    rows = found.table.filter(what="swapped").select("step", "number").rows()
+    assert rows == [("1-swapping", 6), ("2-person-swapping", 9)]
+    assert found.numbers()[1].label == "of the people were swapped (2-person-swapping)"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Boastful(Geometric):
     """States a sixth of the epsilon that its noise is worth."""
@@ -169,11 +181,11 @@ def test_an_audit_refutes_a_mechanism_that_states_too_little_and_no_other(counts
 def test_neighbours_differ_in_one_person_of_one_unit(counts: Counts):
     for unit, moved in ((UnitOfPrivacy.ADD_REMOVE, 1), (UnitOfPrivacy.CHANGE_ONE, 2)):
         pair = NeighbouringRuns.of(counts, unit)
-        apart = pair.other.dense() - counts.dense()
+        apart = pair.other.counts.dense() - counts.dense()
         assert np.abs(apart).sum() == moved == len(pair.cells)
         assert np.flatnonzero(apart.any(axis=1)).tolist() == [pair.unit]
         assert counts.totals()[pair.unit] == counts.totals()[counts.totals() > 0].min()
-        assert pair.other.dense().min() >= 0
+        assert pair.other.counts.dense().min() >= 0
         assert pair.exact == counts.dense()[pair.unit, pair.cells[0]]
 
 

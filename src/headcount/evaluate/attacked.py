@@ -12,7 +12,7 @@ from headcount.arrays import Flags, Ints
 from headcount.attacks.kinds import Attack, ClaimedPeople, ClaimedRecords, Claims
 from headcount.attacks.kinds.reconstruction import Rebuilt
 from headcount.attacks.kinds.reidentification import Matches
-from headcount.attacks.records import Features, Records, records_of
+from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
 from headcount.engines.protocol import Engine
 from headcount.errors import InputError
 from headcount.evaluate.agreement import agreement
@@ -28,6 +28,7 @@ from headcount.release import Release
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import Finding
 from headcount.report.model import Column, Figure, KeyNumber
+from headcount.tabulate.published.codings import find_attribute
 
 
 def attack_release(
@@ -73,6 +74,7 @@ class RecordsAgree(Attacked):
     value_words: str = "rebuilt records that agree with the truth, % of people"
     caption: str = "Rebuilt records that agree with the truth, by number of people in the unit."
 
+    attributes: tuple[str, ...]
     certain: int | None = None
 
     def explain(self) -> str:
@@ -91,11 +93,14 @@ class RecordsAgree(Attacked):
         head = KeyNumber(
             value=f"{found['exact_percent']:,.3g}",
             unit="%",
-            label="of people have a rebuilt record with their sex, age, race and origin",
+            label=f"of people have a rebuilt record with their {', '.join(self.attributes)}",
         )
         if self.certain is None:
             return (head,)
-        label = f"of {found['records']:,} rebuilt records are certain: no others fit the tables"
+        label = (
+            f"of {found['records']:,} rebuilt records are certain, in what the tables tell apart: "
+            "no others fit"
+        )
         return (head, KeyNumber(value=f"{self.certain:,}", label=label))
 
     def columns(self) -> tuple[Column, ...]:
@@ -130,7 +135,11 @@ def score_records(claims: ClaimedRecords, people: TruePeople, part: Part) -> Rec
     records = records_of(claims.matrix, Features.of(claims.schema))
     table = agreement_frame(records, people.records(), claims.geography.size(claims.geography.leaf))
     return RecordsAgree(
-        name=claims.attack, title=claims.title, words=_words(claims, part), table=table
+        name=claims.attack,
+        title=claims.title,
+        words=_words(claims, part),
+        table=_with_people(table),
+        attributes=_attributes(claims),
     )
 
 
@@ -141,9 +150,21 @@ def score_rebuilt(claims: Rebuilt, people: TruePeople, part: Part) -> RecordsAgr
         name=claims.attack,
         title=claims.title,
         words=_words(claims, part),
-        table=rebuilt_frame(claims, people.records()),
+        table=_with_people(rebuilt_frame(claims, people.records())),
+        attributes=_attributes(claims),
         certain=claims.facts["zero_variability_records"],
     )
+
+
+def _attributes(claims: Claims) -> tuple[str, ...]:
+    """What records are compared by."""
+    found = (find_attribute(claims.schema, role) for role in (*KNOWN, *LEARNT))
+    return tuple(attribute.name for attribute in found if attribute is not None)
+
+
+def _with_people(table: pl.DataFrame) -> pl.DataFrame:
+    """Without sizes of which there is no unit."""
+    return table.filter((pl.col("blocks") == ALL) | (pl.col("people") + pl.col("records") > 0))
 
 
 def agreement_frame(records: Records, truth: Records, leaves: int) -> pl.DataFrame:

@@ -35,7 +35,9 @@ class Truth:
         counts = tabulate(population) if isinstance(population, Population) else population
         return cls(counts=counts, protected=counts, mechanism=mechanism)
 
-    def file(self, name: str) -> Path | None:
-        """A file that the run left for the curator, if it is there."""
-        path = None if self.internal is None else self.internal / name
-        return path if path is not None and path.exists() else None
+    def files(self, name: str) -> tuple[Path, ...]:
+        """Files of that name left for the curator: by the run, then by the steps of its chain."""
+        if self.internal is None:
+            return ()
+        own = self.internal / name
+        return (*((own,) if own.exists() else ()), *sorted(self.internal.glob(f"*/{name}")))

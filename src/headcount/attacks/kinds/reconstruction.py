@@ -13,7 +13,7 @@ from headcount.attacks.kinds._base import Attack, ClaimedRecords, People, whole_
 from headcount.attacks.knowledge import Knowledge, KnownTable
 from headcount.attacks.knowledge_from_release import knowledge_of_release, tells_years
 from headcount.attacks.reconstruction import REPORT, Reconstruction, reconstruct
-from headcount.attacks.records import Features
+from headcount.attacks.records import LEARNT, Features
 from headcount.attacks.solvers import CP_SAT, HIGHS
 from headcount.attacks.variability import Effort
 from headcount.engines.protocol import Engine
@@ -21,7 +21,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.release import Release, TablesRelease
 from headcount.release.store import schema_to_json
 from headcount.report.finding import SUPPORTED, Support
-from headcount.tabulate.published import supported, tables
+from headcount.tabulate.published import PublishedTable, supported, tables
 
 MOVES_SHOWN = 5
 
@@ -64,15 +64,13 @@ class Reconstruct(Attack):
         if not (rebuilt := has_features(release)):
             return rebuilt
         if isinstance(release, TablesRelease):
-            return SUPPORTED
+            return _telling(one.cells.table for one in release.published)
         if not (people := whole_people(release)):
             return people
-        made, reasons = supported(tables(self.tables).values(), release.schema)
-        leaf = release.geography.leaf
-        if not any(leaf in cells.table.published_at(release.geography) for cells in made):
-            why = "; ".join(reasons.values()) or f"none is made for a {leaf}"
-            return Support(f"the schema makes none of the tables of {self.tables}: {why}")
-        return SUPPORTED
+        made, _ = supported(tables(self.tables).values(), release.schema)
+        leaf, geography = release.geography.leaf, release.geography
+        known = (one.table for one in made if one.table.lowest in ("block", *geography.levels))
+        return _telling(table for table in known if leaf in table.published_at(geography))
 
     def limit(self, release: Release) -> int:
         """Solving units takes long; those of a level that are solved jointly belong together."""
@@ -114,6 +112,14 @@ class Reconstruct(Attack):
                 "not proven."
             ),
         )
+
+
+def _telling(made: Iterable[PublishedTable]) -> Support:
+    """Whether tables tell anything of what is to be learnt."""
+    roles = {role for table in made for role, _ in (*table.axes, *table.universe)}
+    if not roles & set(LEARNT):
+        return Support(f"no table of its smallest units tells {' or '.join(LEARNT)}")
+    return SUPPORTED
 
 
 def has_features(release: Release) -> Support:

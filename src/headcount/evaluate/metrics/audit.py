@@ -75,9 +75,9 @@ class Audit(Metric):
         assert loss is not None  # supported
         assert mechanism is not None
         pair = NeighbouringRuns.of(truth.protected, loss.unit, seed=self.seed)
-        for counts in (pair.counts, pair.other):
+        for data in (pair.data, pair.other):
             try:
-                Chain.of(mechanism).check(Tabulated.of(counts))
+                Chain.of(mechanism).check(data)
             except HeadcountError:
                 # Without the message: it may tell a true count.
                 raise NotFeasible("the mechanism refuses the neighbouring data") from None
@@ -101,7 +101,7 @@ class Audit(Metric):
             some = range(first, min(first + at_once, self.runs))
             made.append(
                 (
-                    self._run(mechanism, pair.counts, pair, some, b"audit: the data"),
+                    self._run(mechanism, pair.data, pair, some, b"audit: the data"),
                     self._run(mechanism, pair.other, pair, some, b"audit: a neighbour"),
                 )
             )
@@ -118,18 +118,18 @@ class Audit(Metric):
     def _run(
         self,
         mechanism: Mechanism,
-        counts: Counts,
+        data: Tabulated,
         pair: NeighbouringRuns,
         runs: range,
         label: bytes,
     ) -> Floats:
         """Released leaf counts of the cells where the databases differ: runs x cells."""
         noise = KeyedNoise(RunKey.from_seed(self.seed), mechanism.name, label, b"audit")
-        made = Chain.of(mechanism).outcomes(Tabulated.of(counts), noise, runs=runs)
+        made = Chain.of(mechanism).outcomes(data, noise, runs=runs)
         rows = (
             _dense(one[[pair.unit]])[0]
             for outcome in made
-            for one in outcome.as_counts().tables[counts.level]
+            for one in outcome.as_counts().tables[data.counts.level]
         )
         return np.array([row[list(pair.cells)] for row in rows], dtype=np.float64)
 
@@ -147,10 +147,15 @@ class NeighbouringRuns:
         cells   the cell that the person leaves and, where a record changes, the one it goes to
     """
 
-    counts: Counts
-    other: Counts
+    data: Tabulated
+    other: Tabulated
     unit: int
     cells: tuple[int, ...]
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of the first."""
+        return self.data.counts
 
     @classmethod
     def of(cls, counts: Counts, unit: UnitOfPrivacy, *, seed: int = 0) -> NeighbouringRuns:
@@ -176,7 +181,8 @@ class NeighbouringRuns:
         change = csr_array((step[list(cells)], at), shape=size)
         matrix: Any = (counts.matrix + change).tocsr()
         matrix.eliminate_zeros()
-        return cls(counts, replace(counts, matrix=matrix), where, cells)
+        other = Tabulated.of(replace(counts, matrix=matrix))
+        return cls(Tabulated.of(counts), other, where, cells)
 
     @property
     def exact(self) -> float:

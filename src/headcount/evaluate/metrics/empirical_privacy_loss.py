@@ -154,7 +154,9 @@ class Losses(Finding):
 
     def figure(self) -> Figure:
         """EPL by level, as published and calibrated."""
-        named = self.table.with_columns(query=pl.col("query").replace({CELLS: "every cell"}))
+        many = self.table.filter(pl.col("n") >= FEWEST)
+        shown = many if many["epl"].drop_nulls().len() else self.table
+        named = shown.with_columns(query=pl.col("query").replace({CELLS: "every cell"}))
         long = named.unpivot(
             ["epl", "epl_calibrated"], index=["level", "query"], variable_name="kind"
         ).with_columns(
@@ -166,8 +168,9 @@ class Losses(Finding):
         )
         return Figure(
             name=self.name,
-            caption="Empirical privacy loss by level, as published and calibrated. It is no "
-            "guarantee; where a point is missing, EPL is undefined.",
+            caption="Empirical privacy loss by level, as published and calibrated, of at least "
+            f"{FEWEST} errors where there are so many. It is no guarantee; where a point is "
+            "missing, EPL is undefined.",
             alt="Empirical privacy loss by geographic level",
             chart=point_chart(
                 long,

@@ -29,25 +29,36 @@ class Swapping(Metric):
 
     def supports(self, release: Release, truth: Truth) -> Support:
         """The account of a swap."""
-        if truth.file(REPORT) is None:
+        if not truth.files(REPORT):
             return Support("the run left no account of a swap")
         return SUPPORTED
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
-        """The account of the first swap of the run, which is the release."""
-        path = truth.file(REPORT)
-        assert path is not None  # supported
-        account = next(iter(json.loads(path.read_text(encoding="utf-8")).values()))
-        who = "households" if "households" in account else "people"
+        """The account of each swap of the run that is the release."""
+        accounts = {
+            "" if path.parent == truth.internal else path.parent.name: next(
+                iter(json.loads(path.read_text(encoding="utf-8")).values())
+            )
+            for path in truth.files(REPORT)
+        }
+        kept = [
+            {"step": step, **row} for step, one in accounts.items() for row in one.get("kept", [])
+        ]
+        who = {_who(account) for account in accounts.values()}
         return Swaps(
-            table=_table(account, who),
-            who=who,
-            kept=pl.DataFrame(account.get("kept", [])),
+            table=pl.concat([_table(step, account) for step, account in accounts.items()]),
+            who=" and ".join(sorted(who)),
+            kept=pl.DataFrame(kept),
         )
 
 
-def _table(account: Mapping[str, Any], who: str) -> pl.DataFrame:
-    """The account as rows; per cent are of everybody, or of the pairs for how far they moved."""
+def _who(account: Mapping[str, Any]) -> str:
+    return "households" if "households" in account else "people"
+
+
+def _table(step: str, account: Mapping[str, Any]) -> pl.DataFrame:
+    """An account as rows; per cent are of everybody, or of the pairs for how far they moved."""
+    who = _who(account)
     every = account[who]
     risk = account.get("at_risk") or account
     numbers = {
@@ -64,8 +75,8 @@ def _table(account: Mapping[str, Any], who: str) -> pl.DataFrame:
     pairs = sum(partners.values())
     rows += [(f"pairs within one {level}", number, pairs) for level, number in partners.items()]
     return pl.DataFrame(
-        [(what, n, 100 * n / of if of else None) for what, n, of in rows],
-        schema={"what": pl.String, "number": pl.Int64, "percent": pl.Float64},
+        [(step, what, n, 100 * n / of if of else None) for what, n, of in rows],
+        schema={"step": pl.String, "what": pl.String, "number": pl.Int64, "percent": pl.Float64},
         orient="row",
     )
 
@@ -76,7 +87,7 @@ class Swaps(Finding):
 
     name: str = Swapping.name
     title: str = "Who was swapped"
-    index: tuple[str, ...] = ("what",)
+    index: tuple[str, ...] = ("step", "what")
     value: str = "percent"
     caption: str = "The account of the swap."
     value_words: str = "swaps, in per cent of those who may move, or of pairs"
@@ -102,24 +113,27 @@ class Swaps(Finding):
 
     def numbers(self) -> tuple[KeyNumber, ...]:
         """The share that moved."""
-        share = self.table.filter(what="swapped")["percent"].item()
-        if share is None:
-            return ()
-        return (
-            KeyNumber(value=f"{share:,.3g}", unit="%", label=f"of the {self.who} were swapped"),
+        shares = self.table.filter(pl.col("what") == "swapped", pl.col("percent").is_not_null())
+        return tuple(
+            KeyNumber(
+                value=f"{row['percent']:,.3g}",
+                unit="%",
+                label=f"of the {self.who} were swapped" + (f" ({row['step']})" * bool(row["step"])),
+            )
+            for row in shares.iter_rows(named=True)
         )
 
     def figure(self) -> Figure:
         """The account in per cent."""
-        shown = self.table[1:]  # the first is everybody: 100 %
-        names = tuple(shown["what"].to_list())
+        shown = self.table.filter(~pl.col("what").str.ends_with("that may move"))  # 100 %
+        names = tuple(dict.fromkeys(shown["what"].to_list()))
         return Figure(
             name="swapping-account",
             caption=f"Per cent of the {self.who} that may move; of the pairs, by the finest level "
             "whose unit both live in.",
             alt="The account of the swap in per cent",
             chart=point_chart(
-                shown.with_columns(series=pl.lit("per cent")),
+                shown.with_columns(series=pl.col("step").replace({"": "per cent"})),
                 x=Axis(column="what", title="", names=names),
                 y=Axis(column="percent", title="Per cent", zero=True),
                 series="series",

@@ -60,9 +60,8 @@ class Withheld(Metric):
         """What is withheld; audited unless records were changed before, which are not known."""
         audits: tuple[TablesAudit, ...] = ()
         if truth.mechanism is None or not Chain.of(truth.mechanism).steps:
-            audits = audit_release(
-                truth.counts, release, witnesses=truth.file(WITNESSES), seed=self.seed
-            )
+            witnesses = next(iter(truth.files(WITNESSES)), None)
+            audits = audit_release(truth.counts, release, witnesses=witnesses, seed=self.seed)
         return WithheldCells(
             table=withheld_frame(truth.counts, release.as_tables()),
             audits=audits,
