@@ -144,8 +144,8 @@ def smaller_threshold(tables: Tables) -> Measured:
     """Counties in which accuracy falls from 0- to 3-similar."""
     means = mean_by(swaps(curve(tables), SIMILAR), "county", "mechanism")
     counties = tables["areas"]["county"].to_list()
-    rising = [c for c in counties if means[c, "0-similar"] <= means[c, "1-similar"]
-              <= means[c, "3-similar"]]  # fmt: skip
+    ranked = [[means[county, name] for name in SIMILAR] for county in counties]
+    rising = [row for row in ranked if row == sorted(row)]
     return counted(len(rising), len(counties), "counties")
 
 

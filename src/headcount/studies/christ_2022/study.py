@@ -88,13 +88,26 @@ def kink_table(accuracy: pl.DataFrame, privacy: pl.DataFrame, areas: pl.DataFram
     index = ["county", "attributes", "mechanism"]
     kl = accuracy.filter(
         pl.col("mechanism").is_in(list(SWAPPERS)),
-        query=RACE, group="everyone", metric="kl", mu=MU,
-    ).select(*index, pl.lit("kl").alias("curve"), pl.lit(None, pl.Int64).alias("bucket_width"),
-             pl.col("parameter").alias("rate"), pl.col("mean").alias("value"))  # fmt: skip
+        query=RACE,
+        group="everyone",
+        metric="kl",
+        mu=MU,
+    ).select(
+        *index,
+        pl.lit("kl").alias("curve"),
+        pl.lit(None, pl.Int64).alias("bucket_width"),
+        pl.col("parameter").alias("rate"),
+        pl.col("mean").alias("value"),
+    )
     found = privacy.filter(
         pl.col("key") == pl.col("key").first(), identity_rule="slot", group="everyone"
-    ).select(*index, pl.lit("identified").alias("curve"), "bucket_width", "rate",
-             pl.col("percent").alias("value"))  # fmt: skip
+    ).select(
+        *index,
+        pl.lit("identified").alias("curve"),
+        "bucket_width",
+        "rate",
+        pl.col("percent").alias("value"),
+    )
     curves = (
         pl.concat([kl, found])
         .sort("rate", maintain_order=True)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.mechanisms import Mechanism
 from headcount.mechanisms.person_swapping import PersonSwapping
 from headcount.mechanisms.swapping.rates import AreaSwaps, swap_at_all_rates
-from headcount.noise import KeyedNoise, RunKey
+from headcount.noise import KeyedNoise
 from headcount.studies.christ_2022.people import AREA, Area, Codes
 from headcount.studies.christ_2022.settings import SWAPPERS, UNIQUE_BY, Settings
+from headcount.studies.frame.cases import seeded_noise
 from headcount.tabulate import Tabulated
 
 
@@ -39,12 +38,7 @@ def swap_all(area: Area, swapper: str, settings: Settings) -> AreaSwaps:
 
 def noise_for(mechanism: Mechanism, data: Tabulated, settings: Settings) -> KeyedNoise:
     """Noise of one mechanism on one area, whatever other parts of the study are run."""
-    return KeyedNoise(
-        RunKey.from_seed(settings.seed),
-        mechanism.name,
-        data.digest,
-        sha256(repr(mechanism).encode()).digest(),
-    )
+    return seeded_noise(mechanism, seed=settings.seed, digest=data.digest)
 
 
 def unique_rows(rows: Codes, names: tuple[str, ...]) -> NDArray[np.bool_]:

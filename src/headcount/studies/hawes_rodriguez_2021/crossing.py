@@ -73,8 +73,15 @@ def crossing_table(reid: pl.DataFrame, methods: pl.DataFrame) -> pl.DataFrame:
                 for name, gaps in ((OWN, own), (EXACT, exact)):
                     found = find_crossing(gaps)
                     rows.append(
-                        {"loss": loss, **where, "guess": name, "points": POINTS,
-                         "epsilon": found.at, "above": found.above, "upto": found.upto,
-                         "words": str(found)}
-                    )  # fmt: skip
+                        {
+                            "loss": loss,
+                            **where,
+                            "guess": name,
+                            "points": POINTS,
+                            "epsilon": found.at,
+                            "above": found.above,
+                            "upto": found.upto,
+                            "words": str(found),
+                        }
+                    )
     return pl.DataFrame(rows, infer_schema_length=None)

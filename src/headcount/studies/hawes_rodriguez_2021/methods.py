@@ -188,10 +188,11 @@ def methods_table(found: list[Method], schema: Schema, geography: Geography) -> 
                 "of_it_in_county_percent": float(100 * method.tract_noise[0]) if moving else None,
                 "loss": method.loss or None,
                 "epsilon": float(method.epsilon) if method.epsilon else None,
-                "rho": float(rho_for(method.epsilon)) if method.loss == ZCDP and method.epsilon
+                "rho": float(rho_for(method.epsilon))
+                if method.loss == ZCDP and method.epsilon
                 else None,
                 "delta": float(DELTA) if method.loss == ZCDP else None,
                 "guarantee": promise,
             }
-        )  # fmt: skip
+        )
     return pl.DataFrame(rows, infer_schema_length=None)

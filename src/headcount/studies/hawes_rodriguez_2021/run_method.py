@@ -10,11 +10,11 @@ from scipy.sparse import csr_array
 
 from headcount.engines.protocol import Engine, InOrder
 from headcount.evaluate.suppressed import WITNESSES, audit_release, withheld_frame
-from headcount.mechanisms import Context, mechanism_digest, protect
+from headcount.mechanisms import Context, protect
 from headcount.mechanisms.suppression.mechanism import Suppression
-from headcount.noise import KeyedNoise, RunKey
 from headcount.release import TablesRelease
 from headcount.studies.frame.cache import Frames
+from headcount.studies.frame.cases import seeded_noise
 from headcount.studies.hawes_rodriguez_2021.accuracy import errors
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENT,
@@ -46,12 +46,7 @@ def run_method(
     """
     counts = setup.counts
     mechanism = method.mechanism(counts.schema, counts.geography)
-    noise = KeyedNoise(
-        RunKey.from_seed(settings.seed),
-        mechanism.name,
-        setup.data.digest,
-        mechanism_digest(mechanism),
-    )
+    noise = seeded_noise(mechanism, seed=settings.seed, digest=setup.data.digest)
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     rows["withheld"].append(pl.DataFrame(schema=WITHHELD))
     with TemporaryDirectory() as folder:
