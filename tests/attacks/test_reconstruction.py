@@ -157,8 +157,8 @@ def test_search_and_solver_agree_where_the_records_are_certain():
 
 
 def test_cp_sat_gives_the_same_distances():
+    from headcount.attacks._structure import build_structure
     from headcount.attacks.reconstruction import leaf_problem
-    from headcount.attacks.structure import build_structure
     from headcount.attacks.variability import farthest, solve
 
     people = block_people(FINE, blocks=25, seed=7)
@@ -181,7 +181,7 @@ def test_cp_sat_gives_the_same_distances():
 
 
 def test_a_cp_sat_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("headcount.attacks.solvers.sys.executable", "/bin/false")
+    monkeypatch.setattr("headcount.attacks._solvers.sys.executable", "/bin/false")
     counts = csr_array(np.array([[1, 1, 1, 1, 1, 1, 1, 1]]))
     with pytest.raises(HeadcountError, match=r"CP-SAT: found 'nothing'.*headcount\[attack\]"):
         reconstruct(knowledge(counts, TINY, PAIRS), effort=Effort(nodes=0, solver="cp-sat"))

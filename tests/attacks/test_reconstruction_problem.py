@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from headcount.attacks import search
-from headcount.attacks.problem import Problem, settle
-from headcount.attacks.solvers import Question, ask
+from headcount.attacks import _search as search
+from headcount.attacks._problem import Problem, settle
+from headcount.attacks._solvers import Question, ask
 from headcount.attacks.variability import Effort, farthest
 
 Ints = NDArray[np.int64]
@@ -105,8 +105,8 @@ def test_search_and_highs_find_the_farthest(case: tuple[NDArray[np.int32], Ints,
 
 def test_a_part_without_solutions_is_proof_even_if_another_ran_out_of_time(monkeypatch):
     from headcount.attacks import variability
-    from headcount.attacks.problem import Settled
-    from headcount.attacks.solvers import Answer
+    from headcount.attacks._problem import Settled
+    from headcount.attacks._solvers import Answer
 
     def part(total: int, place: int) -> Problem:
         three = np.array([0, 1, 2])

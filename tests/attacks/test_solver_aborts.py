@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array, csr_array
 
+from headcount.attacks._solvers import solve_program
 from headcount.attacks.reconstruction import reconstruct
-from headcount.attacks.solvers import solve_program
 from headcount.attacks.variability import Effort
 from headcount.solve import worker
 from headcount.solve.mip import Program, SolverError
@@ -53,7 +53,7 @@ def test_a_cp_sat_that_aborts_leaves_blocks_unproven(monkeypatch, tmp_path, capl
     script = tmp_path / "aborts"
     script.write_text("#!/bin/sh\nkill -ABRT $$\n")
     script.chmod(0o755)
-    monkeypatch.setattr("headcount.attacks.solvers.sys.executable", str(script))
+    monkeypatch.setattr("headcount.attacks._solvers.sys.executable", str(script))
     found = reconstruct(knowledge(COUNTS, TINY, PAIRS), effort=Effort(nodes=0, solver="cp-sat"))
     assert not found.proven[0]
     assert "CP-SAT ended by signal 6: not proven" in caplog.text

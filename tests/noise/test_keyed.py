@@ -25,7 +25,7 @@ from headcount.noise import (
     keyed,
     save_run_key,
 )
-from headcount.noise.keys import encode
+from headcount.noise._keys import encode
 from headcount.noise.recorded import RecordedNoise
 from headcount.studies.flaxman_2019.noise import GeometricByRatio, PublishedNoise
 

@@ -19,10 +19,12 @@ from headcount.noise import (
     RunKey,
     Stream,
     TwoSidedGeometric,
-    kernels,
     keyed,
 )
-from headcount.noise.tables import build_table
+from headcount.noise import (
+    _kernels as kernels,
+)
+from headcount.noise._tables import build_table
 from headcount.studies.flaxman_2019.noise import GeometricByRatio
 
 HOME = Path(keyed.__file__).parent
@@ -173,7 +175,7 @@ def floats_in_text(source: str) -> list[str]:
     ]
 
 
-PATH = ["balls", "exact", "kernels", "keyed", "keys", "law", "laws", "tables", "words"]
+PATH = ["balls", "_exact", "_kernels", "keyed", "_keys", "law", "laws", "_tables", "words"]
 
 
 @pytest.mark.parametrize("name", PATH)

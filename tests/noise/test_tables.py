@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from headcount.errors import ConfigError, PrivacyError
-from headcount.noise import tables
-from headcount.noise.exact import Bits, _decide, invert, rejection_gaussian
+from headcount.noise import _tables as tables
+from headcount.noise._exact import Bits, _decide, invert, rejection_gaussian
+from headcount.noise._tables import build_table, certify_thresholds
 from headcount.noise.law import LARGEST_SCALE, Law
 from headcount.noise.laws import DiscreteGaussian, TwoSidedGeometric
-from headcount.noise.tables import build_table, certify_thresholds
 from headcount.studies.flaxman_2019.noise import GeometricByRatio
 
 LAWS: list[Law] = [

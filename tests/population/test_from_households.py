@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from headcount.errors import InputError
+from headcount.population._recodes import age_bins, seven_races
 from headcount.population.from_households import KIND, to_population
 from headcount.population.households import HOUSEHOLD, VACANT, Households
-from headcount.population.recodes import age_bins, seven_races
 from headcount.population.towns import RACE_SETS, towns
 from headcount.schema import Attribute, Recode, Schema, impossible, load_schema
 

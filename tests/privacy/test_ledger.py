@@ -25,7 +25,9 @@ from headcount.privacy import (
     SpendState,
     UnitOfPrivacy,
     ZCDPLoss,
-    ledger_store,
+)
+from headcount.privacy import (
+    _ledger_store as ledger_store,
 )
 
 ADD_REMOVE, CHANGE_ONE = UnitOfPrivacy.ADD_REMOVE, UnitOfPrivacy.CHANGE_ONE

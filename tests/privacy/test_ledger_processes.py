@@ -64,7 +64,7 @@ def sound(ledger: Ledger) -> None:
 
 RACE = """
 import time
-from headcount.privacy import ledger_rows
+from headcount.privacy import _ledger_rows as ledger_rows
 
 insert_spend = ledger_rows.insert_spend
 
@@ -150,7 +150,7 @@ def test_a_process_killed_inside_the_transaction_has_spent_nothing(tmp_path: Pat
     """The worst moment: half of the spend is in the file, and only the journal undoes it."""
     ledger = declared(tmp_path, total="1")
     script = """
-from headcount.privacy import ledger_rows, ledger_store
+from headcount.privacy import _ledger_rows as ledger_rows, _ledger_store as ledger_store
 
 connect, insert_event = ledger_store._connect, ledger_rows.insert_event
 

@@ -10,7 +10,7 @@ import pytest
 from headcount.errors import InputError
 from headcount.geography import Geography, regular
 from headcount.population.quarters import Quarters
-from headcount.release.placement import place
+from headcount.release._placement import place
 from headcount.release.tidy import write_tidy
 from headcount.schema import Attribute, Schema
 

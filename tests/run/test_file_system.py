@@ -120,7 +120,7 @@ def test_a_ledger_that_cannot_be_written_stops_the_run_before_noise(
 
         raise sqlite3.OperationalError("database or disk is full")
 
-    monkeypatch.setattr("headcount.privacy.ledger_rows.insert_spend", refuse)
+    monkeypatch.setattr("headcount.privacy._ledger_rows.insert_spend", refuse)
     with pytest.raises(PrivacyError, match="the step was not recorded: database or disk is full"):
         protect_run(write_config(town, run=LEDGER))
     assert RunDirectory(town / "out").written() == []

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from headcount.bench.dense import Margin, from_dense, side_by_side, to_dense
 from headcount.bench.problems import SETTINGS, problem
-from headcount.solve import general, kernel
+from headcount.solve import _kernel as kernel
+from headcount.solve import general
+from headcount.solve._ssn import STUCK
 from headcount.solve.batch import Batch
 from headcount.solve.leastsquares import least_squares
 from headcount.solve.objective import margins, objective, violation
 from headcount.solve.outcome import Solver, Status
-from headcount.solve.ssn import STUCK
 from tests.solve.least_squares_cases import random_case, reference
 
 

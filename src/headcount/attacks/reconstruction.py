@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Floats, Ints
-from headcount.attacks.conflict import (
+from headcount.attacks._conflict import (
     CellChange,
     Sums,
     least_change,
@@ -25,9 +25,9 @@ from headcount.attacks.conflict import (
     side_by_side,
     table_weights,
 )
+from headcount.attacks._problem import Settled, settle
+from headcount.attacks._structure import Layout, Structure, build_structure
 from headcount.attacks.knowledge import Knowledge
-from headcount.attacks.problem import Settled, settle
-from headcount.attacks.structure import Layout, Structure, build_structure
 from headcount.attacks.variability import Effort, SolvedLeaf, farthest, solve
 from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import ConfigError
@@ -184,7 +184,7 @@ def reconstruct(
         pieces = [whole[i : i + BLOCKS_AT_ONCE] for i in range(0, len(whole), BLOCKS_AT_ONCE)]
         found = list(engine.map(partial(solve_leaves, plan), pieces))
     else:
-        from headcount.attacks.joint import Joint, solve_together
+        from headcount.attacks._joint import Joint, solve_together
 
         joint = Joint.of(plan, together)
         used = [leaf, *joint.levels]
@@ -225,7 +225,7 @@ def solve_leaves(plan: Task, units: Ints) -> LeafOutcomes:
 
 def leaf_problem(layout: Layout, low: Ints, high: Ints) -> tuple[Ints, Settled | None]:
     """The classes of a leaf that may hold someone, and their problem after propagation."""
-    from headcount.attacks import kernels
+    from headcount.attacks import _kernels as kernels
 
     keep = np.ones(len(layout.row_of), dtype=bool)
     kernels.alive(layout.row_of, high, keep)

@@ -109,7 +109,7 @@ def reidentify(
 def _draws(
     known: KnownPeople, records: Records, orders: int, seed: int, exact_first: bool
 ) -> Iterator[Putative]:
-    from headcount.attacks.matching import match_sorted
+    from headcount.attacks._matching import match_sorted
 
     # As far as the records are told apart, not the attacker's file.
     a, a_coarse, a_fine = _sorted(records.features, known.block, known.key)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.attacks.problem import Problem, Settled
-from headcount.attacks.solvers import HIGHS, Question, ask
+from headcount.attacks._problem import Problem, Settled
+from headcount.attacks._solvers import HIGHS, Question, ask
 
 ALGEBRA, SEARCH, SOLVER = "algebra", "search", "solver"
 
@@ -43,7 +43,7 @@ class SolvedLeaf:
 
 def solve(problems: Sequence[Settled], effort: Effort) -> list[SolvedLeaf]:
     """A solution of each problem: search in small parts, a solver for the rest, all at once."""
-    from headcount.attacks import search
+    from headcount.attacks import _search as search
 
     found: list[dict[int, Ints | None]] = [{} for _ in problems]
     questions: list[tuple[int, int]] = []
@@ -100,7 +100,7 @@ def farthest(
     Parts are independent, so that the distances add up. A distance not proven is the largest
     found: a lower bound.
     """
-    from headcount.attacks import search
+    from headcount.attacks import _search as search
 
     distance = np.zeros(len(problems), dtype=np.int64)
     proven = np.ones(len(problems), dtype=bool)

@@ -1,7 +1,7 @@
 """Exact integer noise: run keys, keyed streams and samplers, with proofs in ``proofs/``."""
 
+from headcount.noise._keys import RunKey, destroy_run_key, load_run_key, save_run_key
 from headcount.noise.keyed import SAMPLER_VERSION, KeyedNoise
-from headcount.noise.keys import RunKey, destroy_run_key, load_run_key, save_run_key
 from headcount.noise.law import Law
 from headcount.noise.laws import DiscreteGaussian, TwoSidedGeometric
 from headcount.noise.opendp_backend import OpenDPNoise

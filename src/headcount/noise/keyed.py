@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Ints
 from headcount.errors import ConfigError
-from headcount.noise.exact import invert
-from headcount.noise.keys import RunKey, encode
+from headcount.noise._exact import invert
+from headcount.noise._keys import RunKey, encode
+from headcount.noise._tables import TABLE_LIMIT, CutPoints, build_table
 from headcount.noise.law import Law
 from headcount.noise.source import KeyKind, Stream, check_draws
-from headcount.noise.tables import TABLE_LIMIT, CutPoints, build_table
 from headcount.noise.words import CHUNK, Words, compiled, derive_key
 
 SAMPLER_VERSION = 1

@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, ClassVar
 
 from headcount.errors import ConfigError
-from headcount.noise.exact import invert
+from headcount.noise._exact import invert
 
 if TYPE_CHECKING:
     from flint import arb

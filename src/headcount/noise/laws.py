@@ -10,8 +10,8 @@ from itertools import chain, repeat
 from math import exp, fsum, isqrt, sinh
 from typing import TYPE_CHECKING
 
+from headcount.noise._exact import Bits, rejection_gaussian
 from headcount.noise.balls import enclose, precision
-from headcount.noise.exact import Bits, rejection_gaussian
 from headcount.noise.law import LARGEST_SCALE, SMALLEST, Law, exact_parameter
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 from headcount.arrays import Ints
 from headcount.errors import RunError
 from headcount.files import write_bytes_atomic
-from headcount.noise.keys import encode
+from headcount.noise._keys import encode
 from headcount.noise.law import Law
 from headcount.noise.source import KeyKind, Noise, Stream
 

@@ -53,7 +53,7 @@ class Stream:
         """What tells this stream from all others of a run.
 
         That of another purpose is longer. Encoded with the number, kind and length of its parts
-        (``keys.encode``), no choice of names makes it that of a measurement.
+        (``_keys.encode``), no choice of names makes it that of a measurement.
         """
         named = (self.level, self.query, self.size)
         return named if self.purpose == MEASUREMENT else (*named, self.purpose)

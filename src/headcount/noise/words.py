@@ -31,7 +31,7 @@ _ZEROS = np.zeros(8 * CHUNK, dtype=np.uint8)
 @cache
 def compiled() -> ModuleType:
     """The compiled kernels, loaded with numba when the first noise is drawn."""
-    from headcount.noise import kernels
+    from headcount.noise import _kernels as kernels
 
     return kernels
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import InputError
+from headcount.population._recodes import fit_schema
 from headcount.population.households import VACANT, Households
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
-from headcount.population.recodes import fit_schema
 from headcount.schema import Attribute, Follows, Recode, Schema
 
 KIND = "hhgq"

@@ -19,7 +19,7 @@ from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.geography.build import Prefixes, build_geography
 from headcount.geography.geography import Geography
-from headcount.population.fixed_width import (
+from headcount.population._fixed_width import (
     BLOCK_BYTES,
     Fault,
     Field,

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.population.fixed_width import Lines, read_lines
+from headcount.population._fixed_width import Lines, read_lines
 from headcount.population.tables import text_columns
 
 Words = NDArray[np.uint64]

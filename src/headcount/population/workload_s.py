@@ -9,8 +9,8 @@ from headcount.arrays import Floats, Ints, Ints32
 from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.geography import Geography
+from headcount.population._recodes import SEVEN_RACES
 from headcount.population.households import HOUSEHOLD, Households
-from headcount.population.recodes import SEVEN_RACES
 from headcount.population.towns.levels import AGE, HISPANIC, OLDEST, SEX
 from headcount.schema import Attribute, Follows
 

@@ -1,5 +1,12 @@
 """Losses in exact fractions, the unit of privacy, what a release promises, and what was spent."""
 
+from headcount.privacy._ledger_records import (
+    Balance,
+    Dataset,
+    OverspendError,
+    Spend,
+    SpendState,
+)
 from headcount.privacy.allocation import Allocation, Share, allocate
 from headcount.privacy.compose import parallel, sequential
 from headcount.privacy.convert import (
@@ -10,13 +17,6 @@ from headcount.privacy.convert import (
 )
 from headcount.privacy.guarantee import Guarantee
 from headcount.privacy.ledger import Ledger
-from headcount.privacy.ledger_records import (
-    Balance,
-    Dataset,
-    OverspendError,
-    Spend,
-    SpendState,
-)
 from headcount.privacy.loss import ApproximateLoss, Currency, Loss, PureLoss, ZCDPLoss
 from headcount.privacy.noise_loss import law_for, noise_loss
 from headcount.privacy.sensitivity import Sensitivity, marginal_sensitivity

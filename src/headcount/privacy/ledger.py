@@ -29,10 +29,10 @@ from pathlib import Path
 from headcount.errors import PrivacyError
 from headcount.noise.source import KeyKind
 from headcount.numbers import TooLong, fits
-from headcount.privacy import ledger_rows as rows
-from headcount.privacy import ledger_store as store
-from headcount.privacy.account import charge, used
-from headcount.privacy.ledger_records import (
+from headcount.privacy import _ledger_rows as rows
+from headcount.privacy import _ledger_store as store
+from headcount.privacy._account import charge, used
+from headcount.privacy._ledger_records import (
     Balance,
     Dataset,
     OverspendError,

@@ -13,7 +13,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.quarters import Quarters
 from headcount.progress import Progress, silent
-from headcount.release.placement import LeafCounts, PlacedDwellings, PlacedPeople, place
+from headcount.release._placement import LeafCounts, PlacedDwellings, PlacedPeople, place
 from headcount.release.streamed import pieces, whole_files
 from headcount.schema import Schema
 

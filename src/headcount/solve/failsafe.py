@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
+from headcount.solve._rows import Constraints, bound_rows, entry_of
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation, violations
 from headcount.solve.mip import Program, SolverError, minimise, rounding_program
-from headcount.solve.rows import Constraints, bound_rows, entry_of
 
 if TYPE_CHECKING:
     from headcount.solve.general import Programme

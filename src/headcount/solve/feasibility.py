@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Ints
+from headcount.solve._nesting import locate, nesting
+from headcount.solve._rows import bound_rows, stack, sum_rows
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation
 from headcount.solve.mip import Program, SolverError, minimise
-from headcount.solve.nesting import locate, nesting
 from headcount.solve.rounding import map_parents, network_arguments
-from headcount.solve.rows import bound_rows, stack, sum_rows
 
 DEAR = 1000.0
 """Breaking a parent's sum costs so much more than breaking a bound: the bounds get named."""

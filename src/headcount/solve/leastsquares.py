@@ -38,7 +38,7 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
     is iterated away: the objective agrees with a general solver's to about 1e-7 relative. With
     detail weight 0 the minimum need not be unique: the answer is one near even shares.
     """
-    from headcount.solve.kernel import solve_parents
+    from headcount.solve._kernel import solve_parents
 
     counts, violation = np.zeros((batch.parents, 4), np.int32), np.zeros(batch.parents)
     x = np.zeros(len(batch.answer))
@@ -112,8 +112,8 @@ def _finish(
     violation: Floats,
 ) -> Solved:
     """Hand what is stuck to a general solver."""
+    from headcount.solve._ssn import IMPOSSIBLE, STUCK
     from headcount.solve.general import solve_general
-    from headcount.solve.ssn import IMPOSSIBLE, STUCK
 
     status = np.where(counts[:, 0] == IMPOSSIBLE, Status.INFEASIBLE, Status.SOLVED)
     solver = np.where(counts[:, 0] == IMPOSSIBLE, Solver.NONE, Solver.NEWTON)

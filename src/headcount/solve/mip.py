@@ -9,8 +9,8 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints
 from headcount.errors import HeadcountError
+from headcount.solve._rows import bound_rows, stack, sum_rows
 from headcount.solve.batch import Batch
-from headcount.solve.rows import bound_rows, stack, sum_rows
 
 if TYPE_CHECKING:
     from headcount.solve.worker import SolverAnswer

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from headcount.compiled import njit
-from headcount.solve.paths import FAR, repair
+from headcount.solve._paths import FAR, repair
 
 SCALE = 2**30
 """A cost of 1: costs are integers, so that no path is preferred because of a float's last bit."""

@@ -1,7 +1,7 @@
 """From people to counts: sparse counts per level, queries and workloads by attribute name."""
 
+from headcount.tabulate._digest import content_digest, counts_digest
 from headcount.tabulate.counts import Counts, tabulate
-from headcount.tabulate.digest import content_digest, counts_digest
 from headcount.tabulate.query import CELLS, TOTAL, Query, every_cell
 from headcount.tabulate.tabulated import Tabulated
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
+from headcount.tabulate._between_tables import Sum, sums_between
 from headcount.tabulate.additive import Additive, Product, Tree, link, product_of_trees, tree
-from headcount.tabulate.between_tables import Sum, sums_between
 from headcount.tabulate.published import TableCells
 from headcount.tabulate.published.codings import Coding
 

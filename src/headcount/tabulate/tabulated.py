@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.population import Population
+from headcount.tabulate._digest import content_digest
 from headcount.tabulate.counts import Counts, tabulate
-from headcount.tabulate.digest import content_digest
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -23,7 +23,7 @@ from headcount.population.towns import towns
 from headcount.release.published import by_name
 from headcount.schema import load_schema
 from headcount.tabulate import Tabulated, tabulate
-from headcount.tabulate.between_tables import sums_between
+from headcount.tabulate._between_tables import sums_between
 from headcount.tabulate.linked_tables import _columns, link_tables
 
 SCHEMA = load_schema("sex-age38-race7-hispanic")

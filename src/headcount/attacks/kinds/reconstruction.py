@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from headcount.attacks._solvers import CP_SAT, HIGHS
 from headcount.attacks.kinds._base import Attack, ClaimedRecords, People, whole_people
 from headcount.attacks.knowledge import Knowledge, KnownTable
 from headcount.attacks.knowledge_from_release import knowledge_of_release, tells_years
 from headcount.attacks.reconstruction import REPORT, Reconstruction, reconstruct
 from headcount.attacks.records import LEARNT, Features
-from headcount.attacks.solvers import CP_SAT, HIGHS
 from headcount.attacks.variability import Effort
 from headcount.engines.protocol import Engine
 from headcount.errors import ConfigError, InputError

@@ -12,10 +12,10 @@ from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.population.households import HOUSEHOLD, VACANT, Households
 from headcount.population.towns import levels
-from headcount.population.towns.facilities import IN_QUARTERS, fill_facilities, plan_facilities
-from headcount.population.towns.mix import mixes
-from headcount.population.towns.people import fill_households, household_sizes, nobody
-from headcount.population.towns.spine import Land, make_land
+from headcount.population.towns._facilities import IN_QUARTERS, fill_facilities, plan_facilities
+from headcount.population.towns._mix import mixes
+from headcount.population.towns._people import fill_households, household_sizes, nobody
+from headcount.population.towns._spine import Land, make_land
 
 MEAN_SIZE = 2.578
 """People in a mean household."""

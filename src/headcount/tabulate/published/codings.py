@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any
 
 from headcount.schema import Attribute, Schema
-from headcount.tabulate.published.races import (
+from headcount.tabulate.published._races import (
     REST,
     combinations_of_races,
     race_codes,

@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.compiled import njit
-from headcount.solve.pack import FEASIBLE, pack
-from headcount.solve.reduce import HIGH, LOW, MARGIN, STAND_IN, WEIGHT
-from headcount.solve.ssn import IMPOSSIBLE, SOLVED, STUCK, newton, primal
+from headcount.solve._pack import FEASIBLE, pack
+from headcount.solve._reduce import HIGH, LOW, MARGIN, STAND_IN, WEIGHT
+from headcount.solve._ssn import IMPOSSIBLE, SOLVED, STUCK, newton, primal
 
 SMOOTHING = (0.5, 0.1, 0.0, 5.0)
 NEWTON_LIMIT = 200

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Floats, Ints, Ints32
+from headcount.population.towns._mix import Masks, draw_community, race_mask
 from headcount.population.towns.levels import FEMALE, MALE, OLDEST, OWN, RENT
-from headcount.population.towns.mix import Masks, draw_community, race_mask
 
 SIZES = np.array([0.2674, 0.3276, 0.1607, 0.1339, 0.0646, 0.0256])
 """Shares of households of 1 to 6 people (United States, 2010); the rest are larger."""

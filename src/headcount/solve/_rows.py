@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Floats, Ints
+from headcount.solve._nesting import bounded_columns, column_of_cell
 from headcount.solve.batch import NO_BOUND, Batch
-from headcount.solve.nesting import bounded_columns, column_of_cell
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -12,8 +12,8 @@ from typing import Any
 from headcount.errors import ConfigError, one_of
 from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
+from headcount.tabulate.published._table import HOUSING, PERSONS, PublishedTable, TableCells
 from headcount.tabulate.published.codings import codings
-from headcount.tabulate.published.table import HOUSING, PERSONS, PublishedTable, TableCells
 from headcount.toml_files import read_toml
 
 Alternatives = tuple[tuple[str, tuple[str, ...]], ...]

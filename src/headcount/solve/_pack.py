@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.compiled import njit
-from headcount.solve.reduce import (
+from headcount.solve._reduce import (
     COUNT,
     HIGH,
     LOW,

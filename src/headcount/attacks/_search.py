@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.attacks.kernels import propagate
+from headcount.attacks._kernels import propagate
 from headcount.compiled import njit
 
 NONE, FOUND, GAVE_UP = 0, 1, 2

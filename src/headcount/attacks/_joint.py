@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Flags, Ints, Ints32
-from headcount.attacks.conflict import (
+from headcount.attacks._conflict import (
     Fix,
     Sums,
     least_change,
@@ -23,7 +23,8 @@ from headcount.attacks.conflict import (
     side_by_side,
     table_weights,
 )
-from headcount.attacks.problem import Settled, settle
+from headcount.attacks._problem import Settled, settle
+from headcount.attacks._structure import Layout, Structure, build_structure
 from headcount.attacks.reconstruction import (
     LEAST_CHANGE,
     NO_METHOD,
@@ -31,7 +32,6 @@ from headcount.attacks.reconstruction import (
     Task,
     record_variability,
 )
-from headcount.attacks.structure import Layout, Structure, build_structure
 from headcount.attacks.variability import SolvedLeaf, solve
 from headcount.errors import ConfigError
 
@@ -133,7 +133,7 @@ def _unknowns(
     places: Sequence[tuple[Ints, Ints]],
 ) -> tuple[list[Ints], Ints32]:
     """Classes of each leaf that may hold someone, and the rows of all of them in one numbering."""
-    from headcount.attacks import kernels
+    from headcount.attacks import _kernels as kernels
 
     layouts = joint.fine.layouts
     classes, rows = [], []
@@ -191,7 +191,7 @@ def _limited_problem(
     plan: Task, limits: Sequence[Limits], low: Ints, high: Ints, most: Sequence[Ints]
 ) -> tuple[Ints, Settled]:
     """A leaf's own problem with the larger units' rows as upper limits."""
-    from headcount.attacks import kernels
+    from headcount.attacks import _kernels as kernels
 
     layout = plan.structure.layouts[0]
     tables, start = [layout.row_of], layout.size

@@ -28,7 +28,7 @@ class CutPoints:
     """Thresholds of one law for words of one width, with a guide that makes look-ups short.
 
     ``thresholds[k]`` = floor(2^(word_bits - 1) Pr[|X| <= k]), the last being 2^(word_bits - 1) - 1.
-    ``guide``, ``shift``, ``drop``: see ``kernels.lookup``.
+    ``guide``, ``shift``, ``drop``: see ``_kernels.lookup``.
     """
 
     thresholds: NDArray[np.uint64]

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.draws import multinomial
+from headcount.population.towns._mix import draw_community, race_mask
+from headcount.population.towns._people import TownPeople, age_chances
+from headcount.population.towns._spine import Land
 from headcount.population.towns.levels import KINDS, OLDEST
-from headcount.population.towns.mix import draw_community, race_mask
-from headcount.population.towns.people import TownPeople, age_chances
-from headcount.population.towns.spine import Land
 
 IN_QUARTERS = 0.0259
 """Share of people in group quarters (United States, 2010)."""

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints
+from headcount.attacks._solvers import solve_program
 from headcount.attacks.knowledge import UNKNOWN, KnownTable
-from headcount.attacks.solvers import solve_program
 from headcount.solve.mip import DONE, Program, SolverError
 from headcount.solve.worker import run_here
 

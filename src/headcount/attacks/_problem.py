@@ -61,7 +61,7 @@ def settle(rows: Ints32, low: Ints, high: Ints) -> Settled | None:
     ``rows`` (unknowns x families) holds the number of each unknown's row, -1 for none; ``low``
     and ``high`` are the ends of each row.
     """
-    from headcount.attacks import kernels
+    from headcount.attacks import _kernels as kernels
 
     ptr, idx, rlo, rhi, fam, possible = kernels.assemble(rows, low, high)
     size = len(rows)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Ints
+from headcount.attacks._problem import Problem
 from headcount.attacks.knowledge import UNKNOWN
-from headcount.attacks.problem import Problem
 from headcount.errors import ConfigError, HeadcountError
 from headcount.solve.mip import Program
 from headcount.solve.worker import same_imports
@@ -157,7 +157,7 @@ def _by_cp_sat(questions: Sequence[Question], seconds: float) -> list[Answer]:
     """One process answers all questions: starting it costs more than most of them."""
     sent = {"seconds": seconds, "questions": [_plain(question) for question in questions]}
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "headcount.attacks.cp_sat"],
+        [sys.executable, "-P", "-m", "headcount.attacks._cp_sat"],
         input=json.dumps(sent),
         capture_output=True,
         text=True,

@@ -12,8 +12,8 @@ from typing import Literal
 from headcount.errors import PrivacyError, brief
 from headcount.noise.source import KeyKind
 from headcount.numbers import RECORDED_DIGITS
-from headcount.privacy.ledger_records import Dataset, Spend, SpendEvent, SpendState
-from headcount.privacy.ledger_store import add_closings, has_closings
+from headcount.privacy._ledger_records import Dataset, Spend, SpendEvent, SpendState
+from headcount.privacy._ledger_store import add_closings, has_closings
 from headcount.privacy.loss import exact, from_record, to_record
 
 
