@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from math import exp, log
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ from polars.testing import assert_frame_equal
 from scipy import stats
 
 from headcount.errors import ConfigError, InputError, PrivacyError
-from headcount.mechanisms import Geometric, protect
+from headcount.mechanisms import Geometric, Raked, Sampling, protect, protect_runs
 from headcount.noise import DiscreteGaussian, KeyedNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.population.uniform import uniform
 from headcount.studies.flaxman_2019.direct import (
@@ -24,9 +25,14 @@ from headcount.studies.flaxman_2019.direct import (
     votes,
 )
 from headcount.studies.flaxman_2019.law import averaged_loss
-from headcount.studies.flaxman_2019.noise import GeometricByRatio, PublishedNoise, published_loss
+from headcount.studies.flaxman_2019.noise import (
+    AsPublished,
+    GeometricByRatio,
+    PublishedNoise,
+    published_loss,
+)
 from headcount.studies.flaxman_2019.pooled import epl_means, figure_1
-from headcount.studies.flaxman_2019.runs import counted
+from headcount.studies.flaxman_2019.runs import releases
 from headcount.studies.flaxman_2019.settings import (
     EXACT,
     MECHANISMS,
@@ -37,6 +43,7 @@ from headcount.studies.flaxman_2019.settings import (
 from headcount.studies.flaxman_2019.study import judge, run
 from headcount.studies.frame.cache import Cache
 from headcount.studies.frame.study import Findings, Work
+from headcount.tabulate import Tabulated, tabulate
 
 SMALL = Settings(
     seed=3,
@@ -111,7 +118,7 @@ def test_the_same_seed_gives_the_same_study_and_another_does_not(small: Findings
 def test_runs_do_not_depend_on_how_they_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = replace(SMALL, replicates=3)
     whole = figure_1(settings)["replicates"]
-    monkeypatch.setattr("headcount.studies.flaxman_2019.runs._AT_ONCE", 1)
+    monkeypatch.setattr("headcount.mechanisms._protect.NOISE_AT_ONCE", 1)
     assert_frame_equal(figure_1(settings)["replicates"], whole)
 
 
@@ -245,15 +252,46 @@ def test_no_release_can_be_made_with_published_noise() -> None:
     assert protect(counts, mechanism, noise(EXACT)).key_kind == "seed"
 
 
+def test_releases_of_the_published_variant_promise_nothing() -> None:
+    d = uniform(people=1000, depth=1, mean=100)
+    release = protect(d, AsPublished(Geometric(epsilon=Fraction(1, 10))), noise(EXACT))
+    assert release.guarantee.losses == ()
+    assert "loses -ln(1 - epsilon)" in release.guarantee.why_none
+    exact = protect(d, Geometric(epsilon=Fraction(1, 10)), noise(EXACT))
+    assert exact.guarantee.losses
+    assert not np.array_equal(exact.at("level_1"), release.at("level_1"))
+
+
+def test_many_runs_at_once_are_the_releases_one_by_one() -> None:
+    d, mechanism = uniform(people=1000, depth=1, mean=100), Raked(epsilon=Fraction(1, 2))
+    chain = (Sampling(fraction=Fraction(1, 2)), mechanism)
+    for one in (mechanism, chain):
+        together = protect_runs(d, one, noise(EXACT), runs=range(3, 6))
+        for number, made in zip(range(3, 6), together, strict=True):
+            alone = protect(d, one, noise(EXACT), run=number)
+            assert made.guarantee == alone.guarantee
+            for level in alone.as_counts().tables:
+                assert np.array_equal(made.at(level), alone.at(level))
+
+
 # --- two neighbouring databases ---------------------------------------------------------------
 
 
 def test_one_person_moves() -> None:
     d = uniform(people=1000, depth=1, mean=100, seed=1)
     moved = move_one(d, source=2, target=7)
-    difference = counted(moved)[0].totals() - counted(d)[0].totals()
+    before, after = (tabulate(one).totals() for one in (d, moved))
+    difference = after - before
     assert difference.tolist() == [0, 0, -1, 0, 0, 0, 0, 1, 0, 0]
-    assert counted(moved)[1] != counted(d)[1]  # so that their noise differs
+    how: dict[str, Any] = {"settings": SMALL, "variant": EXACT, "runs": range(1)}
+    first, second = (
+        next(releases(Tabulated.of(one), "geometric", Fraction(1), **how)) for one in (d, moved)
+    )
+    noise_of_d, noise_of_moved = (
+        first.at("level_1")[:, 0] - before,
+        second.at("level_1")[:, 0] - after,
+    )
+    assert not np.array_equal(noise_of_d, noise_of_moved)
     empty = replace(d, count=np.zeros(10, dtype=np.int64))
     with pytest.raises(InputError, match="area 2: found nobody, expected a person to move"):
         move_one(empty, source=2, target=7)

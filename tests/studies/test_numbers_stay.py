@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
@@ -12,23 +13,23 @@ from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.population import uniform
 from headcount.privacy import UnitOfPrivacy
 from headcount.studies.christ_2022.settings import UNIT
-from headcount.studies.flaxman_2019.runs import counted, outcomes
+from headcount.studies.flaxman_2019.runs import releases
 from headcount.studies.flaxman_2019.settings import MECHANISMS, VARIANTS, Settings
+from headcount.tabulate import Tabulated
 
 
 def test_releases_of_flaxman_2019_are_the_same_to_the_bit():
     """Every mechanism and variant, as version 0.1.0 made them before there was a unit."""
     settings = Settings(people=2000, depth=2, mean=20, moved=(0, 1), seed=12345)
-    counts, digest = counted(uniform(people=2000, depth=2, mean=20, seed=1))
+    data = Tabulated.of(uniform(people=2000, depth=2, mean=20, seed=1))
     found = sha256()
     for name in MECHANISMS:
         for variant in VARIANTS:
-            for made in outcomes(
-                counts, digest, name, Fraction(1, 10),
-                settings=settings, variant=variant, runs=range(2),
-            ):  # fmt: skip
-                for table in made.tables.values():
-                    found.update(np.asarray(table, dtype=np.float64).tobytes())
+            how: dict[str, Any] = {"settings": settings, "variant": variant, "runs": range(2)}
+            made = list(releases(data, name, Fraction(1, 10), **how))
+            for level in made[0].tables:
+                both = np.stack([np.asarray(one.at(level), dtype=np.float64) for one in made])
+                found.update(both.tobytes())
     assert found.hexdigest()[:16] == "d6791ba27ccbe98b"
 
 

@@ -3,7 +3,12 @@
 from headcount.mechanisms._base import Context, PostTabular, PreTabular
 from headcount.mechanisms._chain import Chain, Mechanism
 from headcount.mechanisms._outcome import CountsOutcome, TablesOutcome
-from headcount.mechanisms._protect import complete_guarantee, mechanism_digest, protect
+from headcount.mechanisms._protect import (
+    complete_guarantee,
+    mechanism_digest,
+    protect,
+    protect_runs,
+)
 from headcount.mechanisms.averaged import Averaged
 from headcount.mechanisms.geometric import Geometric
 from headcount.mechanisms.identity import Identity
@@ -28,4 +33,5 @@ __all__ = [
     "complete_guarantee",
     "mechanism_digest",
     "protect",
+    "protect_runs",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from hashlib import sha256
 
 from headcount.errors import PrivacyError
@@ -16,6 +17,9 @@ from headcount.privacy import Guarantee
 from headcount.registry import MECHANISMS
 from headcount.release import Release
 from headcount.tabulate import Counts, Tabulated
+
+NOISE_AT_ONCE = 1 << 25
+"""Bytes of noise of several runs that are held at once: with their copies about 200 MiB."""
 
 SECONDS = "seconds.json"
 """How long each part of a run took: in the curator's folder."""
@@ -37,17 +41,51 @@ def protect(
     the difference of two releases under the same noise is the difference of their truths.
     """
     chain, context = Chain.of(mechanism), context or Context()
-    truth = chain.cut(Tabulated.of(data))
-    chain.check_people(truth.population)
-    if isinstance(noise, KeyedNoise) and noise.key_kind == "os":
-        _refuse_reuse(noise, truth)
+    truth = _opened(data, chain, noise)
     if noise is None:
         noise = KeyedNoise(RunKey.from_os(), chain.name, truth.digest, mechanism_digest(chain))
     (outcome,) = chain.outcomes(truth, noise, runs=range(run, run + 1), context=context)
     if outcome.seconds and context.curator is not None:
         text = json.dumps(outcome.seconds, indent=2, ensure_ascii=False) + "\n"
         write_text_atomic(context.curator / SECONDS, text)
-    making = Making(
+    return outcome.release(0, _making(chain, truth, noise))
+
+
+def protect_runs(
+    data: Population | Tabulated,
+    mechanism: Mechanisms,
+    noise: Noise,
+    *,
+    runs: range,
+    context: Context | None = None,
+) -> Iterator[Release]:
+    """Yield the releases of some runs in their order, each the one that ``protect`` makes.
+
+    Faster than one by one: the noise of many runs is drawn at once, as far as it fits.
+    """
+    chain = Chain.of(mechanism)
+    truth = _opened(data, chain, noise)
+    making = _making(chain, truth, noise)
+    of_one = chain.recorded_bytes(making["schema"], making["geography"])
+    step = max(1, NOISE_AT_ONCE // max(1, of_one))
+    for start in range(runs.start, runs.stop, step):
+        some = range(start, min(start + step, runs.stop))
+        for outcome in chain.outcomes(truth, noise, runs=some, context=context):
+            for number in range(1 if chain.steps else len(some)):
+                yield outcome.release(number, making)
+
+
+def _opened(data: Population | Tabulated, chain: Chain, noise: Noise | None) -> Tabulated:
+    """The people as the chain needs them; noise and people that do not go together are refused."""
+    truth = chain.cut(Tabulated.of(data))
+    chain.check_people(truth.population)
+    if isinstance(noise, KeyedNoise) and noise.key_kind == "os":
+        _refuse_reuse(noise, truth)
+    return truth
+
+
+def _making(chain: Chain, truth: Tabulated, noise: Noise) -> Making:
+    return Making(
         schema=truth.counts.schema,
         geography=truth.counts.geography,
         mechanism=repr(chain),
@@ -57,7 +95,6 @@ def protect(
         key_kind=noise.key_kind if chain.draws_noise else "none",
         backend=noise.backend if chain.draws_noise else "none",
     )
-    return outcome.release(0, making)
 
 
 def mechanism_digest(mechanism: Mechanisms) -> bytes:

@@ -16,8 +16,9 @@ from headcount.evaluate import AuditBound, DirectEstimate, audit, direct
 from headcount.population import Population
 from headcount.privacy import PureLoss, UnitOfPrivacy
 from headcount.progress import Progress, silent
-from headcount.studies.flaxman_2019.runs import counted, outcomes
+from headcount.studies.flaxman_2019.runs import releases
 from headcount.studies.flaxman_2019.settings import EXACT, MECHANISMS, MechanismName, Settings
+from headcount.tabulate import Tabulated
 
 DIRECT_COLUMNS = (
     "mechanism",
@@ -79,24 +80,20 @@ def direct_runs(
     where = {level: ancestors(level)[list(settings.moved)] for level in below_whole}
 
     def run(name: MechanismName, population: Population, numbers: range) -> Released:
-        counts, digest = counted(population)
-        made = outcomes(
-            counts, digest, name, epsilon,
-            settings=settings, variant=EXACT, runs=numbers,
-        )  # fmt: skip
-        seen = []
-        for outcome in made:
-            levels = [level for level in where if level in outcome.tables]
-            at_levels = [outcome.dense(level)[:, where[level], 0] for level in levels]
-            seen.append(np.stack(at_levels, axis=1))
-        return np.concatenate(seen).astype(np.float64)
+        made = releases(
+            Tabulated.of(population), name, epsilon, settings=settings, variant=EXACT, runs=numbers
+        )
+        seen = [
+            [one.tables[lv][at, 0] for lv, at in where.items() if lv in one.tables] for one in made
+        ]
+        return np.array(seen, dtype=np.float64)
 
     # The second half of the null test is numbered on: other noise, same database.
     first, second = range(runs), range(runs, 2 * runs)
     work = [(name, p, first) for name in MECHANISMS for p in (d, d_prime)] + [("raked", d, second)]
     what = f"Two databases, epsilon {float(epsilon):g}"
     *made, null = [run(*one) for one in progress(work, what=what, total=len(work))]
-    truth = counted(d)[0]
+    truth = Tabulated.of(d).counts
     return DirectRuns(
         epsilon=epsilon,
         exact=np.stack([truth.at(level).totals()[at] for level, at in where.items()]),

@@ -11,9 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.errors import PrivacyError
+from headcount.geography import Geography
+from headcount.mechanisms import Context, CountsOutcome, PostTabular, TablesOutcome
 from headcount.noise import KeyKind, Law, Noise, Stream, TwoSidedGeometric
 from headcount.noise.balls import enclose
 from headcount.noise.law import SMALLEST, exact_parameter
+from headcount.privacy import Guarantee
+from headcount.schema import Schema
+from headcount.tabulate import Counts
 
 if TYPE_CHECKING:
     from flint import arb
@@ -80,8 +85,8 @@ class PublishedNoise:
 
     where the geometric mechanism has exp(-epsilon |k|). So each draw costs -ln(1 - epsilon), more
     than the epsilon asked for. The published figures match only this noise, therefore the study
-    can draw it; no release can be made with it, because a release asks its noise for the kind of
-    its key and this noise refuses to tell.
+    can draw it, by ``AsPublished``, whose releases promise nothing. No mechanism that promises can
+    be released with it: a release asks its noise for the kind of its key, and this refuses to tell.
     """
 
     base: Noise
@@ -104,6 +109,30 @@ class PublishedNoise:
     ) -> NDArray[np.int64]:
         """Some values of one draw."""
         return self.base.draw_at(stream, _published(law), draw=draw, index=index)
+
+
+@dataclass(frozen=True)
+class AsPublished(PostTabular):
+    """A counting mechanism with the noise of the paper's code in place of its own."""
+
+    inner: PostTabular
+    name = "as published"
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """None: what a draw loses is no fraction, and more than the epsilon that is stated."""
+        return Guarantee.none(
+            "the noise of the paper's code loses -ln(1 - epsilon) where it states epsilon"
+        )
+
+    def run(
+        self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
+    ) -> CountsOutcome | TablesOutcome:
+        """As the mechanism, with that noise."""
+        return self.inner.run(counts, PublishedNoise(noise), runs=runs, context=context)
+
+    def recorded_bytes(self, schema: Schema, geography: Geography) -> int:
+        """As the mechanism's."""
+        return self.inner.recorded_bytes(schema, geography)
 
 
 def _published(law: Law) -> Law:

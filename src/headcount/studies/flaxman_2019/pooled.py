@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from headcount.evaluate import EmpiricalLoss, published
 from headcount.progress import Progress, silent
-from headcount.studies.flaxman_2019.runs import counted, leaf_residuals, outcomes
+from headcount.studies.flaxman_2019.runs import leaf_residuals, releases
 from headcount.studies.flaxman_2019.settings import (
     FIGURE_1,
     MECHANISMS,
@@ -18,7 +18,7 @@ from headcount.studies.flaxman_2019.settings import (
     Settings,
     Variant,
 )
-from headcount.tabulate import Counts
+from headcount.tabulate import Counts, Tabulated
 
 EPL_COLUMNS = (
     "mechanism",
@@ -54,16 +54,14 @@ def figure_1(
                      x, loss
         replicates   the scores of every run: variant, replicate, then the columns of ``epl``
     """
-    counts, digest = counted(settings.population())
+    data = Tabulated.of(settings.population())
     cases = [(v, m, e) for v in variants for m in MECHANISMS for e in settings.epsilons]
     residuals, curves, rows = [], [], []
     for variant, name, epsilon in progress(cases, what="Pooled estimate", total=len(cases)):
         about = {"variant": variant, "mechanism": name, "epsilon": float(epsilon)}
-        made = outcomes(
-            counts, digest, name, epsilon,
-            settings=settings, variant=variant, runs=range(settings.replicates),
-        )  # fmt: skip
-        for replicate, errors in enumerate(leaf_residuals(counts, made)):
+        runs = range(settings.replicates)
+        made = releases(data, name, epsilon, settings=settings, variant=variant, runs=runs)
+        for replicate, errors in enumerate(leaf_residuals(data, made)):
             loss = estimate(errors, settings)
             rows.append(about | {"replicate": replicate} | score(errors, loss))
             if replicate:
@@ -104,40 +102,26 @@ def score(errors: NDArray[Any], loss: EmpiricalLoss) -> dict[str, float | None]:
 
 def levels(settings: Settings, progress: Progress = silent) -> pl.DataFrame:
     """Errors at every level: of raked as it is released, of the others by adding up areas."""
-    counts, digest = counted(settings.population())
+    data = Tabulated.of(settings.population())
+    counts = {level: data.counts.at(level) for level in data.counts.geography.levels}
+    truth = {level: one.dense() for level, one in counts.items()}
     cases = [(m, e) for m in MECHANISMS for e in settings.epsilons]
     rows: list[dict[str, Any]] = []
     for name, epsilon in progress(cases, what="Errors by level", total=len(cases)):
-        errors: dict[str, list[NDArray[Any]]] = {level: [] for level in counts.geography.levels}
-        for outcome in outcomes(
-            counts, digest, name, epsilon,
-            settings=settings, variant="exact", runs=range(settings.replicates),
-        ):  # fmt: skip
-            for level, found in _residuals_by_level(counts, outcome.tables).items():
-                errors[level].append(found.ravel())
+        runs = range(settings.replicates)
+        made = releases(data, name, epsilon, settings=settings, variant="exact", runs=runs)
+        errors = [{level: truth[level] - one.at(level) for level in truth} for one in made]
         rows += [
             {"mechanism": name, "epsilon": float(epsilon), "level": level}
-            | _level_score(counts, level, np.concatenate(errors[level]))
-            for level in counts.geography.levels
+            | _level_score(counts[level], np.concatenate([one[level].ravel() for one in errors]))
+            for level in truth
         ]
     return pl.DataFrame(rows)
 
 
-def _residuals_by_level(counts: Counts, tables: Any) -> dict[str, NDArray[Any]]:
-    geography = counts.geography
-    found: dict[str, NDArray[Any]] = {}
-    for level in reversed(geography.levels):
-        if level in tables:
-            released = tables[level]
-        else:  # a mechanism that releases areas only: add them up
-            released = np.add.reduceat(released, geography.children_start(level), axis=1)
-        found[level] = counts.at(level).dense() - released
-    return found
-
-
-def _level_score(counts: Counts, level: str, errors: NDArray[Any]) -> dict[str, Any]:
+def _level_score(counts: Counts, errors: NDArray[Any]) -> dict[str, Any]:
     size = np.abs(errors)
-    units = counts.geography.size(level)
+    units = counts.geography.size(counts.level)
     mean_people = float(counts.totals().sum() / units)
     return {
         "units": units,

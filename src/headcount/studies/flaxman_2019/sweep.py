@@ -9,8 +9,9 @@ import polars as pl
 
 from headcount.progress import Progress, silent
 from headcount.studies.flaxman_2019.pooled import estimate, score
-from headcount.studies.flaxman_2019.runs import counted, leaf_residuals, outcomes
+from headcount.studies.flaxman_2019.runs import leaf_residuals, releases
 from headcount.studies.flaxman_2019.settings import EXACT, MECHANISMS, Settings
+from headcount.tabulate import Tabulated
 
 _ESTIMATOR = ("range_percentile", "range_multiplier", "kernel_factor")
 
@@ -35,14 +36,12 @@ def _case(parameter: str, tried: tuple[Any, ...], settings: Settings) -> list[di
     epsilon = tried[0] if parameter == "epsilon" else settings.direct_epsilon
     replicates = min(settings.replicates, _REPLICATES)
     moved = [_moved(settings, parameter, value) for value in tried]
-    counts, digest = counted(moved[0].population())
+    data = Tabulated.of(moved[0].population())
     rows = []
     for name in MECHANISMS:
-        made = outcomes(
-            counts, digest, name, epsilon,
-            settings=moved[0], variant=EXACT, runs=range(replicates),
-        )  # fmt: skip
-        errors = list(leaf_residuals(counts, made))
+        runs = range(replicates)
+        made = releases(data, name, epsilon, settings=moved[0], variant=EXACT, runs=runs)
+        errors = list(leaf_residuals(data, made))
         for value, how in zip(tried, moved, strict=True):
             scores = pl.DataFrame([score(one, estimate(one, how)) for one in errors])
             rows.append(
