@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.attacks.knowledge import UNKNOWN, Knowledge, between
 from headcount.attacks.records import KNOWN, Features, Records, records_from_rows
 from headcount.attacks.reidentification import KnownPeople
@@ -25,8 +25,6 @@ from headcount.tabulate.published import PublishedTable, tables
 from headcount.tabulate.published.codings import find_attribute, level_atoms, years
 from headcount.toml_files import read_toml
 from headcount.typed import from_table, located
-
-Ints = NDArray[np.int64]
 
 LARGEST = 1 << 39
 """No count is as large: half of what stands for an unknown one."""

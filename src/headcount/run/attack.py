@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.attacks.kinds.reconstruction import Reconstruct
 from headcount.attacks.kinds.reidentification import Reidentify, Target
 from headcount.attacks.knowledge_from_release import knowledge_of_release
@@ -49,8 +49,6 @@ from headcount.release.store import (
 from headcount.report.model import CONFIDENTIAL_BANNER
 from headcount.schema import Schema
 from headcount.tabulate.published import tables
-
-Ints = NDArray[np.int64]
 
 SUMMARY, RECORDS = "summary.json", "records"
 ATTACKERS = (PERFECT, COMMERCIAL)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.attacks.linkage import Links, link
 from headcount.config.attack_files import refuse_repeated
 from headcount.errors import InputError
@@ -26,8 +26,6 @@ from headcount.run.attack import (
     write_frames,
 )
 from headcount.tabulate.published.codings import years
-
-Ints = NDArray[np.int64]
 
 
 def run_link(

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.evaluate.representation import (
     HISPANIC_BY_RACE,
     MU,
@@ -38,8 +38,6 @@ from headcount.studies.christ_2022.settings import (
 from headcount.studies.christ_2022.swapped import noise_for
 from headcount.tabulate import Counts, Tabulated
 
-Numbers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Row = dict[str, Any]
 
 COLUMNS: dict[str, Any] = {
@@ -111,7 +109,7 @@ def score_noise(area: Area, buckets: int, settings: Settings) -> pl.DataFrame:
     return frame([{**shared, **row} for row in rows])
 
 
-def released_cells(counts: Counts, epsilon: Fraction, settings: Settings) -> Numbers:
+def released_cells(counts: Counts, epsilon: Fraction, settings: Settings) -> Ints:
     """Cells of the noisy histogram of one area, one release for each replicate."""
     mechanism, data = Histogram(epsilon=epsilon, unit=UNIT), Tabulated.of(counts)
     noise = noise_for(mechanism, data, settings)
@@ -121,7 +119,7 @@ def released_cells(counts: Counts, epsilon: Fraction, settings: Settings) -> Num
     return np.concatenate(list(releases)).astype(np.int64)
 
 
-def race_rows(truth: Numbers, made: Numbers, *, mus: bool) -> Iterator[Row]:
+def race_rows(truth: Ints, made: Ints, *, mus: bool) -> Iterator[Row]:
     """Metrics of people by Hispanic origin and race; KL at the other mus where asked for."""
     for (metric, group), values in metrics(truth, made).items():
         yield summary(values, query=RACE, group=group, metric=metric)
@@ -163,14 +161,14 @@ class FourAttributes:
         few = minorities(area.truth())
         self._only = {"everyone": np.ones(area.groups, dtype=bool), "minorities": few}
 
-    def count(self, rows: Codes) -> Numbers:
+    def count(self, rows: Codes) -> Ints:
         """People of each cell in each replicate."""
         bucket = np.minimum(rows["age"] // self._width, self._buckets - 1)
         own = [bucket, rows["hispanic"], rows["race"]]
         own += [rows["household_size"]] if "household_size" in rows else []
         return _counts(np.ravel_multi_index(own, self.counts.schema.shape), self.size)
 
-    def rows(self, made: Numbers) -> Iterator[Row]:
+    def rows(self, made: Ints) -> Iterator[Row]:
         """KL and squared error, for everyone and for minorities.
 
         Cells where nobody lives are not told apart: for KL all of them are one cell, for the
@@ -190,7 +188,7 @@ class FourAttributes:
             yield summary(mse, query=FOUR, group=group, metric="mse")
 
 
-def _counts(number: Numbers, size: int) -> Numbers:
+def _counts(number: Ints, size: int) -> Ints:
     """How often each number below ``size`` stands in each row."""
     replicates = len(number)
     flat = (number + np.arange(replicates)[:, None] * size).ravel()

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.attacks.linkage import EXACT
 from headcount.mechanisms.swapping.persons import KEEP, Pool, swap_area
 from headcount.mechanisms.swapping.rates import AreaSwaps
@@ -32,8 +33,6 @@ from headcount.studies.christ_2022.swapped import unique_rows
 COUNTY = "Cibola"
 ATTRIBUTES = 15
 KNOWN = (*EXACT, "tenure", *FIGURE_13)
-
-Numbers = NDArray[np.int64]
 
 
 def run_detailed(source: Synthetic, swapper: str, settings: Settings) -> dict[str, pl.DataFrame]:
@@ -88,7 +87,7 @@ class NeighbouringTables:
         self._order = np.argsort(pool["age"], kind="stable")
         self._pool = {name: column[self._order] for name, column in pool.items()}
 
-    def within(self, row: int, k: int) -> Numbers:
+    def within(self, row: int, k: int) -> Ints:
         """Rows of the pool at the least distance, k or the next that has somebody."""
         own = {name: int(column[row]) for name, column in self._area.items()}
         while True:
@@ -103,7 +102,7 @@ class NeighbouringTables:
             k += 1
 
 
-def _compared(rows: Mapping[str, NDArray[np.integer]], rank: Numbers) -> dict[str, Numbers]:
+def _compared(rows: Mapping[str, NDArray[np.integer]], rank: Ints) -> dict[str, Ints]:
     """What is compared, the most telling first."""
     made = {
         "age": rows["age"],

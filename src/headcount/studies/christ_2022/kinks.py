@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from headcount.arrays import Floats
+
 FLAT = 1e-9
 """A curve that moves less than this has no bend."""
 

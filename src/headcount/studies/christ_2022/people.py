@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population import Population, tables
@@ -108,11 +109,11 @@ class Area:
             cell=cell.astype(np.int32),
         )
 
-    def group(self, rows: Codes) -> NDArray[np.int64]:
+    def group(self, rows: Codes) -> Ints:
         """The number of each row's group, Hispanic first."""
         return rows["hispanic"].astype(np.int64) * self.races + rows["race"]
 
-    def truth(self) -> NDArray[np.int64]:
+    def truth(self) -> Ints:
         """People of each group."""
         return np.bincount(self.group(self.rows), minlength=self.groups)
 

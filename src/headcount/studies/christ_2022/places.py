@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Floats, Ints
 from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.population.towns.levels import RACE_SETS, SINGLE_RACES
@@ -69,7 +70,7 @@ class Place:
     minority: int | None = None
 
     @property
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """Shares of the eight groups: Hispanic, then not Hispanic by race."""
         people = np.asarray(self.people, dtype=np.float64)
         return np.asarray(people / people.sum())
@@ -109,7 +110,7 @@ def county(name: str) -> Place:
 
 
 @cache
-def race_by_group() -> NDArray[np.float64]:
+def race_by_group() -> Floats:
     """Shares of the 2 x 63 (Hispanic, race) categories within each of the eight groups."""
     nation = _published()["nation"]
     two = np.zeros(len(RACE_SETS))
@@ -128,7 +129,7 @@ def race_by_group() -> NDArray[np.float64]:
     return shares.reshape(8, -1)
 
 
-def frequency_order() -> NDArray[np.int64]:
+def frequency_order() -> Ints:
     """The 126 (Hispanic, race) categories from the most to the least frequent in the nation."""
     nation = np.asarray(_published()["nation"]["people"], dtype=np.float64)
     return np.argsort(-(nation @ race_by_group()), kind="stable")
@@ -159,13 +160,13 @@ def block_group(place: Place, *, seed: int, detailed: bool = False) -> Rows:
     )
 
 
-def minority_rows(category: NDArray[np.int64], *, threshold: float = MINORITY) -> NDArray[np.bool_]:
+def minority_rows(category: Ints, *, threshold: float = MINORITY) -> Flags:
     """Whether each row's (Hispanic, race) category is below a share of all rows."""
     people = np.bincount(category, minlength=126)
     return np.asarray((people < threshold * len(category))[category])
 
 
-def _categories(place: Place, people: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _categories(place: Place, people: int, rng: np.random.Generator) -> Ints:
     """The (Hispanic, race) category of each person, block by block."""
     sizes = multinomial(rng, people, rng.dirichlet(np.ones(max(1, people // BLOCK))))
     mixes = rng.dirichlet(LIKE_COUNTY * place.shares, size=len(sizes))
@@ -173,9 +174,7 @@ def _categories(place: Place, people: int, rng: np.random.Generator) -> NDArray[
     return np.repeat(np.arange(126), counts.sum(axis=0))
 
 
-def _rows(
-    category: NDArray[np.int64], adult: float, rng: np.random.Generator, *, detailed: bool
-) -> Rows:
+def _rows(category: Ints, adult: float, rng: np.random.Generator, *, detailed: bool) -> Rows:
     nation, people = _published()["nation"], len(category)
     by_age = _age_shares(adult)
     age = rng.choice(len(by_age), size=people, p=by_age)
@@ -195,7 +194,7 @@ def _rows(
     return {name: np.asarray(codes, dtype=np.int16) for name, codes in rows.items()}
 
 
-def _age_shares(adult: float) -> NDArray[np.float64]:
+def _age_shares(adult: float) -> Floats:
     """Shares of single years of age, 0 to 90 and over, with a given share of adults.
 
     Within five-year groups the years are alike; 85 and over falls by a constant ratio to 90.

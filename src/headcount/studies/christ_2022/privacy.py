@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from headcount.arrays import Flags
 from headcount.attacks.linkage import EXACT, Links, link
 from headcount.evaluate.linkage_risk import IDENTITY_RULES, confirmed
 from headcount.evaluate.representation import minorities
@@ -22,7 +23,6 @@ from headcount.mechanisms.swapping.rates import AreaSwaps
 from headcount.studies.christ_2022.people import Area
 from headcount.studies.christ_2022.settings import WIDTHS, Settings
 
-Flags = NDArray[np.bool_]
 Row = dict[str, Any]
 COLUMNS: dict[str, Any] = {
     "county": pl.String,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags
 from headcount.mechanisms import Mechanism
 from headcount.mechanisms.person_swapping import PersonSwapping
 from headcount.mechanisms.swapping.rates import AreaSwaps, swap_at_all_rates
@@ -41,7 +41,7 @@ def noise_for(mechanism: Mechanism, data: Tabulated, settings: Settings) -> Keye
     return seeded_noise(mechanism, seed=settings.seed, digest=data.digest)
 
 
-def unique_rows(rows: Codes, names: tuple[str, ...]) -> NDArray[np.bool_]:
+def unique_rows(rows: Codes, names: tuple[str, ...]) -> Flags:
     """Whether each row is alone with its values of some attributes."""
     from headcount.mechanisms.swapping import marking
     from headcount.schema.combine import combine

@@ -7,8 +7,8 @@ from math import prod
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.evaluate.swapping_theory import share_change, summed_variance
 from headcount.geography import Geography
 from headcount.mechanisms import protect
@@ -91,7 +91,7 @@ def variances(settings: Settings) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def noisy_sums(cells: int, settings: Settings) -> NDArray[np.int64]:
+def noisy_sums(cells: int, settings: Settings) -> Ints:
     """What the noisy histogram adds to a count of so many cells: many places of nobody."""
     units = np.array([str(number) for number in range(PLACES)])
     nobody = np.empty(0, dtype=np.int32)

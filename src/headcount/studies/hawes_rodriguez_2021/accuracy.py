@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from headcount.arrays import Floats, Ints
 from headcount.geography import Areas, Geography
 from headcount.release import Release, TablesRelease
 from headcount.release.published import by_name, is_total
@@ -20,9 +21,6 @@ from headcount.studies.hawes_rodriguez_2021.settings import PLACE
 from headcount.tabulate import Counts, Query
 from headcount.tabulate.counts import adder
 from headcount.tabulate.published import TableCells
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 COUNTY = "county"
 SIZES = {

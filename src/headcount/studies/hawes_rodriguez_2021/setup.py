@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Flags
 from headcount.attacks.again import reconstruct_again
 from headcount.attacks.knowledge import Knowledge
 from headcount.attacks.knowledge_from_release import knowledge_of_release
@@ -66,7 +66,7 @@ class Setup:
         return self.counts.geography
 
     @property
-    def certain(self) -> NDArray[np.bool_]:
+    def certain(self) -> Flags:
         """Leaf units whose records follow from the exact tables: proven, zero variability."""
         return np.asarray(self.solved.certain, dtype=bool)
 

@@ -13,14 +13,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.draws import multinomial
 from headcount.evaluate.calibration import Recipe, epl_of_histogram, geometric_epl
 from headcount.evaluate.epl import EmpiricalLoss, published
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 WASHINGTON = 2_663
 """Enumeration districts of Washington: the residuals behind every number of the appendix."""

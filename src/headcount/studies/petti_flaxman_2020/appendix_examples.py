@@ -19,13 +19,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.evaluate.epl import EmpiricalLoss, published
 from headcount.studies.petti_flaxman_2020.residuals import Truth
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 STATE = "53"
 """Washington, the state of the appendix."""

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from headcount.arrays import Floats, Ints
 from headcount.evaluate.calibration import epl_of_histogram
 from headcount.evaluate.tradeoff import NEAREST, Nearest, Point, nearest_of, nearest_on_curve
 from headcount.studies.petti_flaxman_2020.draws import Draws, MechanismName, parameters
-from headcount.studies.petti_flaxman_2020.residuals import Floats, Ints, pool_histograms
+from headcount.studies.petti_flaxman_2020.residuals import pool_histograms
 from headcount.studies.petti_flaxman_2020.scores import Score
 from headcount.studies.petti_flaxman_2020.settings import (
     COUNT_TYPES,

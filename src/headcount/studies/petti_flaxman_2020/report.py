@@ -77,9 +77,12 @@ def _samples(found: Findings) -> pl.DataFrame:
     return (
         compared(found.tables)
         .filter("alike", kind.is_in(list(words)))
-        .select(kind.replace_strict(words).alias("counts"), "epsilon",
-                (pl.col("fraction_interpolated") * 100).alias("sample"))
-    )  # fmt: skip
+        .select(
+            kind.replace_strict(words).alias("counts"),
+            "epsilon",
+            (pl.col("fraction_interpolated") * 100).alias("sample"),
+        )
+    )
 
 
 def _curves(found: Findings) -> pl.DataFrame:
@@ -90,10 +93,19 @@ def _curves(found: Findings) -> pl.DataFrame:
     kept = (pl.col("mechanism") == "topdown") & pl.col("parameter").is_in(epsilons)
     kept |= (pl.col("mechanism") == "sampling") & pl.col("parameter").round(4).is_in(SAMPLES)
     # Where TopDown has no curve one point stands in for it, too short a line to be seen.
-    lacking = tables["topdown"].filter(pl.col("epl").is_null()).select(
-        "count_type", "level", mechanism=pl.lit("topdown"), parameter="epsilon",
-        x=pl.lit(0.0), density=pl.lit(0.0), epl=pl.lit(0.0),
-    )  # fmt: skip
+    lacking = (
+        tables["topdown"]
+        .filter(pl.col("epl").is_null())
+        .select(
+            "count_type",
+            "level",
+            mechanism=pl.lit("topdown"),
+            parameter="epsilon",
+            x=pl.lit(0.0),
+            density=pl.lit(0.0),
+            epl=pl.lit(0.0),
+        )
+    )
     return (
         _in_order(pl.concat([tables["curves"].filter(kept), lacking]))
         .filter(pl.int_range(pl.len()).over(by) % every == 0)
@@ -113,14 +125,19 @@ def _tradeoff(found: Findings) -> pl.DataFrame:
     """Both methods in the plane of error and loss, with a label for each setting."""
     tables, columns = found.tables, ["count_type", "level", "mae", "epl"]
     topdown = tables["topdown"].select(
-        *columns, pl.lit("topdown").alias("method"), _promise.alias("setting"),
-        pl.lit(True).alias("named"), pl.col("epsilon").alias("step"),
-    )  # fmt: skip
+        *columns,
+        pl.lit("topdown").alias("method"),
+        _promise.alias("setting"),
+        pl.lit(True).alias("named"),
+        pl.col("epsilon").alias("step"),
+    )
     sampling = tables["sampling"].select(
-        *columns, pl.lit("sampling").alias("method"),
+        *columns,
+        pl.lit("sampling").alias("method"),
         pl.format("{} %", _shortly("fraction", times=100)).alias("setting"),
-        pl.col("fraction").round(4).is_in(SAMPLES).alias("named"), pl.col("fraction").alias("step"),
-    )  # fmt: skip
+        pl.col("fraction").round(4).is_in(SAMPLES).alias("named"),
+        pl.col("fraction").alias("step"),
+    )
     both = pl.concat([topdown, sampling]).filter((pl.col("mae") > 0) & pl.col("epl").is_not_null())
     first = pl.col("level").replace_strict({"county": 0, "enumeration_district": 1, "state": 2})
     frame = both.sort(pl.col("count_type") == "TC", first, maintain_order=True).select(
@@ -143,9 +160,16 @@ def _homogeneity(found: Findings) -> pl.DataFrame:
     return (
         _in_order(enough if enough.height else rows)
         .sort(definition.replace_strict(order), maintain_order=True)
-        .select(_place, definition.replace_strict(names).alias("definition"), _promise,
-                "homogeneity_index", "mean_error", "p05", "p95")
-    )  # fmt: skip
+        .select(
+            _place,
+            definition.replace_strict(names).alias("definition"),
+            _promise,
+            "homogeneity_index",
+            "mean_error",
+            "p05",
+            "p95",
+        )
+    )
 
 
 def _sizes(found: Findings) -> pl.DataFrame:
@@ -185,10 +209,17 @@ def _corrected(found: Findings) -> pl.DataFrame:
 
 def _pure_noise(found: Findings) -> pl.DataFrame:
     number = pl.col("n").map_elements(lambda n: f"{n:,} errors", pl.String)
-    return found.tables["appendix_pure_noise"].drop_nulls().select(
-        number.alias("errors"), "z", "ratio",
-        (pl.col("p05") / pl.col("z")).alias("low"), (pl.col("p95") / pl.col("z")).alias("high"),
-    )  # fmt: skip
+    return (
+        found.tables["appendix_pure_noise"]
+        .drop_nulls()
+        .select(
+            number.alias("errors"),
+            "z",
+            "ratio",
+            (pl.col("p05") / pl.col("z")).alias("low"),
+            (pl.col("p95") / pl.col("z")).alias("high"),
+        )
+    )
 
 
 def _appendix_epl(found: Findings) -> pl.DataFrame:

@@ -15,8 +15,10 @@ from headcount.studies.frame.study import Findings
 LEVELS = {"enumeration_district": "districts", "county": "counties", "state": "states"}
 """Smallest places first."""
 LEVEL_NAMES = {
-    "enumeration_district": "Enumeration districts", "county": "Counties", "state": "States",
-}  # fmt: skip
+    "enumeration_district": "Enumeration districts",
+    "county": "Counties",
+    "state": "States",
+}
 KINDS = {
     ("SC", "county"): "counts by age, race and ethnicity in counties",
     ("SC", "enumeration_district"): "counts by age, race and ethnicity in districts",

@@ -9,8 +9,8 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.arrays import Floats, Ints
 from headcount.geography import Geography
 from headcount.studies.petti_flaxman_2020.settings import (
     COUNT_TYPES,
@@ -20,9 +20,6 @@ from headcount.studies.petti_flaxman_2020.settings import (
     Level,
 )
 from headcount.tabulate import Counts, Query
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 STRATA = Query("strata", ("voting_age", "hispanic", "race"))
 """The cells of a stratified count."""

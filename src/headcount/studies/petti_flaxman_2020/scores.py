@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from headcount.arrays import Ints
 from headcount.evaluate import calibration
 from headcount.evaluate.calibration import PETTI_FLAXMAN, calibrate, draws_for
 from headcount.evaluate.epl import EmpiricalLoss, gaussian_density, published
@@ -37,9 +37,17 @@ MOST_CURVE_POINTS = 400
 """A curve with more points is thinned: no screen shows more."""
 
 TOPDOWN_COLUMNS = (
-    "count_type", "level", "epsilon", "mae", "p95", "max", "rmse", "mean_error", "epl",
+    "count_type",
+    "level",
+    "epsilon",
+    "mae",
+    "p95",
+    "max",
+    "rmse",
+    "mean_error",
+    "epl",
     "epl_calibrated",
-)  # fmt: skip
+)
 SAMPLING_COLUMNS = ("count_type", "level", "fraction", "mae", "p95", "max", "rmse", "epl")
 
 
@@ -150,9 +158,7 @@ def sampling_table(scores: list[Score], draws: Draws) -> pl.DataFrame:
     return _frame(rows).select(*SAMPLING_COLUMNS, *more)
 
 
-def sampling_law(
-    counts: NDArray[np.int64], fraction: Fraction, *, replicates: int
-) -> tuple[float, float]:
+def sampling_law(counts: Ints, fraction: Fraction, *, replicates: int) -> tuple[float, float]:
     """The RMSE of a simple random sample over non-empty counts that are the whole, and its error.
 
         MSE = mean of c K (1 - K/N) + (r/f - 1)^2 K^2,    c = (1 - r) / r x N / (N - 1) x (r/f)^2
