@@ -35,7 +35,7 @@ from headcount.studies.christ_2022.privacy import attack_swaps
 from headcount.studies.christ_2022.settings import FOUR, RACE, UNIQUE_BY, Settings
 from headcount.studies.christ_2022.swapped import noise_for, swap_all, swapping, unique_rows
 from headcount.studies.christ_2022.theory import detailed_combinations, theorem_1, variances
-from headcount.studies.frame.claims import Measured
+from headcount.studies.frame.claims import MeasuredClaim
 
 SETTINGS = Settings(rates=5, epsilons=4, replicates=6, pool=20_000)
 
@@ -253,7 +253,7 @@ def test_tolerances_and_curves_without_a_kink():
     curves = {"a": 0.25, "b": None, "c": None}
     kinks = pl.DataFrame([{**same, "mechanism": name, "kink": at} for name, at in curves.items()])
     found = kink({"kinks": kinks}, county="x", bends=2, printed=0.25)
-    assert found == Measured(true=1, of=3, finding="a 0.25, b none, c none")  # none is a miss
+    assert found == MeasuredClaim(true=1, of=3, finding="a 0.25, b none, c none")  # none is a miss
     assert kink({"kinks": kinks}, county="y", bends=2, printed=0.25) is None
 
 

@@ -31,7 +31,7 @@ from headcount.studies.petti_flaxman_2020.equivalence import _median_absolute
 from headcount.studies.petti_flaxman_2020.residuals import (
     STRATA,
     Residuals,
-    Truth,
+    TrueCounts,
     add_up,
     pool,
     pool_histograms,
@@ -308,7 +308,7 @@ def test_a_place_enters_the_bias_in_the_replicates_that_fill_it(study, data, cac
     counts = data.counts
     draws = draw_all(data, SMALL, work(cache))
     level: Level = "enumeration_district"
-    truth = Truth(counts)
+    truth = TrueCounts(counts)
     truth.strata[level][:2] = 0
     found = {}
     for case, residual in draws.found.items():
@@ -329,7 +329,7 @@ def test_a_place_enters_the_bias_in_the_replicates_that_fill_it(study, data, cac
 
 
 def test_residuals_are_those_of_the_outer_join(data):
-    truth, counts = Truth(data.counts), data.counts
+    truth, counts = TrueCounts(data.counts), data.counts
     for name, parameter in (("topdown", Fraction(1)), ("sampling", Fraction(3, 20))):
         case = Case(name, parameter, 1)  # type: ignore[arg-type]
         kept = draw(case, data, truth, seed=5, work=work())
@@ -598,7 +598,7 @@ def washington():
 
 
 def district_rmse(data, *, seed):
-    truth = Truth(data.counts)
+    truth = TrueCounts(data.counts)
     made = [
         draw(Case("topdown", Fraction(1), number), data, truth, seed=seed, work=work())
         for number in range(4)

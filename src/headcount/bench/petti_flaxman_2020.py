@@ -25,7 +25,7 @@ from headcount.studies.frame.claims import NO, YES, read_claims
 from headcount.studies.frame.study import Work
 from headcount.studies.petti_flaxman_2020 import STUDY
 from headcount.studies.petti_flaxman_2020.draws import topdown
-from headcount.studies.petti_flaxman_2020.residuals import STRATA, Truth, pool, reduce_release
+from headcount.studies.petti_flaxman_2020.residuals import STRATA, TrueCounts, pool, reduce_release
 from headcount.studies.petti_flaxman_2020.settings import CountType, Level, Settings
 from headcount.studies.petti_flaxman_2020.study import run_on
 from headcount.tabulate import CELLS, Counts, counts_digest, tabulate
@@ -116,7 +116,7 @@ WRONG_BUILDS: dict[str, Change] = {
 
 def wrong_builds(counts: Counts) -> list[Reading]:
     """RMSE of one run of each build over that of the right one, at epsilon 1."""
-    truth = Truth(counts)
+    truth = TrueCounts(counts)
     found = {name: _rmse(counts, truth, change) for name, change in WRONG_BUILDS.items()}
     right = found.pop("as it should be")
     readings = []
@@ -135,7 +135,7 @@ def wrong_builds(counts: Counts) -> list[Reading]:
     return readings
 
 
-def _rmse(counts: Counts, truth: Truth, change: Change) -> dict[Cell, float]:
+def _rmse(counts: Counts, truth: TrueCounts, change: Change) -> dict[Cell, float]:
     settings = topdown(Fraction(1))
     levels = {level: counts.at(level) for level in counts.geography.levels}
     noise = KeyedNoise(RunKey.from_seed(SEED), "topdown", counts_digest(counts), b"wrong builds")

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from headcount.errors import ConfigError
-from headcount.studies.frame.claims import COLUMNS, Measured, read_claims, verdicts
+from headcount.studies.frame.claims import COLUMNS, MeasuredClaim, read_claims, verdicts
 from headcount.studies.frame.study import study_names
 from tests.studies.frame.made_up import PACKAGE, made_up_study
 
@@ -78,7 +78,7 @@ def test_every_rule_says_yes_and_no(rule: str, holds: str, judge):
 
 def test_zero_has_the_sign_of_neither_side(judge):
     tables = judge('claim = "c"\nmeasure = "none"\nrule = "same sign"\npublished = -1\n',
-                   measures={"none": lambda _tables: Measured(value=0.0)})  # fmt: skip
+                   measures={"none": lambda _tables: MeasuredClaim(value=0.0)})  # fmt: skip
     assert row(tables)["holds"] == "no"
     assert row(tables)["difference"] == 1.0
 
@@ -118,13 +118,15 @@ def test_the_number_may_be_in_a_file_or_a_law_in_our_own_table(judge, folder):
 @pytest.mark.parametrize(
     ("measured", "holds"),
     [
-        (Measured(true=3, of=3, finding="3 of 3"), "yes"),
-        (Measured(true=2, of=3), "partly"),
-        (Measured(true=1, of=3), "no"),
-        (Measured(finding="no such county"), "not known"),
+        (MeasuredClaim(true=3, of=3, finding="3 of 3"), "yes"),
+        (MeasuredClaim(true=2, of=3), "partly"),
+        (MeasuredClaim(true=1, of=3), "no"),
+        (MeasuredClaim(finding="no such county"), "not known"),
     ],
 )
-def test_a_statement_about_cases_holds_in_all_most_or_few(measured: Measured, holds: str, judge):
+def test_a_statement_about_cases_holds_in_all_most_or_few(
+    measured: MeasuredClaim, holds: str, judge
+):
     text = 'claim = "c"\npaper = "always"\nmeasure = "m"\nrule = "in every case"\n'
     found = row(judge(text, measures={"m": lambda _tables: measured}))
     assert found["holds"] == holds
@@ -136,7 +138,7 @@ def test_a_statement_about_cases_holds_in_all_most_or_few(measured: Measured, ho
 @pytest.mark.parametrize("value", [None, float("nan")])
 def test_a_missing_number_is_not_taken_for_a_no(value: float | None, judge):
     text = 'claim = "c"\nmeasure = "m"\nrule = "below"\npublished = 1\n'
-    found = row(judge(text, measures={"m": lambda _t: Measured(value=value, finding="none")}))
+    found = row(judge(text, measures={"m": lambda _t: MeasuredClaim(value=value, finding="none")}))
     assert found["holds"] == "not known"
 
 
@@ -163,8 +165,8 @@ def test_every_file_that_is_shipped_can_be_read_and_its_ids_are_unique():
 
 
 def test_a_measure_is_called_once_for_each_case(judge):
-    def found(_tables: object, *, county: str, width: int = 1) -> Measured | None:
-        return None if county == "c" else Measured(value=float(width), finding=county)
+    def found(_tables: object, *, county: str, width: int = 1) -> MeasuredClaim | None:
+        return None if county == "c" else MeasuredClaim(value=float(width), finding=county)
 
     text = (
         'claim = "{county} of {words}"\nmeasure = "m"\nrule = "at least"\npublished = 2\n'
@@ -182,5 +184,7 @@ def test_a_measure_is_called_once_for_each_case(judge):
 
 def test_a_criterion_of_its_own_gives_the_verdict(judge):
     text = 'claim = "c"\nmeasure = "m"\nrule = "in every case"\n'
-    found = judge(text, measures={"m": lambda _t: Measured(finding="one of two", holds="partly")})
+    found = judge(
+        text, measures={"m": lambda _t: MeasuredClaim(finding="one of two", holds="partly")}
+    )
     assert row(found)["holds"] == "partly"

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from headcount.studies.christ_2022.settings import BUCKETS, DP, FOUR, RACE, SIMILAR, SWAPPERS
-from headcount.studies.frame.claims import NO, PARTLY, YES, Measured, Tables
+from headcount.studies.frame.claims import NO, PARTLY, YES, MeasuredClaim, Tables
 
 FACTOR = 1.3
 REALISTIC = (2, 6)
@@ -27,14 +27,14 @@ NEAR_ZERO = 0.1
 """Squared people; and 0.05 is how near a kink must be to the share of unique rows."""
 
 
-def counted(true: int, of: int, what: str) -> Measured:
+def counted(true: int, of: int, what: str) -> MeasuredClaim:
     """A statement that is about several cases."""
-    return Measured(true=true, of=of, finding=f"{true} of {of} {what}")
+    return MeasuredClaim(true=true, of=of, finding=f"{true} of {of} {what}")
 
 
-def verdict(finding: str, holds: bool, partly: bool = False) -> Measured:
+def verdict(finding: str, holds: bool, partly: bool = False) -> MeasuredClaim:
     """A statement with a criterion of its own."""
-    return Measured(finding=finding, holds=YES if holds else PARTLY if partly else NO)
+    return MeasuredClaim(finding=finding, holds=YES if holds else PARTLY if partly else NO)
 
 
 def near(paper: float, ours: float, *, points: float) -> bool:
@@ -91,7 +91,7 @@ def alike(values: Sequence[float]) -> bool:
 
 def kink(
     tables: Tables, *, county: str, bends: int, printed: float, attributes: int = 6
-) -> Measured | None:
+) -> MeasuredClaim | None:
     """A printed rate beside the kink of every swapper; a curve without one is a miss."""
     kinks = tables["kinks"].filter(curve="kl", attributes=attributes, county=county, bends=bends)
     if kinks.is_empty():
@@ -102,34 +102,34 @@ def kink(
         f"{name} {'none' if at is None else format(at, '.2f')}"
         for name, at in zip(kinks["mechanism"], found, strict=True)
     )
-    return Measured(true=hits, of=len(found), finding=words)
+    return MeasuredClaim(true=hits, of=len(found), finding=words)
 
 
-def kinks_at_uniques(tables: Tables, *, curve: str, bends: int, what: str) -> Measured:
+def kinks_at_uniques(tables: Tables, *, curve: str, bends: int, what: str) -> MeasuredClaim:
     """Curves whose kink is within 0.05 of the share of unique rows; none counts as a miss."""
     kinks = tables["kinks"].filter(curve=curve, attributes=6, bends=bends)
     there = kinks.filter((pl.col("kink") - pl.col("unique_share")).abs() <= 0.05)
     return counted(there.height, kinks.height, what)
 
 
-def slower_after_kink(tables: Tables, *, bends: int) -> Measured:
+def slower_after_kink(tables: Tables, *, bends: int) -> MeasuredClaim:
     """Curves that are steeper before their kink."""
     kinks = tables["kinks"].filter(curve="kl", attributes=6, bends=bends)
     slower = kinks.filter(pl.col("slope_before").abs() > pl.col("slope_after").abs())
     return counted(slower.height, kinks.height, "county x swapper")
 
 
-def alameda_swapping(tables: Tables) -> Measured | None:
+def alameda_swapping(tables: Tables) -> MeasuredClaim | None:
     """The least KL of each swapper at rates above 0.2."""
     late = swaps(curve(tables)).filter(pl.col("parameter") > 0.2, county="Alameda")
     least = sorted(late.group_by("mechanism").agg(pl.col("mean").min()).iter_rows())
     if not least:
         return None
     words = ", ".join(f"{name} {value:.3f}" for name, value in least)
-    return Measured(true=sum(value > KL for _, value in least), of=len(least), finding=words)
+    return MeasuredClaim(true=sum(value > KL for _, value in least), of=len(least), finding=words)
 
 
-def alameda_noise(tables: Tables, *, clip: str) -> Measured | None:
+def alameda_noise(tables: Tables, *, clip: str) -> MeasuredClaim | None:
     """The largest KL of noise, for each number of age buckets."""
     dp = noise(curve(tables, clip=clip).filter(county="Alameda"))
     worst = dict(dp.group_by("buckets").agg(pl.col("mean").max()).sort("buckets").iter_rows())
@@ -140,7 +140,7 @@ def alameda_noise(tables: Tables, *, clip: str) -> Measured | None:
     return verdict(words, all(below), any(below))
 
 
-def smaller_threshold(tables: Tables) -> Measured:
+def smaller_threshold(tables: Tables) -> MeasuredClaim:
     """Counties in which accuracy falls from 0- to 3-similar."""
     means = mean_by(swaps(curve(tables), SIMILAR), "county", "mechanism")
     counties = tables["areas"]["county"].to_list()
@@ -149,7 +149,7 @@ def smaller_threshold(tables: Tables) -> Measured:
     return counted(len(rising), len(counties), "counties")
 
 
-def more_buckets(tables: Tables) -> Measured:
+def more_buckets(tables: Tables) -> MeasuredClaim:
     """Counties in which KL grows with the age buckets."""
     means = mean_by(noise(curve(tables), BUCKETS), "county", "buckets")
     counties = tables["areas"]["county"].to_list()
@@ -157,7 +157,7 @@ def more_buckets(tables: Tables) -> Measured:
     return counted(len(ordered), len(counties), "counties")
 
 
-def smaller_mu(tables: Tables) -> Measured:
+def smaller_mu(tables: Tables) -> MeasuredClaim:
     """Curves of figure 2 that rise as mu falls."""
     kl = tables["accuracy"].filter(query=RACE, group="everyone", metric="kl", attributes=6)
     shown = (pl.col("mechanism") == DP) & (pl.col("buckets") == 2) & (pl.col("clip") == "query")
@@ -184,14 +184,14 @@ def _both_queries(tables: Tables) -> pl.DataFrame:
     )
 
 
-def four_attributes(tables: Tables) -> Measured:
+def four_attributes(tables: Tables) -> MeasuredClaim:
     """Cases in which the finer query is less accurate."""
     both = _both_queries(tables)
     worse = both.filter(pl.col("mean_four") > pl.col("mean"))
     return counted(worse.height, both.height, "county x mechanism (2 age buckets)")
 
 
-def same_order(tables: Tables) -> Measured:
+def same_order(tables: Tables) -> MeasuredClaim:
     """Counties in which both queries rank the mechanisms alike."""
     ranks = [pl.col(c).rank().over("county").alias(f"rank_{c}") for c in ("mean", "mean_four")]
     ranked = _both_queries(tables).with_columns(ranks).group_by("county")
@@ -212,7 +212,7 @@ def _by_class(means: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:.4f}" for name, value in means.items())
 
 
-def more_diverse(tables: Tables, *, swappers: Sequence[str]) -> Measured | None:
+def more_diverse(tables: Tables, *, swappers: Sequence[str]) -> MeasuredClaim | None:
     """Whether KL rises with diversity."""
     means = _class_means(tables, swaps(curve(tables), swappers))
     if not means:
@@ -221,13 +221,13 @@ def more_diverse(tables: Tables, *, swappers: Sequence[str]) -> Measured | None:
     return verdict(_by_class(means), rising, means["high"] > means["low"])
 
 
-def noise_by_diversity(tables: Tables) -> Measured | None:
+def noise_by_diversity(tables: Tables) -> MeasuredClaim | None:
     """Whether KL of noise is the same in all classes."""
     means = _class_means(tables, noise(curve(tables)))
     return verdict(_by_class(means), alike(list(means.values()))) if means else None
 
 
-def consistency(tables: Tables) -> Measured | None:
+def consistency(tables: Tables) -> MeasuredClaim | None:
     """How far classes differ, under noise and under swapping."""
     kl = curve(tables)
     means = [_class_means(tables, frame) for frame in (noise(kl), swaps(kl))]
@@ -238,7 +238,7 @@ def consistency(tables: Tables) -> Measured | None:
     return verdict(words, FACTOR * dp < swap, dp < swap)
 
 
-def similar_diversity(tables: Tables) -> Measured | None:
+def similar_diversity(tables: Tables) -> MeasuredClaim | None:
     """Classes and mechanisms whose counties are alike."""
     kl, areas = curve(tables), tables["areas"]
     if not _class_means(tables, noise(kl)):
@@ -252,20 +252,20 @@ def similar_diversity(tables: Tables) -> Measured | None:
     return counted(same, len(cases), "class x mechanism")
 
 
-def error_near_zero(tables: Tables) -> Measured:
+def error_near_zero(tables: Tables) -> MeasuredClaim:
     """The largest squared error of noise at the largest epsilon."""
     dp = curve(tables, metric="mse").filter(mechanism=DP)
     worst = float(dp.filter(pl.col("parameter") == pl.col("parameter").max())["mean"].max())  # type: ignore[arg-type]
     return verdict(f"{worst:.3f} people squared at most, at epsilon 10", worst < NEAR_ZERO)
 
 
-def error_alike(tables: Tables) -> Measured:
+def error_alike(tables: Tables) -> MeasuredClaim:
     """Squared errors of noise, county by county."""
     means = list(mean_by(noise(curve(tables, metric="mse")), "county").values())
     return verdict(f"{min(means):.3f} to {max(means):.3f} people squared", alike(means))
 
 
-def jefferson(tables: Tables) -> Measured | None:
+def jefferson(tables: Tables) -> MeasuredClaim | None:
     """Swappers whose squared error is lower in Jefferson than in Alameda."""
     if not present(tables, "Alameda", "Jefferson"):
         return None
@@ -274,7 +274,7 @@ def jefferson(tables: Tables) -> Measured | None:
     return counted(less, len(SWAPPERS), "swappers")
 
 
-def cibola_error(tables: Tables) -> Measured | None:
+def cibola_error(tables: Tables) -> MeasuredClaim | None:
     """Squared errors of minorities of Cibola, noise beside similar swapping."""
     few = curve(tables, metric="mse", group="minorities").filter(county="Cibola")
     rates = swaps(few, SIMILAR).filter(pl.col("parameter").is_between(0.05, 0.5))
@@ -285,7 +285,7 @@ def cibola_error(tables: Tables) -> Measured | None:
     return verdict(words, 1 / FACTOR <= dp / swap <= FACTOR)
 
 
-def cibola_swapping(tables: Tables) -> Measured | None:
+def cibola_swapping(tables: Tables) -> MeasuredClaim | None:
     """Groups at or below 75 % of their size at swap rates above 0.2: the least of each swapper."""
     lost = curve(tables, metric="underallocated", group="minorities").filter(county="Cibola")
     late = swaps(lost).filter(pl.col("parameter") > 0.2)
@@ -293,10 +293,12 @@ def cibola_swapping(tables: Tables) -> Measured | None:
     if not least:
         return None
     words = ", ".join(f"{name} {value:.1f} groups" for name, value in least.items())
-    return Measured(true=sum(value >= 1 for value in least.values()), of=len(least), finding=words)
+    return MeasuredClaim(
+        true=sum(value >= 1 for value in least.values()), of=len(least), finding=words
+    )
 
 
-def cibola_noise(tables: Tables) -> Measured | None:
+def cibola_noise(tables: Tables) -> MeasuredClaim | None:
     """The same with noise from epsilon 5.5 on: the most."""
     lost = curve(tables, metric="underallocated", group="minorities").filter(county="Cibola")
     dp = lost.filter(pl.col("buckets").is_in(REALISTIC), pl.col("parameter") >= 5.5, mechanism=DP)

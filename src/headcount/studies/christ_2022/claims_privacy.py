@@ -15,7 +15,7 @@ from headcount.studies.christ_2022 import claims
 from headcount.studies.christ_2022.claims import counted, curve, near, present, verdict
 from headcount.studies.christ_2022.settings import BUCKETS, DP, SIMILAR, SWAPPERS, WIDTHS
 from headcount.studies.christ_2022.theory import combinations, detailed_combinations
-from headcount.studies.frame.claims import Measured, Tables
+from headcount.studies.frame.claims import MeasuredClaim, Tables
 
 UNACCEPTABLE = 0.5
 """Percent identified above which the paper calls privacy unacceptable."""
@@ -48,15 +48,15 @@ def _similar(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(pl.col("mechanism").is_in(SIMILAR))
 
 
-def unique_rows(tables: Tables, *, most: bool) -> Measured | None:
+def unique_rows(tables: Tables, *, most: bool) -> MeasuredClaim | None:
     """The most, or the fewest, unique rows of a block group."""
     unique = tables["areas"]["unique_rows"].to_list()
     if len(unique) < 9:
         return None
-    return Measured(value=float(max(unique) if most else min(unique)))
+    return MeasuredClaim(value=float(max(unique) if most else min(unique)))
 
 
-def washington(tables: Tables) -> Measured | None:
+def washington(tables: Tables) -> MeasuredClaim | None:
     """Its people, and those in minorities."""
     if not present(tables, "Washington"):
         return None
@@ -69,7 +69,7 @@ def _alameda(tables: Tables, *, group: str = "everyone") -> pl.DataFrame:
     return attacks(tables, group=group).filter(county="Alameda")
 
 
-def alameda_early(tables: Tables) -> Measured | None:
+def alameda_early(tables: Tables) -> MeasuredClaim | None:
     """Attacks that find more than 0.5 % at every rate below 0.2."""
     early = _alameda(tables).filter(pl.col("rate") < 0.2)
     if early.is_empty():
@@ -79,7 +79,7 @@ def alameda_early(tables: Tables) -> Measured | None:
     return counted(more.height, least.height, f"swapper x age width (least: {_least(least):.2f} %)")
 
 
-def alameda_late(tables: Tables) -> Measured | None:
+def alameda_late(tables: Tables) -> MeasuredClaim | None:
     """Attacks that find at most 0.5 % at every rate above 0.2, to 0.5."""
     late = _alameda(tables).filter(pl.col("rate") > 0.2, pl.col("rate") <= 0.5)
     if late.is_empty():
@@ -89,13 +89,13 @@ def alameda_late(tables: Tables) -> Measured | None:
     return counted(few.height, worst.height, f"swapper x age width (most: {_largest(worst):.1f} %)")
 
 
-def alameda_end(tables: Tables) -> Measured | None:
+def alameda_end(tables: Tables) -> MeasuredClaim | None:
     """Minorities identified at rate 1 by similar swapping."""
     end = _similar(_alameda(tables, group="minorities")).filter(rate=1.0)
-    return None if end.is_empty() else Measured(value=_largest(end))
+    return None if end.is_empty() else MeasuredClaim(value=_largest(end))
 
 
-def alameda_minorities(tables: Tables) -> Measured | None:
+def alameda_minorities(tables: Tables) -> MeasuredClaim | None:
     """How many times likelier a member of a minority is identified."""
     if not present(tables, "Alameda"):
         return None
@@ -108,10 +108,10 @@ def alameda_minorities(tables: Tables) -> Measured | None:
         f"{middle:.1f} (median; {min(values):.1f} to {max(values):.1f} over swappers, widths and "
         "rates to 0.5)"
     )
-    return Measured(value=middle, finding=words)
+    return MeasuredClaim(value=middle, finding=words)
 
 
-def narrower_ages(tables: Tables) -> Measured | None:
+def narrower_ages(tables: Tables) -> MeasuredClaim | None:
     """The share identified without any swap, by the width of age groups."""
     none = _alameda(tables).filter(rate=0.0).sort("bucket_width")
     if none.is_empty():
@@ -121,7 +121,7 @@ def narrower_ages(tables: Tables) -> Measured | None:
     return verdict(words, wide.is_sorted(descending=True) and len(wide) == len(WIDTHS))
 
 
-def after_uniques(tables: Tables) -> Measured:
+def after_uniques(tables: Tables) -> MeasuredClaim:
     """Attacks that find fewer than 2 % at the first rate above the share of unique rows."""
     shares = tables["areas"].select("county", "unique_share", "diversity")
     after = (
@@ -137,21 +137,21 @@ def after_uniques(tables: Tables) -> Measured:
     return verdict(words, 2 * low.height > first.height)
 
 
-def diverse_half(tables: Tables) -> Measured | None:
+def diverse_half(tables: Tables) -> MeasuredClaim | None:
     """The highest share identified at rate 0.5 in two diverse counties, similar swapping."""
     if not present(tables, "Alameda", "Hawaii"):
         return None
     some = _similar(attacks(tables)).filter(pl.col("county").is_in(["Alameda", "Hawaii"]))
-    return Measured(value=_largest(_nearest(some, 0.5)))
+    return MeasuredClaim(value=_largest(_nearest(some, 0.5)))
 
 
-def everyone_swapped(tables: Tables) -> Measured:
+def everyone_swapped(tables: Tables) -> MeasuredClaim:
     """The highest share identified at rate 1, similar swapping."""
     end = _largest(_similar(attacks(tables)).filter(rate=1.0))
     return verdict(f"{end:.1f} % at most", end > 100 * ACCEPTED)
 
 
-def minorities_more(tables: Tables) -> Measured:
+def minorities_more(tables: Tables) -> MeasuredClaim:
     """Counties in which members of minorities are identified more often."""
     few = attacks(tables, group="minorities").filter(pl.col("people") > 0)
     index = ["county", "mechanism", "rate", "bucket_width"]
@@ -165,34 +165,34 @@ def _washington(tables: Tables, *, group: str = "minorities") -> pl.DataFrame:
     return attacks(tables, group=group).filter(county="Washington")
 
 
-def washington_everyone(tables: Tables) -> Measured | None:
+def washington_everyone(tables: Tables) -> MeasuredClaim | None:
     """The highest share identified without any swap."""
     none = _washington(tables, group="everyone").filter(rate=0.0)
-    return None if none.is_empty() else Measured(value=_largest(none))
+    return None if none.is_empty() else MeasuredClaim(value=_largest(none))
 
 
-def washington_few(tables: Tables, *, width: int) -> Measured | None:
+def washington_few(tables: Tables, *, width: int) -> MeasuredClaim | None:
     """Minorities identified without any swap."""
     none = _washington(tables).filter(rate=0.0, bucket_width=width)
-    return None if none.is_empty() else Measured(value=_largest(none))
+    return None if none.is_empty() else MeasuredClaim(value=_largest(none))
 
 
-def washington_reversed(tables: Tables, *, printed: Sequence[float]) -> Measured | None:
+def washington_reversed(tables: Tables, *, printed: Sequence[float]) -> MeasuredClaim | None:
     """The same beside the three numbers in reverse."""
     if not present(tables, "Washington"):
         return None
     none = _washington(tables).filter(rate=0.0)
     found = [_largest(none.filter(bucket_width=width)) for width in WIDTHS]
     hits = sum(near(b, a, points=5) for a, b in zip(found, printed, strict=True))
-    return Measured(true=hits, of=3, finding=", ".join(f"{value:.0f} %" for value in found))
+    return MeasuredClaim(true=hits, of=3, finding=", ".join(f"{value:.0f} %" for value in found))
 
 
-def washington_late(tables: Tables) -> Measured | None:
+def washington_late(tables: Tables) -> MeasuredClaim | None:
     """Minorities still identified at rate 0.8."""
     if not present(tables, "Washington"):
         return None
     late = _nearest(_washington(tables), 0.8).filter(pl.col("bucket_width").is_in((15, 45)))
-    return Measured(value=_largest(late))
+    return MeasuredClaim(value=_largest(late))
 
 
 def _least_at_private_rates(tables: Tables) -> pl.DataFrame:
@@ -207,14 +207,14 @@ def _least_at_private_rates(tables: Tables) -> pl.DataFrame:
     return usable.group_by("county", "mechanism").agg(pl.col("mean").min().alias("swap"))
 
 
-def some_private_rate(tables: Tables) -> Measured:
+def some_private_rate(tables: Tables) -> MeasuredClaim:
     """County x swapper for which some swap rate leaves at most 0.5 % to be found."""
     cases = tables["areas"].height * len(SWAPPERS)
     found = _least_at_private_rates(tables).height
     return counted(found, cases, "county x swapper, at every age width")
 
 
-def noise_beside_private_rates(tables: Tables, *, buckets: int) -> Measured | None:
+def noise_beside_private_rates(tables: Tables, *, buckets: int) -> MeasuredClaim | None:
     """Where there is such a rate: is noise as accurate at every epsilon from 2?"""
     kl = curve(tables).filter(pl.col("parameter") >= 2, mechanism=DP, buckets=buckets)
     dp = kl.group_by("county").agg(pl.col("mean").max().alias("dp"))
@@ -225,7 +225,7 @@ def noise_beside_private_rates(tables: Tables, *, buckets: int) -> Measured | No
     return counted(better.height, both.height, "county x swapper that has such a rate")
 
 
-def fifteen_attributes(tables: Tables, *, everything: bool) -> Measured | None:
+def fifteen_attributes(tables: Tables, *, everything: bool) -> MeasuredClaim | None:
     """Shares identified at rate 1, similar swapping, by what the attacker knows."""
     rows = _similar(attacks(tables, attributes=15)).filter(rate=1.0)
     end = rows.filter((pl.col("key").str.count_matches(" x ") > 2) == everything)
@@ -234,7 +234,7 @@ def fifteen_attributes(tables: Tables, *, everything: bool) -> Measured | None:
     return verdict(f"{_least(end):.1f} % to {_largest(end):.1f} %", _least(end) >= 15)
 
 
-def expected_change(tables: Tables) -> Measured:
+def expected_change(tables: Tables) -> MeasuredClaim:
     """Simulated changes of shares that agree with theorem 1."""
     table = tables["theorem_1"]
     away = (pl.col("simulated_change") - pl.col("expected_change")).abs()
@@ -242,7 +242,7 @@ def expected_change(tables: Tables) -> Measured:
     return counted(fits.height, table.height, "county x group x rate")
 
 
-def expected_error(tables: Tables) -> Measured:
+def expected_error(tables: Tables) -> MeasuredClaim:
     """Cases in which the expected absolute change is the absolute expected change."""
     table = tables["theorem_1"]
     change = pl.col("expected_change").abs()
@@ -252,33 +252,33 @@ def expected_error(tables: Tables) -> Measured:
     return verdict(words, equal == len(values))
 
 
-def exact_variances(tables: Tables) -> Measured:
+def exact_variances(tables: Tables) -> MeasuredClaim:
     """Printed variances that are those of the formula."""
     table = tables["variance"]
     exact = table.filter((pl.col("paper") - pl.col("exact")).abs() <= 0.001)
     return counted(exact.height, table.height, "rows within 0.001")
 
 
-def simulated_variances(tables: Tables) -> Measured:
+def simulated_variances(tables: Tables) -> MeasuredClaim:
     """Variances of the shipped noise that are those of the formula."""
     table = tables["variance"]
     close = table.filter((pl.col("simulated") / pl.col("exact") - 1).abs() <= 0.06)
     return counted(close.height, table.height, "rows simulated within 6 %")
 
 
-def combinations_of_a_group(_tables: Tables) -> Measured:
+def combinations_of_a_group(_tables: Tables) -> MeasuredClaim:
     """Cells of one group by the number of age buckets."""
     ours = [combinations(buckets) for buckets in BUCKETS]
     return verdict(", ".join(str(count) for count in ours), ours == [8, 24, 180])
 
 
-def combinations_of_fifteen(_tables: Tables) -> Measured:
+def combinations_of_fifteen(_tables: Tables) -> MeasuredClaim:
     """Cells of one group with fifteen attributes."""
     many = detailed_combinations()
     return verdict(f"{many:,}", many == 2_469_035_520)
 
 
-def combinations_rounded(_tables: Tables) -> Measured:
+def combinations_rounded(_tables: Tables) -> MeasuredClaim:
     """The same as the appendix rounds it."""
     many = detailed_combinations()
     return verdict(f"{many:.3g}", abs(many / 1.47e9 - 1) <= 0.01)

@@ -40,7 +40,7 @@ COLUMNS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class MeasuredClaim:
     """What a study's own function found for a claim.
 
     where
@@ -57,7 +57,7 @@ class Measured:
     holds: str | None = None
 
 
-Measure = Callable[..., Measured | None]
+Measure = Callable[..., MeasuredClaim | None]
 """Takes the tables and what a case gives; None leaves the claim out: it was not run."""
 
 
@@ -215,7 +215,7 @@ def _cases(claim: Claim) -> Iterator[tuple[Claim, Row]]:
         yield replace(one, **texts), given
 
 
-def _measured(claim: Claim, found: Measured) -> Row:
+def _measured(claim: Claim, found: MeasuredClaim) -> Row:
     row = _row(claim, {}, claim.published, found, claim.tolerance)
     if found.holds is not None:
         return row | {"holds": found.holds}
@@ -237,7 +237,7 @@ def _compared(claim: Claim, package: str, tables: Tables) -> Iterator[Row]:
             here = [] if claim.only_run else [{}]
         for row in here:
             shown = {key: row[key] for key in claim.each} | keys
-            found = Measured(value=row.get(claim.ours))
+            found = MeasuredClaim(value=row.get(claim.ours))
             yield _row(claim, shown, number, found, _tolerance(claim, number, keys, row))
 
 
@@ -279,7 +279,7 @@ _HOW = ("relative", "absolute", "share", "column", "times")
 
 
 def _row(
-    claim: Claim, keys: Row, published: float | None, found: Measured, tolerance: float | None
+    claim: Claim, keys: Row, published: float | None, found: MeasuredClaim, tolerance: float | None
 ) -> Row:
     """A row of verdicts: a number that decides and is missing is not taken for a no."""
     words, rule = RULES[claim.rule]

@@ -10,7 +10,7 @@ import polars as pl
 from headcount.attacks.guesses import PROPORTIONAL
 from headcount.evaluate.attackers import COMMERCIAL, PERFECT
 from headcount.evaluate.reidentified import ALL, TELLING
-from headcount.studies.frame.claims import Measured, Tables
+from headcount.studies.frame.claims import MeasuredClaim, Tables
 from headcount.studies.frame.report import cell
 from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE
 from headcount.studies.hawes_rodriguez_2021.crossing import OWN, POINTS
@@ -35,11 +35,11 @@ def _number(frame: pl.DataFrame, column: str, **where: object) -> float:
     return float("nan") if found is None else float(found)
 
 
-def _true(finding: str, holds: bool, *needs: float) -> Measured:
+def _true(finding: str, holds: bool, *needs: float) -> MeasuredClaim:
     """A statement that is true or not; not known if a number that decides is missing."""
     if any(isnan(number) for number in needs):
-        return Measured(finding=finding)
-    return Measured(finding=finding, true=int(holds), of=1)
+        return MeasuredClaim(finding=finding)
+    return MeasuredClaim(finding=finding, true=int(holds), of=1)
 
 
 def _percents(values: Sequence[float]) -> str:
@@ -51,46 +51,46 @@ def _withheld(tables: Tables, table: str, rule: str, levels: Sequence[str]) -> l
     return [_number(found, "percent", table=table, rule=rule, level=x) for x in levels]
 
 
-def tables_withheld(tables: Tables, *, table: str, levels: Sequence[str]) -> Measured:
+def tables_withheld(tables: Tables, *, table: str, levels: Sequence[str]) -> MeasuredClaim:
     """The least share of tables withheld over some levels."""
     ours = _withheld(tables, table, "table", levels)
-    return Measured(value=_least_known(ours), finding=_percents(ours))
+    return MeasuredClaim(value=_least_known(ours), finding=_percents(ours))
 
 
 def _least_known(values: Sequence[float]) -> float:
     return float("nan") if any(isnan(one) for one in values) else min(values)
 
 
-def counties_withheld(tables: Tables) -> Measured:
+def counties_withheld(tables: Tables) -> MeasuredClaim:
     """The least share of counties whose tables of adults are withheld."""
     ours = [
         *_withheld(tables, "P3", "table", [COUNTY]),
         *_withheld(tables, "P4", "table", [COUNTY]),
     ]
-    return Measured(value=_least_known(ours), finding=_percents(ours))
+    return MeasuredClaim(value=_least_known(ours), finding=_percents(ours))
 
 
-def grow_and_fall(tables: Tables, *, table: str) -> Measured:
+def grow_and_fall(tables: Tables, *, table: str) -> MeasuredClaim:
     """Whether cells changed to 0 grow from county to block group, then fall."""
     ours = _withheld(tables, table, "cell", (COUNTY, *BELOW))
     return _true(_percents(ours), ours[0] <= ours[1] <= ours[2] > ours[3], *ours)
 
 
-def given_back(tables: Tables) -> Measured:
+def given_back(tables: Tables) -> MeasuredClaim:
     """Hidden block cells of P1 that other tables give back."""
     back = _number(tables["recovered"], "from_p12_percent", table="P1", level="block")
     words = "no cell was hidden" if isnan(back) else f"{back:.0f} % of hidden block cells of P1"
-    return Measured(value=back, finding=words)
+    return MeasuredClaim(value=back, finding=words)
 
 
-def complement(tables: Tables) -> Measured:
+def complement(tables: Tables) -> MeasuredClaim:
     """Cells of P1 and P2 withheld before and after the complementary step."""
     words = (
         f"{_percents(_withheld(tables, table, 'cell', BELOW))} before, "
         f"{_percents(_withheld(tables, table, COMPLEMENT, BELOW))} after"
         for table in ("P1", "P2")
     )
-    return Measured(finding="; ".join(words))
+    return MeasuredClaim(finding="; ".join(words))
 
 
 def _rate(tables: Tables, method: str, attacker: str, universe: str = TELLING) -> float:
@@ -107,35 +107,35 @@ def _interval(tables: Tables, method: str, attacker: str, universe: str = TELLIN
     return f"{_rate(tables, method, attacker, universe):.1f}{reach}"
 
 
-def light_swap(tables: Tables, *, attacker: str, universe: str) -> Measured:
+def light_swap(tables: Tables, *, attacker: str, universe: str) -> MeasuredClaim:
     """Precision without protection and after LO."""
     none, lo = (_rate(tables, method, attacker, universe) for method in (NONE, LO))
     words = [_interval(tables, method, attacker, universe) for method in (NONE, LO)]
     return _true(f"{words[0]}, LO {words[1]} %", abs(none - lo) <= WITHIN, none, lo)
 
 
-def heavy_swap(tables: Tables, *, attacker: str) -> Measured:
+def heavy_swap(tables: Tables, *, attacker: str) -> MeasuredClaim:
     """Precision without protection and after HI."""
     none, hi = (_rate(tables, method, attacker, ALL) for method in (NONE, HI))
     words = [_interval(tables, method, attacker, ALL) for method in (NONE, HI)]
     return _true(f"{words[0]}, HI {words[1]} %", none - hi <= MINIMAL, none, hi)
 
 
-def heavy_beside_light(tables: Tables, *, attacker: str) -> Measured:
+def heavy_beside_light(tables: Tables, *, attacker: str) -> MeasuredClaim:
     """Precision on those hard to guess, after LO and after HI."""
     lo, hi = (_rate(tables, method, attacker) for method in (LO, HI))
     words = [_interval(tables, method, attacker) for method in (LO, HI)]
     return _true(f"LO {words[0]}, HI {words[1]} %", lo - hi >= APART, lo, hi)
 
 
-def above_guess(tables: Tables, *, attacker: str) -> Measured:
+def above_guess(tables: Tables, *, attacker: str) -> MeasuredClaim:
     """Precision on those hard to guess after HI, beside the guess."""
     hi, guess = (_rate(tables, method, attacker) for method in (HI, PROPORTIONAL))
     words = f"HI {_interval(tables, HI, attacker)}, proportional guess {guess:.1f} %"
     return _true(words, hi - guess > POINTS, hi, guess)
 
 
-def prevented(tables: Tables, *, method: str) -> Measured:
+def prevented(tables: Tables, *, method: str) -> MeasuredClaim:
     """Precision of suppression on those hard to guess, beside the guess from the same release."""
     where = {"method": method, "attacker": PERFECT, "universe": TELLING}
     rate, guess = (
@@ -145,7 +145,7 @@ def prevented(tables: Tables, *, method: str) -> Measured:
     return _true(words, rate - guess <= POINTS, rate, guess)
 
 
-def less_accurate(tables: Tables, *, area: str, statistic: str) -> Measured | None:
+def less_accurate(tables: Tables, *, area: str, statistic: str) -> MeasuredClaim | None:
     """Errors after HI, beside those of TopDown by epsilon."""
     noisy = tables["methods"].filter(kind=TOPDOWN, loss=ZCDP).sort("epsilon")
     hi = mean_mae(tables["mae"], HI, area, statistic)
@@ -158,7 +158,7 @@ def less_accurate(tables: Tables, *, area: str, statistic: str) -> Measured | No
     return _true(f"MAE {hi:.1f} people; TopDown {listed} at epsilon {tried}", hi > known[-1])
 
 
-def middling_swap(tables: Tables) -> Measured | None:
+def middling_swap(tables: Tables) -> MeasuredClaim | None:
     """A middling swap beside TopDown: errors of races, and precision."""
     best = tables["methods"].filter(kind=TOPDOWN, loss=ZCDP).sort("epsilon")["method"][-1]
     middle, topdown = (mean_mae(tables["mae"], m, COUNTY, RACE) for m in (MIDDLING, best))
@@ -173,9 +173,9 @@ def middling_swap(tables: Tables) -> Measured | None:
     return _true(words, holds, none, swapped)
 
 
-def not_measured(_tables: Tables) -> Measured:
+def not_measured(_tables: Tables) -> MeasuredClaim:
     """A plan, say."""
-    return Measured(finding="not tested")
+    return MeasuredClaim(finding="not tested")
 
 
 def mean_mae(mae: pl.DataFrame, method: str, area: str, statistic: str) -> float | None:
@@ -189,7 +189,7 @@ def mean_mae(mae: pl.DataFrame, method: str, area: str, statistic: str) -> float
     return None if found.is_empty() else float(found.to_numpy().mean())
 
 
-def formal(tables: Tables) -> Measured:
+def formal(tables: Tables) -> MeasuredClaim:
     """What the mechanisms promise."""
     methods, topdown = tables["methods"], pl.col("kind") == TOPDOWN
     without = methods.filter(~topdown)["guarantee"].unique().to_list() == ["none"]
@@ -197,7 +197,7 @@ def formal(tables: Tables) -> Measured:
     return _true("no loss can be stated; TopDown states its own", without and backed)
 
 
-def below_heavy_swap(tables: Tables, *, loss: str) -> Measured:
+def below_heavy_swap(tables: Tables, *, loss: str) -> MeasuredClaim:
     """Precision of TopDown on those hard to guess, beside HI."""
     rates = [_rate(tables, name, PERFECT) for name in _topdown(tables, loss)]
     hi = _rate(tables, HI, PERFECT)
@@ -205,7 +205,7 @@ def below_heavy_swap(tables: Tables, *, loss: str) -> Measured:
     return _true(words, max(rates) < hi, *rates, hi)
 
 
-def leaves_guess(tables: Tables, *, loss: str) -> Measured:
+def leaves_guess(tables: Tables, *, loss: str) -> MeasuredClaim:
     """From which epsilon TopDown tells more than the guess."""
     where = {"attacker": PERFECT, "universe": TELLING}
     crossing = cell(tables["crossing"], "words", loss=loss, guess=OWN, **where)
@@ -214,7 +214,7 @@ def leaves_guess(tables: Tables, *, loss: str) -> Measured:
         for name in _topdown(tables, loss)
     ]
     points = ", ".join(f"{gap:+.1f}" for gap in gaps)
-    return Measured(finding=f"epsilon {crossing}; points above it by epsilon: {points}")
+    return MeasuredClaim(finding=f"epsilon {crossing}; points above it by epsilon: {points}")
 
 
 def _topdown(tables: Tables, loss: str) -> list[str]:

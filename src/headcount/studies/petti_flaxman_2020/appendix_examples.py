@@ -22,7 +22,7 @@ import polars as pl
 
 from headcount.arrays import Floats, Ints
 from headcount.evaluate.epl import EmpiricalLoss, published
-from headcount.studies.petti_flaxman_2020.residuals import Truth
+from headcount.studies.petti_flaxman_2020.residuals import TrueCounts
 
 STATE = "53"
 """Washington, the state of the appendix."""
@@ -40,7 +40,7 @@ COMPOSITION_PUBLISHED = {
 class Example:
     """Strata of the districts of one state: Washington, or all districts where it is not there."""
 
-    def __init__(self, truth: Truth) -> None:
+    def __init__(self, truth: TrueCounts) -> None:
         geography = truth.geography
         leaf = "enumeration_district"
         state = geography.ancestors("state")
@@ -73,7 +73,7 @@ def settle(cells: Floats, totals: Floats, *, weight: float) -> Floats:
     return solved
 
 
-def composition_table(truth: Truth, *, seed: int) -> pl.DataFrame:
+def composition_table(truth: TrueCounts, *, seed: int) -> pl.DataFrame:
     """EPL of district totals estimated from two measurements, over both their epsilons.
 
     ``weights`` is "0.25 and 0.75" as coded, whatever the noise, or "1 / variance". The sum of the
@@ -112,7 +112,7 @@ def composition_table(truth: Truth, *, seed: int) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def invariant_table(truth: Truth, *, seed: int) -> pl.DataFrame:
+def invariant_table(truth: TrueCounts, *, seed: int) -> pl.DataFrame:
     """EPL of stratified counts with noise at epsilon 0.25 under different kinds of exact totals.
 
     The appendix speaks of exact district totals; its code puts a penalty of 100 on the totals of

@@ -18,7 +18,7 @@ from headcount.studies.frame.study import Work
 from headcount.studies.petti_flaxman_2020.residuals import (
     STRATA,
     Residuals,
-    Truth,
+    TrueCounts,
     reduce_release,
 )
 from headcount.studies.petti_flaxman_2020.settings import Settings
@@ -50,7 +50,7 @@ class Case:
 class Draws:
     """The residuals of every release."""
 
-    truth: Truth
+    truth: TrueCounts
     settings: Settings
     found: dict[Case, Residuals]
 
@@ -77,7 +77,7 @@ def cases(settings: Settings) -> list[Case]:
 
 def draw_all(data: Tabulated, settings: Settings, work: Work) -> Draws:
     """Draw every release, or read what is left of it from the cache."""
-    truth = Truth(data.counts)
+    truth = TrueCounts(data.counts)
     wanted = cases(settings)
     found = {
         case: work.cache.get(
@@ -92,7 +92,7 @@ def draw_all(data: Tabulated, settings: Settings, work: Work) -> Draws:
     return Draws(truth=truth, settings=settings, found=found)
 
 
-def draw(case: Case, data: Tabulated, truth: Truth, *, seed: int, work: Work) -> Residuals:
+def draw(case: Case, data: Tabulated, truth: TrueCounts, *, seed: int, work: Work) -> Residuals:
     """Make one release and reduce it to its residuals."""
     noise = seeded_noise(case.mechanism, seed=seed, digest=data.digest)
     context = Context(engine=work.engine)

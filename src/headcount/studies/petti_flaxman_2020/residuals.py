@@ -27,7 +27,7 @@ SIZE_CLASSES = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000)
 """Lower ends of the classes by exact count: nobody, 1 to 9, 10 to 99 ..."""
 
 
-class Truth:
+class TrueCounts:
     """The exact stratified counts of every level, dense: 26 MB for the nation's districts."""
 
     def __init__(self, counts: Counts) -> None:
@@ -98,7 +98,7 @@ class Residuals:
             )
 
 
-def reduce_release(truth: Truth, released: Ints, *, denominator: int = 1) -> Residuals:
+def reduce_release(truth: TrueCounts, released: Ints, *, denominator: int = 1) -> Residuals:
     """Compare released strata of the leaf (leaf units x 24, in 1/denominator people) with truth."""
     histograms, sizes, totals, groups = {}, {}, {}, {}
     for level in LEVELS:

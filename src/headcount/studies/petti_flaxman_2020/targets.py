@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.studies.frame.claims import Measured, Tables, verdicts
+from headcount.studies.frame.claims import MeasuredClaim, Tables, verdicts
 from headcount.studies.petti_flaxman_2020.appendix import published_data
 
 ORDERED = (0, 4, 8, 12, 16)
@@ -38,9 +38,9 @@ def judge(tables: Tables, *, judged: bool) -> dict[str, pl.DataFrame]:
     )
 
 
-def _largest_error_of_states(tables: Tables) -> Measured:
+def _largest_error_of_states(tables: Tables) -> MeasuredClaim:
     largest = tables["topdown"].filter(count_type="TC", level="state")["max"].max()
-    return Measured(value=float(largest) if isinstance(largest, float | int) else None)
+    return MeasuredClaim(value=float(largest) if isinstance(largest, float | int) else None)
 
 
 def _with_errors(coded: pl.DataFrame, topdown: pl.DataFrame) -> pl.DataFrame:
