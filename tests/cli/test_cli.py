@@ -202,7 +202,9 @@ def test_evaluate_refuses_a_set_that_it_does_not_know(town: Path, headcount: Hea
     assert "evaluation: cells: found 'some', expected 'all' or 'truth' or 'either'" in answer.err
 
 
-def test_several_runs_are_compared_on_the_same_counts(town: Path, headcount: Headcount):
+def test_several_runs_are_compared_on_the_same_counts(
+    town: Path, headcount: Headcount, monkeypatch: pytest.MonkeyPatch
+):
     runs = []
     for name, mechanism in (("one", ""), ("two", 'name = "identity"')):
         given = {"mechanism": mechanism} if mechanism else {}
@@ -211,6 +213,10 @@ def test_several_runs_are_compared_on_the_same_counts(town: Path, headcount: Hea
     answer = headcount("evaluate", *runs)
     assert answer.code == 0
     assert "mean error, in people, of the same counts" in answer.out
+    assert "rows of other levels" not in answer.out
+    monkeypatch.setattr("headcount.cli.evaluate.MOST_ROWS", 2)
+    said = " ".join(headcount("evaluate", *runs, "--metrics", "error").out.split())
+    assert "rows of other levels: see the tables of each run" in said
     answer = headcount("evaluate", *runs, "--cells", "either")
     assert answer.code == 2
     assert "found 'either', expected 'all' or 'truth': the set must not depend" in answer.err

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from headcount.run.compare import Compared
     from headcount.run.evaluate import EvaluatedRun
+
+
+MOST_ROWS = 40
 
 
 def evaluate(
@@ -52,7 +56,6 @@ def evaluate(
       headcount evaluate runs/first runs/second --cells truth
       headcount evaluate runs/first --metrics error,representation --attacks none
     """
-    from headcount.cli.show import show_table
     from headcount.evaluate.choice import Choice, named
     from headcount.evaluate.error import check_cells
     from headcount.progress import bar
@@ -78,7 +81,19 @@ def evaluate(
         _show_one(done, named=run if several else None)
     if several:
         for one in side_by_side(found):
-            show_table(one.table, title=one.words)
+            _show_compared(one)
+
+
+def _show_compared(one: Compared) -> None:
+    """A long table is shown for its last level; the files of each run have the others."""
+    from headcount.cli.show import show_table
+
+    table = one.table
+    if table.height > MOST_ROWS and "level" in table.columns:
+        table = table.filter(level=table["level"][-1])
+    show_table(table, title=one.words)
+    if left := one.table.height - table.height:
+        typer.echo(f"{left} rows of other levels: see the tables of each run")
 
 
 def _show_one(done: EvaluatedRun, *, named: Path | None) -> None:

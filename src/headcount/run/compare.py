@@ -55,7 +55,7 @@ def side_by_side(evaluations: Mapping[Path, Evaluation]) -> tuple[Compared, ...]
                 how="vertical_relaxed",
             )
             table = both.pivot("run", index=index, values=value)
-            compared.append(Compared(name, kinds[name].value_words, table))
+            compared.append(Compared(name, f"{kinds[name].value_words} ({name})", table))
     if not compared:
         raise RunError("comparison: found no metric that two runs have, expected at least one")
     return tuple(compared)
