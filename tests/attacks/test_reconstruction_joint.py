@@ -111,8 +111,9 @@ def test_the_least_change_of_blocks_and_tract_is_the_least():
         counts = np.array([rng.multinomial(n, [1 / 8] * 8) for n in rng.integers(0, 3, size=2)])
         held = []
         for level, tables, values in (
-            ("block", leaf, counts), ("tract", above, counts.sum(axis=0, keepdims=True)),
-        ):  # fmt: skip
+            ("block", leaf, counts),
+            ("tract", above, counts.sum(axis=0, keepdims=True)),
+        ):
             for own in tables:
                 said = own.of(csr_array(values), TINY).toarray()
                 off = rng.choice([-1, 0, 0, 0, 0, 1], size=said.shape)

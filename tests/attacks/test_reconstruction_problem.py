@@ -112,10 +112,14 @@ def test_a_part_without_solutions_is_proof_even_if_another_ran_out_of_time(monke
         three = np.array([0, 1, 2])
         # Three unknowns of 0 or 1, every two of which sum to ``total``.
         return Problem(
-            np.array([0, 2, 4, 6]), np.array([0, 1, 1, 2, 0, 2]), np.full(3, total),
-            np.full(3, total), np.zeros(3, dtype=np.int64), np.ones(3, dtype=np.int64),
+            np.array([0, 2, 4, 6]),
+            np.array([0, 1, 1, 2, 0, 2]),
+            np.full(3, total),
+            np.full(3, total),
+            np.zeros(3, dtype=np.int64),
+            np.ones(3, dtype=np.int64),
             three + place,
-        )  # fmt: skip
+        )
 
     settled = Settled(np.zeros(6, dtype=np.int64), (part(2, 0), part(1, 3)), True)
     answers = {"impossible": Answer(None, True), "late": Answer(None, False)}

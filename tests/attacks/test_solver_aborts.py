@@ -69,9 +69,14 @@ def test_a_highs_that_gives_up_proves_nothing(ends, monkeypatch, caplog):
     monkeypatch.setattr("headcount.solve.worker.solve_apart", gives_up)
     one = np.ones(1)
     program = Program(
-        cost=one, low=0 * one, high=one, matrix=csc_array(np.ones((1, 1))), row_low=0 * one,
-        row_high=one, integer=True,
-    )  # fmt: skip
+        cost=one,
+        low=0 * one,
+        high=one,
+        matrix=csc_array(np.ones((1, 1))),
+        row_low=0 * one,
+        row_high=one,
+        integer=True,
+    )
     with caplog.at_level("WARNING"):
         answer = solve_program(program, 1, 1.0)
     assert answer.x is None

@@ -110,9 +110,13 @@ def five_and_four() -> FiveAndFour:
     one = ("f", "old")
     homes = [Home(0, "household", "own", [one] * 5), Home(0, "household", "own", [one] * 3)]
     return FiveAndFour(
-        homes, drawn.units, drawn.persons, drawn.kinds, ("1", "2", "3", "4", "5"),
+        homes,
+        drawn.units,
+        drawn.persons,
+        drawn.kinds,
+        ("1", "2", "3", "4", "5"),
         ("sex", "household_size"),
-    )  # fmt: skip
+    )
 
 
 def test_households_that_count_half_are_seen(monkeypatch: pytest.MonkeyPatch):

@@ -212,10 +212,13 @@ def levels(codes: list[str], off: list[int]):
         # one state, padded counties
         (["1010010", "1010020", "1020010", "1020020"], [3, -1, -1, -1], [1, 3, 7]),
         # four levels below the whole
-        (["1010101", "1010102", "1010201", "1020101", "2010101", "2010102"],
-         [1, 1, 1, -3, 5, -5], [1, 3, 5, 7]),
+        (
+            ["1010101", "1010102", "1010201", "1020101", "2010101", "2010102"],
+            [1, 1, 1, -3, 5, -5],
+            [1, 3, 5, 7],
+        ),
     ],
-)  # fmt: skip
+)
 def test_levels_are_found(codes: list[str], off: list[int], expected: list[int]):
     found = levels(codes, off)
     assert [length for _, length in found] == expected

@@ -160,13 +160,15 @@ def test_prefixes_make_a_tree():
     )
 )
 def test_prefixes_columns_and_local_codes_agree_with_brute_force(rows):
-    table = pl.DataFrame({
-        "one": [a for a, _, _ in rows],
-        "two": [a + b for a, b, _ in rows],
-        "three": [a + b + c for a, b, c in rows],
-        "second": [b for _, b, _ in rows],
-        "third": [c for _, _, c in rows],
-    })  # fmt: skip
+    table = pl.DataFrame(
+        {
+            "one": [a for a, _, _ in rows],
+            "two": [a + b for a, b, _ in rows],
+            "three": [a + b + c for a, b, c in rows],
+            "second": [b for _, b, _ in rows],
+            "third": [c for _, _, c in rows],
+        }
+    )
     sources: list[GeographySource] = [
         Prefixes(column="three", prefixes=(("one", 1), ("two", 2), ("three", 3))),
         CodeColumns(columns=("one", "two", "three")),

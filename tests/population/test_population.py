@@ -54,9 +54,11 @@ def test_a_population_outside_its_public_domain_is_refused(parts, message):
 
 
 @given(
-    children=st.integers(1, 40), depth=st.integers(1, 6), mean=st.integers(1, 200),
+    children=st.integers(1, 40),
+    depth=st.integers(1, 6),
+    mean=st.integers(1, 200),
     extra=st.integers(-1, 1),
-)  # fmt: skip
+)
 def test_children_are_the_exact_root_at_and_beside_perfect_powers(children, depth, mean, extra):
     people = max(mean, mean * children**depth + extra)
     found = children_per_unit(people=people, depth=depth, mean=mean)

@@ -99,8 +99,11 @@ def test_microdata_without_attributes_counts_totals(tmp_path: Path):
 
 
 def test_prefixes_and_local_codes(tmp_path: Path):
-    path = write(tmp_path, "people.csv", {"code": ["011", "011", "023"], "s": ["1", "1", "2"],
-                                          "c": ["9", "9", "9"]})  # fmt: skip
+    path = write(
+        tmp_path,
+        "people.csv",
+        {"code": ["011", "011", "023"], "s": ["1", "1", "2"], "c": ["9", "9", "9"]},
+    )
     prefixes = Prefixes(column="code", prefixes=(("state", 2), ("county", 3)))
     people = read_microdata(path, attributes=[], geography=prefixes)
     assert people.geography.units[2].tolist() == ["011", "023"]
@@ -166,8 +169,9 @@ def test_microdata_round_trips(population, kind):
     codes = np.unravel_index(population.cell, schema.shape) if schema.attributes else ()
     for attribute, code in zip(schema.attributes, codes, strict=True):
         columns[attribute.name] = [attribute.levels[number] for number in code]
-    sources = [AttributeColumn(name=a.name, column=a.name, levels=a.levels)
-               for a in schema.attributes]  # fmt: skip
+    sources = [
+        AttributeColumn(name=a.name, column=a.name, levels=a.levels) for a in schema.attributes
+    ]
     with TemporaryDirectory() as folder:
         path = write(Path(folder), f"people.{kind}", columns)
         again = read_microdata(

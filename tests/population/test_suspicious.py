@@ -185,7 +185,7 @@ def counted(folder: Path, columns: Columns, **more: object) -> Population:
         ((None, None, 9, 16), "column 'county', row 6: found a blank code, as rows of totals have"),
         (("b", "  ", 9, 16), "column 'tract', row 6: found a blank code, as rows of totals have"),
     ],
-)  # fmt: skip
+)
 def test_rows_of_totals(tmp_path: Path, row: tuple[object, ...], message: str) -> None:
     columns = with_row(*row)
     with pytest.raises(InputError, match=f"{message}.*expected rows of units, each with its code"):
@@ -374,8 +374,12 @@ def test_large_numbers_are_read_exactly(values: pl.Series) -> None:
 
 def test_small_numbers_in_any_spelling() -> None:
     assert whole_numbers(pl.Series("n", ["3", "3.0", "1e3", "0", "2E2"]), "f").tolist() == [
-        3, 3, 1000, 0, 200,
-    ]  # fmt: skip
+        3,
+        3,
+        1000,
+        0,
+        200,
+    ]
     assert whole_numbers(pl.Series("n", [3.0, 2.0**53 - 1]), "f").tolist() == [3, 2**53 - 1]
 
 

@@ -288,9 +288,14 @@ def spoil(population: Population, how: str) -> Population:
         keep = count > 1
         unit, cell, count = unit[keep], cell[keep], count[keep]
     return Population(
-        name=how, schema=population.schema, geography=population.geography, unit=unit, cell=cell,
-        count=count, public=True,
-    )  # fmt: skip
+        name=how,
+        schema=population.schema,
+        geography=population.geography,
+        unit=unit,
+        cell=cell,
+        count=count,
+        public=True,
+    )
 
 
 CONTROLS = [

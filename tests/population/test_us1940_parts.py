@@ -87,8 +87,12 @@ def test_fit_sizes_follows_the_quantiles_and_the_totals() -> None:
     group = np.repeat(np.arange(50), 40)
     quantiles = np.sort(rng.lognormal(6, 0.8, 2000))
     totals = np.rint(quantiles.sum() / 50 * rng.uniform(0.7, 1.3, 50)).astype(np.int64)
-    sizes = fit_sizes(np.ones(2000) * rng.random(2000), group=group, totals=totals,
-                      quantiles=quantiles * totals.sum() / quantiles.sum())  # fmt: skip
+    sizes = fit_sizes(
+        np.ones(2000) * rng.random(2000),
+        group=group,
+        totals=totals,
+        quantiles=quantiles * totals.sum() / quantiles.sum(),
+    )
     assert (np.bincount(group, weights=sizes) == totals).all()
     scaled = quantiles * totals.sum() / quantiles.sum()
     assert np.abs(np.sort(sizes)[100:-100] / scaled[100:-100] - 1).max() < 0.05

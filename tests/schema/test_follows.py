@@ -93,9 +93,22 @@ def test_together_levels_change_where_one_of_them_does(drawn):
 
 @pytest.mark.parametrize(
     "name",
-    ["household_size", "HHSIZE", "hh size", "numprec", "n_persons", "persons_in_household", "size",
-     "size.of.household", "famsize", "Household Members", "number_of_people", "hhsize_group", "NP"],
-)  # fmt: skip
+    [
+        "household_size",
+        "HHSIZE",
+        "hh size",
+        "numprec",
+        "n_persons",
+        "persons_in_household",
+        "size",
+        "size.of.household",
+        "famsize",
+        "Household Members",
+        "number_of_people",
+        "hhsize_group",
+        "NP",
+    ],
+)
 def test_names_that_look_like_household_sizes(name):
     assert looks_like_size(name)
     assert looks_like_size("x", name)

@@ -136,8 +136,9 @@ def test_the_squares_are_least_among_answers_that_change_as_little():
             return float(objective(wide, np.asarray(z[:size]))[0])
 
         slack = slice(size, size + 2 * cells)
-        start = np.concatenate([x, np.maximum(sums @ x - wide.total, 0),
-                                np.maximum(wide.total - sums @ x, 0)])  # fmt: skip
+        start = np.concatenate(
+            [x, np.maximum(sums @ x - wide.total, 0), np.maximum(wide.total - sums @ x, 0)]
+        )
         rng = np.random.default_rng(seed)
         split = np.hstack([sums, -np.eye(cells), np.eye(cells)])
         rules = [

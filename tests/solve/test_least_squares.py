@@ -71,15 +71,22 @@ def test_without_binding_bounds_the_surplus_is_shared_evenly():
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.integers(1, 12), st.floats(-20, 20), st.floats(-20, 20), st.integers(0, 12),
-    st.integers(0, 12), st.sampled_from([0.0, 0.5, 9.0]),
-)  # fmt: skip
+    st.integers(1, 12),
+    st.floats(-20, 20),
+    st.floats(-20, 20),
+    st.integers(0, 12),
+    st.integers(0, 12),
+    st.sampled_from([0.0, 0.5, 9.0]),
+)
 def test_two_children_by_brute_force(total, first, second, low, extra, weight):
     low, high = min(low, total), min(low, total) + extra
     family = Margin(
-        group=[0], weight=weight, margin=[[first + 1, second - 3]], low=[[low, 0]],
+        group=[0],
+        weight=weight,
+        margin=[[first + 1, second - 3]],
+        low=[[low, 0]],
         high=[[high, total]],
-    )  # fmt: skip
+    )
     batch = from_dense([[first, second]], weight=1.0, total=[total], families=[family])
     grid = np.linspace(low, min(high, total), 20_001)
     pairs = np.stack([grid, total - grid])
@@ -104,11 +111,19 @@ def test_bounds_that_leave_one_answer_return_it():
 def test_a_batch_without_parents():
     batch = problem("n=192, epsilon 1", seed=0, children=3)
     none = replace(
-        batch, parent=batch.parent[:0], cell_start=np.zeros(1, int), cell=batch.cell[:0],
-        total=batch.total[:0], child_start=np.zeros(1, int), var_start=np.zeros(1, int),
-        var_child=batch.var_child[:0], answer=batch.answer[:0], margin=batch.margin[:0],
-        low=batch.low[:0], high=batch.high[:0],
-    )  # fmt: skip
+        batch,
+        parent=batch.parent[:0],
+        cell_start=np.zeros(1, int),
+        cell=batch.cell[:0],
+        total=batch.total[:0],
+        child_start=np.zeros(1, int),
+        var_start=np.zeros(1, int),
+        var_child=batch.var_child[:0],
+        answer=batch.answer[:0],
+        margin=batch.margin[:0],
+        low=batch.low[:0],
+        high=batch.high[:0],
+    )
     solved = least_squares(none)
     assert len(solved.x) == len(solved.outcome.status) == 0
     assert solved.outcome.summary()["largest violation"] == 0

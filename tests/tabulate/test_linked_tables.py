@@ -42,9 +42,9 @@ def test_true_tables_keep_every_relation(counts, names, groups):
         one.additive.check(truth)  # raises if a total is not the sum of its parts
         for where, number in one.number.items():
             assert np.array_equal(truth[number], published[where])
-        assert one.published.sum() == len(np.unique(np.concatenate(
-            [number.ravel() for number in one.number.values()]
-        )))  # fmt: skip
+        assert one.published.sum() == len(
+            np.unique(np.concatenate([number.ravel() for number in one.number.values()]))
+        )
         moved = truth.copy()
         moved[next(iter(one.number.values()))[0, 0]] += 1
         with pytest.raises(Exception, match="totals that are not the sum"):

@@ -43,10 +43,15 @@ def published(
 def test_races_are_numbered_as_the_bureau_does():
     assert len(combinations_of_races()) == 63
     assert [race_name(code) for code in (1, 6, 7, 21, 22, 42, 57, 63)] == [
-        "white", "other", "white+black", "nhpi+other", "white+black+aian",
-        "white+black+aian+asian", "white+black+aian+asian+nhpi",
+        "white",
+        "other",
+        "white+black",
+        "nhpi+other",
+        "white+black+aian",
+        "white+black+aian+asian",
+        "white+black+aian+asian+nhpi",
         "white+black+aian+asian+nhpi+other",
-    ]  # fmt: skip
+    ]
     assert alone("asian") == {4}
     assert len(in_combination("asian")) == 32
 
@@ -139,12 +144,16 @@ def test_a_person_of_two_races_counts_twice_where_races_are_tallied():
     counts[:] = 0
     counts[0, FINE.cell(sex="male", age="30", race="7", hispanic="hispanic")] = 1
     assert {label: n for label, n in published("P6", counts, FINE).items() if n} == {
-        ("total",): 2, ("white",): 1, ("black",): 1,
-    }  # fmt: skip
+        ("total",): 2,
+        ("white",): 1,
+        ("black",): 1,
+    }
     assert {label: n for label, n in published("P7", counts, FINE).items() if n} == {
-        ("total", "total"): 2, ("hispanic", "total"): 2,
-        ("hispanic", "white"): 1, ("hispanic", "black"): 1,
-    }  # fmt: skip
+        ("total", "total"): 2,
+        ("hispanic", "total"): 2,
+        ("hispanic", "white"): 1,
+        ("hispanic", "black"): 1,
+    }
 
 
 @pytest.mark.parametrize("schema", [FINE, COARSE], ids=["63 races", "7 groups"])
