@@ -137,7 +137,7 @@ def test_samples_of_rows_and_of_counts_follow_the_same_law(rows, exact):
         assert made.weight == 2
         return tabulate(made).totals()
 
-    assert p_value(draw, PEOPLE, 5) > 1e-3
+    assert p_value(draw, PEOPLE, 5, runs=1500) > 1e-3
 
 
 def test_a_sample_of_a_sample_has_both_weights():
