@@ -5,9 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from headcount.arrays import Floats
 
 
 def averaged_loss(x: Floats, *, epsilon: Fraction, parts: int) -> Floats:
