@@ -16,7 +16,7 @@ def test_the_cache_changes_with_any_source(tmp_path, monkeypatch):
     before = compiled.cache_folder(copy)
     assert before.parent == tmp_path / "cache" / "headcount"
     assert compiled.cache_folder(copy) == before
-    kernel = copy / "solve" / "paths.py"
+    kernel = copy / "solve" / "_paths.py"
     kernel.write_text(kernel.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
     assert compiled.cache_folder(copy) != before
 

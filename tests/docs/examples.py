@@ -107,7 +107,16 @@ def digest_of_bounds() -> str:
 def examples() -> tuple[Example, ...]:
     """Every example, run from check to evaluate."""
     return (
-        *_populations(), *_units(), *_swaps(), *_suppression(), *_topdown(), *_rows_of_the_table()
+        *_populations(),
+        *_units(),
+        *_swaps(),
+        *_suppression(),
+        *_topdown(),
+        *_rows_of_the_table(),
+        Example(
+            "chain", "config.md", ('name = "sampling"\nfraction',), {"population": PEOPLE},
+            files.people,
+        ),
     )  # fmt: skip
 
 
