@@ -41,26 +41,28 @@ def given_back(cells: TableCells, others: Sequence[TableCells]) -> GivenBack:
     where
         c, p   cells of the other tables, as sets of people
         s      a sum of cells of the table
+
+    No cell of the other tables counts anybody twice. So what cells share is enough to know them
+    apart: c + p is a set if they share nobody, and p - c is one if they share all of c.
     """
-    every = np.hstack([_columns(one) for one in others])
-    own = _columns(cells)[:, cells.inner]
-    together = np.array(
-        [
-            _sums(every + c, own) | _sums(every - c, own) | _sums(c - every, own)
-            for c in every.T[:, :, None]
-        ]
-    )
-    return GivenBack(_sums(every, own), together)
+    from scipy.sparse import hstack
 
+    every = hstack([one.matrix for one in others], format="csc")
+    own = cells.matrix[:, cells.inner]
+    shared = np.asarray((every.T @ every).toarray(), dtype=np.int64)
+    parts = np.asarray((own.T @ every).toarray(), dtype=np.int64)
+    size, people = np.asarray(own.sum(axis=0), dtype=np.int64).ravel(), shared.diagonal()
 
-def _sums(sought: Ints, own: Ints) -> Flags:
-    """Which columns are the people of some of the table's cells, each counted once."""
-    size = own.sum(axis=0)
-    inside = own.T @ sought == size[:, None]
-    some = (sought >= 0).all(axis=0) & (sought <= 1).all(axis=0) & sought.any(axis=0)
-    return np.asarray(some & (size @ inside == sought.sum(axis=0)))
+    def are_sums(parts: Ints, people: Ints) -> Flags:
+        """Whether sets are sums of cells of the table, by what they share with each of these."""
+        return np.asarray((people > 0) & (size @ (parts == size[:, None]) == people))
 
-
-def _columns(cells: TableCells) -> Ints:
-    """Which cells of the schema (rows) each cell of the table (columns) counts."""
-    return np.asarray(cells.matrix.toarray(), dtype=np.int64)
+    together = []
+    for c, number in enumerate(people):
+        part, both = parts[:, [c]], shared[c]
+        together.append(
+            ((both == 0) & are_sums(parts + part, people + number))
+            | ((both == number) & are_sums(parts - part, people - number))
+            | ((both == people) & are_sums(part - parts, number - people))
+        )
+    return GivenBack(are_sums(parts, people), np.array(together))
