@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "headcount"
 TEMPLATES = (".md", ".j2")
 SHORTEST = 12
 """Shorter texts are keys and names."""
+FEWEST_WORDS = 6
+"""Of a text that reaches a reader by other ways: explanations, reasons, captions of studies."""
 LOGGED = {"debug", "info", "warning", "error"}
 SPOKEN = {"found", "expected", "help", "title", "caption", "subtitle", "note", "words", "label"}
 """Arguments that reach a reader, whoever is called."""
@@ -25,14 +28,49 @@ SPEAKERS = {"Guarantee", "Prose", "Subheading", "Callout", "KeyNumber", "Section
 def sentences(path: Path) -> Iterator[tuple[int, str, str]]:
     """Line, kind and text of each sentence in a module."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
+    listed = list(_of_known_kinds(tree, commands=path.parent.name == "cli"))
+    yield from listed
+    yield from _others(tree, known=" ".join(text for _, _, text in listed))
+
+
+def _of_known_kinds(tree: ast.Module, *, commands: bool) -> Iterator[tuple[int, str, str]]:
     raised = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise)]
-    if path.parent.name == "cli":
+    if commands:
         yield from _of_commands(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and node in raised:
             yield from _of_error(node)
         elif isinstance(node, ast.Call):
             yield from _of_call(node)
+
+
+def _others(tree: ast.Module, *, known: str) -> Iterator[tuple[int, str, str]]:
+    """Whatever else has so many words, docstrings apart."""
+    nodes = list(ast.walk(tree))
+    apart = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
+        if isinstance(node, ast.JoinedStr):
+            apart |= {id(part) for part in ast.walk(node) if part is not node}
+    for node in nodes:
+        if id(node) in apart or not isinstance(node, ast.Constant | ast.JoinedStr):
+            continue
+        text = _text(node)
+        if len(text.split()) >= FEWEST_WORDS and text not in known:
+            yield node.lineno, "text", text
+
+
+def captions(path: Path) -> Iterator[str]:
+    """The texts of a study's tables and figures."""
+    yield from _texts_in(tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str) and len(value.split()) >= FEWEST_WORDS:
+        yield " ".join(value.split())
+    for part in value.values() if isinstance(value, dict) else ():
+        yield from _texts_in(part)
+    for part in value if isinstance(value, list) else ():
+        yield from _texts_in(part)
 
 
 def _of_commands(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
@@ -86,6 +124,9 @@ def main() -> None:
         name = path.relative_to(SOURCE)
         if path.suffix in TEMPLATES:
             sys.stdout.write(f"\n{name}\n{path.read_text(encoding='utf-8')}\n")
+        if path.name == "report.toml":
+            sys.stdout.write(f"\n{name}\n")
+            sys.stdout.writelines(f"  caption: {text}\n" for text in captions(path))
         if path.suffix == ".py" and (found := sorted(set(sentences(path)))):
             sys.stdout.write(f"\n{name}\n")
             for line, kind, text in found:

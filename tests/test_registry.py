@@ -84,7 +84,7 @@ def test_two_distributions_with_one_name_are_both_told(folder: Path):
     [
         ("no_such_module:Own", "that cannot be loaded"),
         ("own_part:Nothing", "that cannot be loaded"),
-        ("own_part:__name__", "which is no class"),
+        ("own_part:__name__", "which is not a class"),
         ("own_part:Own", "with name = 'own', expected a class with name = 'other'"),
     ],
 )

@@ -132,7 +132,7 @@ class Registry:
         except (ImportError, AttributeError) as error:
             raise self._unusable(point, f"{point.value} that cannot be loaded ({error})") from error
         if not isinstance(found, type):
-            raise self._unusable(point, f"{point.value}, which is no class")
+            raise self._unusable(point, f"{point.value}, which is not a class")
         if getattr(found, self.tag, None) != point.name:
             said = getattr(found, self.tag, None)
             raise self._unusable(point, f"{point.value} with {self.tag} = {said!r}")

@@ -279,7 +279,7 @@ ONES = csr_array(np.ones((1, 8), dtype=int))
     ("make", "message"),
     [
         (lambda: shape_of(3), r"table SA at 'block': found shape \(3, 9\), expected \(2, 9\)"),
-        (bad_range, "table SA: found a high end below its low, expected low <= high"),
+        (bad_range, "table SA: found an upper bound below the lower one, expected low <= high"),
         (other_schema, "table H at 'block': found a schema of 28 cells, expected 8 cells"),
         (lambda: reconstruct(tract_only()), "found no table at 'block', expected at least one"),
         (

@@ -153,7 +153,7 @@ def test_a_file_that_is_not_there(tmp_path: Path):
 BAD = [
     ("tiny_truth_cells.csv", "kind", 0, "3", "found code 3, expected codes from 0 to 2"),
     ("tiny_truth_cells.csv", "geocode", 0, "0900000001", "found unit '0900000001'"),
-    ("tiny_truth_cells.csv", "count", 0, "12345", "found another true total"),
+    ("tiny_truth_cells.csv", "count", 0, "12345", "found a different true total"),
     ("tiny_ed_totals.csv", "geocode", 0, "0100200001", "found a replicate with other units"),
     ("tiny_ed_totals.csv", "dp", 0, "99999", "found totals that are exact at no level"),
     ("tiny_units.csv", "geocode", 0, "01", "found codes of 2 and 10 characters"),

@@ -256,7 +256,7 @@ def test_linkage_finds_those_who_fit_once(people: pl.DataFrame, tmp_path: Path, 
     ("arguments", "message"),
     [
         (("reconstruct", "{empty}", "--out", "{out}"), "found no release, expected a directory"),
-        (("reconstruct", "{run}", "--out", "{empty}"), "found something there, expected a new"),
+        (("reconstruct", "{run}", "--out", "{empty}"), "found existing content, expected a new"),
         (("reconstruct", "{run}", "--out", "{out}", "--on-conflict", "guess"), "found 'guess'"),
         (
             ("reconstruct", "{run}", "--out", "{out}", "--tables", "sf9"),
@@ -372,7 +372,7 @@ def test_people_whom_the_truth_does_not_know_are_not_scored(
         "--truth", town / "identity.toml", "--out", tmp_path / "out",
     )  # fmt: skip
     assert code == 2
-    assert "known.csv: column 'person': found nobody of the truth" in said
+    assert "known.csv: column 'person': found no id that is in the truth" in said
 
 
 def test_a_truth_that_has_someone_twice_is_refused(

@@ -165,7 +165,10 @@ def test_check_refuses_what_protect_would_refuse(town: Path, headcount: Headcoun
     assert "requested 0.5, remaining 0.3, difference 0.2" in answer.err
     (town / "out").mkdir()
     (town / "out" / "notes.txt").touch()
-    assert "'notes.txt', which is no run of headcount" in headcount("check", write_config(town)).err
+    assert (
+        "'notes.txt', which is not part of a headcount run"
+        in headcount("check", write_config(town)).err
+    )
 
 
 @pytest.mark.parametrize("public", [True, False])
@@ -224,7 +227,7 @@ def test_several_runs_are_compared_on_the_same_counts(
     headcount("protect", write_config(town, out="three"))
     answer = headcount("evaluate", runs[0], town / "three")
     assert answer.code == 2
-    assert "found other data than those of" in answer.err
+    assert "found data different from those of" in answer.err
 
 
 def test_protect_says_how_many_counts_are_negative(town: Path, headcount: Headcount):

@@ -205,7 +205,7 @@ def test_methods_without_a_loss_keep_household_sizes(mechanism: str, tmp_path: P
 
 def test_an_attribute_of_dwellings_must_say_what_it_follows(tmp_path: Path):
     write_households(towns(seed=3, people=2_000, counties=2), tmp_path / "saved")
-    with pytest.raises(ConfigError, match="attribute 'tenure': found no word on whether"):
+    with pytest.raises(ConfigError, match="attribute 'tenure': found no statement of whether"):
         protected(tmp_path, FILES, GEOMETRIC)
     said = protected(tmp_path, FILES + 'follows = "dwelling"\n', GEOMETRIC)
     assert said.guarantee.exists
@@ -220,15 +220,18 @@ def test_an_attribute_of_dwellings_must_say_what_it_follows(tmp_path: Path):
     ("text", "found"),
     [
         (FILES + 'follows = "person"\n', "attribute 'tenure' with follows = 'person'"),
-        (FILES + 'column = "size"\nfollows = "dwelling"\n', "'tenure', by its name the number of"),
+        (
+            FILES + 'column = "size"\nfollows = "dwelling"\n',
+            "'tenure', judging by its name the number of",
+        ),
         (
             FILES.replace('name = "tenure"', 'name = "hhsize"').replace(', "tenure"]', "]")
             + 'follows = "dwelling"\n',
-            "attribute 'hhsize', by its name the number of people in the household",
+            "attribute 'hhsize', judging by its name the number of people in the household",
         ),
         (
             FILES.replace('name = "hispanic"', 'name = "hhsize"\nfollows = "person"'),
-            "attribute 'hhsize', by its name the number of people in the household",
+            "attribute 'hhsize', judging by its name the number of people in the household",
         ),
         (
             FILES.replace('name = "hispanic"', 'name = "hispanic"\nfollows = "size"'),
@@ -265,7 +268,9 @@ def test_one_row_is_the_unit_of_microdata_and_columns_like_sizes_are_flagged(tmp
     left = " ".join(protected(tmp_path, dropped, GEOMETRIC).guarantee.sentences())
     assert "of any other row; a row of totals is left out, and is nobody's." in left
     size = ROWS.format(name="household_size")
-    with pytest.raises(ConfigError, match="'household_size': found no word on whether it") as no:
+    with pytest.raises(
+        ConfigError, match="'household_size': found no statement of whether it"
+    ) as no:
         protected(tmp_path, size, GEOMETRIC)
     assert 'follows = "person" (the unit of privacy is one row)' in str(no.value)
     said = protected(tmp_path, size + 'follows = "person"\n', GEOMETRIC)
@@ -286,7 +291,7 @@ schema = "own.toml"
 [population.geography]
 columns = ["tract"]
 """
-    with pytest.raises(ConfigError, match="'hhsize': found no word on whether it changes"):
+    with pytest.raises(ConfigError, match="'hhsize': found no statement of whether it changes"):
         protected(tmp_path, text, GEOMETRIC)
     with (tmp_path / "own.toml").open("a") as schema:
         schema.write('follows = "person"\n')

@@ -101,7 +101,7 @@ def test_a_name_that_the_data_lack_is_laid_to_the_setting(town: Path, what: str,
 
 PYTHON: dict[str, tuple[dict[str, Any], str]] = {
     "a float": ({"epsilon": 0.5}, "epsilon: found 0.5 (float), expected an exact number: a whole"),
-    "no loss": ({}, "found both or none of epsilon and rho, expected one of the two"),
+    "no loss": ({}, "found both epsilon and rho, or neither, expected one of the two"),
     "levels": ({"epsilon": 1, "levels": "same"}, "levels: found 'same', expected 'equal', or a"),
     "a query": (
         {"epsilon": 1, "queries": {"cells": {"x": 1}}},
@@ -109,7 +109,7 @@ PYTHON: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "an unused recode": (
         {"epsilon": 1, "recodes": {"old": {"of": "age", "groups": {"a": ["1"]}}}},
-        "recodes.old: found a recode that no query is by, expected recodes that some query",
+        "recodes.old: found a recode that no query uses, expected recodes that some query",
     ),
     "both kinds of bounds": (
         {"epsilon": 1, "bounds": [{"query": "a", "caps": [1], "file": "x.csv"}]},

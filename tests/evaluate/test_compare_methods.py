@@ -145,7 +145,9 @@ def test_the_papers_set_is_another_one_for_each_method(folder: Path):
 def test_runs_on_other_data_are_not_compared(folder: Path, tmp_path: Path):
     write_people(tmp_path, seed=6)
     other = run_of(tmp_path, "geometric")
-    with pytest.raises(RunError, match=r"found other data than those of .*topdown, expected runs"):
+    with pytest.raises(
+        RunError, match=r"found data different from those of .*topdown, expected runs"
+    ):
         refuse_other_data([folder / "topdown", other])
     with pytest.raises(RunError, match="found a run named twice, expected each run once"):
         refuse_other_data([other, other.parent / "." / other.name])
@@ -154,7 +156,7 @@ def test_runs_on_other_data_are_not_compared(folder: Path, tmp_path: Path):
 def test_a_comparison_needs_a_metric_that_two_runs_have(folder: Path):
     one = evaluate_run(folder / "geometric", choice=EITHER).evaluation
     other = Evaluation(findings=())
-    with pytest.raises(RunError, match="found no metric that two runs have, expected at least"):
+    with pytest.raises(RunError, match="found no metric that several runs share, expected one"):
         side_by_side({Path("one"): one, Path("other"): other})
 
 

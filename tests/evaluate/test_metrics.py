@@ -202,7 +202,7 @@ def test_an_audit_says_why_it_was_not_made(counts: Counts):
     slow = replace(choice, given=(Audit(seconds=1e-9),))
     truth = Truth.of(counts, mechanism=Geometric(epsilon=Fraction(1)))
     found = evaluate_release(release, truth, choice=slow)
-    assert "200 would take longer than 1e-09 s, the time given" in found.not_computed[0].why
+    assert "200 would take longer than 1e-09 s, the time allowed" in found.not_computed[0].why
     with pytest.raises(KeyError, match="audit: not computed, because 100 runs of both"):
         found["audit"]
     with pytest.raises(ConfigError, match="runs: found 5, expected 200 or more"):

@@ -294,7 +294,7 @@ def test_people_outside_the_truth_are_refused():
         name="x", features=FEATURES, person=np.array([9]), block=np.zeros(1, int),
         key=np.zeros(1, int),
     )  # fmt: skip
-    with pytest.raises(InputError, match="person: found a number outside the truth, expected -1"):
+    with pytest.raises(InputError, match="person: found a number out of range, expected -1"):
         reidentified(truth, known, truth, geography=GEOGRAPHY)
 
 

@@ -219,5 +219,5 @@ def test_a_release_from_disk_meets_the_truth_unit_by_unit(tmp_path: Path):
 def test_nothing_to_score_is_said():
     none = np.empty(0, dtype=np.int32)
     counts = tabulate(Population("empty", SCHEMA, GEOGRAPHY, none, none))
-    with pytest.raises(InputError, match="found no count but zeros, expected at least one person"):
+    with pytest.raises(InputError, match="found only counts of 0, expected at least one person"):
         score(counts, protect(Tabulated.of(counts), Identity()))

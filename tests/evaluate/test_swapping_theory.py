@@ -109,11 +109,11 @@ def test_the_variance_of_fifteen_attributes():
 
 
 def test_bad_input_is_refused():
-    with pytest.raises(InputError, match="more people in the category than in all"):
+    with pytest.raises(InputError, match="more people in the category than there are people"):
         share_change(people=2, in_category=3, outside=2, outside_in_category=1, rate=0.5)
-    with pytest.raises(InputError, match="found rate 2, 2 outside, expected a rate in"):
+    with pytest.raises(InputError, match="found rate 2, 2 people outside the area, expected"):
         share_change(people=2, in_category=1, outside=2, outside_in_category=1, rate=2)
-    with pytest.raises(InputError, match="found 2 outside, expected 3 partners"):
+    with pytest.raises(InputError, match="found 2 people outside the area, expected at least 3"):
         share_change(people=3, in_category=1, outside=2, outside_in_category=1, rate=1)
     with pytest.raises(InputError, match="cells: found -1"):
         summed_variance(-1, Fraction(1))

@@ -27,5 +27,5 @@ def test_a_code_twice_is_refused() -> None:
 
 @pytest.mark.parametrize("area", [-2, 1])
 def test_a_number_outside_is_refused(area: int) -> None:
-    with pytest.raises(InputError, match="of_leaf: found a number outside, expected -1 to 0"):
+    with pytest.raises(InputError, match="of_leaf: found a number out of range, expected -1 to 0"):
         Areas("place", np.array(["a"]), np.array([area], dtype=np.int32))

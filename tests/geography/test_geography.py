@@ -85,7 +85,7 @@ def test_children_stand_together_from_their_start(geography):
         ),
         (
             lambda: tree([["w"], ["x", "y"], ["a", "b"]], [[], [0, 0], [1, 0]]),
-            "level 'county': found children of one parent that stand apart",
+            "level 'county': found children of one parent that are not next to each other",
         ),
         (
             lambda: regular(children=2, depth=1).depth("x"),

@@ -92,7 +92,7 @@ def test_wrong_orders_are_refused():
     noisy = Geometric(epsilon=Fraction(1))
     with pytest.raises(ConfigError, match="geometric: found a method that changes tables before"):
         Chain.of([noisy, EXACT])
-    with pytest.raises(ConfigError, match="mechanism: found no step, expected one at least"):
+    with pytest.raises(ConfigError, match="mechanism: found no step, expected at least one"):
         Chain.of([])
     households = HouseholdSwapping(rate=HALF)
     with pytest.raises(ConfigError, match="swapping: found a step that needs households after 'sa"):
@@ -202,7 +202,7 @@ def test_losses_scale_by_the_stability_exactly():
     assert measured.law == noisy.plan(SCHEMA, TREE)[0].law
     said = " ".join(stated.sentences())
     assert "4 when one person is added or removed, 1 when one person's record changes" in said
-    assert "that a sample leaves people out is not counted in favour" in said
+    assert "no credit is taken for the people whom a sample leaves out" in said
 
 
 def test_rho_scales_by_the_square():
@@ -388,7 +388,9 @@ def test_published_tables_have_no_counts_and_no_weight():
         release.at("county")
     assert release.negative_counts() == {}
     sample = Sampling(fraction=HALF).apply(people, keyed(), run=0, context=Context())
-    with pytest.raises(ConfigError, match="found people who stand for 2 each, expected everybody"):
+    with pytest.raises(
+        ConfigError, match="found a sample, in which each person stands for 2, expected everybody"
+    ):
         protect(sample, Suppression(tables=("P1",), lowest="county"))
     outcome = Suppression(tables=("P1",), lowest="county").run(
         tabulate(people), keyed(), runs=range(1)

@@ -289,8 +289,8 @@ def test_one_count_alone_needs_add_remove(mechanism):
     """When a record changes it stays as it is, so that no noise would cost anything."""
     tree = regular(children=1, depth=2)
     message = (
-        f"{mechanism.name}: found one count alone with unit 'change-one', expected 'add-remove': "
-        "when one person's record changes the count stays as it is"
+        f"{mechanism.name}: found a single count with unit 'change-one', expected 'add-remove': "
+        "when one person's record changes the count does not change"
     )
     with pytest.raises(PrivacyError, match=message):
         mechanism(epsilon=Fraction(1)).plan(Schema(), tree)

@@ -173,7 +173,7 @@ def test_what_follows_from_who_they_are_needs_the_household_as_the_unit():
 
 
 def test_what_follows_from_all_in_group_quarters_is_nobodys_there():
-    """A person in group quarters is a unit alone, and would change the records of all others."""
+    """People in group quarters are units of their own, and would change all others' records."""
     household = Geometric(epsilon=Fraction(1), unit=HOUSEHOLD, largest_household=5)
     shared = village().dwellings["children"].copy()
     shared[-1] = 0
@@ -193,7 +193,9 @@ def test_what_follows_from_all_in_group_quarters_is_nobodys_there():
 def test_a_dwelling_attribute_about_which_nothing_was_said_is_refused():
     silent = replace(village(), dwelling_attributes=(Attribute("tenure", TENURE.levels), SIZE))
     data = Tabulated.of(to_population(silent, ["sex", "tenure"]))
-    with pytest.raises(ConfigError, match="'tenure': found no word on whether it changes") as no:
+    with pytest.raises(
+        ConfigError, match="'tenure': found no statement of whether it changes"
+    ) as no:
         Chain.of(Geometric(epsilon=Fraction(1))).check(data)
     for way in ('"dwelling"', '"size"', '"members"', 'follows = "person"'):
         assert way in str(no.value)
@@ -319,7 +321,7 @@ def test_households_as_units_must_be_known_and_cut(mechanism):
     for refuse in (made.check_people, lambda people: protect(people, made)):
         with pytest.raises(ConfigError, match="'household-change-one' for data without households"):
             refuse(replace(population, households=None))
-    assert "a person in group quarters is a unit alone" in " ".join(
+    assert "a person in group quarters is a unit of their own" in " ".join(
         protect(population, made).guarantee.sentences()
     )
 

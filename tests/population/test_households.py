@@ -61,15 +61,21 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"kind": np.zeros(3, dtype=np.int8)},
         "made: block, kind and first: found lengths that do not fit, expected n, n and n",
     ),
-    "a fall": ({"first": np.array([0, 2, 1, 5, 6])}, "first: found a fall, expected rising from 0"),
-    "not from 0": ({"first": np.array([1, 2, 2, 5, 6])}, "first: found a fall, expected rising"),
+    "a fall": (
+        {"first": np.array([0, 2, 1, 5, 6])},
+        "first: found a decrease, expected numbers that rise",
+    ),
+    "not from 0": (
+        {"first": np.array([1, 2, 2, 5, 6])},
+        "first: found a decrease, expected numbers",
+    ),
     "block": (
         {"block": np.array([0, 0, 3, 0], dtype=np.int32)},
-        "block: found a code outside, expected 0 to 2",
+        "block: found a code out of range, expected 0 to 2",
     ),
     "kind": (
         {"kind": np.array([0, 1, 0, 3], dtype=np.int8)},
-        "kind: found a code outside, expected 0 to 2",
+        "kind: found a code out of range, expected 0 to 2",
     ),
     "no codes": ({"dwellings": {}}, "found no 'tenure', expected a code for each row"),
     "short codes": (
@@ -78,7 +84,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "negative code": (
         {"dwellings": {"tenure": np.array([0, 0, -1, 0])}},
-        "tenure: found a code outside, expected 0 to 1",
+        "tenure: found a code out of range, expected 0 to 1",
     ),
     "people in a vacant dwelling": (
         {"kind": np.array([0, 1, 1, 2], dtype=np.int8)},

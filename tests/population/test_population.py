@@ -37,10 +37,10 @@ def test_the_repr_does_not_depend_on_the_people():
     [
         (([0, 1], [0]), r"mine: unit, cell and count: found lengths \[1, 2\], expected one length"),
         (([0], [0], [1, 1]), r"found lengths \[1, 2\], expected one length"),
-        (([2], [0]), "mine: unit: found a number outside, expected 0 to 1"),
-        (([-1], [0]), "mine: unit: found a number outside"),
-        (([0], [3]), "mine: cell: found a number outside, expected 0 to 2"),
-        (([0], [0], [-1]), "mine: count: found a negative, expected 0 or more"),
+        (([2], [0]), "mine: unit: found a number out of range, expected 0 to 1"),
+        (([-1], [0]), "mine: unit: found a number out of range"),
+        (([0], [3]), "mine: cell: found a number out of range, expected 0 to 2"),
+        (([0], [0], [-1]), "mine: count: found a negative count, expected 0 or more"),
         (([0, 1], [0, 0], [2**62, 2**62]), "mine: count: found too many people, expected at most"),
         (
             ([0], [1], [2], (impossible({"sex": ["m"]}),)),

@@ -152,14 +152,16 @@ def test_a_resumed_run_may_change_nothing(ledger: Ledger, changes, what):
     spend(ledger, pure("0.1"), "run")
     with pytest.raises(PrivacyError) as error:
         spend(ledger, run_id="run", **{"loss": pure("0.1"), **changes})
-    assert f"run 'run': found another {what} than recorded, expected the same" in str(error.value)
+    assert f"run 'run': found {what} different from what was recorded, expected the same" in str(
+        error.value
+    )
     assert "plain digest" not in str(error.value)
     assert ledger.balance("town").spent == Fraction(1, 10)
 
 
 def test_new_content_needs_the_flag(ledger: Ledger):
     spend(ledger, pure("0.1"), "first")
-    with pytest.raises(PrivacyError, match="dataset 'town': found other content than before"):
+    with pytest.raises(PrivacyError, match="dataset 'town': found new content, expected"):
         spend(ledger, pure("0.1"), "second", data_digest="edited")
     spend(ledger, pure("0.1"), "second", data_digest="edited", new_content=True)
     spend(ledger, pure("0.1"), "third", data_digest="edited")
@@ -200,9 +202,9 @@ def test_a_spend_moves_forward_only(ledger: Ledger):
     assert ledger.mark("run", SpendState.DRAWN).state is SpendState.DRAWN
     assert len(ledger.mark("run", SpendState.DRAWN).events) == 2
     assert ledger.mark("run", SpendState.COMPLETE).state is SpendState.COMPLETE
-    with pytest.raises(PrivacyError, match="found it complete, expected a state from which it can"):
+    with pytest.raises(PrivacyError, match="found state complete, expected one from which it can"):
         ledger.mark("run", SpendState.DRAWN)
-    with pytest.raises(PrivacyError, match=r"found it complete, .* can become void"):
+    with pytest.raises(PrivacyError, match=r"found state complete, .* can become void"):
         ledger.mark("run", SpendState.VOID)
     with pytest.raises(PrivacyError, match="run 'walk': found no such run, expected one"):
         ledger.mark("walk", SpendState.DRAWN)
@@ -217,11 +219,11 @@ def test_a_run_that_drew_nothing_may_be_voided_with_a_reason(ledger: Ledger):
     assert ledger.balance("town").voided == 1
     assert ledger.history("town") == (found,)
     spend(ledger, pure("1"), "another")
-    with pytest.raises(PrivacyError, match=r"found it void \(wrong geography in the config\)"):
+    with pytest.raises(PrivacyError, match=r"found state void \(wrong geography in the config\)"):
         spend(ledger, pure("1"), "run")
-    with pytest.raises(PrivacyError, match="run 'run': found it void, expected a state from which"):
+    with pytest.raises(PrivacyError, match="run 'run': found state void, expected one from which"):
         ledger.mark("run", SpendState.DRAWN)
-    with pytest.raises(PrivacyError, match="run 'run': found it void, expected it recorded"):
+    with pytest.raises(PrivacyError, match="run 'run': found state void, expected recorded"):
         ledger.void("run", why="twice")
 
 
@@ -237,7 +239,7 @@ def test_a_spend_is_never_refunded_once_noise_may_have_been_drawn(ledger: Ledger
     ledger.mark("run", state)
     with pytest.raises(PrivacyError) as error:
         ledger.void("run", why="I did not like the result")
-    assert f"found it {state}, expected it recorded and no further" in str(error.value)
+    assert f"found state {state}, expected recorded" in str(error.value)
     assert ledger.balance("town").remaining == 0
 
 

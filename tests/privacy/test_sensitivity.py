@@ -205,7 +205,7 @@ def test_the_law_that_a_loss_buys_costs_that_loss(unit):
 def test_a_law_without_accounting_and_a_loss_without_a_law_are_refused():
     moved = marginal_sensitivity(unit=ADD_REMOVE, units=2, cells=2)
     ratio = GeometricByRatio(Fraction(1, 2))
-    with pytest.raises(PrivacyError, match="ratio 1/2, whose loss nobody has stated"):
+    with pytest.raises(PrivacyError, match="ratio 1/2, a law without a stated loss"):
         noise_loss(ratio, moved)
     loss = ApproximateLoss(epsilon=Fraction(1), delta=Fraction(1, 10**6), unit=ADD_REMOVE)
     with pytest.raises(PrivacyError, match="expected a pure or a zCDP loss"):

@@ -76,7 +76,7 @@ def test_another_config_is_refused(directory: RunDirectory):
     with directory.held():
         begin(directory)
     directory.refuse_other(config_digest="config")
-    with pytest.raises(RunError, match="made with another config, expected a new directory"):
+    with pytest.raises(RunError, match="made with a different config, expected a new directory"):
         directory.refuse_other(config_digest="other")
 
 
@@ -108,7 +108,9 @@ def test_a_folder_with_anything_else_in_it_is_refused(name: str, directory: RunD
     stranger = directory.path / name
     stranger.parent.mkdir(parents=True)
     stranger.write_text("mine")
-    with pytest.raises(RunError, match="is no run of headcount, expected a new or empty") as caught:
+    with pytest.raises(
+        RunError, match="is not part of a headcount run, expected a new or empty"
+    ) as caught:
         directory.refuse_other(config_digest="config")
     assert repr(name if name.startswith("internal") else name.split("/")[0]) in str(caught.value)
     assert stranger.read_text() == "mine"

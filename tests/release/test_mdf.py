@@ -326,7 +326,7 @@ def test_the_layout_needs_its_schema_and_codes(tmp_path: Path) -> None:
     assert "living quarters by 'race', expected" in refused(tmp_path, counts, by_race)
     short = districts("0100100007", "0600100001", "06002001")
     message = (
-        "MDF layout: enumeration_district '06002001': found a code of another length, expected"
+        "MDF layout: enumeration_district '06002001': found a code of a different length, expected"
     )
     assert refused(tmp_path, counts, quarters, geography=short).startswith(message)
 

@@ -62,7 +62,7 @@ def test_errors_stand_beside_the_size_of_what_is_counted():
     report = report_on(Geometric(epsilon=Fraction(1, 10)), public=True, key=RunKey.from_seed(4))
     text = said(report)
     assert "median error of a level_2's total; a level_2 where anybody lives has 3" in text
-    assert "in per cent of the people" in text
+    assert "as a percentage of people" in text
     assert "counts are below 0" in text
     assert "counts are published below 0" in text
     assert "groups with" in text
@@ -81,7 +81,7 @@ def test_the_papers_set_and_clipping_are_said():
     report = report_on(Histogram(epsilon=Fraction(1)), public=True, cells="either")
     text = said(report)
     assert "That set depends on the release: do not compare methods by these figures." in text
-    assert "answers set to 0 after summing: they are scored so" in text
+    assert "sums below 0 be set to 0: they are scored that way" in text
 
 
 def test_levels_and_groups_stand_under_their_names():

@@ -65,7 +65,7 @@ def test_a_closed_run_cannot_go_on(stuck: Path):
     with pytest.raises(RunError, match="found no key for the unfinished run"):
         protect_run(write_config(stuck, run=LEDGER))
     ledger = Ledger.open(stuck / "ledger.db")
-    with pytest.raises(PrivacyError, match="found it closed, expected a state from which"):
+    with pytest.raises(PrivacyError, match="found state closed, expected one from which"):
         ledger.mark(spend_of(stuck).run_id, SpendState.COMPLETE)
     protect_run(write_config(stuck, run=LEDGER, out="another"))
 
@@ -99,13 +99,13 @@ def test_what_is_finished_or_never_began_is_not_closed(tmp_path: Path):
     write_town(tmp_path)
     make_ledger(tmp_path)
     out = protect_run(write_config(tmp_path, run=LEDGER))
-    with pytest.raises(RunError, match="found a finished release, expected a run to give up"):
+    with pytest.raises(RunError, match="found a finished release, expected an unfinished run"):
         close_run(out, why=WHY)
     with pytest.raises(RunError, match="found no run, expected a directory made by headcount"):
         close_run(tmp_path / "nowhere", why=WHY)
     assert not (tmp_path / "nowhere").exists()
     ledger = Ledger.open(tmp_path / "ledger.db")
-    with pytest.raises(PrivacyError, match="found it complete, expected a run that cannot be"):
+    with pytest.raises(PrivacyError, match="found state complete, expected a run that is not"):
         ledger.close(spend_of(tmp_path).run_id, why=WHY)
     with pytest.raises(PrivacyError, match="reason for closing: found none"):
         ledger.close(spend_of(tmp_path).run_id, why=" ")

@@ -172,7 +172,7 @@ def test_what_another_process_did_in_between_is_seen(
     if same:
         protect_run(mine)
     else:
-        with pytest.raises(RunError, match="made with another config"):
+        with pytest.raises(RunError, match="made with a different config"):
             protect_run(mine)
     assert repr(read_release(town / "out/release")).startswith(
         f"<Release by Geometric(epsilon=Fraction({'1, 2' if same else '7, 1'}), unit="

@@ -57,7 +57,7 @@ def test_how_many_were_cut_stays_internal(mechanism: str, hamlet: Path):
     first = receipt["guarantee"]["losses"][0]
     assert first == {"currency": "epsilon", "amount": "1", "unit": "household-change-one"}
     assert (
-        "The unit of privacy: a person in group quarters is a unit alone."
+        "The unit of privacy: a person in group quarters is a unit of their own."
         in (receipt["guarantee"]["sentences"])
     )
     assert receipt["guarantee"]["unit_means"][0].endswith(
@@ -75,7 +75,7 @@ def test_what_is_exact_is_about_those_who_remain(hamlet: Path):
     said = read_receipt(out / "release")["guarantee"]["sentences"]
     assert (
         "The unit of privacy: people who are cut are in no count: a total that is published "
-        "exactly counts people after the cut, and beside a total of everyone tells how many "
+        "exactly counts people after the cut, and beside a total of everyone reveals how many "
         "were cut."
     ) in said
 

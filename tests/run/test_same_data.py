@@ -130,7 +130,7 @@ def test_a_link_to_the_data_leads_to_the_same_note(town: Path):
 
 def test_a_damaged_note_is_found(town: Path):
     (town / "people.csv.ledger.json").write_text("{}")
-    with pytest.raises(RunError, match="found a damaged note, expected in which ledger"):
+    with pytest.raises(RunError, match="found a damaged note, expected the ledger"):
         protect_run(write_config(town, run=LEDGER, out="second"))
 
 

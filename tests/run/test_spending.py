@@ -109,7 +109,7 @@ def test_other_content_under_the_name_needs_the_owners_word(town: Path):
     ledger = make_ledger(town)
     protect_run(write_config(town, run=LEDGER, out="first"))
     write_town(town, rows=people(seed=1))
-    with pytest.raises(PrivacyError, match="found other content than before"):
+    with pytest.raises(PrivacyError, match="found new content, expected"):
         protect_run(write_config(town, run=LEDGER, out="second"))
     assert not (town / "second" / "release").exists()
     assert len(ledger.history("town")) == 1
@@ -183,14 +183,14 @@ def test_a_run_may_be_voided_only_while_nothing_was_drawn(
     run_id = directory.require_facts().run_id
     ledger.void(run_id, why="wrong file", written=directory.written())
     assert ledger.balance("town").spent == 0
-    with pytest.raises(PrivacyError, match=r"found it void \(wrong file\)"):
+    with pytest.raises(PrivacyError, match=r"found state void \(wrong file\)"):
         protect_run(config)
     assert directory.written() == []
 
     later = write_config(town, run=LEDGER, out="later")
     interrupted(later, monkeypatch, at="protect")
     late = RunDirectory(town / "later")
-    with pytest.raises(PrivacyError, match="found it drawn, expected it recorded"):
+    with pytest.raises(PrivacyError, match="found state drawn, expected recorded"):
         ledger.void(late.require_facts().run_id, why="sorry", written=late.written())
     protect_run(later)
     with pytest.raises(PrivacyError, match=r"found .*release.* written, expected nothing"):

@@ -105,7 +105,7 @@ def test_bounds_that_contradict_each_other_are_told_from_those_that_miss_the_tru
     (town / "sexes.csv").write_text("\n".join(["county,sex,low,high", *rows]) + "\n")
     mechanism = HEAD + QUERIES + INVARIANT + TABLE
     told, kept = refused(write_config(town, population=TOWN, mechanism=mechanism, run=LEDGER))
-    assert "found bounds that no counts can meet (in the way: the bound on" in kept
+    assert "found bounds that no counts can meet (in conflict: the bound on" in kept
     assert "the bound on 'sex' (m) of county '" in kept
     assert "no counts" not in told
     assert spends(town) == []
@@ -144,9 +144,11 @@ def test_another_table_is_another_run(town: Path):
     config = write_config(town, population=TOWN, mechanism=HEAD + QUERIES + TABLE, run=LEDGER)
     protect_run(config)
     write_bounds(town, above=5)
-    with pytest.raises(RunError, match="made with another config"):
+    with pytest.raises(RunError, match="made with a different config"):
         protect_run(config)
-    with pytest.raises(HeadcountError, match=r"sexes.csv: found another content, expected sha256"):
+    with pytest.raises(
+        HeadcountError, match=r"sexes.csv: found different content, expected sha256"
+    ):
         open_run(town / "out")
 
 

@@ -140,7 +140,7 @@ def solve_program(program: Program, size: int, seconds: float) -> Answer:
     try:
         found = solve_apart(program, time_limit=seconds, mip_abs_gap=0.999 if whole else 1e-9)
     except SolverError as error:
-        _log.warning("reconstruction: %s: not proven", error)
+        _log.warning("reconstruction: %s: the answer counts as not proven", error)
         return Answer(None, False)
     x = None if found.x is None else np.rint(found.x[:size]).astype(np.int64)
     if found.status in DONE:

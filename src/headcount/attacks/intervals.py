@@ -160,7 +160,7 @@ def _least(solver: Any, column: int, cost: float, cell: int) -> float:
     if status == highspy.HighsModelStatus.kInfeasible:
         raise _contradiction(cell)
     if status != highspy.HighsModelStatus.kOptimal:
-        raise SolverError(f"HiGHS: found status {status}, expected an end of an interval")
+        raise SolverError(f"HiGHS: found status {status}, expected a bound of an interval")
     return float(value)
 
 

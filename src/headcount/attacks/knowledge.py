@@ -95,7 +95,9 @@ def between(cells: TableCells, low: Any, high: Any, *, level: str) -> KnownTable
     extra = csr_array(last - first)
     if extra.nnz and extra.data.min() < 0:
         raise InputError(
-            f"table {cells.table.name}", found="a high end below its low", expected="low <= high"
+            f"table {cells.table.name}",
+            found="an upper bound below the lower one",
+            expected="low <= high",
         )
     return KnownTable(cells, level, first, extra)
 

@@ -88,7 +88,7 @@ def _made(
                 "release",
                 place=f"level {level!r}",
                 found="counts that are negative or not whole",
-                expected="counts of whole people, from which tables can be made",
+                expected="whole counts of 0 or more, from which tables can be made",
             )
         for cells in made:
             lowest = cells.table.lowest
@@ -100,7 +100,7 @@ def _made(
         raise InputError(
             "release",
             found="; ".join(reasons.values()) or "no tables to make",
-            expected="a schema that can make one table at least",
+            expected="a schema from which at least one table can be made",
         )
     return tuple(held)
 

@@ -48,7 +48,7 @@ class Features:
                 raise InputError(
                     "re-identification",
                     found=f"a schema with neither {roles[0]!r} nor {roles[1]!r}",
-                    expected="one of them at least",
+                    expected="at least one of them",
                 )
         grid = np.indices(schema.shape).reshape(len(schema.shape), -1)
         code = {role: grid[schema.attributes.index(one)] for role, one in there.items()}
@@ -160,7 +160,7 @@ def records_of(counts: Any, features: Features) -> Records:
             "re-identification",
             place="records",
             found="counts that are negative or not whole",
-            expected="counts of whole people, which can be written as records",
+            expected="whole counts of 0 or more, which can be written as records",
         )
     unit, cell = table.coords
     order = np.argsort(unit, kind="stable")

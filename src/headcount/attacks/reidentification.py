@@ -48,7 +48,7 @@ class KnownPeople:
             raise InputError(
                 f"attacker {self.name!r}",
                 found="columns of different lengths",
-                expected="one row a person",
+                expected="one row for each person",
             )
 
     def __repr__(self) -> str:

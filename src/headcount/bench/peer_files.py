@@ -229,6 +229,6 @@ def _refuse_other_truth(population: Population, true: Ints, *, source: str) -> N
         raise InputError(
             source,
             place=f"{CODE} {str(population.geography.units[-1][leaf])!r}",
-            found="another true total",
+            found="a different true total",
             expected="that of the truth file",
         )

@@ -66,7 +66,7 @@ def _finest_exact(codes: Sequence[str], off: Ints, full: int, *, source: str) ->
         source,
         place="dp",
         found="totals that are exact at no level",
-        expected="those of some level kept in every replicate",
+        expected="a level whose totals are exact in every replicate",
     )
 
 

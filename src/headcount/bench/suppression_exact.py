@@ -233,7 +233,7 @@ class _Attacker:
         self._solver.run()
         self.programs += 1
         if optimum(self._solver, integer=False) is None:
-            raise ExactError("found no move, expected at least none at all")
+            raise ExactError("found no solution, expected at least the one without any move")
         dual = np.array(self._solver.getSolution().row_dual)
         self._solver.changeColCost(cell, 0.0)
         cost = np.zeros(len(z))

@@ -127,7 +127,9 @@ def solve_osqp(task: Programme, scale: float, patience: float) -> PeerAnswer:
         import osqp  # type: ignore[import-untyped]
     except ImportError as error:
         raise ConfigError(
-            "headcount bench topdown-solve", found="no osqp", expected="pip install osqp"
+            "headcount bench topdown-solve",
+            found="no module osqp",
+            expected="it to be installed: pip install osqp",
         ) from error
     solver = osqp.OSQP()
     solver.setup(

@@ -26,10 +26,12 @@ Give --truth to score an attack; the scores are then confidential, unless the da
 """,
 )
 
-Out = Annotated[Path, typer.Option(help="A new directory for what is found.")]
+Out = Annotated[Path, typer.Option(help="A new directory for the results.")]
 TruthFile = Annotated[
     Path | None,
-    typer.Option(help="To score: a config of headcount protect, or a table of persons."),
+    typer.Option(
+        help="The truth, to score the attack: a config of headcount protect, or a table of persons."
+    ),
 ]
 
 
@@ -41,33 +43,45 @@ def reconstruct(
     out: Out,
     tables: Annotated[
         str,
-        typer.Option(help="Tables to make of released counts: sf1, pl94-171, or a TOML file."),
+        typer.Option(help="Tables to make from released counts: sf1, pl94-171, or a TOML file."),
     ] = "sf1",
     together: Annotated[
-        str | None, typer.Option(help="Solve the leaf units of this level jointly, as in tract.")
+        str | None,
+        typer.Option(
+            help="Solve all leaf units within each unit of this level jointly, for example tract."
+        ),
     ] = None,
     on_conflict: Annotated[
-        str, typer.Option(help="Tables that contradict each other: report, or least-change.")
+        str,
+        typer.Option(help="What to do if tables contradict each other: report, or least-change."),
     ] = "report",
     variability: Annotated[
-        bool, typer.Option(help="Also prove how many records could be others.")
+        bool, typer.Option(help="Also prove how many records could be different.")
     ] = True,
     solver: Annotated[
-        str, typer.Option(help="For what search leaves open: highs, or cp-sat (headcount[attack]).")
+        str,
+        typer.Option(
+            help="Solver for what search leaves open: highs, or cp-sat (needs headcount[attack])."
+        ),
     ] = "highs",
     seconds: Annotated[
-        float, typer.Option(min=0.001, help="Most for one question; then it is not proven.")
+        float,
+        typer.Option(
+            min=0.001,
+            help="Most time for one question to the solver; beyond it the answer is not proven.",
+        ),
     ] = 10.0,
     truth: TruthFile = None,
 ) -> None:
     """Rebuild person records from published tables, block by block.
 
     Writes records.parquet, blocks.parquet, summary.json and summary.md; with --truth also
-    agreement.csv. In blocks.parquet, variability is the per cent of records that could be others:
-    proven and 0 means that no other records fit, and infinity that nobody was found where somebody
-    could be. Proven, it is the largest possible value; with --together it may be larger than
-    that, never smaller. Tables that contradict each other are named in moves.txt with the least
-    change of all of them that would mend them; if not proven, a smaller one may exist.
+    agreement.csv. In blocks.parquet, variability is the percentage of records that could be
+    different: 0 and proven means that no other records fit, infinity that nobody was found where
+    there could be somebody. If proven, it is the largest possible value; with --together it may be
+    larger than that, never smaller. Tables that contradict each other are named in moves.txt, with
+    the smallest total change that would make them consistent; if not proven, a smaller one may
+    exist.
 
     \b
     Example:
@@ -77,7 +91,7 @@ def reconstruct(
     \b
     A file that lists tables:
       schema = "persons-2010"
-      units = "units.csv"             # one row a block, a column for each level
+      units = "units.csv"             # a row for each block, a column for each level
       levels = ["county", "tract", "block"]
       [[table]]
       product = "sf1"
@@ -106,20 +120,36 @@ def reconstruct(
 @app.command("reidentify")
 def reidentify(
     source: Annotated[
-        Path, typer.Argument(help="What attack reconstruct wrote, or a release of whole people.")
+        Path,
+        typer.Argument(
+            help="What attack reconstruct wrote, or a release whose counts are whole, 0 or more."
+        ),
     ],
     out: Out,
     known: Annotated[
         Path | None, typer.Option(help="Named people: person, block, sex, age; CSV or Parquet.")
     ] = None,
     attacker: Annotated[
-        str, typer.Option(help="In place of --known, made of the truth: perfect, commercial-like.")
+        str,
+        typer.Option(
+            help="Instead of --known, an attacker made from the truth: perfect or commercial-like."
+        ),
     ] = "",
-    coverage: Annotated[float, typer.Option(help="Commercial-like: share of people.")] = 0.95,
-    wrong_block: Annotated[float, typer.Option(help="Share with a wrong block.")] = 0.55,
-    wrong_age: Annotated[float, typer.Option(help="Share with a wrong age.")] = 0.2,
-    wrong_sex: Annotated[float, typer.Option(help="Share with the wrong sex.")] = 0.02,
-    orders: Annotated[int, typer.Option(min=1, help="Random orders of ties to score.")] = 10,
+    coverage: Annotated[
+        float, typer.Option(help="Commercial-like: share of people in the attacker's file.")
+    ] = 0.95,
+    wrong_block: Annotated[
+        float, typer.Option(help="Commercial-like: share with a wrong block.")
+    ] = 0.55,
+    wrong_age: Annotated[
+        float, typer.Option(help="Commercial-like: share with a wrong age.")
+    ] = 0.2,
+    wrong_sex: Annotated[
+        float, typer.Option(help="Commercial-like: share with the wrong sex.")
+    ] = 0.02,
+    orders: Annotated[
+        int, typer.Option(min=1, help="How many random orders of ties to score.")
+    ] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Makes the attack repeatable.")] = 0,
     truth: TruthFile = None,
 ) -> None:
@@ -158,20 +188,28 @@ def reidentify(
 @app.command("link")
 def link(
     released: Annotated[
-        Path, typer.Argument(help="A table of released records, or a release of whole people.")
+        Path,
+        typer.Argument(
+            help="A table of released records, or a release whose counts are whole, 0 or more."
+        ),
     ],
-    known: Annotated[Path, typer.Option(help="Named people: person, age and the exact columns.")],
+    known: Annotated[
+        Path, typer.Option(help="Named people: person, age and the columns of --exact.")
+    ],
     out: Out,
-    width: Annotated[int, typer.Option(min=1, help="Years in a bucket of ages.")] = 2,
+    width: Annotated[int, typer.Option(min=1, help="Width of the age buckets, in years.")] = 2,
     exact: Annotated[
-        str, typer.Option(help="Columns that must agree besides the age, with commas.")
+        str, typer.Option(help="Columns that must agree besides the age, separated by commas.")
     ] = "race,household_size",
-    secret: Annotated[str, typer.Option(help="The column to be learnt.")] = "hispanic",
+    secret: Annotated[
+        str, typer.Option(help="The column that the attacker wants to learn.")
+    ] = "hispanic",
     one_to_one: Annotated[
         bool, typer.Option(help="Drop records that several people claim.")
     ] = False,
     truth: Annotated[
-        Path | None, typer.Option(help="To score: a table with person and the secret.")
+        Path | None,
+        typer.Option(help="The truth, to score the attack: a table with person and the secret."),
     ] = None,
 ) -> None:
     """Find the people who fit exactly one released record (Ramachandran et al. 2012).

@@ -18,7 +18,9 @@ Json = Annotated[Path | None, typer.Option(help="Also write the figures to this 
 
 
 def bench(
-    benchmark: Annotated[str, typer.Argument(help="Which one; without it they are listed.")] = "",
+    benchmark: Annotated[
+        str, typer.Argument(help="Which benchmark; if none is given, all are listed.")
+    ] = "",
     directory: Dir = None,
     name: Name = None,
     replicates: Replicates = None,

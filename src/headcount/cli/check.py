@@ -16,9 +16,10 @@ def check(
 ) -> None:
     """Check a config and the data it names: what was read, and what a release would promise.
 
-    What was read are true numbers: confidential unless the population is public, and on standard
-    output only. Nothing is drawn, written or spent. A bad config is refused before any data is
-    read. Why a mechanism refuses data is written to internal/ of the run directory, not here.
+    The numbers shown are true ones: confidential unless the population is public, and printed on
+    standard output only. Nothing is drawn, written or spent. A bad config is refused before any
+    data is read. Why a mechanism refuses data is written to internal/ of the run directory, not
+    here.
 
     Example: headcount check config.toml
     """

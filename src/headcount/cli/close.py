@@ -19,9 +19,9 @@ def close(
         typer.Option(help="The run's id on the ledger, if internal/run.json cannot be read."),
     ] = None,
 ) -> None:
-    """Close a run that can never complete: its key is destroyed, and a spend stands.
+    """Close a run that can never complete: its key is destroyed, any spend stands.
 
-    A spend is not refunded: noise may have been drawn, and even a failure can tell something. A
+    A spend is not refunded: noise may have been drawn, and even a failure can reveal something. A
     run that drew nothing may be voided instead (headcount ledger void). Where the run's own facts
     (internal/run.json) are damaged, the ledger is marked only if the run's id is given.
 

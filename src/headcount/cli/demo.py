@@ -14,9 +14,10 @@ STATE = "WA"
 def demo(
     out: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("headcount-demo"),
 ) -> None:
-    """Protect one state of a synthetic 1940 at eight strengths, beside samples, and report.
+    """Protect one state of a synthetic 1940 census at eight values of epsilon, and report.
 
-    It is the study petti-flaxman-2020 for one state, in a minute or two.
+    It is the study petti-flaxman-2020 for one state, random samples for comparison included, and
+    takes a minute or two.
 
     Example: headcount demo
     """

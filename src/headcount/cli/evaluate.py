@@ -27,14 +27,14 @@ def evaluate(
         ),
     ] = None,
     metrics: Annotated[
-        str, typer.Option(help="Metrics to compute: names with commas, all, or none.")
+        str, typer.Option(help="Metrics to compute: names separated by commas, all, or none.")
     ] = "all",
     audit: Annotated[
         bool,
-        typer.Option("--audit", help="Also bound epsilon from many runs of the mechanism."),
+        typer.Option("--audit", help="Also bound epsilon from below by many runs."),
     ] = False,
     attacks: Annotated[
-        str, typer.Option(help="Attacks to make: names with commas, all, or none.")
+        str, typer.Option(help="Attacks to make: names separated by commas, all, or none.")
     ] = "all",
 ) -> None:
     """Score a release against the truth it was made from; for the curator.
@@ -43,8 +43,9 @@ def evaluate(
     metrics that apply follow from the release: errors (errors.csv, groups.csv) or what is withheld
     (withheld.csv), how small groups fare, empirical privacy loss, and more; --audit runs the
     mechanism many times to see whether it keeps its epsilon. Then the release is attacked by
-    someone who knows where everybody lives: are records rebuilt, people found in them? Attacks that
-    take long are made on some units, drawn at random. What was left out is listed with the reason.
+    someone who knows where everybody lives: can records be rebuilt, and people
+    found in them? Attacks that take long are made on some units, drawn at random. What was left out
+    is listed with the reason.
 
     Several runs on the same data are also compared. --cells all scores every possible count,
     truth those that are not zero in truth; either adds those that only the release has, so it

@@ -24,8 +24,8 @@ def init(
     dataset: Dataset,
     epsilon: Annotated[str, typer.Option(help='Total epsilon, exact: "2", "1/8".')] = "",
     rho: Annotated[str, typer.Option(help="Total rho (zCDP), exact.")] = "",
-    delta: Annotated[str, typer.Option(help="With --epsilon: the total is epsilon at delta.")] = "",
-    unit: Annotated[str, typer.Option(help=f"Who one unit of privacy is: {UNITS}.")] = "change-one",
+    delta: Annotated[str, typer.Option(help="With --epsilon: the total is (epsilon, delta).")] = "",
+    unit: Annotated[str, typer.Option(help=f"The unit of privacy: {UNITS}.")] = "change-one",
 ) -> None:
     """Declare a dataset and its total; makes the ledger file if it is not there.
 

@@ -250,7 +250,7 @@ def refuse_repeated(person: pl.Series, source: str) -> None:
         raise InputError(
             source,
             place=f"column 'person', row {row + 1}",
-            found="nobody" if person[row] is None else f"{person[row]!r} more than once",
+            found="no person" if person[row] is None else f"{person[row]!r} more than once",
             expected="each person once",
         )
 

@@ -82,9 +82,9 @@ class RecordsAgree(Attacked):
         return (
             f"{self.words} Records agree with the truth one to one within a unit: "
             "on sex, age, race and origin (*exact*), with the age bin in place of the age "
-            "(*binned*), or on what of sex and age the tables tell apart (*told*); in per cent of "
-            "the people. A record that agrees is not yet a person: nobody is named, and where "
-            "most people are alike many agree by chance."
+            "(*binned*), or on sex and age as far as the tables distinguish them "
+            "(*distinguished*); as a percentage of people. A record that agrees is not yet a "
+            "person: nobody is named, and where most people are alike many agree by chance."
         )
 
     def numbers(self) -> tuple[KeyNumber, ...]:
@@ -98,14 +98,18 @@ class RecordsAgree(Attacked):
         if self.certain is None:
             return (head,)
         label = (
-            f"of {found['records']:,} rebuilt records are certain, in what the tables tell apart: "
-            "no others fit"
+            f"of {found['records']:,} rebuilt records are certain, as far as the tables "
+            "distinguish them: no others fit"
         )
         return (head, KeyNumber(value=f"{self.certain:,}", label=label))
 
     def columns(self) -> tuple[Column, ...]:
         """Headed in words."""
-        kinds = {"exact_percent": "Exact", "binned_percent": "Binned", "told_percent": "Told"}
+        kinds = {
+            "exact_percent": "Exact",
+            "binned_percent": "Binned",
+            "told_percent": "Distinguished",
+        }
         return (
             Column(key="blocks", label="Units"),
             Column(key="people", label="People", format=",d"),
@@ -208,9 +212,9 @@ class PeopleFound(Attacked):
     def explain(self) -> str:
         """What a claim is, and what a guess gets right."""
         return (
-            f"{self.words} The attacker here knows all that of everybody, which "
-            "no real attacker does. A claim is right if it is what the person is in truth. "
-            f"{GUESS_WORDS} Above all look at people who are unlike most of their unit: a guess "
+            f"{self.words} The attacker here knows all of this about everybody, which "
+            "no real attacker does. A claim is right if it is true of the person. "
+            f"{GUESS_WORDS} Look above all at people who are unlike most of their unit: a guess "
             "cannot find them."
         )
 
@@ -218,7 +222,7 @@ class PeopleFound(Attacked):
         """Claims about everybody, and the guess."""
         found = self.table.row(0, named=True)
         if not found["claimed"]:
-            return (KeyNumber(value="0", label=f"people were claimed anything of by {self.name}"),)
+            return (KeyNumber(value="0", label=f"claims about people were made by {self.name}"),)
         guess = found[self.guess]
         return (
             KeyNumber(

@@ -164,7 +164,7 @@ def truth_rows(known: KnownPeople, people: int) -> Ints:
         raise InputError(
             f"attacker {known.name!r}",
             place="person",
-            found="a number outside the truth",
+            found="a number out of range",
             expected=f"-1 to {people - 1}",
         )
     return known.person

@@ -93,8 +93,8 @@ class AuditBound:
             f"was chosen on {self.choosing:,} runs of each database that were not used for the "
             "bound. It is a lower bound only: a claim below it is refuted, but a claim above it "
             "is not proved, since another rule, other databases or more runs may show a greater "
-            "loss. It speaks of the unit of privacy by which the two databases differ, and takes "
-            "the runs to be independent."
+            "loss. It is for the unit of privacy by which the two databases differ, and assumes "
+            "that the runs are independent."
         )
 
 

@@ -58,10 +58,10 @@ class EmpiricalLoss:
         return (
             f"{figure} It is the change in the log of a smoothed density of {self.n:,} residuals "
             f"from one whole person to the next (kernel standard deviation {self.kernel_sd:.4g}). "
-            "It takes the errors of all units to follow one law that moves by one when one person "
-            "moves, and looks at one count at a time. It is neither a guarantee nor a lower bound "
-            "on epsilon: the maximum of a noisy curve is biased upwards when residuals are few, "
-            "so compare it only at equal n, and a release may leak through an event that no "
+            "It assumes that the errors of all units follow one law, which shifts by one when one "
+            "person moves, and looks at one count at a time. It is neither a guarantee nor a lower "
+            "bound on epsilon: the maximum of a noisy curve is biased upwards when residuals are "
+            "few, so compare it only at equal n, and a release may leak through an event that no "
             "single count shows."
         )
 

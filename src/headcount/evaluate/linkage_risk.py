@@ -64,7 +64,7 @@ class LinkageRisk:
         return (
             f"Of {self.people:,} people ({self.group}), {self.matched:,} fit exactly one released "
             f"record, and for {self.confirmed:,} ({self.percent:.2f} %) that record {rule} and "
-            "tells their Hispanic origin rightly. The attacker cannot see which matches are "
+            "shows their true Hispanic origin. The attacker cannot see which matches are "
             "right. Some would be right by chance: most people who look alike share the secret."
         )
 

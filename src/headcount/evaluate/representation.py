@@ -169,7 +169,7 @@ def represent(
             named = {"level": level, "query": query.name, "metric": metric, "group": group}
             rows.append({**named, **asdict(band)})
     if not rows:
-        raise InputError("representation", found="nobody", expected="at least one person")
+        raise InputError("representation", found="no people", expected="at least one person")
     # Without a type, an open last band on its own would be a column of nothing.
     return pl.DataFrame(rows, schema_overrides={"high": pl.Int64})
 

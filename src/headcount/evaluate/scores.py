@@ -42,7 +42,7 @@ def score(counts: Counts, release: Release, *, cells: CellSet = "all") -> Scores
     noisy histogram says of itself, its answers are.
     """
     if not counts.matrix.count_nonzero():
-        raise InputError("release", found="no count but zeros", expected="at least one person")
+        raise InputError("release", found="only counts of 0", expected="at least one person")
     errors: list[dict[str, Any]] = []
     groups: list[dict[str, Any]] = []
     for level in release.geography.levels:

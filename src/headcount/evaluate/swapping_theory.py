@@ -61,13 +61,15 @@ def share_change(
 
     if not (0 <= in_category <= people and 0 <= outside_in_category <= outside) or people < 1:
         raise InputError(
-            "share change", found="more people in the category than in all", expected="no more"
+            "share change",
+            found="more people in the category than there are people",
+            expected="at most as many",
         )
     if not 0 <= rate <= 1 or outside < 1:
         raise InputError(
             "share change",
-            found=f"rate {rate}, {outside} outside",
-            expected="a rate in [0, 1] and somebody outside",
+            found=f"rate {rate}, {outside} people outside the area",
+            expected="a rate in [0, 1] and at least one person outside",
         )
     alpha, beta = in_category / people, outside_in_category / outside
     grid = np.arange(people + 1)
@@ -79,7 +81,9 @@ def share_change(
         moved = round(Fraction(str(rate)) * people)
         if moved > outside:
             raise InputError(
-                "share change", found=f"{outside} outside", expected=f"{moved} partners"
+                "share change",
+                found=f"{outside} people outside the area",
+                expected=f"at least {moved}, a partner for each person swapped",
             )
         kappa = moved / people
         lose = hypergeom.pmf(grid, people, in_category, moved)

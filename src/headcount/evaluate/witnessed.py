@@ -81,8 +81,9 @@ class WitnessAudit:
         return (
             f"{shown:,} of {self.primaries:,} small counts have witnesses ({self.witnesses:,} "
             f"tables, {len(self.wrong):,} wrong) that they may exceed {self.threshold} and are "
-            f"uncertain by {self.width}; {len(self.idle):,} others withheld in vain; at most "
-            f"{len(self.lone):,} could be worked out by somebody alone in another withheld cell"
+            f"uncertain by {self.width}; {len(self.idle):,} others were withheld without need; at "
+            f"most {len(self.lone):,} could be worked out by the only person in another withheld "
+            "cell"
         )
 
 

@@ -34,7 +34,7 @@ class Areas:
             raise InputError(
                 f"areas {self.name!r}",
                 place="of_leaf",
-                found="a number outside",
+                found="a number out of range",
                 expected=f"-1 to {self.size - 1}",
             )
 

@@ -103,7 +103,7 @@ def _refuse_levels(levels: tuple[str, ...]) -> None:
     """Refuse a level without a name, and two of one name."""
     if "" in levels:
         raise InputError(
-            "geography", found="a level without a name", expected="names of a character or more"
+            "geography", found="a level without a name", expected="names that are not empty"
         )
     for level in levels:
         if levels.count(level) > 1:

@@ -75,7 +75,7 @@ class Geography:
             raise InputError(
                 "geography",
                 place=place,
-                found="children of one parent that stand apart",
+                found="children of one parent that are not next to each other",
                 expected="units in the order of their parents",
             )
 

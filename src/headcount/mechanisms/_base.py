@@ -137,7 +137,7 @@ class PostTabular(ABC):
 
     name: ClassVar[str]
     draws_noise: ClassVar[bool] = True
-    to_publish_more: ClassVar[str] = "only a mechanism whose counts are whole people can place them"
+    to_publish_more: ClassVar[str] = "only whole counts of 0 or more can be placed as people"
 
     @property
     def noise_text(self) -> str:

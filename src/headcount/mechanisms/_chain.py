@@ -78,7 +78,7 @@ class Chain:
             mechanism = (mechanism,)
         parts = tuple(mechanism)
         if not parts:
-            raise ConfigError("mechanism", found="no step", expected="one at least")
+            raise ConfigError("mechanism", found="no step", expected="at least one")
         last = parts[-1]
         before: Sequence[PreTabular | PostTabular] = parts[:-1]
         if isinstance(last, PreTabular):
@@ -171,9 +171,9 @@ class Chain:
             return Guarantee.none(self._why_none(stated.losses[0].unit, schema)).also_exact(*exact)
         bounds = ", ".join(f"{k} when {loss.unit.phrase}" for loss, k in losses if k is not None)
         return replace(stated, losses=tuple(scaled), released_exactly=exact).meaning(
-            f"people are those before {after}; the step between neighbours that becomes at most "
-            f"this many steps after it multiplies losses (rho by the square): {bounds}",
-            "that a sample leaves people out is not counted in favour of the guarantee",
+            f"people are those before {after}; one step between neighbours becomes at most this "
+            f"many steps after it, which multiplies losses (rho by the square): {bounds}",
+            "no credit is taken for the people whom a sample leaves out",
         )
 
     def _why_none(self, unit: UnitOfPrivacy, schema: Schema) -> str:
@@ -284,8 +284,8 @@ def _refuse_lost(name: str, by: str) -> None:
     raise ConfigError(
         "mechanism",
         place=name,
-        found=f"a step that needs households after {by!r}, which leaves unknown who lives with "
-        f"whom",
+        found=f"a step that needs households after {by!r}, which does not keep track of "
+        f"who lives with whom",
         expected="it before that step",
     )
 
@@ -301,5 +301,5 @@ def group_loss(loss: Loss, k: int) -> Loss:
             return replace(loss, rho=k * k * loss.rho)
     raise PrivacyError(
         f"group privacy: found {loss} over {k} steps, expected a pure epsilon or a rho: delta "
-        f"grows by a factor that is no fraction"
+        f"grows by a factor that is not a fraction"
     )

@@ -120,8 +120,8 @@ def law_of_all(
     if at_rate_1 is None:
         other = unit.pair[1]
         raise PrivacyError(
-            f"{name}: found one count alone with unit '{unit}', expected '{other}': when "
-            f"{unit.phrase} the count stays as it is, so that no noise costs anything"
+            f"{name}: found a single count with unit '{unit}', expected '{other}': when "
+            f"{unit.phrase} the count does not change, so that noise on it has no loss to state"
         )
     return TwoSidedGeometric(epsilon / at_rate_1.amount)
 

@@ -93,7 +93,7 @@ class TablesOutcome:
         if weight != 1:
             raise ConfigError(
                 "published tables",
-                found=f"people who stand for {weight} each",
+                found=f"a sample, in which each person stands for {weight}",
                 expected="everybody: counts of a sample are small for another reason",
             )
         return self

@@ -79,7 +79,7 @@ class Neighbours:
                 source=name,
                 place="count_housemates",
                 found=f"true with unit '{unit}'",
-                expected="it with a person as the unit: a household holds all its people",
+                expected="it with a person as the unit: a household includes all its people",
             )
         return Neighbours(
             unit=unit, count_housemates=bool(self.count_housemates), largest_household=most
@@ -92,8 +92,8 @@ class Neighbours:
                 f"a household is everyone in one dwelling, the first {self.largest_household} in "
                 f"the file where there are more",
                 "people who are cut are in no count: a total that is published exactly counts "
-                "people after the cut, and beside a total of everyone tells how many were cut",
-                "a person in group quarters is a unit alone",
+                "people after the cut, and beside a total of everyone reveals how many were cut",
+                "a person in group quarters is a unit of their own",
             )
         size = steps_of_all(schema.attributes)[-1][0]
         if size == 1:
@@ -118,7 +118,7 @@ def refuse_housemates(schema: Schema, neighbours: Neighbours, *, name: str) -> N
             raise ConfigError(
                 name,
                 place=f"attribute {attribute.name!r}",
-                found="no word on whether it changes with who lives in the dwelling",
+                found="no statement of whether it changes with who lives in the dwelling",
                 expected='follows = "dwelling" (it stays, like tenure), "size" (the number of '
                 'people) or "members" (who they are) in its [[population.dwelling_attribute]]; in '
                 'a file without households follows = "person" (the unit of privacy is one row) in '
@@ -138,7 +138,7 @@ def refuse_housemates(schema: Schema, neighbours: Neighbours, *, name: str) -> N
                 place=f"attribute {attribute.name!r}",
                 found="an attribute that follows from the number of people in the dwelling: one "
                 "person more or less changes the record of every housemate",
-                expected=f"one of two ways out: mechanism.count_housemates = true (a person is "
+                expected=f"one of two settings: mechanism.count_housemates = true (a person is "
                 f"the unit, and {_price(attribute, neighbours.unit)}), or "
                 f"mechanism.{_HOUSEHOLD_WAY} (the household is the unit)",
             )
@@ -186,7 +186,7 @@ def refuse_uncut(population: Population, neighbours: Neighbours, *, name: str) -
 
 
 def _refuse_shared_quarters(population: Population, households: Households, *, name: str) -> None:
-    """A person in group quarters is a unit alone: what follows from all there would not be counted.
+    """People in group quarters are units of their own: what follows from all is not counted.
 
     Nobody there may have a level of it but "none".
     """
@@ -200,7 +200,7 @@ def _refuse_shared_quarters(population: Population, households: Households, *, n
                 name,
                 place=f"attribute {attribute.name!r}",
                 found="a level that may follow from everyone in the same group quarters",
-                expected=f"{NOBODYS!r} for people in group quarters, each of whom is a unit alone; "
+                expected=f"{NOBODYS!r} for people in group quarters, who are units of their own; "
                 f'or follows = "dwelling" if it stays whoever lives there',
             )
 

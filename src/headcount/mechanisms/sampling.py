@@ -91,8 +91,8 @@ class Sampling(PreTabular):
     def no_bound(self) -> str:
         """Why no bound is proved."""
         return (
-            "the sample is drawn in floating point, by a generator that is no cipher, so that "
-            "nothing is proved of it (exact = true draws one that has a bound)"
+            "the sample is drawn in floating point, by a generator that is not "
+            "cryptographic, so nothing is proved about it (exact = true draws one with a bound)"
         )
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:

@@ -106,8 +106,8 @@ def _refuse_other_sizes(households: Households, attribute: Attribute) -> None:
             households.name,
             place=f"attribute {attribute.name!r}",
             found="a level that is not that of the number of people in the dwelling",
-            expected="in a household the level that its number of people begins or continues; in "
-            'group quarters one without a number ("none")',
+            expected="in a household the level whose numbers of people include its own; in group "
+            'quarters one without a number ("none")',
         )
 
 

@@ -70,7 +70,9 @@ class Households:
             )
         people = int(self.first[-1])
         if self.first[0] != 0 or (np.diff(self.first) < 0).any():
-            raise InputError(self.name, place="first", found="a fall", expected="rising from 0")
+            raise InputError(
+                self.name, place="first", found="a decrease", expected="numbers that rise from 0"
+            )
         leaves = self.geography.size(self.geography.leaf)
         _check_codes(self.name, "block", self.block, rows, leaves)
         _check_codes(self.name, "kind", self.kind, rows, len(self.kinds))
@@ -152,7 +154,9 @@ def _check_codes(
             source, place=place, found="another number of codes", expected="one for each row"
         )
     if length and not (codes.min() >= 0 and codes.max() < size):
-        raise InputError(source, place=place, found="a code outside", expected=f"0 to {size - 1}")
+        raise InputError(
+            source, place=place, found="a code out of range", expected=f"0 to {size - 1}"
+        )
 
 
 def adults(households: Households) -> Ints:

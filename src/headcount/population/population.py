@@ -65,14 +65,19 @@ class Population:
         for place, codes, size in (("unit", self.unit, leaves), ("cell", self.cell, schema.size)):
             if len(codes) and not (codes.min() >= 0 and codes.max() < size):
                 raise InputError(
-                    self.name, place=place, found="a number outside", expected=f"0 to {size - 1}"
+                    self.name,
+                    place=place,
+                    found="a number out of range",
+                    expected=f"0 to {size - 1}",
                 )
         if not schema.possible[self.cell].all():
             raise InputError(
                 self.name, found="someone in a structural zero", expected="nobody there"
             )
         if self.count is not None and len(self.count) and self.count.min() < 0:
-            raise InputError(self.name, place="count", found="a negative", expected="0 or more")
+            raise InputError(
+                self.name, place="count", found="a negative count", expected="0 or more"
+            )
         if self.count is not None and self.count.sum(dtype=np.float64) > MOST_PEOPLE:
             raise InputError(
                 self.name, place="count", found="too many people", expected="at most 2^62"
@@ -87,7 +92,7 @@ class Population:
             raise InputError(
                 self.name,
                 place="households",
-                found="rows that are not their persons",
+                found="rows that do not match the persons of the households",
                 expected="one row for each person of the households, in the same order and unit",
             )
 

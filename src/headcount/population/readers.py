@@ -83,7 +83,7 @@ class AttributeColumn:
         if self.column == size_column or looks_like_size(self.name, self.column):
             raise InputError(
                 "population",
-                found=f"attribute {self.name!r}, by its name the number of people in the "
+                found=f"attribute {self.name!r}, judging by its name the number of people in the "
                 f"household, with follows = '{self.follows}'",
                 expected="a [[population.dwelling_attribute]] with follows = 'size' or 'members'",
             )

@@ -77,7 +77,9 @@ class Ledger:
     def declare(self, name: str, *, total: Loss) -> Dataset:
         """Declare a dataset and the most that may ever be lost on it; a total never changes."""
         if not name or name != name.strip():
-            raise PrivacyError(f"dataset name: found {name!r}, expected a name without outer space")
+            raise PrivacyError(
+                f"dataset name: found {name!r}, expected a name without spaces at either end"
+            )
         _refuse_long(total)
         declared = Dataset(name=name, total=total, declared_at=_now())
         with store.writing(self.path) as connection:
@@ -213,7 +215,7 @@ class Ledger:
                 or _ORDER.index(state) < _ORDER.index(found.state)
             ):
                 raise PrivacyError(
-                    f"run {run_id!r}: found it {found.state}, expected a state from which it can "
+                    f"run {run_id!r}: found state {found.state}, expected one from which it can "
                     f"become {state}: runs go from recorded to drawn to complete"
                 )
             rows.insert_event(connection, run_id, SpendEvent(state=state, at=_now()))
@@ -239,7 +241,7 @@ class Ledger:
             found = rows.get_spend(connection, run_id)
             if found.state is not SpendState.RECORDED:
                 raise PrivacyError(
-                    f"run {run_id!r}: found it {found.state}, expected it recorded and no further: "
+                    f"run {run_id!r}: found state {found.state}, expected recorded: "
                     f"a spend is never refunded once noise may have been drawn"
                 )
             rows.insert_event(
@@ -259,7 +261,7 @@ class Ledger:
                 return found
             if found.state is SpendState.COMPLETE:
                 raise PrivacyError(
-                    f"run {run_id!r}: found it complete, expected a run that cannot be finished"
+                    f"run {run_id!r}: found state complete, expected a run that is not finished"
                 )
             rows.insert_closing(connection, run_id, at=_now(), why=reason)
             return rows.get_spend(connection, run_id)
@@ -360,13 +362,13 @@ def _strange_content(
         if owner != dataset:
             raise PrivacyError(
                 f"dataset {dataset!r}: found content that is recorded under {owner!r}, expected "
-                f"it there: the same data under two names would have two totals"
+                f"that name: the same data under two names would have two totals"
             )
     strange = [tag for tag in tags if tag not in owners]
     if strange == list(tags) and dataset in owners.values() and not new_content:
         raise PrivacyError(
-            f"dataset {dataset!r}: found other content than before, expected the content "
-            f"recorded under this name. If it is an edition of the same data, say so with the "
+            f"dataset {dataset!r}: found new content, expected the content recorded "
+            f"under this name. If it is a new edition of the same data, say so with the "
             f"new-content flag; if it is about other people, declare a dataset of its own"
         )
     return strange
@@ -381,13 +383,13 @@ def _resumed(known: Spend, wanted: Spend) -> Spend:
     ]
     if changed:
         raise PrivacyError(
-            f"run {known.run_id!r}: found another {', '.join(changed)} than recorded, expected the "
-            f"same: a resumed run may change nothing; start a new run"
+            f"run {known.run_id!r}: found {', '.join(changed)} different from what was recorded, "
+            f"expected the same: a resumed run may change nothing; start a new run"
         )
     if known.state in (SpendState.VOID, SpendState.CLOSED):
         raise PrivacyError(
-            f"run {known.run_id!r}: found it {known.state} ({known.events[-1].why}), expected a "
-            f"run that may go on; start a new run"
+            f"run {known.run_id!r}: found state {known.state} ({known.events[-1].why}), expected "
+            f"a run that can continue; start a new run"
         )
     return known
 

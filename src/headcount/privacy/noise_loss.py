@@ -16,8 +16,8 @@ from headcount.privacy.sensitivity import Sensitivity
 def noise_loss(law: Law, moved: Sensitivity, *, draws: int = 1) -> Loss:
     """The loss of ``draws`` answers with noise of a law, when neighbours move each by ``moved``."""
     raise PrivacyError(
-        f"noise: found {law}, whose loss nobody has stated, expected a law that is registered "
-        "with headcount.privacy.noise_loss"
+        f"noise: found {law}, a law without a stated loss, expected one that is registered with "
+        "headcount.privacy.noise_loss"
     )
 
 

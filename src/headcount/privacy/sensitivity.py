@@ -33,7 +33,7 @@ A move that is no step adds 1 to one entry, at most 2 t^2 in all, which a = b = 
 
 **Households.** With at most m people in each, one household more or less moves m counts, all in
 one entry at worst: l1 = m, l2^2 = m^2. One that becomes another takes m from an entry and gives m
-to another: l1 = 2m, l2^2 = 2 m^2. A person in group quarters is a unit alone, 1 in place of m.
+to another: l1 = 2m, l2^2 = 2 m^2. A person in group quarters is a unit of their own: 1, not m.
 """
 
 from __future__ import annotations

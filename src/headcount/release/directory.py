@@ -140,18 +140,18 @@ class RunDirectory:
         facts = self.facts()
         if facts is None and (strange := self._strange()):
             raise RunError(
-                f"{self.path}: found {strange[0]!r}, which is no run of headcount, expected a new "
-                f"or empty directory"
+                f"{self.path}: found {strange[0]!r}, which is not part of a headcount run, "
+                f"expected a new or empty directory"
             )
         if facts is not None and facts.meaning != MEANING and not self.is_complete:
             raise RunError(
                 f"{self.path}: found run {facts.run_id}, unfinished and begun by another version "
-                f"of headcount, in which the same settings may mean another loss; expected a new "
-                f"directory (a spend that was recorded for the run stands)"
+                f"of headcount, in which the same settings may mean a different loss; expected a "
+                f"new directory (a spend that was recorded for the run stands)"
             )
         if facts is not None and facts.config_digest != config_digest:
             raise RunError(
-                f"{self.path}: found run {facts.run_id} made with another config{facts.older}, "
+                f"{self.path}: found run {facts.run_id} made with a different config{facts.older}, "
                 f"expected a new directory or the same config, tables of bounds included (to "
                 f"resume it)"
             )
@@ -207,8 +207,8 @@ class RunDirectory:
             if self.key.exists():  # a crash between the key and the facts: nothing was drawn
                 if self.key.stat().st_nlink != 1:
                     raise RunError(
-                        f"{self.key}: found a file with a second name elsewhere, expected a key of "
-                        f"this run: it would be overwritten under both"
+                        f"{self.key}: found a file with a second name (hard link) elsewhere, "
+                        f"expected a key of this run: both names would be overwritten"
                     )
                 destroy_run_key(self.key)
             save_run_key(key, self.key)
@@ -281,13 +281,14 @@ def refuse_unsafe(path: Path) -> None:
             continue
         if mode & stat.S_IWOTH:
             raise RunError(
-                f"{folder}: found a folder that all can write (mode {stat.S_IMODE(mode):04o}), "
-                f"expected one of your own: others could put links in the place of the run's files"
+                f"{folder}: found a folder that anyone can write to (mode "
+                f"{stat.S_IMODE(mode):04o}), expected one of your own: others could put links "
+                f"in the place of the run's files"
             )
         if mode & stat.S_IWGRP:
             log.warning(
-                "%s: its group can write there (mode %04o), and so could take the place of the "
-                "run's files; `chmod g-w` prevents it",
+                "%s: its group can write there (mode %04o), and so could replace the run's files; "
+                "`chmod g-w` prevents it",
                 folder,
                 stat.S_IMODE(mode),
             )

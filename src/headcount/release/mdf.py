@@ -163,6 +163,6 @@ def refuse_other_layout(schema: Schema, geography: Geography, quarters: Quarters
         raise InputError(
             "MDF layout",
             place=f"{geography.leaf} {str(codes[bad[0]])!r}",
-            found="a code of another length",
+            found="a code of a different length",
             expected=f"{LEAF_CODE} characters: state 2, county 4, enumeration district 4",
         )

@@ -44,7 +44,7 @@ def evaluation_report(
         limits=(
             Prose(
                 "These figures describe one release, not the spread over new noise. They are "
-                "worked out from the true counts and are protected by nothing."
+                "computed from the true counts, without any protection."
             ),
             Prose("\n".join(f"- Not covered: {what}." for what in release.guarantee.not_covered)),
         ),

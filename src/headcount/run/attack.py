@@ -55,8 +55,8 @@ ATTACKERS = (PERFECT, COMMERCIAL)
 MOVES = "moves.txt"
 AGREEMENT_WORDS = (
     "Records that agree with the truth one to one on sex, race, origin and age (exact), or its bin "
-    "(binned), or that part of sex and age which the tables tell apart (told). Records that are "
-    "certain are so in what is told only."
+    "(binned), or on sex and age as far as the tables tell them apart (told). Records that are "
+    "certain are certain only as far as the tables tell them apart."
 )
 
 
@@ -187,9 +187,8 @@ def _people(
         raise InputError(
             str(known),
             place="column 'person'",
-            found="nobody of the truth",
-            expected="ids of the truth: its column person, or of a config the number of the row, "
-            "from 0",
+            found="no id that is in the truth",
+            expected="ids of the truth: its column person, or with a config the row number, from 0",
         )
     return named.ids, replace(named.known, person=person)
 
@@ -299,7 +298,7 @@ def _may_show(real: TrueRecords | None) -> bool:
 def refuse_used(out: Path) -> None:
     """Refuse to write over anything."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise RunError(f"{out}: found something there, expected a new or empty directory")
+        raise RunError(f"{out}: found existing content, expected a new or empty directory")
 
 
 def write_frames(out: Path, frames: Mapping[str, pl.DataFrame]) -> None:

@@ -66,7 +66,7 @@ def close_run(
     chosen = known or run_id
     with directory.held():
         if directory.is_complete:
-            raise RunError(f"{path}: found a finished release, expected a run to give up")
+            raise RunError(f"{path}: found a finished release, expected an unfinished run")
         book = None if chosen is None else _ledger(directory, ledger, given=known is None)
         if book is not None and chosen is not None and (ledger is not None or known is None):
             _refuse_stranger(directory, book.run(chosen), damaged=known is None)

@@ -23,7 +23,7 @@ def refuse_other_data(paths: Sequence[Path]) -> None:
         digests[path] = None if facts is None else facts.data_digest
         if digests[path] != digests[paths[0]]:
             raise RunError(
-                f"{path}: found other data than those of {paths[0]}, expected runs on the same "
+                f"{path}: found data different from those of {paths[0]}, expected runs on the same "
                 "data, with the same units and attributes"
             )
 
@@ -57,5 +57,5 @@ def side_by_side(evaluations: Mapping[Path, Evaluation]) -> tuple[Compared, ...]
             table = both.pivot("run", index=index, values=value)
             compared.append(Compared(name, f"{kinds[name].value_words} ({name})", table))
     if not compared:
-        raise RunError("comparison: found no metric that two runs have, expected at least one")
+        raise RunError("comparison: found no metric that several runs share, expected one")
     return tuple(compared)

@@ -43,13 +43,11 @@ def open_run(path: Path) -> tuple[Release, Prepared]:
     if config_digest(config).hex() != facts.config_digest:
         kept = directory.internal / "config.json"
         raise RunError(
-            f"{kept}: found another config than the run's{facts.older}, expected it unchanged"
+            f"{kept}: found a run made with a different config{facts.older}, expected it unchanged"
         )
     prepared = prepare_data(config)
     if prepared.data.digest.hex() != facts.data_digest:
-        raise RunError(
-            f"{path}: found other data than the release was made from, expected the same"
-        )
+        raise RunError(f"{path}: found data that the release was not made from, expected the same")
     return read_release(directory.release), prepared
 
 

@@ -60,5 +60,5 @@ def _read(note: Path) -> dict[str, str] | None:
         return {key: str(known[key]) for key in ("ledger", "dataset", "identity")}
     except (ValueError, TypeError, KeyError, RecursionError):
         raise RunError(
-            f"{note}: found a damaged note, expected in which ledger releases are recorded"
+            f"{note}: found a damaged note, expected the ledger in which releases are recorded"
         ) from None

@@ -113,7 +113,7 @@ def prepare_data(config: Config) -> Prepared:
     population = config.population.read()
     for statement in population.read_off:
         log.warning(
-            "%s: %s is read off the data and published without noise; a public list "
+            "%s: %s is read from the data and published without noise; a public list "
             "(units = ..., levels = [...]), where the kind of population takes one, protects it",
             population.name,
             statement,
@@ -263,7 +263,7 @@ def _make(
 def _new_key(config: Config) -> RunKey:
     if config.run.seed is None:
         return RunKey.from_os()
-    log.warning("a seeded run is not private: whoever knows the seed can take the noise away")
+    log.warning("a seeded run is not private: whoever knows the seed can remove the noise")
     return RunKey.from_seed(config.run.seed)
 
 

@@ -32,7 +32,7 @@ def draft_receipt(
     plan = mechanism.plan(counts.schema, counts.geography)
     losses, drawn = guarantee.losses, mechanism.draws_noise
     unit = losses[0].unit if losses else DEFAULT_UNIT
-    recorded = "no ledger was named: nobody adds up the losses of this dataset's releases"
+    recorded = "no ledger was named: the losses of this dataset's releases are not added up"
     return {
         "made_by": "headcount",
         "mechanism": repr(mechanism),

@@ -313,7 +313,7 @@ def test_values_of_withheld_cells_are_refused():
     ("settings", "message"),
     [
         ({"rule": "1970"}, "rule: found '1970', expected 1980 or complementary"),
-        ({"tables": ()}, "tables: found none, expected one at least"),
+        ({"tables": ()}, "tables: found none, expected at least one"),
         ({"width": 0}, "width: found 0, expected 1"),
         (
             {"rule": "complementary", "width": 101},

@@ -583,9 +583,9 @@ def test_rows_that_are_not_the_persons_are_refused():
     town = dwellings(50, seed=1)
     schema, cell = town.cells(("race",))
     unit = town.block[town.dwelling]
-    with pytest.raises(InputError, match="households: found rows that are not their persons"):
+    with pytest.raises(InputError, match="households: found rows that do not match the persons"):
         Population("t", schema, town.geography, unit[1:], cell[1:], households=town)
-    with pytest.raises(InputError, match="found rows that are not their persons"):
+    with pytest.raises(InputError, match="found rows that do not match the persons"):
         Population(
             "t", schema, town.geography, unit, cell, np.ones(len(cell), int), households=town
         )

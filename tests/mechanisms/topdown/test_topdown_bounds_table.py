@@ -162,7 +162,7 @@ def test_a_missing_row_column_or_file_is_named(tmp_path):
 def test_a_column_with_two_meanings_is_refused(tmp_path):
     schema = Schema((Attribute("low", ("a", "b")),))
     bounds = table(tmp_path, ["county0,a,0,1"], query="low")
-    with pytest.raises(InputError, match=r"column 'low': found two meanings of that name"):
+    with pytest.raises(InputError, match=r"column 'low': found two columns of that name"):
         read_bounds(bounds, Query("low", ("low",)), schema, VILLAGE)
 
 
@@ -171,7 +171,7 @@ def test_a_changed_table_is_refused(tmp_path):
     pinned = bounds.bound_to_files()
     read(pinned)
     table(tmp_path, rows_of(low=lambda *_: 1))
-    with pytest.raises(InputError, match=r"ages\.csv: found another content, expected sha256"):
+    with pytest.raises(InputError, match=r"ages\.csv: found different content, expected sha256"):
         read(pinned)
 
 
@@ -369,7 +369,9 @@ def test_bounds_that_leave_an_exact_total_no_room_are_called_a_contradiction(tmp
         invariants=(Invariant(query="total", level="state"),),
         bounds=(table(tmp_path, rows_of(high=lambda *_: 1)),),
     )
-    with pytest.raises(TruthError, match=r"no counts can meet \(in the way: the bound on") as error:
+    with pytest.raises(
+        TruthError, match=r"no counts can meet \(in conflict: the bound on"
+    ) as error:
         mechanism.check(village())
     message = str(error.value)
     assert "expected bounds that some counts meet" in message
@@ -460,7 +462,7 @@ def test_a_schema_must_rule_out_what_the_settings_rule_out():
     for name, refused in (("e2e-2018", True), ("e2e-2018-nurse", False)):
         counts = counts_of(np.zeros((1, 192)), place, schema=load_schema(name))
         if refused:
-            with pytest.raises(ConfigError, match=r"room for hhgq in .'elderly_or_poor'., voting_"):
+            with pytest.raises(ConfigError, match=r"allows hhgq in .'elderly_or_poor'., voting_"):
                 nobody.check(counts)
         else:
             nobody.check(counts)

@@ -256,8 +256,8 @@ def test_everything_by_config():
 @pytest.mark.parametrize(
     ("keys", "says"),
     [
-        ({"preset": "e2e-2018"}, "both or none of epsilon and rho"),
-        ({"preset": "e2e-2018", "epsilon": 1, "rho": 1}, "both or none of epsilon and rho"),
+        ({"preset": "e2e-2018"}, "both epsilon and rho, or neither"),
+        ({"preset": "e2e-2018", "epsilon": 1, "rho": 1}, "both epsilon and rho, or neither"),
         ({"preset": "e2e-2020", "epsilon": 1}, "e2e-2020"),
         ({"preset": "e2e-2018", "epsilon": 0}, "epsilon"),
         ({"epsilon": 1, "queries": {"cells": {"share": "1/2"}}}, "expected exactly 1"),

@@ -121,7 +121,7 @@ class ClaimedPeople(Claims):
             raise InputError(
                 f"attack {self.attack!r}",
                 place="value",
-                found="a number outside",
+                found="a number out of range",
                 expected=f"-1 to {most - 1}",
             )
 
@@ -154,9 +154,9 @@ class Attack(ABC):
 def whole_people(release: Release) -> Support:
     """Whether a release has counts that can be written as records: whole, and none below 0."""
     if not isinstance(release, CountsRelease):
-        return Support("the release publishes tables, not counts that are people")
+        return Support("the release publishes tables, not counts that can be written as records")
     table = release.table(release.geography.leaf)
     values = table if isinstance(table, np.ndarray) else table.data
     if len(values) and (np.any(values < 0) or np.any(values != np.rint(values))):
-        return Support("some released counts are below 0 or not whole: they are no people")
+        return Support("some released counts are below 0 or not whole")
     return SUPPORTED

@@ -91,11 +91,11 @@ class Link(Attack):
             value=value,
             facts={"people": len(people), "matched": int(matched.sum()), "age_width": width},
             words=(
-                f"The attacker knows of each person the {level}, "
+                f"For each person the attacker knows the {level}, "
                 f"{', '.join(self.knows(schema)[1:]) or 'nothing else'}, and the age"
-                f"{f' in buckets of {width} years' if width > 1 else ''}, and claims the "
-                f"{self.secret} of the released record that fits, where exactly one fits. The "
-                "attacker cannot see which claims are right."
+                f"{f' in buckets of {width} years' if width > 1 else ''}. Where exactly one "
+                f"released record fits, the attacker claims that its {self.secret} is the "
+                "person's, and cannot see which claims are right."
             ),
         )
 

@@ -107,9 +107,9 @@ class Reconstruct(Attack):
             words=(
                 "The attacker looks for records of people that fit every published table of a "
                 "unit. Where only one set of records fits, it is proven and certain; elsewhere one "
-                "of several is taken. Years of age are believed only as far as the tables tell "
-                f"them apart. A question to the solver ends after {self.seconds:g} s, and is then "
-                "not proven."
+                "of several is taken. Years of age are used only as far as the tables tell them "
+                f"apart. The solver has {self.seconds:g} s for each question; without an answer "
+                "in that time the result counts as not proven."
             ),
         )
 
@@ -118,7 +118,7 @@ def _telling(made: Iterable[PublishedTable]) -> Support:
     """Whether tables tell anything of what is to be learnt."""
     roles = {role for table in made for role, _ in (*table.axes, *table.universe)}
     if not roles & set(LEARNT):
-        return Support(f"no table of its smallest units tells {' or '.join(LEARNT)}")
+        return Support(f"no table of its smallest units shows {' or '.join(LEARNT)}")
     return SUPPORTED
 
 

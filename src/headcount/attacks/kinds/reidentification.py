@@ -122,10 +122,10 @@ class Reidentify(Attack):
             facts=self._facts(known, first, target),
             words=(
                 "The attacker knows where people live, their "
-                f"{' and '.join(self.knows(schema))}, and matches each to one record, first on "
-                f"years of age and then on age bins, one to one; the record's "
-                f"{' and '.join(learnt)} are then claimed of the person. Which of several records "
-                "that look alike a person gets is chance."
+                f"{' and '.join(self.knows(schema))}, and matches people to records one to one, "
+                f"first by year of age and then by age bin; the record's "
+                f"{' and '.join(learnt)} are then claimed to be the person's. Among records that "
+                "look alike, chance decides which one a person gets."
             ),
         )
 

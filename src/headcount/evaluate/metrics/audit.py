@@ -66,7 +66,7 @@ class Audit(Metric):
         if not truth.mechanism.draws_noise:
             return Support("the mechanism draws no noise: every run is the same")
         if _loss(release) is None:
-            return Support("no loss is stated for one person, so there is nothing to hold it to")
+            return Support("no loss is stated for one person, so there is nothing to test")
         return SUPPORTED
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
@@ -111,7 +111,7 @@ class Audit(Metric):
         if done < FEWEST_RUNS:
             raise NotFeasible(
                 f"{done} runs of both databases took {spent:.0f} s: {FEWEST_RUNS} would take "
-                f"longer than {self.seconds:g} s, the time given"
+                f"longer than {self.seconds:g} s, the time allowed"
             )
         return np.concatenate([d for d, _ in made]), np.concatenate([d for _, d in made])
 
@@ -256,10 +256,10 @@ class Audited(Finding):
         if self.refuted:
             verdict = f"**The runs refute what is stated: {self.loss}.**"
         elif isinstance(self.loss, PureLoss):
-            verdict = f"The runs do not refute what is stated: {self.loss}. That is no proof of it."
+            verdict = f"The runs do not refute what is stated: {self.loss}. That does not prove it."
         else:
             verdict = (
-                f"What is stated, {self.loss}, is no pure epsilon: the bound cannot refute it."
+                f"What is stated, {self.loss}, is not a pure epsilon: the bound cannot refute it."
             )
         fewer = (
             f" {self.asked:,} runs were asked for; the time allowed {self.bound.runs_d:,}."
@@ -304,7 +304,7 @@ class Audited(Finding):
             chart=band_chart(
                 shown,
                 x=Axis(column="error", title="Released minus exact (people)"),
-                y=Axis(column="log_ratio", title="Log of the ratio of chances"),
+                y=Axis(column="log_ratio", title="Log of the ratio of probabilities"),
                 low="low",
                 high="high",
                 series="series",
@@ -318,7 +318,7 @@ class Audited(Finding):
             Column(key="stated", label="Stated"),
             Column(key="epsilon_lower", label="Epsilon at least", format=",.3g"),
             Column(key="confidence", label="Confidence", format=".0%"),
-            Column(key="runs", label="Runs of each", format=",d"),
+            Column(key="runs", label="Runs on each", format=",d"),
             Column(key="guesses", label="Guesses", format=",d"),
             Column(key="correct", label="Right", format=",d"),
         )

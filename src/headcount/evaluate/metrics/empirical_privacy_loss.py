@@ -133,10 +133,10 @@ class Losses(Finding):
             f"{self.recipe.kernel_factor:g} standard deviations, errors within their "
             f"{self.recipe.range_percentile:g}th percentile). It has the unit of epsilon. "
             "**It is neither a guarantee nor a bound on epsilon, from above or from below.** It "
-            "takes the errors of all units to follow one law that moves by one when one person "
-            "moves, and looks at one count at a time; a release may leak through what no single "
-            "count shows. It is the maximum of a noisy curve and so too high where errors are "
-            "few. *Calibrated* is the epsilon of pure geometric noise with the same EPL on "
+            "assumes that the errors of all units follow one law, which shifts by one when one "
+            "person moves, and looks at one count at a time; a release may leak through what no "
+            "single count shows. It is the maximum of a noisy curve and so too high where errors "
+            "are few. *Calibrated* is the epsilon of pure geometric noise with the same EPL on "
             "average at the same n: it takes that excess away, and nothing else. It is left out "
             f"below {FEWEST} errors, and where no such noise shows that EPL. {stated}"
         )
@@ -168,9 +168,9 @@ class Losses(Finding):
         )
         return Figure(
             name=self.name,
-            caption="Empirical privacy loss by level, as published and calibrated, of at least "
-            f"{FEWEST} errors where there are so many. It is no guarantee; where a point is "
-            "missing, EPL is undefined.",
+            caption="Empirical privacy loss by level, as published and calibrated, from at "
+            f"least {FEWEST} errors where there are that many. It is not a guarantee; where a "
+            "point is missing, EPL is undefined.",
             alt="Empirical privacy loss by geographic level",
             chart=point_chart(
                 long,

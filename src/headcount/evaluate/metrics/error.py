@@ -72,8 +72,8 @@ _TERMINAL = {
 }
 _NOTES = (
     "A *typical count* is the median of the true counts that are not zero. *Errors / people* is "
-    "the sum of all errors in per cent of the people counted; *median error / count* the median of "
-    "error over true count where that is not zero. "
+    "the sum of all errors as a percentage of the people counted; *median error / count* is the "
+    "median of error over true count where that is not zero. "
 )
 
 
@@ -151,7 +151,7 @@ class Errors(Finding):
             KeyNumber(
                 value=_short(total["percent_of_mean"]),
                 unit="%",
-                label=f"errors of the {leaf} totals, added up, in per cent of the people",
+                label=f"sum of the errors of {leaf} totals, as a percentage of people",
             ),
             KeyNumber(
                 value=_short(total["p95_absolute"]),
@@ -167,7 +167,7 @@ class Errors(Finding):
                 value=f"{finest['lost']:,}",
                 unit="groups",
                 label=f"with {finest['lost_people']:,.0f} people in them are lost at {leaf}: "
-                "published as nobody",
+                "published as 0 or less",
             ),
         ]
         if negative := sum(found["negative"] for found in self.below_zero.values()):
@@ -196,7 +196,7 @@ class Errors(Finding):
         """The set of counts, and the words of the columns."""
         return (
             f"counts: {CELL_WORDS[self.scores.cells]}. typical count: median of those that are not "
-            "0. error %: sum of the errors in per cent of the people. lost: groups with people, "
+            "0. error %: sum of the errors as a percentage of people. lost: groups with people, "
             "released as 0 or less."
         )
 
@@ -239,9 +239,9 @@ class Errors(Finding):
         )
         return Figure(
             name="relative-error-by-level",
-            caption="The same errors beside what is counted: their sum in per cent of the "
-            "people, on a scale by tens. Above 100 % the errors outnumber the people.",
-            alt="Errors in per cent of people by geographic level, one line per query",
+            caption="The same errors relative to what is counted: their sum as a percentage of "
+            "people, on a logarithmic scale. Above 100 % the errors outnumber the people.",
+            alt="Errors as a percentage of people by geographic level, one line per query",
             chart=line_chart(self._named(), x=self._x(), y=percent, series="query", points=True),
         )
 
@@ -254,8 +254,8 @@ class Errors(Finding):
             Subheading("Error by group"),
             Figure(
                 name="error-by-group",
-                caption="How far the counts of each group are off beside its size, at the level "
-                "and for the attribute chosen. Small groups usually err more.",
+                caption="How far off the counts of each group are, relative to its size, at the "
+                "level and for the attribute chosen. Small groups usually fare worse.",
                 alt="Relative error of each group, at one level",
                 chart=point_chart(
                     shown,
@@ -271,7 +271,7 @@ class Errors(Finding):
             table_from_frame(
                 self.scores.groups,
                 name="groups",
-                caption="Counts of each group, one a unit: their errors and typical size.",
+                caption="Counts of each group, one per unit: their errors and typical size.",
                 columns=_GROUPS,
                 notes=_NOTES + "*Lost*: units where the group has people and is published as "
                 "0 or less. " + self._set_words(),
@@ -283,12 +283,12 @@ class Errors(Finding):
         facts = [_below_zero(level, found) for level, found in self.below_zero.items()]
         if self.clipped:
             facts.append(
-                "- The release asks for answers set to 0 after summing: they are scored so."
+                "- The release asks that sums below 0 be set to 0: they are scored that way."
             )
         words = (
-            "A group is *lost* where somebody of it lives and the release says nobody: a count "
-            "above 0 that was published as 0 or less. Counts *below 0* are what noise leaves; set "
-            "to 0 one by one, they would add people who do not exist.\n\n"
+            "A group is *lost* where it has people and the release shows none: a count above 0 "
+            "that was published as 0 or less. Counts *below 0* are the work of noise; set to 0 one "
+            "by one, they would add people who do not exist.\n\n"
         )
         return (
             Subheading("Groups that are lost, and counts below zero"),

@@ -90,7 +90,7 @@ class Swaps(Finding):
     index: tuple[str, ...] = ("step", "what")
     value: str = "percent"
     caption: str = "The account of the swap."
-    value_words: str = "swaps, in per cent of those who may move, or of pairs"
+    value_words: str = "swaps, as a percentage of those who may move, or of pairs"
 
     who: str
     kept: pl.DataFrame
@@ -104,11 +104,10 @@ class Swaps(Finding):
         """What moved, and that this is no protection by itself."""
         return (
             f"Swapping lets {self.who} change places; whoever did not move is published as they "
-            "are. A pair counts at the finest level whose unit both live in: within a small "
-            "unit little changes for its neighbours. The numbers are exact and belong to the "
-            "curator: with the list of swaps the truth can be put back. Swapping has no guarantee; "
-            "how often linkage and re-identification are right in spite of it, the attacks below "
-            "measure."
+            "are. A pair counts at the finest level at which both live in the same unit: a swap "
+            "within a small unit changes little. The numbers are exact and for the curator only: "
+            "with the list of swaps the truth can be restored. Swapping has no guarantee; the "
+            "attacks below measure how often linkage and re-identification succeed in spite of it."
         )
 
     def numbers(self) -> tuple[KeyNumber, ...]:
@@ -129,9 +128,9 @@ class Swaps(Finding):
         names = tuple(dict.fromkeys(shown["what"].to_list()))
         return Figure(
             name="swapping-account",
-            caption=f"Per cent of the {self.who} that may move; of the pairs, by the finest level "
-            "whose unit both live in.",
-            alt="The account of the swap in per cent",
+            caption=f"Percentage of the {self.who} that may move; percentage of the pairs, by the "
+            "finest level at which both live in the same unit.",
+            alt="The account of the swap in percentages",
             chart=point_chart(
                 shown.with_columns(series=pl.col("step").replace({"": "per cent"})),
                 x=Axis(column="what", title="", names=names),
@@ -148,7 +147,7 @@ class Swaps(Finding):
         changed = table_from_frame(
             self.kept,
             name="swapping-changed",
-            caption="Units in which a count changed; 0 is a count that swapping keeps.",
+            caption="Units in which a count changed; 0 means that swapping leaves it exact.",
             columns=(
                 Column(key="count", label="Count"),
                 Column(key="level", label="Level"),

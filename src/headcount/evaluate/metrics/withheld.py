@@ -92,14 +92,14 @@ class WithheldCells(Finding):
     def explain(self) -> str:
         """What is counted, and what the audit shows and does not."""
         return (
-            "Counted are the detailed cells of each published table in units where people live: "
+            "This counts the detailed cells of each published table in units where people live: "
             "those withheld, and those published as 0 though they are not, with the people in "
             "them. The counts are exact. The audit attacks a sample of the withheld cells, with "
             "linear programs over the published tables alone: whole numbers, and what an attacker "
-            "knows besides, may tell more. Witnesses, under the complementary rule, are whole "
-            "tables that nobody can tell from the true ones by the tables and the rules. They do "
-            "not cover what the choice of the withheld cells tells, nor people who know their own "
-            "cell; and that somebody is in a withheld cell is disclosed by design."
+            "knows besides, may reveal more. Witnesses, under the complementary rule, are complete "
+            "tables that the published tables and the rules cannot tell from the true ones. They "
+            "do not cover what the choice of the withheld cells reveals, nor people who know their "
+            "own cell; and that somebody is in a withheld cell is disclosed by design."
         )
 
     def numbers(self) -> tuple[KeyNumber, ...]:
@@ -177,7 +177,7 @@ class WithheldCells(Finding):
             name="people-withheld-by-level",
             column="people_percent",
             title="People in these cells (%)",
-            caption="People in these cells, in per cent of all: a few cells can hold many.",
+            caption="People in these cells, as a percentage of all: a few cells can hold many.",
             alt="Percent of people in withheld cells by geographic level, one line per table",
         )
         table = table_from_frame(

@@ -68,7 +68,7 @@ class Suppression(PostTabular):
         keep_totals  under "complementary", withhold how many people live in a unit above the leaf
                      only where nothing else will do
         whole        under "complementary", further tables: published as they are, but for units in
-                     which few people live or the table would give a withheld cell back
+                     which few people live or the table would reveal a withheld cell
         audit        how many withheld cells the curator's audit attacks by linear programs; under
                      "complementary" all have witnesses besides
     """
@@ -92,7 +92,7 @@ class Suppression(PostTabular):
                 "suppression", place="rule", found=repr(self.rule), expected=" or ".join(RULES)
             )
         if not self.tables:
-            raise ConfigError("suppression", place="tables", found="none", expected="one at least")
+            raise ConfigError("suppression", place="tables", found="none", expected="at least one")
         known = known_tables()
         for name in (*self.tables, *self.whole):
             if name not in known:
@@ -164,18 +164,18 @@ class Suppression(PostTabular):
             )
         beside = (
             f". Tables {', '.join(self.whole)} are published whole beside these; where one of them "
-            "would give a withheld cell back, alone or with one other cell, it is withheld, but "
-            "not covered is what several of them tell together"
+            "would reveal a withheld cell, alone or with one other cell, it is withheld; what "
+            "several of them reveal together is not covered"
             if self.whole
             else ""
         )
         return Guarantee.none(
-            f"counts of 1 to {self.thresholds.cell} are withheld with others, so that by the "
-            f"tables and the rules each may be {self.thresholds.cell + 1} or more and is uncertain "
-            f"by {self.width}; {published}. That somebody is in a withheld cell is disclosed: a 0 "
-            "is published as 0. Not covered are people who know cells of their own or more "
-            "besides, what the choice of the cells to withhold tells, and what tables that cross "
-            f"each other tell beyond their sums, because all count the same people{beside}"
+            f"counts of 1 to {self.thresholds.cell} are withheld with others, so that, as far as "
+            f"the tables and the rules show, each may be {self.thresholds.cell + 1} or more and is "
+            f"uncertain by {self.width}; {published}. That somebody is in a withheld cell is "
+            "disclosed: a 0 is published as 0. Not covered: attackers who know their own cells or "
+            "more; what the choice of the cells to withhold reveals; and what tables that cross "
+            f"each other reveal beyond their sums, because all count the same people{beside}"
         )
 
     def refuse_changed(self, *, by: str, weight: Fraction) -> None:
@@ -185,8 +185,8 @@ class Suppression(PostTabular):
                 "suppression",
                 place="mechanism",
                 found=f"a sample ({by}), whose people stand for {weight} each",
-                expected="everybody: what is withheld because it is small, and published tables, "
-                "have no meaning for weighted counts",
+                expected="everybody: thresholds for small counts, and published tables, have no "
+                "meaning for weighted counts",
             )
 
     def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:

@@ -34,15 +34,15 @@ def read_bounds(
     path = bounds.file
     name = str(path)
     if bounds.sha256 and file_digest(path) != bounds.sha256:
-        raise InputError(name, found="another content", expected=f"sha256 {bounds.sha256}")
+        raise InputError(name, found="different content", expected=f"sha256 {bounds.sha256}")
     axes = query.attributes(schema)
     columns = [bounds.level, *(axis.name for axis in axes), "low", "high"]
     if twice := first_repeated(columns):
         raise InputError(
             name,
             place=f"column {twice!r}",
-            found="two meanings of that name",
-            expected="a level, attributes and recodes not called low, high, or the same",
+            found="two columns of that name",
+            expected="a level, attributes and recodes with distinct names, none low or high",
         )
     table = read_table(path, columns)
     codes = [str(code) for code in geography.units[geography.depth(bounds.level)]]

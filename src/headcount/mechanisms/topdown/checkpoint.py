@@ -46,12 +46,12 @@ class FinishedLevels:
             start = np.searchsorted(unit, np.arange(about["units"] + 1))
             rows = SparseRows(start, table["cell"].to_numpy(), table["count"].to_numpy())
             if about["level"] != level or about["digest"] != _digest(rows, about):
-                raise ValueError("its digest or its level is another")
+                raise ValueError("its digest or its level does not match")
             if self._made_from not in (None, about["made_from"]):
                 raise ValueError("it was made from other data or with other settings")
         # A damaged file fails in whatever way the reader happens to stumble.
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-            _log.warning("%s is damaged or strange (%s): the level is estimated again", path, error)
+            _log.warning("%s cannot be used (%s): the level is estimated again", path, error)
             return None
         return rows, about["notes"]
 

@@ -16,7 +16,7 @@ MOST_PEOPLE = 10**9
 """The largest cap: with billions of living quarters, sums still fit 64 bits."""
 
 MOST_UNITED = 10
-"""Types of living quarters whose unions are bounded: each more doubles the unions."""
+"""Types of living quarters whose unions are bounded: each further type doubles the unions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class QuartersBounds:
                 f"bounds on {self.query!r}",
                 place="unions",
                 found=f"unions of {len(self.caps)} types",
-                expected=f"unions of at most {MOST_UNITED} types (each more doubles them)",
+                expected=f"unions of at most {MOST_UNITED} types (each further type doubles them)",
             )
 
 

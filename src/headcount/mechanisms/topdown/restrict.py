@@ -102,7 +102,7 @@ def refuse_truth_outside(restrictions: Restrictions, counts: Mapping[str, Counts
             "topdown",
             place=place,
             expected="bounds that some counts meet",
-            found=f"bounds that no counts can meet (in the way: {said})",
+            found=f"bounds that no counts can meet (in conflict: {said})",
         )
     raise TruthError(
         "topdown",

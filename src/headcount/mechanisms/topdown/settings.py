@@ -180,7 +180,7 @@ class TopDownSettings:
         """Refuse settings that do not say one thing."""
         if (self.epsilon is None) == (self.rho is None):
             raise ConfigError(
-                "topdown", found="both or none of epsilon and rho", expected="one of the two"
+                "topdown", found="both epsilon and rho, or neither", expected="one of the two"
             )
         if isinstance(self.levels, str) and self.levels != EQUAL:
             raise ConfigError(
@@ -206,7 +206,7 @@ class TopDownSettings:
             raise ConfigError(
                 "topdown",
                 place=f"recodes.{unused[0]}",
-                found="a recode that no query is by",
+                found="a recode that no query uses",
                 expected="recodes that some query has in its by = [...]",
             )
 
@@ -355,7 +355,7 @@ class TopDownSettings:
                 raise ConfigError(
                     "topdown",
                     place="structural zeros",
-                    found=f"a schema with room for {said}",
+                    found=f"a schema that allows {said}",
                     expected="a schema in which that is a structural zero",
                 )
 

@@ -65,7 +65,7 @@ class Settings(StudySettings):
 
     counties: Annotated[
         tuple[str, ...],
-        Option(help="Block groups to run, as in Alameda,Cibola; all nine if empty."),
+        Option(help="Block groups to run, for example Alameda,Cibola; all nine if empty."),
     ] = ()
     persons: Annotated[
         Path | None,
@@ -78,12 +78,12 @@ class Settings(StudySettings):
         str, Option(help="The column of that table that names areas.", name="area")
     ] = "area"
     rates: Annotated[
-        int, Option(help="Swap rates, evenly from 0.01 to 1.", least=2, always=True)
+        int, Option(help="How many swap rates, evenly spaced from 0.01 to 1.", least=2, always=True)
     ] = 100
     epsilons: Annotated[
-        int, Option(help="Epsilons, evenly from 0.1 to 10.", least=2, always=True)
+        int, Option(help="How many epsilons, evenly spaced from 0.1 to 10.", least=2, always=True)
     ] = 200
-    replicates: Annotated[int, Option(help="Runs of every setting.", least=1, always=True)] = 25
+    replicates: Annotated[int, Option(help="Runs of each setting.", least=1, always=True)] = 25
     pool: Annotated[
         int, Option(help="People in the sample of a state.", least=2_000, always=True)
     ] = POOL

@@ -69,10 +69,10 @@ class Settings(StudySettings):
     """
 
     people: Annotated[
-        int | None, Option(help="People of the synthetic state; 100,000.", least=1_000)
+        int | None, Option(help="People in the synthetic state; default 100,000.", least=1_000)
     ] = None
     counties: Annotated[
-        int | None, Option(help="Its counties; one for each 4,000 people.", least=1)
+        int | None, Option(help="Its counties; default one for each 4,000 people.", least=1)
     ] = None
     population: Annotated[
         Path | None,

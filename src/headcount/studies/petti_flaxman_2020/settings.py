@@ -47,9 +47,9 @@ class Settings(StudySettings):
     scale: Annotated[float, Option(help="Share of the counties of each state (us1940).")] = 1.0
     states: Annotated[
         tuple[str, ...],
-        Option(help="States to keep, as in WA,GA (us1940); all if empty.", each=str.upper),
+        Option(help="States to use, for example WA,GA (us1940); all if empty.", each=str.upper),
     ] = ()
-    replicates: Annotated[int, Option(help="Runs of every setting.", least=1, always=True)] = 4
+    replicates: Annotated[int, Option(help="Runs of each setting.", least=1, always=True)] = 4
     epsilons: Annotated[
         tuple[Fraction, ...],
         Option(
