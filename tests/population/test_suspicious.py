@@ -320,7 +320,7 @@ def test_a_column_that_counts_people(tmp_path: Path, column: str, numbers: list[
     with pytest.raises(
         InputError,
         match=rf"long.csv: column '{column}': found whole numbers, as if a row stood for several "
-        rf'people, expected one row a person \(.*not_counts = \["{column}"\] under \[population\]',
+        rf'people, expected one row per person .*not_counts = \["{column}"\] under \[population\]',
     ):
         read_microdata(path, attributes=[], geography=PLACE)
     read = read_microdata(path, attributes=[], geography=PLACE, not_counts=[column])
@@ -330,7 +330,7 @@ def test_a_column_that_counts_people(tmp_path: Path, column: str, numbers: list[
 @pytest.mark.parametrize(
     "more",
     [
-        {"n": [1, 1, 1, 1]},  # one row a person indeed
+        {"n": [1, 1, 1, 1]},  # one row per person indeed
         {"n": ["x", "y", "1", "2"]},
         {"people": [0.5, 1.5, 2, 3]},
         {"nation": [4, 1, 2, 9]},

@@ -189,7 +189,7 @@ def test_how_errors_go_with_counts_is_read_off_the_tables(tables, undrawn):
     ]
     assert errors_by_size(tables["size_bias"].with_columns(n=3)) is None
     few = made(tables | {"size_bias": tables["size_bias"].with_columns(n=3)})
-    assert "Here too few counts differ in size" in words_of(few)
+    assert "Too few counts differ in size here" in words_of(few)
     page = words_of(made(tables))
     assert "An error is about the same in people whatever the count: in districts, counts" in page
     assert "the better TopDown compares" in page

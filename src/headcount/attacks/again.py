@@ -1,4 +1,4 @@
-"""Reconstruction from one release after another of the same places: what is the same is kept.
+"""Reconstruction from one release after another of the same places: what stays the same is reused.
 
 A leaf's records depend on its own tables alone, so a leaf whose tables are those of an earlier
 release has the records that were found from them.

@@ -1,4 +1,4 @@
-"""What withheld cells can be told to: the tightest interval of each from all that is published."""
+"""How closely withheld cells can be worked out: the tightest interval that the tables leave."""
 
 from __future__ import annotations
 

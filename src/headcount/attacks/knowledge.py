@@ -1,4 +1,4 @@
-"""What the attacker holds: published tables, as ranges, on a public geography and schema."""
+"""What the attacker knows: published tables, as ranges, on a public geography and schema."""
 
 from __future__ import annotations
 

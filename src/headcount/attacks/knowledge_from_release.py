@@ -1,4 +1,4 @@
-"""What a release tells an attacker: its published tables, or tables made of its counts."""
+"""What a release tells an attacker: its published tables, or tables made from its counts."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ NOBODY = -1
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class KnownPeople:
-    """An attacker's file: one row a named person.
+    """An attacker's file: one row per named person.
 
     where
         name      of the attacker

@@ -1,4 +1,4 @@
-"""Attacks scored: what was claimed without the truth, held against it."""
+"""Attacks scored: what was claimed without the truth, then compared with it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Quality:
 
 
 def true_records(population: Population, features: Features | None = None) -> Records:
-    """Everyone, one row a person, in the order of the population."""
+    """Everyone, one row per person, in the order of the population."""
     unit, cell = population.unit, population.cell
     if population.count is not None:
         unit = np.repeat(unit, population.count)

@@ -215,7 +215,7 @@ def summary(rounds: Sequence[Sequence[Reidentified]]) -> pl.DataFrame:
 
 
 def beside_guesses(table: pl.DataFrame) -> pl.DataFrame:
-    """The table of ``reidentified`` for people to read: one row a universe, in percent."""
+    """The table of ``reidentified`` for people to read: one row per universe, in percent."""
     own = table.filter(pl.col("by") == RECORDS, pl.col("people") > 0)
     guesses = table.filter(pl.col("by") != RECORDS).pivot(
         "by", index=["attacker", "universe"], values="precision"

@@ -1,4 +1,4 @@
-"""Errors beside the size of what is counted: relative errors, groups that are lost, counts below 0.
+"""Errors and the size of what is counted: relative errors, groups that are lost, counts below 0.
 
 An error of 5 people is little for a county and everything for a block of 8. Relative errors are
 undefined for counts of nobody, so they are taken in two ways that say what they do about those.

@@ -1,4 +1,4 @@
-"""Attack on a suppression pattern by linear programs: which withheld cells are told, or nearly.
+"""Attack on a suppression pattern by linear programs: which withheld cells it works out, or nearly.
 
 What it finds leaks for certain. What it does not find may still leak, since whole tables allow
 less than the programs do: that a pattern is sound is shown by witnesses (see ``witnessed``).

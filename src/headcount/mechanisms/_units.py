@@ -1,4 +1,4 @@
-"""Whose doing the attributes of a schema are, held against the unit of privacy of a mechanism.
+"""What the attributes of a schema follow from, checked against a mechanism's unit of privacy.
 
 A stated loss counts every record that one step between neighbours changes. Attributes that follow
 from the household make these many, so a person's loss is stated for them only where the config

@@ -1,4 +1,4 @@
-"""Simple random sampling: some people are taken as they are, each standing for 1/f others."""
+"""Simple random sampling: some people are taken as they are, each standing for 1/f people."""
 
 from __future__ import annotations
 

@@ -58,8 +58,8 @@ def read_households(
     """Read people in dwellings.
 
     where
-        persons               one row a person: the key of their dwelling, their attributes
-        dwellings             one row a dwelling: its key, geography, attributes. Without this file
+        persons               one row per person: the key of their dwelling, their attributes
+        dwellings             one row per dwelling: its key, geography, attributes. Without it
                               those columns are read from the persons, and must be the same for all
                               who share a key
         key                   column that holds the key, in both files

@@ -21,7 +21,7 @@ MOST_PEOPLE = 1 << 62
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Population:
-    """Entries of (leaf unit, cell, how many people); ``count`` is None for one row a person.
+    """Entries of (leaf unit, cell, how many people); ``count`` is None for one row per person.
 
     The schema's cells and the geography's units are the *public domain*: everything that could
     be published about, whether anyone is there or not. ``read_off`` names the parts of it that

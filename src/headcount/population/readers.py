@@ -1,4 +1,4 @@
-"""Reading a population from Parquet or CSV: one row a person, or a wide table of counts."""
+"""Reading a population from Parquet or CSV: one row per person, or a wide table of counts."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def read_microdata(
     totals: Totals = "refuse",
     not_counts: Sequence[str] = (),
 ) -> Population:
-    """Read one row a person: geography columns and one column per attribute.
+    """Read one row per person: geography columns and one column per attribute.
 
     ``units`` is a file with the geography columns, one row for each leaf that exists; without it
     the units are read off the data, and the population says so. ``totals`` says what to do with
@@ -411,7 +411,7 @@ def read_quarters(
     columns: Mapping[str, str] | None = None,
     vacant: str = "",
 ) -> Quarters:
-    """Read living quarters: geography columns, then one column for each type, one row a leaf.
+    """Read living quarters: geography columns, then one column for each type, one row per leaf.
 
     ``columns`` maps a level of the attribute to its column, by default the level's own name;
     ``vacant`` is the column of vacant housing units, if there is one.

@@ -180,7 +180,7 @@ def refuse_sums(rows: Ints, leaf: pl.Series, *, name: str) -> None:
 def refuse_counts_of_people(
     table: pl.DataFrame, used: Sequence[str], not_counts: Sequence[str], *, name: str
 ) -> None:
-    """Refuse a column that says for how many people a row stands, in a file of one row a person."""
+    """Refuse a column that says how many people a row stands for, where a row is one person."""
     for column in table.columns:
         if column in used or column in not_counts or column not in COUNT_COLUMNS:
             continue
@@ -194,7 +194,7 @@ def refuse_counts_of_people(
                 name,
                 place=f"column {column!r}",
                 found="whole numbers, as if a row stood for several people",
-                expected='one row a person (repeat the rows, or use kind = "counts" with a column '
-                f'for each cell; not_counts = ["{column}"] under [population] says that the column '
-                "counts something else)",
+                expected='one row per person (repeat the rows, or use kind = "counts" with a '
+                f'column for each cell; not_counts = ["{column}"] under [population] says that the '
+                "column counts something else)",
             )

@@ -32,7 +32,7 @@ RECEIPT = "receipt.json"
 UNITS = "units.parquet"
 COUNT = "count"
 MOST_COLUMNS = 2048
-"""Columns of a table with one column a cell; a sparse table with more is written cell by cell."""
+"""Columns of a table with one column per cell; a sparse table with more is written cell by cell."""
 
 LONGEST_NAME = 200
 """Bytes of a file name: what file systems allow, with room for a temporary file's ending."""
@@ -181,7 +181,7 @@ def _refuse_clash(geography: Geography, names: Sequence[str], what: str) -> None
 
 
 def level_frame(geography: Geography, schema: Schema, level: str, table: Dense) -> pl.DataFrame:
-    """One level as a wide table: the codes from the top to the unit, then one column a cell."""
+    """One level as a wide table: the codes from the top to the unit, then one column per cell."""
     cells = {name: table[:, i] for i, name in enumerate(schema.cell_names) if schema.possible[i]}
     return units_frame(geography, level).with_columns(
         pl.Series(name, column) for name, column in cells.items()

@@ -1,4 +1,4 @@
-"""What a run will take of the machine, known before any loss is recorded.
+"""What a run needs of the machine, known before any loss is recorded.
 
 An estimate from above of the tables that are held whole; the rest is small beside them.
 """

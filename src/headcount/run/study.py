@@ -1,4 +1,4 @@
-"""Studies as commands run them: compute, write the report, and never twice the same."""
+"""Studies as commands run them: compute, write the report, and never do the same work twice."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def populations(
     max_people: int = 12,
     counted: bool | None = None,
 ) -> Population:
-    """A population, possibly of nobody; one row a person, or entries with counts (``counted``)."""
+    """A population, perhaps of nobody; one row per person, or entries with counts (``counted``)."""
     cells = draw(schemas() if schema is None else schema)
     tree = draw(geographies() if geography is None else geography)
     possible = np.flatnonzero(cells.possible).tolist()

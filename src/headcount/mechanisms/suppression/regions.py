@@ -1,4 +1,4 @@
-"""Cutting a large table into regions: groups of sibling units, all above them held still.
+"""Cutting a large table into regions: groups of sibling units, all above them fixed.
 
 A move inside a region leaves every cell outside as it is, so it is a move of the whole table too:
 regions can be protected one by one, and none undoes what another did.

@@ -1,4 +1,4 @@
-"""Household swapping in the style of the census of 2010, with every dial that was tried since."""
+"""Household swapping in the style of the census of 2010, with all settings tried since."""
 
 from __future__ import annotations
 

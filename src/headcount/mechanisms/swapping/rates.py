@@ -34,7 +34,7 @@ class AreaSwaps:
     """The people of an area, who would take the place of each in each run, and in which order.
 
     where
-        rows      attributes of the people of the area, one row a person
+        rows      attributes of the people of the area, one row per person
         partner   attributes that come with the partner, runs x rows
         turn      when each row is swapped, runs x rows: 0 first; as many as there are rows: never
     """

@@ -239,7 +239,7 @@ def log_nobody(mechanism: str) -> None:
 
 
 def write_provenance(path: Path, before: Households, swaps: Mapping[int, Swapped]) -> None:
-    """Write who was swapped with whom, one row a household that moved, and the reports beside it.
+    """Write who was swapped with whom, one row per household that moved, and the reports beside it.
 
     For scoring and for the curator only: it takes the protection away.
     """

@@ -1,4 +1,4 @@
-"""Why the truth is outside its bounds: because these contradict each other, or for itself alone?
+"""Why the truth is outside its bounds: do these contradict each other, or only the truth?
 
 Bounds that hold the truth can be met by some counts. Where one does not, it is put beside the
 bounds of its parent, its siblings and its children, and tested for any answer at all: a flow test,

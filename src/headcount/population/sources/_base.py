@@ -91,7 +91,7 @@ class FromFile(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class QuartersTable:
-    """A table of living quarters: one row a leaf unit, one column for each type.
+    """A table of living quarters: one row per leaf unit, one column for each type.
 
     where
         attribute   the attribute whose levels are the types

@@ -1,4 +1,4 @@
-"""``kind = "counts"``: one row a unit, one column a cell."""
+"""``kind = "counts"``: one row per unit, one column per cell."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ class HouseholdTables(InDwellings, FromFile):
     """A table of persons, and one of dwellings.
 
     where
-        persons              one row a person, .csv or .parquet
-        dwellings            one row a dwelling; without it its columns are read from the persons
+        persons              one row per person, .csv or .parquet
+        dwellings            one row per dwelling; without it its columns are read from the persons
         key                  the column of the dwelling's key, in both files
         geography            columns of places, of the dwellings
         attribute            columns of attributes of persons

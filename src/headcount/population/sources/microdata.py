@@ -1,4 +1,4 @@
-"""``kind = "microdata"``: one row a person."""
+"""``kind = "microdata"``: one row per person."""
 
 from __future__ import annotations
 

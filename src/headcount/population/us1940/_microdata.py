@@ -1,4 +1,4 @@
-"""The synthetic 1940 one row a person, for tools that read microdata."""
+"""The synthetic 1940 one row per person, for tools that read microdata."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def national_order() -> tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class PeopleTable:
-    """Areas of a table of people, one row a person; the pool is everyone outside the area."""
+    """Areas of a table of people, one row per person; the pool is everyone outside the area."""
 
     path: Path
     names: tuple[str, ...]

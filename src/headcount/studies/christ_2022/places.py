@@ -24,7 +24,7 @@ from headcount.errors import InputError
 from headcount.population.towns.levels import RACE_SETS, SINGLE_RACES
 
 Rows = Mapping[str, NDArray[np.int16]]
-"""Level numbers by attribute, one row a person."""
+"""Level numbers by attribute, one row per person."""
 
 POOL = 1_000_000
 """People in the sample of a state from which partners are drawn (christ 2022, 4.2)."""

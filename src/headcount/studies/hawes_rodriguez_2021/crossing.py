@@ -1,4 +1,4 @@
-"""From which epsilon on TopDown's records tell more than a guess."""
+"""From what epsilon TopDown's records tell more than a guess."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Setup:
 
     where
         data        the people, with true counts of the leaf units
-        truth       the same, one row a person
+        truth       the same, one row per person
         attackers   the files of the perfect and of the commercial-like attacker
         tables      the block tables of Summary File 1 that the schema can make
         missing     why it cannot make the others
