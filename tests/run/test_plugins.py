@@ -55,7 +55,7 @@ def test_a_mechanism_metric_and_attack_of_others(tmp_path: Path, installed: Path
     run = protect_run(config)
     receipt = json.loads((run / "release" / "receipt.json").read_text())
     assert receipt["plugins"] == ["mechanism 'toy-shifted' of toys 0.3"]
-    said = "Stated by mechanism 'toy-shifted' of toys 0.3, which is no part of headcount"
+    said = "Stated by mechanism 'toy-shifted' of toys 0.3, which is not part of headcount"
     assert any(sentence.startswith(said) for sentence in receipt["guarantee"]["sentences"])
     assert receipt["notes"] == {"shift": 1000.0}
     done = evaluate_run(run)

@@ -26,7 +26,7 @@ class RunSettings:
         noise         "table" (exact, fast, keyed) or "opendp"
         seed          makes the run repeatable, and therefore not private
         ledger        where the spend is recorded
-        dataset       under which name
+        dataset       the dataset's name in that ledger
         new_content   the owner's word that new content belongs under that name
         publish       what is published besides the counts
     """

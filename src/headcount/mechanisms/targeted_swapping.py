@@ -51,8 +51,8 @@ class TargetedSwapping(HouseholdStep):
     4. At the finest level more are drawn by risk until the unit's part of the rate is full.
 
     where
-        rate            share of households, 0 to 1: a floor, because all who must are swapped who
-                        find a donor left
+        rate            share of households, 0 to 1: a floor, because everyone who must be swapped
+                        and finds a donor left is swapped
         risk_variables  attributes of persons or dwellings that make someone stand out
         hierarchy       levels from the coarsest to the finest; if empty, all below the whole
         similar         profiles: donors are alike in the first, or else the second, and so on

@@ -46,7 +46,7 @@ class AttributeColumn:
     where
         column        its column; by default the name
         levels        the public list of levels; without it they are read off the data
-        real_levels   levels that look like missing values and are none
+        real_levels   levels that look like missing values but are real
         follows       whose doing it is; left out, it is the person's, unless a name like that of
                       a household size or a table of dwellings leaves it open
     """

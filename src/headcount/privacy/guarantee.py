@@ -17,7 +17,7 @@ GENERAL_LIMITS = (
 CIPHER_NOISE = (
     "computationally bounded attackers, who cannot break the cipher that the noise was drawn from"
 )
-SEEDED = "the noise comes from a seed, and whoever knows or guesses the seed can take it away again"
+SEEDED = "the noise comes from a seed, and whoever knows or guesses the seed can remove it again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +101,7 @@ class Guarantee:
         else:
             said.append(f"No differential-privacy guarantee: {self.why_none}.")
         said += [
-            f"Stated by {part}, which is no part of headcount and was not checked by it."
+            f"Stated by {part}, which is not part of headcount and was not checked by it."
             for part in self.stated_by
         ]
         said += [f"The unit of privacy: {what}." for what in self.unit_means]

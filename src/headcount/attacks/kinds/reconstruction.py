@@ -31,13 +31,13 @@ class Reconstruct(Attack):
     """Find the records that fit all published tables.
 
     where
-        tables        the tables that the attacker makes of released counts; published ones are
+        tables        the tables that the attacker makes from released counts; published ones are
                       taken as they are
-        together      solve the leaf units of this level jointly; "" for one by one
-        on_conflict   tables that contradict each other: "report", or "least-change"
-        variability   also prove how many records could be others
+        together      solve all leaf units within each unit of this level jointly; "" for none
+        on_conflict   what to do if tables contradict each other: "report", or "least-change"
+        variability   also prove how many records could be different
         solver        "highs" or "cp-sat", for what search leaves open
-        seconds       time for one question to the solver; then its answer is not proven
+        seconds       most time for one question to the solver; beyond it the answer is not proven
         most_units    leaf units that an evaluation attacks, drawn at random; 0 for all
     """
 

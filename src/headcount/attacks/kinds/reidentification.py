@@ -43,7 +43,7 @@ class Reidentify(Attack):
 
     where
         orders       random orders of ties that are scored
-        seed         of these orders
+        seed         seed of these orders
         most_units   leaf units whose records an evaluation rebuilds from tables; 0 for all
     """
 

@@ -36,10 +36,10 @@ class Audit(Metric):
     """Run the mechanism on the data and on a neighbour, and guess which is which from the outputs.
 
     where
-        runs         of each database, if the time allows
-        seconds      for all runs together: with too little time for 200 of each nothing is said
+        runs         runs on each database, if the time allows
+        seconds      for all runs together; if it does not allow 200 of each, nothing is stated
         confidence   the chance, at least, that the bound is not above the true epsilon
-        seed         of the noise of these runs, and of who differs
+        seed         seed of the noise of these runs, and of who differs
     """
 
     name = "audit"

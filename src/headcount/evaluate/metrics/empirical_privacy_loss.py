@@ -31,9 +31,9 @@ class EmpiricalPrivacyLoss(Metric):
     where
         kernel_factor      standard deviation of the smoothing kernel, over that of the errors
         range_percentile   errors looked at: up to this percentile of their size
-        range_multiplier   and so many times as far
+        range_multiplier   multiplied by this
         calibrated         also give the loss of pure geometric noise with the same EPL
-        seed               of the noise drawn for that
+        seed               seed of the noise drawn for that
     """
 
     name = "empirical-privacy-loss"

@@ -21,7 +21,7 @@ from headcount.report.model import Block, Column, Figure, KeyNumber, Prose, tabl
 
 @dataclass(frozen=True, kw_only=True)
 class Swapping(Metric):
-    """How many moved, how far, and which counts that changed."""
+    """How many moved, how far, and which counts changed."""
 
     name = "swapping"
     order = 30

@@ -64,7 +64,7 @@ class Suppression(PostTabular):
         lowest       the lowest level at which anything is published; the leaf by default
         width        under "complementary", how wide the interval of a small count must stay for an
                      attacker who knows the rules (see ``complementary.complement``)
-        effort       0 to 3: more time saves cells
+        effort       0 to 3: with more time, fewer cells are withheld
         keep_totals  under "complementary", withhold how many people live in a unit above the leaf
                      only where nothing else will do
         whole        under "complementary", further tables: published as they are, but for units in

@@ -67,7 +67,7 @@ class HouseholdSwapping(HouseholdStep):
         risk           who must be swapped: those at risk come first, up to the rate, and move out
                        of the coarsest unit in which they are at risk (so far as ``within``
                        allows). Without it all have the same chance
-        rate_is_floor  all at risk who can be are swapped, even where that is more than the rate
+        rate_is_floor  everyone at risk who can be is swapped, even beyond the rate
         size_noise     noise in the size in the key, and nowhere else; left out where it leaves no
                        two households alike
         pseudo         households preferred as partners as if they stood elsewhere

@@ -71,7 +71,7 @@ class TableBounds:
     Lows and highs add up over children, so that the levels above leave room for them.
 
     where
-        file     where it lies, which is no part of the settings: only its name is shown
+        file     where it is, which is not part of the settings: only its name is shown
         public   True for a table that anyone may know without this release; False for one worked
                  out from the confidential data, which is then released exactly
         sha256   of its content, so that another table is another setting; "" to take any

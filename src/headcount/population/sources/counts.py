@@ -31,7 +31,7 @@ class CountsTable(FromFile):
         cells       the levels of a column's cell, where columns are not named after their cells
         units       the public list of units
         quarters    living quarters by type
-        public      whether evaluations carry no "do not publish" banner
+        public      whether the data are public: no "do not publish" banner
         totals      what to do with rows that look like totals by their code
         sums        what to do with rows that equal the sum of others
     """

@@ -37,7 +37,7 @@ class HouseholdTables(InDwellings, FromFile):
         size_column          number of people in each dwelling, to be checked
         areas                columns of areas that cut across the tree
         units                the public list of leaf units
-        public               whether evaluations carry no "do not publish" banner
+        public               whether the data are public: no "do not publish" banner
         totals               what to do with rows that look like totals
     """
 

@@ -20,7 +20,7 @@ class Ipums1940(FromFile):
         file          fixed width, .gz allowed
         orphans       what to do with people whose housing unit is not in the file
         nurse_nva_0   nobody under 18 in homes for the elderly or poor: a structural zero
-        public        whether evaluations carry no "do not publish" banner
+        public        whether the data are public: no "do not publish" banner
     """
 
     kind = "ipums1940"

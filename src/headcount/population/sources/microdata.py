@@ -34,9 +34,9 @@ class Microdata(FromFile):
         structural_zero   combinations that cannot exist
         units             the public list of units
         quarters          living quarters by type
-        public            whether evaluations carry no "do not publish" banner
+        public            whether the data are public: no "do not publish" banner
         totals            what to do with rows that look like totals
-        not_counts        columns that are no numbers of people, though they are called so
+        not_counts        columns that do not count people, though their names suggest it
     """
 
     kind = "microdata"
