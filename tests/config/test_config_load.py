@@ -180,7 +180,7 @@ BAD = {
         changed('levels = ["minor", "adult"]', 'levels = ["NA"]\nreal_levels = ["NA"]'),
         "population.attribute 1",
         "levels and real_levels",
-        "only where levels are read off",
+        "only where levels are read from",
     ),
     "unknown way with totals": (
         sub("kind", 'kind = "microdata"\ntotals = "ignore"'),

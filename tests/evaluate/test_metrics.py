@@ -110,7 +110,7 @@ def test_bias_needs_kinds_of_people(counts: Counts):
         "the schema has no attribute income"
     )
     assert BiasByHomogeneity(by=("race",)).supports(release, truth).why_not == (
-        "the schema has fewer than two attributes to tell kinds of people by"
+        "the schema has fewer than two attributes to distinguish kinds of people"
     )
 
 

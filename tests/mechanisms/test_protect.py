@@ -1,4 +1,4 @@
-"""Protecting once: the release says what it is, how it was made and what was read off the data."""
+"""Protecting once: the release says what it is, how it was made and what was read from the data."""
 
 from dataclasses import replace
 from fractions import Fraction

@@ -196,7 +196,7 @@ def test_a_run_named_by_hand_must_be_on_the_ledger_and_of_this_config(
     interrupted(other, monkeypatch, at="write_release")
     first, second = Ledger.open(damaged / "ledger.db").history("town")
     out, ledger = damaged / "out", damaged / "ledger.db"
-    with pytest.raises(RunError, match="found the config of another run than"):
+    with pytest.raises(RunError, match="found the config of a run other than"):
         close_run(out, why=WHY, run_id=second.run_id)
     with pytest.raises(PrivacyError, match="found no such run, expected one in this ledger"):
         close_run(out, why=WHY, run_id="0" * 16)

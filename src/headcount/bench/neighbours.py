@@ -280,7 +280,7 @@ def _loss(
 
 @contextmanager
 def _unwarned() -> Iterator[None]:
-    """Without the warnings that units are read off the data, which is so in every case here."""
+    """Without the warnings that units are read from the data, which is so in every case here."""
     logger = logging.getLogger("headcount.run")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -36,7 +36,7 @@ def protect(
     """Protect a population once: one run of the mechanism, with its guarantee completed.
 
     Without ``noise`` a fresh key comes from the operating system. The guarantee lists what of the
-    public domain was read off the data, says whom noise from a cipher holds against, and says
+    public domain was read from the data, says whom noise from a cipher holds against, and says
     that a seeded release is not private. Secret noise that was made for other data is refused:
     the difference of two releases under the same noise is the difference of their truths.
     """

@@ -244,7 +244,7 @@ def _open_if_size(column: AttributeColumn, size: str) -> AttributeColumn:
 def _attributes(
     table: pl.DataFrame, columns: Sequence[AttributeColumn], name: str
 ) -> tuple[tuple[Attribute, ...], dict[str, NDArray[np.int16]], tuple[str, ...]]:
-    """Attributes, their codes, and which levels were read off the data."""
+    """Attributes, their codes, and which levels were read from the data."""
     known, codes, read_off = [], {}, []
     for wanted in columns:
         values = table[wanted.column].cast(pl.String)

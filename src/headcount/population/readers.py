@@ -45,7 +45,7 @@ class AttributeColumn:
 
     where
         column        its column; by default the name
-        levels        the public list of levels; without it they are read off the data
+        levels        the public list of levels; without it they are read from the data
         real_levels   levels that look like missing values but are real
         follows       whose doing it is; left out, it is the person's, unless a name like that of
                       a household size or a table of dwellings leaves it open
@@ -63,7 +63,7 @@ class AttributeColumn:
             raise InputError(
                 f"attribute {self.name!r}",
                 found="levels and real_levels",
-                expected="real_levels only where levels are read off the data",
+                expected="real_levels only where levels are read from the data",
             )
 
     def refuse_follows(self, *known: Follows) -> None:
@@ -112,7 +112,7 @@ def read_microdata(
     """Read one row per person: geography columns and one column per attribute.
 
     ``units`` is a file with the geography columns, one row for each leaf that exists; without it
-    the units are read off the data, and the population says so. ``totals`` says what to do with
+    the units are read from the data, and the population says so. ``totals`` says what to do with
     rows that look like totals, ``not_counts`` names columns that are not numbers of people though
     they are called so.
     """
@@ -239,7 +239,7 @@ def place_table(
     distinct: bool = False,
     totals: Totals = "refuse",
 ) -> tuple[Geography, Ints32, tuple[str, ...]]:
-    """The geography, each row's leaf, and what of it was read off the data."""
+    """The geography, each row's leaf, and what of it was read from the data."""
     if units is None:
         tree, unit = build_geography(table, source, name=name, distinct=distinct)
         return tree, unit, ("which units exist",)

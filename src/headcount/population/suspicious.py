@@ -73,7 +73,7 @@ def _says_nothing(level: str) -> bool:
 def refuse_missing_levels(
     values: pl.Series, levels: Sequence[str], real: Sequence[str], *, column: str, name: str
 ) -> None:
-    """Refuse levels read off the data that look like missing values and are not said to be real."""
+    """Refuse levels read from the data that look like missing values, unless said to be real."""
     found = [level for level in looks_missing(levels) if level not in real]
     if found:
         row = int((values == found[0]).arg_true()[0])

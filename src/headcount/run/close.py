@@ -107,7 +107,7 @@ def _refuse_stranger(directory: RunDirectory, spend: Spend, *, damaged: bool) ->
         here = config_digest(kept_config(directory)).hex()
         if spend.config_digest != here:
             raise RunError(
-                f"{directory.path}: found the config of another run than {spend.run_id}, expected "
+                f"{directory.path}: found the config of a run other than {spend.run_id}, expected "
                 f"the id of the run that was made here"
             )
 

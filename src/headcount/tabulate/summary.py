@@ -22,7 +22,7 @@ class LevelSummary:
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeSummary:
-    """Levels of one attribute: how many were read off the data, and how many nobody has."""
+    """Levels of one attribute: how many were read from the data, and how many nobody has."""
 
     name: str
     levels: tuple[str, ...]

@@ -42,7 +42,9 @@ class BiasByHomogeneity(Metric):
         names = self._kinds(release)
         cells = int(np.prod([release.schema.attribute(name).size for name in names]))
         if len(names) < 2:
-            return Support("the schema has fewer than two attributes to tell kinds of people by")
+            return Support(
+                "the schema has fewer than two attributes to distinguish kinds of people"
+            )
         if cells > MOST_CELLS:
             return Support(
                 f"{' x '.join(names)} has {cells:,} kinds of people, more than {MOST_CELLS}"

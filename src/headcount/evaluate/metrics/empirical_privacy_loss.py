@@ -110,7 +110,7 @@ class Losses(Finding):
     """A row for each level, for totals and for cells; ``undefined`` says why there is no EPL."""
 
     name: str = EmpiricalPrivacyLoss.name
-    title: str = "Empirical privacy loss, which is no guarantee"
+    title: str = "Empirical privacy loss, which is not a guarantee"
     index: tuple[str, ...] = ("level", "query")
     value: str = "epl"
     caption: str = "Empirical privacy loss by level, of totals and of every cell."

@@ -124,5 +124,5 @@ def _refuse_missing(
             name,
             place=f"{level} {codes[unit]!r}, group ({group_name(axes, group)})",
             found="no row",
-            expected="a row for every unit and group (an empty low or high is no bound)",
+            expected="a row for every unit and group (an empty low or high means no bound)",
         )

@@ -25,7 +25,7 @@ _GROUPS = {"everyone": "everyone", "minorities": "minorities only"}
 _READINGS = {
     "slot": "the row in the person's place",
     "person": "the person's own record",
-    "value": "anybody's, if it tells the truth",
+    "value": "anybody's, if its origin is right",
 }
 _QUESTIONS = {RACE: "Hispanic × race", FOUR: "age × Hispanic × race × household size"}
 _FIGURE_COUNTIES = ("Alameda", "Fayette", "Jefferson")
