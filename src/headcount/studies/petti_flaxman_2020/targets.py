@@ -21,7 +21,9 @@ def judge(tables: Tables, *, judged: bool) -> dict[str, pl.DataFrame]:
     ``judged`` says whether this run is one that the targets are about: a nation, four replicates
     pooled. Otherwise only what is exact by construction is judged.
     """
-    coded = tables["bias"].filter(index_definition="code")
+    total = pl.lit("TC").alias("count_type")  # the bias is that of total counts
+    coded = tables["bias"].filter(index_definition="code").with_columns(total)
+    answers = tables["equivalence"].drop_nulls("fraction")
     return verdicts(
         __package__,
         {
@@ -31,7 +33,7 @@ def judge(tables: Tables, *, judged: bool) -> dict[str, pl.DataFrame]:
             "sums of errors": _sums(coded),
             "defined losses": tables["topdown"].drop_nulls("epl"),
             "slopes": _slopes(tables["topdown"]),
-            "answers": tables["equivalence"].drop_nulls("fraction"),
+            "answers": answers.with_columns(count_type=pl.lit("SC"), level=pl.lit("county")),
         },
         measures={"largest_error_of_states": _largest_error_of_states},
         judged=judged,
@@ -57,7 +59,7 @@ def _with_errors(coded: pl.DataFrame, topdown: pl.DataFrame) -> pl.DataFrame:
 def _sums(coded: pl.DataFrame) -> pl.DataFrame:
     """Errors of totals added up; whole numbers of people, which n x mean is but for its digits."""
     people = (pl.col("n") * pl.col("mean_error")).round().sum().alias("people")
-    return coded.group_by("level", "epsilon", maintain_order=True).agg(people)
+    return coded.group_by("count_type", "level", "epsilon", maintain_order=True).agg(people)
 
 
 def _slopes(topdown: pl.DataFrame) -> pl.DataFrame:
