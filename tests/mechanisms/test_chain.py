@@ -31,7 +31,7 @@ from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
-from headcount.population import Population
+from headcount.population import Population, uniform
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.privacy import ApproximateLoss, Guarantee, PureLoss, UnitOfPrivacy, ZCDPLoss
@@ -139,8 +139,8 @@ def test_two_equal_steps_never_share_a_draw():
     assert not np.array_equal(first.dense(), other.dense())
 
 
-def test_the_step_before_leaves_the_noise_of_the_last_alone(tmp_path):
-    """The last step's noise hangs on its place and name, so that another sample has the same."""
+def test_the_noise_of_the_last_step_is_bound_to_the_steps_before_it(tmp_path):
+    """Two samples of the same people with the same noise would differ by the truth alone."""
     noisy = Geometric(epsilon=Fraction(1, 10))
     for source in (keyed(), RecordedNoise(OpenDPNoise(), tmp_path)):
         found = []
@@ -149,7 +149,7 @@ def test_the_step_before_leaves_the_noise_of_the_last_alone(tmp_path):
             counts = chain.changed(Tabulated.of(town()), source, run=0, context=Context())
             release = protect(town(), chain, source)
             found.append(release.at("level_2") / float(chain.weight) - counts.dense())
-        assert np.array_equal(found[0], found[1])
+        assert not np.array_equal(found[0], found[1])
         alone = protect(town(), noisy, source).at("level_2") - tabulate(town()).dense()
         assert not np.array_equal(alone, found[0])
 
@@ -419,3 +419,76 @@ def test_bounds_from_a_file_are_refused_after_any_change(tmp_path):
 
 def test_neither_people_nor_counts_show_a_number():
     assert "200" not in repr(Tabulated.of(town()))
+
+
+def test_two_chains_under_one_key_never_share_noise():
+    """They differ in their first step only: the noise of the last must not cancel."""
+    people = uniform(people=400, depth=2, mean=20, seed=3)
+    data = Tabulated.of(people)
+    noise = KeyedNoise(RunKey.from_os(), "test", data.digest, b"config")
+    last = Geometric(epsilon=Fraction(1, 1000))
+    half, third = (
+        protect(data, [Sampling(fraction=Fraction(1, n), exact=True), last], noise) for n in (2, 3)
+    )
+    level = people.geography.leaf
+    apart = half.at(level) / 2 - third.at(level) / 3
+    assert np.abs(apart).max() > 400  # more than there are people: noise is in it
+
+
+@dataclass(frozen=True)
+class Unchanged(PreTabular):
+    """The people as they are: stability 1, which is true."""
+
+    name = "unchanged"
+    draws_noise = False
+
+    def apply(self, population, noise, *, run, context):
+        return population
+
+    def stability(self, unit):
+        return 1
+
+    def guarantee(self, schema, geography):
+        return Guarantee.none("nothing is changed")
+
+
+def test_exact_counts_of_changed_records_leave_no_guarantee():
+    people = town()
+    settings = {"epsilon": 1, "queries": {"total": {"by": []}, "cells": {"share": 1}}}
+    top = from_table(
+        TopDown,
+        settings | {"invariant": [{"query": "total", "level": people.geography.levels[0]}]},
+        source="test",
+    )
+    chain = Chain.of([Unchanged(), top])
+    stated = chain.guarantee(people.schema, people.geography)
+    assert not stated.losses
+    assert "publishes some counts of the records that unchanged made exactly" in stated.why_none
+    without = Chain.of([Unchanged(), from_table(TopDown, settings, source="test")])
+    assert without.guarantee(people.schema, people.geography).losses
+
+
+def test_something_that_is_no_mechanism_is_refused_by_name():
+    with pytest.raises(ConfigError, match="found an object of object, expected a PreTabular or"):
+        Chain.of([object()])  # type: ignore[list-item]
+
+
+def test_a_sample_is_attacked_as_the_people_in_it():
+    people = uniform(people=400, depth=2, mean=20, seed=3)
+    release = protect(people, Sampling(fraction=Fraction(1, 3))).as_counts()
+    assert release.weight == 3
+    drawn = release.unweighted()
+    assert drawn.weight == 1
+    assert drawn.at(people.geography.leaf).sum() == round(400 / 3)
+    np.testing.assert_allclose(
+        drawn.at(people.geography.leaf) * 3, release.at(people.geography.leaf)
+    )
+
+
+def test_counts_of_people_in_dwellings_are_not_enough_for_a_loss():
+    state = to_population(towns(people=1500, counties=2, seed=7), ("sex", "tenure"))
+    counts = Tabulated.of(tabulate(state))
+    with pytest.raises(PrivacyError, match="found counts of people in dwellings, expected the"):
+        protect(counts, Geometric(epsilon=Fraction(1)))
+    assert protect(counts, Identity()).at(state.geography.leaf).sum() == len(state.cell)
+    assert protect(state, Geometric(epsilon=Fraction(1))).guarantee.losses

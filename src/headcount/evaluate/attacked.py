@@ -38,6 +38,7 @@ def attack_release(
 
     The attacker knows where everybody lives, and the attributes that the attack says it knows.
     """
+    release = release.unweighted()
     part = part_of(release, truth.counts, most=attack.limit(release))
     people = TruePeople.of(truth.counts, part.release.geography)
     known = people.known(attack.knows(release.schema))

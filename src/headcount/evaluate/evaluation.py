@@ -79,7 +79,7 @@ def evaluate_release(
             left_out.append(NotComputed(metric.name, str(error)))
     attacks = choice.chosen_attacks()
     for attack in progress(attacks, what="Attacks", total=len(attacks)):
-        if support := attack.supports(release):
+        if support := attack.supports(release.unweighted()):
             findings.append(attack_release(release, truth, attack, engine=engine))
         else:
             left_out.append(NotComputed(attack.name, support.why_not))

@@ -167,12 +167,15 @@ class PostTabular(ABC):
         """
         return ()
 
-    def refuse_changed(self, *, by: str, weight: Fraction) -> None:  # noqa: B027 any will do
+    def refuse_changed(  # noqa: B027 any will do
+        self, *, by: str, weight: Fraction, households: bool
+    ) -> None:
         """Refuse to follow steps that change records, where that makes no sense.
 
         where
-            by       the steps, by name
-            weight   how many people each person stands for after them
+            by           the steps, by name
+            weight       how many people each person stands for after them
+            households   whether it is still known who lives with whom, and in which quarters
         """
 
     @abstractmethod

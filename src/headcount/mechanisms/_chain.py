@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from hashlib import sha256
 from math import prod
 from typing import TypeAlias
 
@@ -67,7 +68,7 @@ class Chain:
             _refuse_lost(self.last.name, lost)
         if self.steps:
             names = " and ".join(step.name for step in self.steps)
-            self.last.refuse_changed(by=names, weight=self.weight)
+            self.last.refuse_changed(by=names, weight=self.weight, households=not lost)
 
     @classmethod
     def of(cls, mechanism: Mechanisms) -> Chain:
@@ -79,6 +80,14 @@ class Chain:
         parts = tuple(mechanism)
         if not parts:
             raise ConfigError("mechanism", found="no step", expected="at least one")
+        for part in parts:
+            if not isinstance(part, PreTabular | PostTabular):
+                raise ConfigError(
+                    "mechanism",
+                    place=str(getattr(part, "name", "")),
+                    found=f"an object of {type(part).__name__}",
+                    expected="a PreTabular or PostTabular of headcount.mechanisms",
+                )
         last = parts[-1]
         before: Sequence[PreTabular | PostTabular] = parts[:-1]
         if isinstance(last, PreTabular):
@@ -167,6 +176,13 @@ class Chain:
             return Guarantee.none("; ".join(reasons)).also_exact(*exact)
         losses = [(loss, self.stability(loss.unit, schema)) for loss in stated.losses]
         scaled = [group_loss(loss, k) for loss, k in losses if k is not None]
+        if scaled and exact:
+            # Group privacy walks from one database to the other by neighbours that all have what
+            # is published exactly; the changed records of two neighbours need not have it.
+            return Guarantee.none(
+                f"{self.last.name} publishes some counts of the records that {after} made exactly, "
+                "and nothing is proved of people before a step when that is so"
+            ).also_exact(*exact)
         if not scaled:
             return Guarantee.none(self._why_none(stated.losses[0].unit, schema)).also_exact(*exact)
         bounds = ", ".join(f"{k} when {loss.unit.phrase}" for loss, k in losses if k is not None)
@@ -271,7 +287,10 @@ class Chain:
         if self.single:
             return noise
         part = self.parts[number] if number < len(self.parts) else self.last
-        return StepNoise(noise, f"step {number + 1}: {part.name}")
+        # Bound to all settings: under one key two chains that differ in an earlier step would
+        # else put the same noise on two samples of the same people.
+        whole = sha256(repr(self).encode()).hexdigest()[:16]
+        return StepNoise(noise, f"step {number + 1} of {whole}: {part.name}")
 
 
 Mechanism: TypeAlias = PreTabular | PostTabular | Chain

@@ -38,11 +38,13 @@ class CountsOutcome:
 
     where
         seconds   how long each part took: of steps that read the truth, so for the curator only
+        weight    how many people each person of a sample stands for
     """
 
     tables: Mapping[str, Runs]
     notes: Mapping[str, float | str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    weight: Fraction = Fraction(1)
 
     def as_counts(self) -> CountsOutcome:
         """Itself."""
@@ -63,12 +65,12 @@ class CountsOutcome:
         tables = {
             level: [_weighted(one, weight) for one in runs] for level, runs in self.tables.items()
         }
-        return replace(self, tables=tables)
+        return replace(self, tables=tables, weight=self.weight * weight)
 
     def release(self, number: int, making: Making) -> CountsRelease:
         """The release of the run with this number in the outcome."""
         tables = {level: runs[number] for level, runs in self.tables.items()}
-        return CountsRelease(tables=tables, notes=self.notes, **making)
+        return CountsRelease(tables=tables, weight=self.weight, notes=self.notes, **making)
 
 
 @dataclass(frozen=True, eq=False)

@@ -171,6 +171,11 @@ def refuse_uncut(population: Population, neighbours: Neighbours, *, name: str) -
                 found=f"{neighbours.unit.value!r} for data without households",
                 expected="people in dwellings (kind = 'households', 'towns' or 'workload-s')",
             )
+        if population.of_dwellings:
+            raise PrivacyError(
+                f"{name}: found counts of people in dwellings, expected the people themselves: "
+                f"from counts alone nobody can check what follows from the household"
+            )
         return
     if neighbours.largest_household is None:
         _refuse_hidden_sizes(population, households, name=name)

@@ -30,7 +30,8 @@ class Population:
     who lives with whom, where these are known; with households, row i is their person i.
     ``reading`` is what was read from files, for ``headcount check``.
     ``one_person`` says for the guarantee what one person is in a file that was read. ``weight`` is
-    how many people each stands for: 1 but in a sample.
+    how many people each stands for: 1 but in a sample. ``of_dwellings`` says of people made again
+    from counts that it was once known who lives with whom.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Population:
     reading: ReadSummary = field(default_factory=ReadSummary)
     one_person: str = ""
     weight: Fraction = Fraction(1)
+    of_dwellings: bool = False
 
     def __post_init__(self) -> None:
         schema = self.schema

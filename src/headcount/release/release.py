@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -68,6 +69,10 @@ class Release:
         """Protected counts at a level, as published or added up; sparse where they were made so."""
         return self.as_counts().table(level)
 
+    def unweighted(self) -> Release:
+        """The same with counts of the people of a sample, where it is weighted."""
+        return self
+
     def as_tables(self) -> TablesRelease:
         """The same as published tables; an error if it has none."""
         raise InputError(
@@ -90,9 +95,11 @@ class CountsRelease(Release):
 
     where
         tables   units x cells for each level that the mechanism publishes, the leaf among them
+        weight   how many people each person of a sample stands for; 1 if everybody was counted
     """
 
     tables: Mapping[str, Table]
+    weight: Fraction = Fraction(1)
 
     def parts(self) -> tuple[str, ...]:
         """The levels."""
@@ -101,6 +108,13 @@ class CountsRelease(Release):
     def as_counts(self) -> CountsRelease:
         """Itself."""
         return self
+
+    def unweighted(self) -> CountsRelease:
+        """Counts of the people of the sample: the weight is public, so attackers divide by it."""
+        if self.weight == 1:
+            return self
+        tables = {level: _divided(table, self.weight) for level, table in self.tables.items()}
+        return replace(self, tables=tables, weight=Fraction(1))
 
     def negative_counts(self) -> dict[str, dict[str, int]]:
         """How many published counts there are at each level, and how many of them are below 0."""
@@ -127,6 +141,16 @@ class CountsRelease(Release):
         """Protected counts at a level as a full array: as published, or the leaf added up."""
         table = self.table(level)
         return table if isinstance(table, np.ndarray) else np.asarray(table.toarray())
+
+
+def _divided(table: Table, weight: Fraction) -> Table:
+    """Counts over a weight, to the nearest whole number where that is what they were made from."""
+    if isinstance(table, np.ndarray):
+        return np.rint(table * weight.denominator / weight.numerator)
+    from scipy.sparse import csr_array
+
+    values = np.rint(table.data * weight.denominator / weight.numerator)
+    return csr_array((values, table.indices, table.indptr), shape=table.shape)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from functools import singledispatch
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -279,7 +280,8 @@ def _read_counts(
             for name, possible in zip(schema.cell_names, schema.possible, strict=True)
         ]
         tables[level] = np.column_stack(columns)
-    return CountsRelease(schema=schema, geography=geography, tables=tables, **made)
+    weight = Fraction(domain.get("weight", 1))
+    return CountsRelease(schema=schema, geography=geography, tables=tables, weight=weight, **made)
 
 
 def geography_of_units(leaf: pl.DataFrame, levels: list[str]) -> Geography:
@@ -326,6 +328,7 @@ def _(release: CountsRelease) -> dict[str, Any]:
     long = long_levels(release)
     return {
         **({"long": long} if long else {}),
+        **({"weight": str(release.weight)} if release.weight != 1 else {}),
         **schema_to_json(release.schema),
         "levels": list(release.geography.levels),
         "published": list(release.tables),

@@ -87,7 +87,9 @@ def run_reconstruct(
     made = list(tables(attack.tables).values()) if source.suffix != ".toml" else []
     knowledge = (
         knowledge_of_release(
-            read_release(release_folder(source)), made, together=attack.together or None
+            read_release(release_folder(source)).unweighted(),
+            made,
+            together=attack.together or None,
         )
         if made
         else read_tables_file(source)
@@ -242,7 +244,7 @@ def _target(source: Path) -> Target:
     if (source / f"{RECORDS}.parquet").is_file():
         return _rebuilt(source)
     try:
-        release = read_release(release_folder(source)).as_counts()
+        release = read_release(release_folder(source)).as_counts().unweighted()
     except InputError:
         raise RunError(
             f"{source}: found published tables, expected records; run headcount attack "

@@ -103,7 +103,7 @@ def _released(source: Path, columns: Sequence[str]) -> pl.DataFrame:
             raise InputError(
                 str(source), found=f"no attribute {name!r}", expected=f"some of {sorted(known)}"
             )
-    counts = release.as_counts().at(geography.leaf)
+    counts = release.as_counts().unweighted().at(geography.leaf)
     if np.any(counts < 0) or np.any(counts != np.rint(counts)):
         raise InputError(
             str(source), found="counts that are negative or not whole", expected="whole people"

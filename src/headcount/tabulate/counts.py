@@ -26,7 +26,7 @@ class Counts:
 
     ``matrix`` is sparse by rows, because most cells of most small places are empty: the 1940
     census has 6 non-empty cells of 192 per district. Counts of a sample are of the people in it;
-    each stands for ``weight`` people.
+    each stands for ``weight`` people. ``of_dwellings`` says that it was known who lives with whom.
     """
 
     schema: Schema
@@ -37,6 +37,7 @@ class Counts:
     quarters: Quarters | None = None
     one_person: str = ""
     weight: Fraction = Fraction(1)
+    of_dwellings: bool = False
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
@@ -86,6 +87,7 @@ def tabulate(population: Population) -> Counts:
         population.quarters,
         population.one_person,
         population.weight,
+        population.households is not None or population.of_dwellings,
     )
 
 

@@ -53,4 +53,5 @@ def _of_counts(counts: Counts) -> Population:
         quarters=counts.quarters,
         one_person=counts.one_person,
         weight=counts.weight,
+        of_dwellings=counts.of_dwellings,
     )

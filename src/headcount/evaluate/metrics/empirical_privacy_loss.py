@@ -145,7 +145,7 @@ class Losses(Finding):
         """EPL of the totals of the smallest places."""
         leaf = self.levels[-1]
         found = self.table.filter(level=leaf, query=TOTAL.name).row(0, named=True)
-        if found["epl"] is None:
+        if found["epl"] is None or found["n"] < FEWEST:  # the maximum of a few errors is chance
             return ()
         again = found["epl_calibrated"]
         more = f" ({again:.3g} calibrated)" if again is not None else ""

@@ -178,7 +178,7 @@ class Suppression(PostTabular):
             f"each other reveal beyond their sums, because all count the same people{beside}"
         )
 
-    def refuse_changed(self, *, by: str, weight: Fraction) -> None:
+    def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
         """Refuse a sample: its counts are small for another reason than few people."""
         if weight != 1:
             raise ConfigError(

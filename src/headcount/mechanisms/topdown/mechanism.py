@@ -113,7 +113,7 @@ class TopDown(TopDownSettings, PostTabular):
         if self.loss is not None:
             refuse_uncut(population, self.neighbours, name=self.name)
 
-    def refuse_changed(self, *, by: str, weight: Fraction) -> None:
+    def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
         """Refuse what is true of everybody for a sample, and bounds from a file for any change."""
         exact = self.invariant or self.bounds
         if weight != 1 and exact:
@@ -122,6 +122,13 @@ class TopDown(TopDownSettings, PostTabular):
                 place="invariants and bounds",
                 found=f"a sample ({by}), whose people stand for {weight} each",
                 expected="none of them: they say what is true of everybody",
+            )
+        if not households and any(isinstance(one, QuartersBounds) for one in self.bounds):
+            raise ConfigError(
+                "topdown",
+                place="bounds",
+                found=f"bounds from living quarters after {by}",
+                expected="none: after it nobody knows who lives in which quarters",
             )
         if any(isinstance(one, TableBounds) for one in self.bounds):
             raise ConfigError(

@@ -221,7 +221,7 @@ def _measured(claim: Claim, found: MeasuredClaim) -> Row:
         return row | {"holds": found.holds}
     if claim.rule != "in every case":
         return row
-    if found.true is None or found.of is None:
+    if found.true is None or not found.of:  # no case at all shows nothing
         return row | {"holds": NOT_KNOWN}
     all_of, most = found.true == found.of, 2 * found.true > found.of
     return row | {"holds": YES if all_of else PARTLY if most else NO}
