@@ -85,7 +85,9 @@ def test_bins_of_a_schema_without_years_are_its_own_levels():
 def test_a_schema_without_anything_to_know_or_to_learn_is_refused(left):
     roles = {"sex": ("sex",), "race": ("race",)}[left]
     schema = Schema((Attribute(roles[0], ("x", "y")),))
-    with pytest.raises(InputError, match=r"found a schema with neither .* nor .*, expected one"):
+    with pytest.raises(
+        InputError, match=r"found a schema with neither .* nor .*, expected at least one"
+    ):
         Features.of(schema)
 
 

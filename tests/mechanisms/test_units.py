@@ -84,7 +84,8 @@ def topdown(**settings: Any) -> TopDown:
 
 @pytest.mark.parametrize("mechanism", NOISY)
 def test_a_size_in_the_schema_is_refused_and_both_ways_out_are_named(mechanism):
-    counts = tabulate(people("sex", "household_size"))
+    population = people("sex", "household_size")
+    counts = tabulate(population)
     with pytest.raises(ConfigError) as refused:
         mechanism(epsilon=1).check(counts)
     said = str(refused.value)
@@ -96,7 +97,7 @@ def test_a_size_in_the_schema_is_refused_and_both_ways_out_are_named(mechanism):
     with pytest.raises(ConfigError, match="moves up to 7 counts in place of 1"):
         mechanism(epsilon=1, unit="add-remove").plan(counts.schema, counts.geography)
     with pytest.raises(ConfigError, match="changes the record of every housemate"):
-        protect(Tabulated.of(counts), mechanism(epsilon=1))
+        protect(population, mechanism(epsilon=1))
 
 
 def test_topdown_refuses_it_too_and_an_infinite_epsilon_promises_nothing():

@@ -59,7 +59,10 @@ def test_a_level_without_a_name_is_refused(town: Path, mechanism: str):
     population = MICRODATA.replace('"tract"] }', '"tract"], root = "" }')
     assert population != MICRODATA
     said = refused(town, mechanism, population=population)
-    assert "population.geography: found a level without a name, expected names of a" in said
+    assert (
+        "population.geography: found a level without a name, expected names that are not empty"
+        in said
+    )
 
 
 def test_averaging_many_parts_holds_no_more_than_some_draws_at_once(

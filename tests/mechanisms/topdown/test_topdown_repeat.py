@@ -196,7 +196,7 @@ def test_a_damaged_level_is_reported_and_estimated_again(damage, tmp_path, caplo
         made = run(mechanism, TOWN, workspace=tmp_path)
     assert same(dense(made), dense(expected))
     assert made.notes == expected.notes
-    assert "county.parquet is damaged" in caplog.text
+    assert "county.parquet cannot be used" in caplog.text
     assert "estimated again" in caplog.text
     assert path.read_bytes() == good
 
