@@ -98,15 +98,31 @@ def test_a_suppressed_release_is_reconstructed_from_ranges(
     assert code == 0, said
     assert "conflicts: 0" in said
     code, said = attack(
-        "reidentify", town / "suppression", "--attacker", "perfect",
-        "--truth", town / "identity.toml", "--out", tmp_path / "x",
-    )  # fmt: skip
+        "reidentify",
+        town / "suppression",
+        "--attacker",
+        "perfect",
+        "--truth",
+        town / "identity.toml",
+        "--out",
+        tmp_path / "x",
+    )
     assert code == 2
     assert "found published tables, expected records; run headcount attack reconstruct" in said
     code, said = attack(
-        "reidentify", found, "--attacker", "commercial-like", "--truth", town / "identity.toml",
-        "--out", tmp_path / "y", "--orders", "2", "--coverage", "0.5",
-    )  # fmt: skip
+        "reidentify",
+        found,
+        "--attacker",
+        "commercial-like",
+        "--truth",
+        town / "identity.toml",
+        "--out",
+        tmp_path / "y",
+        "--orders",
+        "2",
+        "--coverage",
+        "0.5",
+    )
     assert code == 0, said
 
 
@@ -142,9 +158,15 @@ def test_a_file_of_named_people_is_matched_and_scored_under_the_banner(
     )
     pl.concat([known, stranger]).write_csv(tmp_path / "known.csv")  # 30 is a year, not a bin
     code, said = attack(
-        "reidentify", town / "identity", "--known", tmp_path / "known.csv",
-        "--truth", tmp_path / "truth.csv", "--out", tmp_path / "out",
-    )  # fmt: skip
+        "reidentify",
+        town / "identity",
+        "--known",
+        tmp_path / "known.csv",
+        "--truth",
+        tmp_path / "truth.csv",
+        "--out",
+        tmp_path / "out",
+    )
     assert code == 0, said
     assert CONFIDENTIAL_BANNER in said
     assert CONFIDENTIAL_BANNER in (tmp_path / "out" / "summary.md").read_text()
@@ -160,9 +182,13 @@ def test_without_a_truth_nothing_is_scored(
 ):
     people.head(50).write_parquet(tmp_path / "known.parquet")
     code, said = attack(
-        "reidentify", town / "identity", "--known", tmp_path / "known.parquet",
-        "--out", tmp_path / "out",
-    )  # fmt: skip
+        "reidentify",
+        town / "identity",
+        "--known",
+        tmp_path / "known.parquet",
+        "--out",
+        tmp_path / "out",
+    )
     assert code == 0, said
     assert not (tmp_path / "out" / "reid.csv").exists()
     assert "putative: 50" in said
@@ -195,9 +221,19 @@ def test_tables_from_files(town: Path, people: pl.DataFrame, tmp_path: Path, att
     assert code == 0, said
     got = pl.read_parquet(tmp_path / "out" / "records.parquet")
     expected = own.group_by("block", "sex", "age").len("count")
-    both = got.group_by("block", "sex", "age").agg(pl.col("count").sum()).join(
-        expected, on=["block", "sex", "age", ], how="full"
-    )  # fmt: skip
+    both = (
+        got.group_by("block", "sex", "age")
+        .agg(pl.col("count").sum())
+        .join(
+            expected,
+            on=[
+                "block",
+                "sex",
+                "age",
+            ],
+            how="full",
+        )
+    )
     assert (both["count"] == both["count_right"]).all()
     broken = (tmp_path / "P12.csv").read_text().replace("male / 0-4", "male / 0-99", 1)
     (tmp_path / "P12.csv").write_text(broken)
@@ -237,9 +273,17 @@ def test_linkage_finds_those_who_fit_once(people: pl.DataFrame, tmp_path: Path, 
     rows.select("person", "age", "race", "household_size").write_csv(tmp_path / "known.csv")
     rows.select("person", "hispanic").write_csv(tmp_path / "truth.csv")
     code, said = attack(
-        "link", tmp_path / "released.csv", "--known", tmp_path / "known.csv", "--width", "1",
-        "--truth", tmp_path / "truth.csv", "--out", tmp_path / "out",
-    )  # fmt: skip
+        "link",
+        tmp_path / "released.csv",
+        "--known",
+        tmp_path / "known.csv",
+        "--width",
+        "1",
+        "--truth",
+        tmp_path / "truth.csv",
+        "--out",
+        tmp_path / "out",
+    )
     assert code == 0, said
     assert CONFIDENTIAL_BANNER in said
     keys = rows.select("age", "race").rows()
@@ -289,9 +333,7 @@ def test_errors_are_one_clear_line(
     (empty / "note").write_text("mine")
     known = tmp_path / "people.csv"
     known.write_text("person,block,sex,age\n1,b,male,old\n")
-    places = {
-        "empty": empty, "out": tmp_path / "out", "run": town / "identity", "people": known,
-    }  # fmt: skip
+    places = {"empty": empty, "out": tmp_path / "out", "run": town / "identity", "people": known}
     code, said = attack(*(one.format(**places) for one in arguments))
     assert code == 2
     assert said.startswith("error: ")
@@ -368,9 +410,15 @@ def test_people_whom_the_truth_does_not_know_are_not_scored(
     known = people.head(20).with_columns(person=pl.lit("x") + pl.int_range(20).cast(pl.String))
     known.write_csv(tmp_path / "known.csv")
     code, said = attack(
-        "reidentify", town / "identity", "--known", tmp_path / "known.csv",
-        "--truth", town / "identity.toml", "--out", tmp_path / "out",
-    )  # fmt: skip
+        "reidentify",
+        town / "identity",
+        "--known",
+        tmp_path / "known.csv",
+        "--truth",
+        town / "identity.toml",
+        "--out",
+        tmp_path / "out",
+    )
     assert code == 2
     assert "known.csv: column 'person': found no id that is in the truth" in said
 
@@ -381,9 +429,15 @@ def test_a_truth_that_has_someone_twice_is_refused(
     people.write_csv(tmp_path / "known.csv")
     pl.concat([people, people.tail(1)]).write_csv(tmp_path / "truth.csv")
     code, said = attack(
-        "reidentify", town / "identity", "--known", tmp_path / "known.csv",
-        "--truth", tmp_path / "truth.csv", "--out", tmp_path / "out",
-    )  # fmt: skip
+        "reidentify",
+        town / "identity",
+        "--known",
+        tmp_path / "known.csv",
+        "--truth",
+        tmp_path / "truth.csv",
+        "--out",
+        tmp_path / "out",
+    )
     assert code == 2
     assert "more than once, expected each person once" in said
 
@@ -392,9 +446,15 @@ def test_records_certain_in_what_is_told_agree_in_what_is_told(
     town: Path, tmp_path: Path, attack: Command
 ):
     code, said = attack(
-        "reconstruct", town / "identity", "--tables", "pl94-171", "--out", tmp_path / "out",
-        "--truth", town / "identity.toml",
-    )  # fmt: skip
+        "reconstruct",
+        town / "identity",
+        "--tables",
+        "pl94-171",
+        "--out",
+        tmp_path / "out",
+        "--truth",
+        town / "identity.toml",
+    )
     assert code == 0, said
     scores = pl.read_csv(tmp_path / "out" / "agreement.csv")
     assert scores["told_percent"][0] == 100  # P.L. 94-171 gives race by voting age exactly
@@ -421,9 +481,16 @@ def linked(attack: Command, folder: Path, released: str, known: str, *more: str)
     (folder / "released.csv").write_text(released)
     (folder / "known.csv").write_text(known)
     code, said = attack(
-        "link", folder / "released.csv", "--known", folder / "known.csv", "--exact", "race",
-        "--out", folder / "out", *more,
-    )  # fmt: skip
+        "link",
+        folder / "released.csv",
+        "--known",
+        folder / "known.csv",
+        "--exact",
+        "race",
+        "--out",
+        folder / "out",
+        *more,
+    )
     assert code == 0, said
     return pl.read_parquet(folder / "out" / "links.parquet").select("person", "released_row")
 
@@ -457,9 +524,15 @@ def test_a_person_named_twice_is_refused(tmp_path: Path, attack: Command):
     (tmp_path / "released.csv").write_text("age,race,hispanic\n30,a,yes\n")
     (tmp_path / "known.csv").write_text("person,age,race\np,30,a\nq,31,a\np,50,a\n")
     code, said = attack(
-        "link", tmp_path / "released.csv", "--known", tmp_path / "known.csv", "--exact", "race",
-        "--out", tmp_path / "out",
-    )  # fmt: skip
+        "link",
+        tmp_path / "released.csv",
+        "--known",
+        tmp_path / "known.csv",
+        "--exact",
+        "race",
+        "--out",
+        tmp_path / "out",
+    )
     assert code == 2
     assert "column 'person', row 1: found 'p' more than once, expected each person once" in said
     assert not (tmp_path / "out").exists()
@@ -477,9 +550,17 @@ def test_variability_that_was_not_measured_is_not_given_as_zero(
     assert pl.read_parquet(found / "blocks.parquet")["variability"].is_null().all()
     truth = town / "identity.toml"
     code, said = attack(
-        "reidentify", found, "--attacker", "perfect", "--truth", truth, "--orders", "1",
-        "--out", tmp_path / "matches",
-    )  # fmt: skip
+        "reidentify",
+        found,
+        "--attacker",
+        "perfect",
+        "--truth",
+        truth,
+        "--orders",
+        "1",
+        "--out",
+        tmp_path / "matches",
+    )
     assert code == 0, said
     named = pl.read_csv(tmp_path / "matches" / "reid.csv")["universe"].to_list()
     assert not any("zero variability" in universe for universe in named)

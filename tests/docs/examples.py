@@ -114,30 +114,47 @@ def examples() -> tuple[Example, ...]:
         *_topdown(),
         *_rows_of_the_table(),
         Example(
-            "chain", "config.md", ('name = "sampling"\nfraction',), {"population": PEOPLE},
+            "chain",
+            "config.md",
+            ('name = "sampling"\nfraction',),
+            {"population": PEOPLE},
             files.people,
         ),
-    )  # fmt: skip
+    )
 
 
 def _populations() -> list[Example]:
     return [
         Example(
-            "microdata", "config.md", ('kind = "microdata"',),
-            mechanism("geometric", epsilon=1, unit="change-one"), files.people,
+            "microdata",
+            "config.md",
+            ('kind = "microdata"',),
+            mechanism("geometric", epsilon=1, unit="change-one"),
+            files.people,
         ),
         Example(
-            "counts", "config.md", ('kind = "counts"',),
-            {"population": {"cells": CELLS, "sums": "keep"},
-             **mechanism("raked", epsilon=1, unit="add-remove")},
+            "counts",
+            "config.md",
+            ('kind = "counts"',),
+            {
+                "population": {"cells": CELLS, "sums": "keep"},
+                **mechanism("raked", epsilon=1, unit="add-remove"),
+            },
             files.blocks_of_counts,
         ),
         Example(
-            "households", "config.md", ('kind = "households"',),
+            "households",
+            "config.md",
+            ('kind = "households"',),
             mechanism(
-                "targeted-swapping", rate=0.1, risk_variables=["age", "sex"], k=3,
-                hierarchy=["county", "tract"], similar=[["size", "adults"], ["size"]],
-                carry_along=["tenure"], within="county",
+                "targeted-swapping",
+                rate=0.1,
+                risk_variables=["age", "sex"],
+                k=3,
+                hierarchy=["county", "tract"],
+                similar=[["size", "adults"], ["size"]],
+                carry_along=["tenure"],
+                within="county",
             ),
             files.dwellings,
         ),
@@ -145,11 +162,19 @@ def _populations() -> list[Example]:
             "odd-but-meant",
             more={
                 "population": {
-                    "kind": "microdata", "file": "odd.csv", "totals": "drop", "not_counts": ["n"],
-                    "geography": {"column": "geocode", "prefixes": {"state": 2, "county": 5},
-                                  "longer": "cut"},
-                    "attribute": [{"name": "sex", "real_levels": ["NA"]},
-                                  {"name": "hhsize", "follows": "person"}],
+                    "kind": "microdata",
+                    "file": "odd.csv",
+                    "totals": "drop",
+                    "not_counts": ["n"],
+                    "geography": {
+                        "column": "geocode",
+                        "prefixes": {"state": 2, "county": 5},
+                        "longer": "cut",
+                    },
+                    "attribute": [
+                        {"name": "sex", "real_levels": ["NA"]},
+                        {"name": "hhsize", "follows": "person"},
+                    ],
                 },
                 **mechanism("geometric", epsilon=1),
             },
@@ -158,8 +183,12 @@ def _populations() -> list[Example]:
         Example(
             "ipums1940",
             more={
-                "population": {"kind": "ipums1940", "file": "extract.dat", "orphans": "drop",
-                               "nurse_nva_0": True},
+                "population": {
+                    "kind": "ipums1940",
+                    "file": "extract.dat",
+                    "orphans": "drop",
+                    "nurse_nva_0": True,
+                },
                 **mechanism("topdown", preset="e2e-2018", epsilon=4, nurse_nva_0=True),
                 "run": {"publish": ["mdf"]},
             },
@@ -168,20 +197,29 @@ def _populations() -> list[Example]:
         Example(
             "workload-s",
             more={
-                "population": {"kind": "workload-s", "seed": 1, "households": 2000,
-                               "attributes": ["sex"]},
+                "population": {
+                    "kind": "workload-s",
+                    "seed": 1,
+                    "households": 2000,
+                    "attributes": ["sex"],
+                },
                 **mechanism("swapping", rate=0.05),
             },
         ),
         Example(
             "uniform",
             more={
-                "population": {"kind": "uniform", "people": 2000, "depth": 2, "mean": 20,
-                               "seed": 1},
+                "population": {
+                    "kind": "uniform",
+                    "people": 2000,
+                    "depth": 2,
+                    "mean": 20,
+                    "seed": 1,
+                },
                 **mechanism("averaged", epsilon=1, parts=2, unit="change-one"),
             },
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _units() -> list[Example]:
@@ -216,63 +254,97 @@ def _swaps() -> list[Example]:
             more={
                 **towns,
                 **mechanism(
-                    "person-swapping", level="tract", rate=0.05, kind="similar", k=1,
-                    area="99001000100", keep=["tenure"], order=list(range(128)),
+                    "person-swapping",
+                    level="tract",
+                    rate=0.05,
+                    kind="similar",
+                    k=1,
+                    area="99001000100",
+                    keep=["tenure"],
+                    order=list(range(128)),
                     unique_by=["age", "race"],
                 ),
             },
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _suppression() -> list[Example]:
     return [
         Example("suppression", "config.md", ('rule = "1980"',), {"population": SEVEN}),
         Example(
-            "evaluation", "config.md", ('exact = ["race"]',),
+            "evaluation",
+            "config.md",
+            ('exact = ["race"]',),
             {"population": SEVEN, **mechanism("identity")},
         ),
         Example(
-            "suppression-complementary", "config.md", ('rule = "1980"',),
-            {"population": SEVEN, "mechanism": {"rule": "complementary", "tables": ["P1"],
-                                                "by_cell": [], "effort": 0}},
+            "suppression-complementary",
+            "config.md",
+            ('rule = "1980"',),
+            {
+                "population": SEVEN,
+                "mechanism": {
+                    "rule": "complementary",
+                    "tables": ["P1"],
+                    "by_cell": [],
+                    "effort": 0,
+                },
+            },
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _topdown() -> list[Example]:
-    quartered = {
-        **PEOPLE, "attribute": attributes("hhgq", "sex", levels=LEVELS), "public": True,
-    }  # fmt: skip
+    quartered = {**PEOPLE, "attribute": attributes("hhgq", "sex", levels=LEVELS), "public": True}
     return [
         Example("topdown", "topdown.md", ('preset = "e2e-2018"',)),
         Example(
-            "topdown-without-a-preset", "topdown.md", ('rho = "1/2"',),
-            {"population": {
-                **PEOPLE, "units": "counties.csv",
-                "attribute": attributes("quarters", "race", levels=LEVELS),
-                "geography": {"columns": ["state", "county"], "root": "nation"},
-            }},
+            "topdown-without-a-preset",
+            "topdown.md",
+            ('rho = "1/2"',),
+            {
+                "population": {
+                    **PEOPLE,
+                    "units": "counties.csv",
+                    "attribute": attributes("quarters", "race", levels=LEVELS),
+                    "geography": {"columns": ["state", "county"], "root": "nation"},
+                }
+            },
             files.people,
         ),
         Example(
-            "topdown-recoded", "topdown.md", ("[mechanism.recodes.housing]",),
+            "topdown-recoded",
+            "topdown.md",
+            ("[mechanism.recodes.housing]",),
             {
-                "population": {"kind": "us1940", "states": ["RI"], "scale": "1/20", "seed": 1,
-                               "nurse_nva_0": True},
+                "population": {
+                    "kind": "us1940",
+                    "states": ["RI"],
+                    "scale": "1/20",
+                    "seed": 1,
+                    "nurse_nva_0": True,
+                },
                 **mechanism("topdown", epsilon=1, report_epsilon="1/100", nurse_nva_0=True),
                 "run": {"publish": ["measurements"]},
             },
         ),
         Example(
-            "topdown-bounds-from-quarters", "config.md",
+            "topdown-bounds-from-quarters",
+            "config.md",
             ("[population.quarters]", 'query = "hhgq"'),
             {
                 "population": quartered,
                 "mechanism": {
-                    "name": "topdown", "epsilon": 2, "unit": "change-one", "levels": "equal",
-                    "queries": {"cells": {"share": "1/2"}, "total": {"by": []},
-                                "hhgq": {"by": ["hhgq"], "share": "1/2"}},
+                    "name": "topdown",
+                    "epsilon": 2,
+                    "unit": "change-one",
+                    "levels": "equal",
+                    "queries": {
+                        "cells": {"share": "1/2"},
+                        "total": {"by": []},
+                        "hhgq": {"by": ["hhgq"], "share": "1/2"},
+                    },
                     "level_queries": {"tract": {"cells": "3/4", "hhgq": "1/4"}},
                     "invariant": [{"query": "total", "level": "state"}],
                 },
@@ -281,42 +353,63 @@ def _topdown() -> list[Example]:
             files.quarters,
         ),
         Example(
-            "topdown-bounds-from-a-table", "config.md", ('query = "grown"',),
+            "topdown-bounds-from-a-table",
+            "config.md",
+            ('query = "grown"',),
             {
                 "population": {**PEOPLE, "attribute": attributes("sex", "age", levels=LEVELS)},
                 "mechanism": {
-                    "name": "topdown", "epsilon": 1,
-                    "recodes": {"grown": {"of": "age", "groups": {"no": ["minor"],
-                                                                  "yes": ["adult"]}}},
+                    "name": "topdown",
+                    "epsilon": 1,
+                    "recodes": {
+                        "grown": {"of": "age", "groups": {"no": ["minor"], "yes": ["adult"]}}
+                    },
                     "queries": {"cells": {"share": 1}, "grown": {"by": ["sex", "grown"]}},
                 },
             },
-            write_bounds, (("...", digest_of_bounds()),),
+            write_bounds,
+            (("...", digest_of_bounds()),),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _rows_of_the_table() -> list[Example]:
     """Mechanisms that only the table of config.md shows, and the keys of [run]."""
     population = {"population": {**PEOPLE, "attribute": attributes("sex", "age", levels=LEVELS)}}
     prefixed = {"column": "geocode", "prefixes": {"state": 2, "county": 5, "tract": 11}}
-    coded = {"population": {**PEOPLE, "geography": prefixed,
-                            "attribute": [{"name": "sex"}, {"name": "race"}]}}  # fmt: skip
+    coded = {
+        "population": {
+            **PEOPLE,
+            "geography": prefixed,
+            "attribute": [{"name": "sex"}, {"name": "race"}],
+        }
+    }
     return [
         Example("identity", more={**coded, **mechanism("identity")}, data=files.people),
         Example(
-            "histogram", more={**population, **mechanism("histogram", epsilon=1, clip="query",
-                                                         unit="add-remove")},
+            "histogram",
+            more={
+                **population,
+                **mechanism("histogram", epsilon=1, clip="query", unit="add-remove"),
+            },
             data=files.people,
         ),
         Example(
-            "opendp", more={**population, **mechanism("histogram", epsilon=1, clip="cell"),
-                            "run": {"noise": "opendp"}},
+            "opendp",
+            more={
+                **population,
+                **mechanism("histogram", epsilon=1, clip="cell"),
+                "run": {"noise": "opendp"},
+            },
             data=files.people,
         ),
         Example(
-            "sampling", more={**population, **mechanism("sampling", fraction="1/10"),
-                              "run": {"seed": 1, "publish": ["microdata"]}},
+            "sampling",
+            more={
+                **population,
+                **mechanism("sampling", fraction="1/10"),
+                "run": {"seed": 1, "publish": ["microdata"]},
+            },
             data=files.people,
         ),
-    ]  # fmt: skip
+    ]

@@ -72,9 +72,11 @@ def unrun(pages: Sequence[Block], shown: Sequence[Block]) -> str:
     if not left:
         return ""
     return "\n".join(
-        ["no example runs these; say in tests/docs/examples.py how they become a config:",
-         *map(str, left)]
-    )  # fmt: skip
+        [
+            "no example runs these; say in tests/docs/examples.py how they become a config:",
+            *map(str, left),
+        ]
+    )
 
 
 def test_every_block_of_the_pages_is_run():
@@ -144,8 +146,12 @@ def test_the_commands_of_the_readme_run_in_their_order(
     files.people(tmp_path)
     headcount("ledger", "init", "my.sqlite", "--dataset", "town", "--epsilon", "2")
     config = EXAMPLES["microdata"].config()
-    config["run"] = {"out": "runs/first", "ledger": "my.sqlite", "dataset": "town",
-                     "new_content": True}  # fmt: skip
+    config["run"] = {
+        "out": "runs/first",
+        "ledger": "my.sqlite",
+        "dataset": "town",
+        "new_content": True,
+    }
     (tmp_path / "config.toml").write_text(config_text(config), encoding="utf-8")
     mine = [words for where, words in commands() if where.startswith("README.md")]
     run = [words for words in mine if words[0] not in LONG]

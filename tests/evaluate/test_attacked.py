@@ -143,9 +143,13 @@ def test_rebuilt_records_agree_as_often_as_they_are_those_of_people(counts: Coun
     assert row["exact_percent"] == pytest.approx(whole["all"].exact_percent)
     assert 50 < row["exact_percent"] < 100
     plain = ClaimedRecords(
-        attack="plain", title="?", schema=counts.schema, geography=counts.geography, words="",
+        attack="plain",
+        title="?",
+        schema=counts.schema,
+        geography=counts.geography,
+        words="",
         matrix=counts.matrix,
-    )  # fmt: skip
+    )
     scored = score_claims(plain, people, Part(release, 1, 1))
     assert scored.table["exact_percent"][0] == 100
 
@@ -167,9 +171,13 @@ def test_a_part_of_a_release_is_some_of_its_units_and_says_so(counts: Counts):
 def test_the_levels_above_a_part_are_those_of_its_units(counts: Counts):
     release = protect(Tabulated.of(counts), Identity())
     leaves = np.array([0, counts.geography.size(counts.geography.leaf) - 1])
-    some = only(replace(release.as_counts(), tables={
-        level: counts.at(level).dense() for level in counts.geography.levels
-    }), leaves)  # fmt: skip
+    some = only(
+        replace(
+            release.as_counts(),
+            tables={level: counts.at(level).dense() for level in counts.geography.levels},
+        ),
+        leaves,
+    )
     for level in counts.geography.levels:
         ancestor = np.unique(counts.geography.ancestors(level)[leaves])
         assert np.array_equal(some.at(level), counts.at(level).dense()[ancestor])
@@ -208,8 +216,11 @@ def test_tables_that_tell_nothing_of_race_or_origin_rebuild_nothing():
 def test_claims_that_do_not_fit_are_refused(counts: Counts):
     people = everybody(counts).known(())
     given: dict[str, Any] = {
-        "attack": "mine", "title": "?", "schema": counts.schema, "geography": counts.geography
-    }  # fmt: skip
+        "attack": "mine",
+        "title": "?",
+        "schema": counts.schema,
+        "geography": counts.geography,
+    }
     with pytest.raises(InputError, match="attack 'mine': found 1 claims, expected"):
         ClaimedPeople(**given, words="", people=people, learnt=("sex",), value=np.zeros(1, int))
     with pytest.raises(InputError, match="value: found a number out of range, expected -1 to 1"):
@@ -227,9 +238,15 @@ def test_claims_that_do_not_fit_are_refused(counts: Counts):
 def test_nobody_is_learnt_anything_of_where_nothing_is_claimed(counts: Counts):
     people = everybody(counts)
     claims = ClaimedPeople(
-        attack="mine", title="?", schema=counts.schema, geography=counts.geography, words="",
-        people=people.known(()), learnt=("sex",), value=np.full(len(people), -1),
-    )  # fmt: skip
+        attack="mine",
+        title="?",
+        schema=counts.schema,
+        geography=counts.geography,
+        words="",
+        people=people.known(()),
+        learnt=("sex",),
+        value=np.full(len(people), -1),
+    )
     found = score_claims(claims, people, Part(protect(Tabulated.of(counts), Identity()), 1, 1))
     assert found.table["precision_%"].to_list() == [None, None, None]
     assert found.table["claimed"].sum() == 0

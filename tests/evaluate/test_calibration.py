@@ -20,9 +20,15 @@ from headcount.evaluate.epl import published
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(-30, 30), min_size=2, max_size=80),
-    st.sampled_from([Recipe(), Recipe(kernel_factor=0.5), Recipe(range_percentile=99.0),
-                     Recipe(range_multiplier=1.5)]),
-)  # fmt: skip
+    st.sampled_from(
+        [
+            Recipe(),
+            Recipe(kernel_factor=0.5),
+            Recipe(range_percentile=99.0),
+            Recipe(range_multiplier=1.5),
+        ]
+    ),
+)
 def test_a_histogram_has_the_epl_of_its_residuals(residuals, recipe):
     values, numbers = np.unique(residuals, return_counts=True)
     whole = published(

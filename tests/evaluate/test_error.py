@@ -80,8 +80,11 @@ def test_columns_are_the_tables_own(pair, cells):
         alone = pair_counts(truth[:, [number]], released[:, [number]], cells=cells)
         assert own.shape == alone.shape
         assert own.empty == alone.empty
-        for one, other in ((own.place, alone.place), (own.truth, alone.truth),
-                           (own.released, alone.released)):  # fmt: skip
+        for one, other in (
+            (own.place, alone.place),
+            (own.truth, alone.truth),
+            (own.released, alone.released),
+        ):
             assert one.tolist() == other.tolist()
 
 

@@ -36,8 +36,12 @@ def test_each_rule_against_its_words(rule, rate):
         truth, area, PartnerRule(kind="similar"), rate=rate, rng=np.random.default_rng(2)
     )
     after, origin = exchange_everywhere(truth, swap), swap.origin(300)
-    links = link(truth | {"area": area}, after | {"area": area}, age_width=2,
-                 exact=("race", "household_size", "area"))  # fmt: skip
+    links = link(
+        truth | {"area": area},
+        after | {"area": area},
+        age_width=2,
+        exact=("race", "household_size", "area"),
+    )
     right = confirmed(
         links,
         rule=rule,
@@ -69,9 +73,7 @@ def test_slot_person_and_value_differ_after_one_swap():
 
 def test_the_public_table_may_stand_in_another_order_or_leave_people_out():
     links = Links(np.array([2, 0]))
-    right = confirmed(
-        links, rule="slot", secret=[0, 1], released_secret=[1, 1, 0], slot=[2, 1]
-    )  # fmt: skip
+    right = confirmed(links, rule="slot", secret=[0, 1], released_secret=[1, 1, 0], slot=[2, 1])
     assert right.tolist() == [True, False]
 
 

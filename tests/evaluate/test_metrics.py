@@ -118,10 +118,15 @@ def test_the_account_of_a_swap_is_read_from_the_run(counts: Counts, tmp_path: Pa
     release, truth = released(counts, Identity()), Truth.of(counts)
     assert Swapping().supports(release, truth).why_not == "the run left no account of a swap"
     account = {
-        "households": 40, "asked": 8, "swapped": 6, "unpaired": 2, "rate": 0.15,
-        "partners": {"level_1": 1, "whole": 2}, "at_risk": None,
+        "households": 40,
+        "asked": 8,
+        "swapped": 6,
+        "unpaired": 2,
+        "rate": 0.15,
+        "partners": {"level_1": 1, "whole": 2},
+        "at_risk": None,
         "kept": [{"count": "people", "level": "whole", "changed": 0, "units": 1}],
-    }  # fmt: skip
+    }
     (tmp_path / REPORT).write_text(json.dumps({"0": account}))
     found = Swapping().compute(release, replace(truth, internal=tmp_path))
     rows = {row["what"]: (row["number"], row["percent"]) for row in found.table.to_dicts()}
@@ -129,8 +134,14 @@ def test_the_account_of_a_swap_is_read_from_the_run(counts: Counts, tmp_path: Pa
     assert rows["chosen, but without a partner"] == (2, 5)
     assert rows["pairs within one whole"] == (2, pytest.approx(200 / 3))
     assert set(found.files()) == {"swapping", "swapping-changed"}
-    people = {"people": 50, "marked": 10, "swapped": 9, "uniques": 4, "uniques_swapped": 3,
-              "unswappable": 1}  # fmt: skip
+    people = {
+        "people": 50,
+        "marked": 10,
+        "swapped": 9,
+        "uniques": 4,
+        "uniques_swapped": 3,
+        "unswappable": 1,
+    }
     (tmp_path / REPORT).write_text(json.dumps({"0": people}))
     found = Swapping().compute(release, replace(truth, internal=tmp_path))
     assert found.table.filter(what="unique and swapped")["number"].item() == 3
@@ -161,9 +172,14 @@ class Boastful(Geometric):
 def test_an_audit_refutes_a_mechanism_that_states_too_little_and_no_other(counts: Counts):
     audit = Audit(runs=2000, seconds=600)
     small = tabulate(
-        Population("hamlet", SCHEMA, regular(children=2, depth=1), np.zeros(4, np.int32),
-                   np.zeros(4, np.int32))
-    )  # fmt: skip
+        Population(
+            "hamlet",
+            SCHEMA,
+            regular(children=2, depth=1),
+            np.zeros(4, np.int32),
+            np.zeros(4, np.int32),
+        )
+    )
     for mechanism, refuted in ((Geometric, False), (Boastful, True)):
         made = mechanism(epsilon=Fraction(3))
         truth = Truth.of(small, mechanism=made)

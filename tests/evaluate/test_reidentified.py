@@ -226,8 +226,10 @@ def distance_to_law(seen, expected):
 
 @pytest.mark.parametrize("ages", [3, 4, 7])
 def test_a_file_with_few_age_levels_keeps_sexes_apart(ages):
-    schema = replace(SCHEMA, attributes=(SCHEMA.attributes[0], Attribute("age", AGES[:ages]),
-                                         *SCHEMA.attributes[2:]))  # fmt: skip
+    schema = replace(
+        SCHEMA,
+        attributes=(SCHEMA.attributes[0], Attribute("age", AGES[:ages]), *SCHEMA.attributes[2:]),
+    )
     rng = np.random.default_rng(ages)
     cell = rng.integers(0, schema.size, 4_000)
     truth = records_from_rows(rng.integers(0, 9, 4_000), cell, Features.of(schema))
@@ -291,9 +293,12 @@ def test_errors_of_age_reach_somewhere():
 def test_people_outside_the_truth_are_refused():
     truth = drawn(5, 1)
     known = KnownPeople(
-        name="x", features=FEATURES, person=np.array([9]), block=np.zeros(1, int),
+        name="x",
+        features=FEATURES,
+        person=np.array([9]),
+        block=np.zeros(1, int),
         key=np.zeros(1, int),
-    )  # fmt: skip
+    )
     with pytest.raises(InputError, match="person: found a number out of range, expected -1"):
         reidentified(truth, known, truth, geography=GEOGRAPHY)
 

@@ -111,9 +111,15 @@ def test_a_release_is_scored_by_level_query_and_band(sparse):
     schema = Schema((Attribute("hispanic", ("no", "yes")), Attribute("race", ("a", "b"))))
     tree = regular(children=2, depth=2)
     counts = tabulate(
-        Population("town", schema, tree, np.array([0, 1, 2], np.int32),
-                   np.array([0, 3, 1], np.int32), np.array([50, 2, 8]))
-    )  # fmt: skip
+        Population(
+            "town",
+            schema,
+            tree,
+            np.array([0, 1, 2], np.int32),
+            np.array([0, 3, 1], np.int32),
+            np.array([50, 2, 8]),
+        )
+    )
     released = np.array([[49, 0, -2, 0], [0, 0, 0, 0], [0, 8, 0, 0], [3, 0, 0, 0]])
     given = csr_array(released) if sparse else released
     table = represent(counts, given, level="level_2", bands=(10,))

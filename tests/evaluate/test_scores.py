@@ -184,8 +184,11 @@ def test_structural_zeros_belong_to_no_set_and_what_stands_there_is_counted():
     )
     found = scores.errors.filter(level=GEOGRAPHY.leaf)
     assert dict(zip(found["query"], found["max_absolute"], strict=True)) == {
-        "total": 2, "sex": 2, "age": 2, "cells": 0,
-    }  # fmt: skip
+        "total": 2,
+        "sex": 2,
+        "age": 2,
+        "cells": 0,
+    }
 
 
 def test_a_schema_of_one_attribute_has_no_second_row_for_its_cells():

@@ -94,9 +94,17 @@ def test_the_law_of_the_change_by_hand():
 
 @pytest.mark.parametrize(
     ("cells", "published"),
-    [(1, 0.038), (8, 0.304), (10, 0.380), (24, 0.912), (50, 1.901), (100, 3.801),
-     (180, 6.841), (1000, 38.011)],
-)  # fmt: skip
+    [
+        (1, 0.038),
+        (8, 0.304),
+        (10, 0.380),
+        (24, 0.912),
+        (50, 1.901),
+        (100, 3.801),
+        (180, 6.841),
+        (1000, 38.011),
+    ],
+)
 def test_the_variances_of_appendix_a3(cells, published):
     assert summed_variance(cells, Fraction(4)) == pytest.approx(published, abs=0.001)
 

@@ -121,16 +121,21 @@ def test_every_check_is_that_of_whole_tables(seed, data):
         sums = [
             full[total] == full[table.additive.part[a:b]].sum()
             for total, a, b in zip(
-                table.additive.total, table.additive.start[:-1], table.additive.start[1:],
+                table.additive.total,
+                table.additive.start[:-1],
+                table.additive.start[1:],
                 strict=True,
             )
-        ]  # fmt: skip
+        ]
         if not all(sums) or (full[cell] < 1).any() or not change.all():
             wrong.append(number)
     found = check_witnesses(
-        table.additive, table.values, withheld=pattern.withheld, primary=pattern.primary,
+        table.additive,
+        table.values,
+        withheld=pattern.withheld,
+        primary=pattern.primary,
         witnesses=Witnesses.of(listed),
-    )  # fmt: skip
+    )
     assert found.wrong.tolist() == wrong
 
 
@@ -142,9 +147,12 @@ def test_pieces_change_nothing(monkeypatch):
 
     def found(withheld):
         return check_witnesses(
-            table.additive, table.values, withheld=withheld, primary=pattern.primary,
+            table.additive,
+            table.values,
+            withheld=withheld,
+            primary=pattern.primary,
             witnesses=pattern.witnesses,
-        ).to_json()  # fmt: skip
+        ).to_json()
 
     whole = [found(withheld) for withheld in (pattern.withheld, leaky)]
     monkeypatch.setattr(witnessed, "AT_ONCE", 5)

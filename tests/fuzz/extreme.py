@@ -30,20 +30,77 @@ from headcount.release.store import read_release
 from headcount.run.protect import prepare_run, protect_run
 
 NAMES = (
-    "cells", "units", "count", "unit", "low", "high", "weight", "type", "vacant", "total",
-    "distance to the truth", "lock", ".", "..", "a/b", "a-b", "%2F", "whole", "x" * 150, "y" * 190,
-    " ", "name with spaces", "naïve", "日本", "back\\slash", "tab\there", "0", "-", "_",
-    "receipt.json", "manifest", "measurements", "people", "quarters_id", "CON", "a\nb", "sample",
-)  # fmt: skip
+    "cells",
+    "units",
+    "count",
+    "unit",
+    "low",
+    "high",
+    "weight",
+    "type",
+    "vacant",
+    "total",
+    "distance to the truth",
+    "lock",
+    ".",
+    "..",
+    "a/b",
+    "a-b",
+    "%2F",
+    "whole",
+    "x" * 150,
+    "y" * 190,
+    " ",
+    "name with spaces",
+    "naïve",
+    "日本",
+    "back\\slash",
+    "tab\there",
+    "0",
+    "-",
+    "_",
+    "receipt.json",
+    "manifest",
+    "measurements",
+    "people",
+    "quarters_id",
+    "CON",
+    "a\nb",
+    "sample",
+)
 EPSILONS = (
-    "1", "1/3", "5", "30", "355", "709", "710", "711", "745", "800", "999", "1000", "1001", "3000",
-    "1000000", "1099511627776", "2199023255552", "1e12", "99999999999999/7",
+    "1",
+    "1/3",
+    "5",
+    "30",
+    "355",
+    "709",
+    "710",
+    "711",
+    "745",
+    "800",
+    "999",
+    "1000",
+    "1001",
+    "3000",
+    "1000000",
+    "1099511627776",
+    "2199023255552",
+    "1e12",
+    "99999999999999/7",
     "7.12345678901234567890123456789",
-)  # fmt: skip
+)
 SLOW = (
-    "0.1", "7/1000", "1/2000", "1/24000", "1/2000000", "1/1099511627776", "1e-11", "3e-13",
+    "0.1",
+    "7/1000",
+    "1/2000",
+    "1/24000",
+    "1/2000000",
+    "1/1099511627776",
+    "1e-11",
+    "3e-13",
     "99999999999999999999/7",
-)  # fmt: skip
+)
 """Losses with large tables, or whose noise is drawn one by one, and some that are refused."""
 PARTS = (1, 2, 3, 7, 64, 1000, 4096, 10**5, 10**9, 2**40, 10**15)
 COUNTS = (0, 0, 1, 1, 2, 3, 17, 1000)
@@ -167,9 +224,16 @@ class Domain:
 def write_case(home: Path, random: Random) -> Case:
     """A config with its files."""
     kinds: Sequence[tuple[Callable[..., str], int]] = (
-        (_geometric, 20), (_raked, 15), (_averaged, 20), (_histogram, 10), (_identity, 3),
-        (_sampling, 8), (_topdown, 60), (_swapping, 2), (_suppression, 1),
-    )  # fmt: skip
+        (_geometric, 20),
+        (_raked, 15),
+        (_averaged, 20),
+        (_histogram, 10),
+        (_identity, 3),
+        (_sampling, 8),
+        (_topdown, 60),
+        (_swapping, 2),
+        (_suppression, 1),
+    )
     make = random.choices([k for k, _ in kinds], [w for _, w in kinds])[0]
     unit = random.choice(list(UnitOfPrivacy)[:2])
     if make in (_swapping, _suppression):

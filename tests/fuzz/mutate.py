@@ -35,8 +35,13 @@ KINDS = ("microdata", "counts", "households", "uniform", "ipums1940", "nobody")
 KEYS = (
     *("epsilon", "rho", "unit", "parts", "fraction", "seed", "noise", "publish", "public", "root"),
     *("longer", "totals", "units", "levels", "preset", "queries", "file", "schema", "people"),
-    Raw(".".join("a" * 50)), "", "kind", "name", "out", "a b",
-)  # fmt: skip
+    Raw(".".join("a" * 50)),
+    "",
+    "kind",
+    "name",
+    "out",
+    "a b",
+)
 
 
 # --- trees -----------------------------------------------------------------------------------
@@ -188,9 +193,11 @@ def to_parquet(path: Path, random: Random) -> Path:
     made = path.with_suffix(".parquet")
     compression: Any = random.choice(("zstd", "snappy", "uncompressed", "gzip"))
     table.write_parquet(
-        made, compression=compression, row_group_size=random.choice((None, 7)),
+        made,
+        compression=compression,
+        row_group_size=random.choice((None, 7)),
         statistics=random.random() < 0.5,
-    )  # fmt: skip
+    )
     data = made.read_bytes()
     way = random.random()
     if way < 0.55:

@@ -86,8 +86,9 @@ def test_coarse_counts_are_those_of_the_query():
 def test_a_coarse_cell_is_impossible_only_if_all_of_it_is():
     zero = impossible({"age": ["0", "1"], "race": ["b"]})
     schema = Schema(SMALL.attributes, (zero, impossible({"age": ["2"], "hispanic": ["yes"]})))
-    empty = Population("e", schema, regular(children=2, depth=1), np.zeros(0, np.int32),
-                       np.zeros(0, np.int32))  # fmt: skip
+    empty = Population(
+        "e", schema, regular(children=2, depth=1), np.zeros(0, np.int32), np.zeros(0, np.int32)
+    )
     coarse = coarsen(tabulate(empty), histogram_query(schema, buckets=3)).schema
     expected = np.ones((3, 2, 2), dtype=bool)
     expected[0, :, 1] = False  # ages 0 and 1; age 2 alone leaves its bucket possible
@@ -103,8 +104,10 @@ def test_noise_is_that_of_the_geometric_mechanism_and_the_output_says_how_it_was
     cells = Geometric(epsilon=HALF).run(counts, noise, runs=range(3)).dense("level_1")
     shown = cells if clip == "query" else np.maximum(cells, 0)
     assert np.array_equal(made.dense("level_1"), shown)
-    words = {"query": "summed from cells with their noise, then set to 0",
-             "cell": "cells set to 0 where negative, then summed"}[clip]  # fmt: skip
+    words = {
+        "query": "summed from cells with their noise, then set to 0",
+        "cell": "cells set to 0 where negative, then summed",
+    }[clip]
     assert words in str(made.notes["negative_counts"])
     assert words in mechanism.check(counts)[0]
     scored = answers(cells.astype(np.int64), counts.schema, SCORED, clip=clip)
@@ -118,8 +121,9 @@ def test_clipping_cell_by_cell_makes_phantoms():
     """45 buckets x 4 household sizes, nobody there: 63 areas of one noisy histogram."""
     ages = Attribute("age", tuple(str(age) for age in range(180)))
     schema = Schema((ages, HISPANIC, Attribute("race", ("a",))))
-    nobody = Population("e", schema, regular(children=63, depth=1), np.zeros(0, np.int32),
-                        np.zeros(0, np.int32))  # fmt: skip
+    nobody = Population(
+        "e", schema, regular(children=63, depth=1), np.zeros(0, np.int32), np.zeros(0, np.int32)
+    )
     noise = KeyedNoise(RunKey.from_seed(1), "x", b"", b"")
     mechanism = Histogram(epsilon=2, unit=UnitOfPrivacy.ADD_REMOVE)  # type: ignore[arg-type]
     cells = protect(nobody, mechanism, noise).at("level_1").astype(np.int64)

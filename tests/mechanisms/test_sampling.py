@@ -228,9 +228,11 @@ def test_the_generator_hangs_on_key_stream_and_run():
     other = KeyedNoise(RunKey.from_seed(1), "sampling", b"other data", b"")
     elsewhere = Stream(level="b", query="sample", size=256)
     for one in (
-        generator(noise, stream, 1), generator(noise, elsewhere, 0), generator(other, stream, 0),
+        generator(noise, stream, 1),
+        generator(noise, elsewhere, 0),
+        generator(other, stream, 0),
         generator(OpenDPNoise(), stream, 0),
-    ):  # fmt: skip
+    ):
         assert one.integers(1 << 60) != first
 
 

@@ -120,8 +120,13 @@ def test_topdown_refuses_it_too_and_an_infinite_epsilon_promises_nothing():
 def test_epsilon_is_spent_exactly_under_every_unit(mechanism, settings, l1):
     population = people("sex", "household_size")
     made = mechanism(epsilon=Fraction(1, 3), **settings)
-    assert eval(repr(made), {"UnitOfPrivacy": UnitOfPrivacy, "Fraction": Fraction,
-                             mechanism.__name__: mechanism}) == made  # fmt: skip
+    assert (
+        eval(
+            repr(made),
+            {"UnitOfPrivacy": UnitOfPrivacy, "Fraction": Fraction, mechanism.__name__: mechanism},
+        )
+        == made
+    )
     plan = made.plan(population.schema, population.geography)
     laws = {one.law for one in plan}
     assert laws == {TwoSidedGeometric(Fraction(1, 3) / sum(one.draws * l1 for one in plan))}
@@ -338,7 +343,7 @@ def test_households_as_units_must_be_known_and_cut(mechanism):
             "count_housemates: found true with unit 'household-change-one', expected it with a",
         ),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("mechanism", NOISY)
 def test_settings_that_do_not_go_together(mechanism, settings, message):
     with pytest.raises(PrivacyError, match=f"{mechanism.name}: .*{message}"):

@@ -63,7 +63,7 @@ REFUSED = {
     ),
     "nested lists": (f"{UNIFORM}\npeople = {'[' * 9000}{']' * 9000}", "", "nested too deeply"),
     "a long key": (f"{UNIFORM}\n{'.'.join('a' * 40_000)} = 1", "", "a key of more than 32 parts"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)

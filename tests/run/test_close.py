@@ -53,8 +53,11 @@ def test_a_closed_run_keeps_its_spend_and_loses_its_key(stuck: Path):
     assert balance.closed == 1
     assert "Closed without a release; their spends stand (runs: 1)." in balance.sentences()
     assert sorted(contents(stuck / "out/internal")) == [
-        "closed.json", "config.json", "lock", "run.json",
-    ]  # fmt: skip
+        "closed.json",
+        "config.json",
+        "lock",
+        "run.json",
+    ]
 
 
 def test_a_closed_run_cannot_go_on(stuck: Path):

@@ -135,13 +135,18 @@ def test_nothing_to_choose_costs_no_solve():
         [[1.0, 2.0], [5.0, 5.0]], weight=1.0, total=[4, 9], opened=[[True, False], [False, True]]
     )
     no_facility = from_dense(
-        [[1.0, 2.0], [5.0, 5.0]], weight=1.0, total=[4, 9],
+        [[1.0, 2.0], [5.0, 5.0]],
+        weight=1.0,
+        total=[4, 9],
         families=[Margin(group=[0, 0], weight=2.0, margin=[[1, 1]], high=[[0, 20]])],
-    )  # fmt: skip
+    )
     empty = from_dense([[3.5, 1.0]], weight=1.0, total=[0])
     for batch, expected in (
-        (one_child, [4, 9]), (masked, [4, 9]), (no_facility, [0, 4, 0, 9]), (empty, []),
-    ):  # fmt: skip
+        (one_child, [4, 9]),
+        (masked, [4, 9]),
+        (no_facility, [0, 4, 0, 9]),
+        (empty, []),
+    ):
         solved = least_squares(batch, threads=1)
         assert solved.x.tolist() == expected
         assert solved.outcome.attempts.tolist() == [0]

@@ -182,8 +182,11 @@ def targets() -> pl.DataFrame:
 
 def appendix() -> dict[str, pl.DataFrame]:
     e = np.array([0.01, 0.1, 0.5])
-    spread = {f"{name}_{part}": e * 0.9 for name in ("published", "replayed")
-              for part in ("mean", "p2_5", "p97_5")}  # fmt: skip
+    spread = {
+        f"{name}_{part}": e * 0.9
+        for name in ("published", "replayed")
+        for part in ("mean", "p2_5", "p97_5")
+    }
     honoured = {f"honoured_{part}": [0.4, 0.2, 0.3] for part in ("mean", "p2_5", "p97_5")}
     noise = {"p": [0.1], "published_mae": [7.0], "published_rmse": [13.4], "published_p95": [28.0]}
     pairs = [

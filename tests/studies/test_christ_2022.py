@@ -164,22 +164,32 @@ def test_the_attack_agrees_with_one_row_by_row(area: Area, swaps: AreaSwaps):
     few = minorities(area.truth())[area.group(swaps.rows)]
     wanted: dict[tuple[str, str], list[int]] = {}
     for run in range(SETTINGS.replicates):
-        keys = list(zip(made["age"][run] // width, made["race"][run],
-                        made["household_size"][run], strict=True))  # fmt: skip
+        keys = list(
+            zip(
+                made["age"][run] // width,
+                made["race"][run],
+                made["household_size"][run],
+                strict=True,
+            )
+        )
         where = {key: row for row, key in enumerate(keys)}
         alone = {key for key, count in Counter(keys).items() if count == 1}
         right: Counter[tuple[str, str]] = Counter()
         for row in range(area.size):
-            key = (swaps.rows["age"][row] // width, swaps.rows["race"][row],
-                   swaps.rows["household_size"][row])  # fmt: skip
+            key = (
+                swaps.rows["age"][row] // width,
+                swaps.rows["race"][row],
+                swaps.rows["household_size"][row],
+            )
             if key not in alone:
                 continue
             hit = where[key]
             told = made["hispanic"][run, hit] == swaps.rows["hispanic"][row]
             for rule, same in (
-                ("slot", hit == row), ("person", hit == row and not taken[run, hit]),
+                ("slot", hit == row),
+                ("person", hit == row and not taken[run, hit]),
                 ("value", True),
-            ):  # fmt: skip
+            ):
                 for group in ("everyone", "minorities") if few[row] else ("everyone",):
                     right[rule, group] += bool(same and told)
         for rule in ("slot", "person", "value"):
@@ -201,8 +211,10 @@ def test_neighbours_on_fifteen_attributes_are_those_of_a_full_scan(source: Synth
     near_by = NeighbouringTables(area)
     assert area.order is not None
     order = np.argsort(area.order)
-    rank = {side: order[rows["race"].astype(int) * 2 + rows["hispanic"]]
-            for side, rows in (("here", area.rows), ("there", area.pool))}  # fmt: skip
+    rank = {
+        side: order[rows["race"].astype(int) * 2 + rows["hispanic"]]
+        for side, rows in (("here", area.rows), ("there", area.pool))
+    }
     for row in (0, 100, 500):
         away = np.abs(rank["there"] - rank["here"][row])
         for name in set(area.rows) - {"race", "hispanic", "tenure"}:

@@ -32,8 +32,11 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_tables_begin_with_the_promised_columns(out: Path):
-    for name, header in (("accuracy", ACCURACY), ("privacy", PRIVACY),
-                         ("claims", "id,source,claim,paper,finding,published,ours")):  # fmt: skip
+    for name, header in (
+        ("accuracy", ACCURACY),
+        ("privacy", PRIVACY),
+        ("claims", "id,source,claim,paper,finding,published,ours"),
+    ):
         first = (out / "tables" / f"{name}.csv").read_text("utf-8").splitlines()[0]
         assert first.startswith(header + ",")
 
@@ -103,10 +106,16 @@ def test_a_table_of_ones_own_is_confidential_and_not_judged(
     options = "--rates 3 --epsilons 3 --replicates 2 --counties Jefferson"
     made = CliRunner().invoke(
         app,
-        ["christ-2022", "--out", str(tmp_path / "out"), "--persons",
-         str(tmp_path / "people.csv"), *options.split()],
+        [
+            "christ-2022",
+            "--out",
+            str(tmp_path / "out"),
+            "--persons",
+            str(tmp_path / "people.csv"),
+            *options.split(),
+        ],
         catch_exceptions=False,
-    )  # fmt: skip
+    )
     assert made.exit_code == 0
     text = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert CONFIDENTIAL_BANNER in text

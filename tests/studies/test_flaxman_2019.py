@@ -232,15 +232,23 @@ def test_other_laws_pass_through_unchanged() -> None:
     ours, base = noise(PUBLISHED), noise(EXACT)
     ratio, variance = Fraction(1, 3), Fraction(4)
     for a, b in (
-        (ours.draw(stream, GeometricByRatio(ratio), draws=range(1)),
-         base.draw(stream, GeometricByRatio(ratio), draws=range(1))),
-        (ours.draw(stream, DiscreteGaussian(variance), draws=range(1)),
-         base.draw(stream, DiscreteGaussian(variance), draws=range(1))),
-        (ours.draw_at(stream, GeometricByRatio(ratio), draw=0, index=index),
-         base.draw_at(stream, GeometricByRatio(ratio), draw=0, index=index)),
-        (ours.draw_at(stream, DiscreteGaussian(variance), draw=0, index=index),
-         base.draw_at(stream, DiscreteGaussian(variance), draw=0, index=index)),
-    ):  # fmt: skip
+        (
+            ours.draw(stream, GeometricByRatio(ratio), draws=range(1)),
+            base.draw(stream, GeometricByRatio(ratio), draws=range(1)),
+        ),
+        (
+            ours.draw(stream, DiscreteGaussian(variance), draws=range(1)),
+            base.draw(stream, DiscreteGaussian(variance), draws=range(1)),
+        ),
+        (
+            ours.draw_at(stream, GeometricByRatio(ratio), draw=0, index=index),
+            base.draw_at(stream, GeometricByRatio(ratio), draw=0, index=index),
+        ),
+        (
+            ours.draw_at(stream, DiscreteGaussian(variance), draw=0, index=index),
+            base.draw_at(stream, DiscreteGaussian(variance), draw=0, index=index),
+        ),
+    ):
         assert np.array_equal(a, b)
 
 

@@ -22,10 +22,16 @@ from headcount.studies.frame.study import Findings, Work
 @pytest.fixture(scope="module")
 def study() -> Findings:
     settings = Settings(
-        seed=3, replicates=2, people=40_000, mean=100, moved=(0, 100), direct_runs=60,
-        audit_runs=60, audit_epsilon=Fraction(1),
+        seed=3,
+        replicates=2,
+        people=40_000,
+        mean=100,
+        moved=(0, 100),
+        direct_runs=60,
+        audit_runs=60,
+        audit_epsilon=Fraction(1),
         swept={"epsilon": (Fraction(1, 5),), "depth": (2,), "kernel_factor": (0.1, 0.3)},
-    )  # fmt: skip
+    )
     return run(settings, Work(cache=Cache()))
 
 

@@ -125,9 +125,17 @@ def test_a_geography_without_tracts_is_refused(state: Households):
         (tree.parents[0], tree.parents[1], above, tree.parents[4]),
     )
     other = Households(
-        "x", flat, state.person_attributes, state.dwelling_attributes, state.kinds, state.block,
-        state.kind, state.first, state.persons, state.dwellings,
-    )  # fmt: skip
+        "x",
+        flat,
+        state.person_attributes,
+        state.dwelling_attributes,
+        state.kinds,
+        state.block,
+        state.kind,
+        state.first,
+        state.persons,
+        state.dwellings,
+    )
     with pytest.raises(InputError, match="found no level 'tract', expected levels named state, co"):
         prepare(other, seed=1)
 
@@ -135,10 +143,17 @@ def test_a_geography_without_tracts_is_refused(state: Households):
 def test_people_without_an_attribute_are_refused(state: Households):
     fewer = tuple(one for one in state.person_attributes if one.name != "hispanic")
     other = Households(
-        "x", state.geography, fewer, state.dwelling_attributes, state.kinds, state.block,
-        state.kind, state.first, {one.name: state.persons[one.name] for one in fewer},
+        "x",
+        state.geography,
+        fewer,
+        state.dwelling_attributes,
+        state.kinds,
+        state.block,
+        state.kind,
+        state.first,
+        {one.name: state.persons[one.name] for one in fewer},
         state.dwellings,
-    )  # fmt: skip
+    )
     with pytest.raises(InputError, match="found no attribute 'hispanic', expected people with se"):
         prepare(other, seed=1)
 
@@ -294,11 +309,19 @@ def test_the_ratio_of_equal_wholes_is_a_mean_with_students_interval():
 
 def test_precision_is_confirmed_over_putative_with_guesses_beside_it():
     rows = [
-        {"method": NONE, "replicate": k, "attacker": "a", "universe": "all", "by": by,
-         "people": 10.0, "putative": 8.0, "confirmed": right + k}
+        {
+            "method": NONE,
+            "replicate": k,
+            "attacker": "a",
+            "universe": "all",
+            "by": by,
+            "people": 10.0,
+            "putative": 8.0,
+            "confirmed": right + k,
+        }
         for k in range(2)
         for by, right in ((RECORDS, 6.0), (MODAL, 3.0), (PROPORTIONAL, 2.0))
-    ]  # fmt: skip
+    ]
     found = reid_table(pl.DataFrame(rows))
     row = found.filter(method=NONE).row(0, named=True)
     assert (row["putative"], row["confirmed"]) == (8, 6.5)
@@ -348,14 +371,21 @@ def made_up(lo: float, hi: float, none: float = 0.37) -> dict[str, pl.DataFrame]
     rates |= {f"topdown {loss}, epsilon 1": (0.3, 0.22) for loss in ("pure", "zCDP")}
     reid = pl.DataFrame(
         [
-            {"method": name, "attacker": attacker, "universe": universe, "precision": 100 * rate,
-             "precision_low": 100 * rate - 1, "precision_high": None, "above_proportional": 2.0,
-             "proportional_guess": 20.0}
+            {
+                "method": name,
+                "attacker": attacker,
+                "universe": universe,
+                "precision": 100 * rate,
+                "precision_low": 100 * rate - 1,
+                "precision_high": None,
+                "above_proportional": 2.0,
+                "proportional_guess": 20.0,
+            }
             for name, pair in rates.items()
             for attacker in ("perfect", "commercial-like")
             for universe, rate in zip(("all", telling), pair, strict=True)
         ]
-    )  # fmt: skip
+    )
     kinds: list[tuple[str, str, str | None, str]]
     kinds = [(NONE, "none", None, "none"), (LO, "swapping", None, "none")]
     kinds += [(f"topdown {x}, epsilon 1", TOPDOWN, x, "epsilon 1") for x in ("pure", "zCDP")]
@@ -367,18 +397,27 @@ def made_up(lo: float, hi: float, none: float = 0.37) -> dict[str, pl.DataFrame]
     )
     crossing = pl.DataFrame(
         [
-            {"loss": x, "attacker": "perfect", "universe": telling,
-             "guess": "from the same release", "words": "above 1"}
+            {
+                "loss": x,
+                "attacker": "perfect",
+                "universe": telling,
+                "guess": "from the same release",
+                "words": "above 1",
+            }
             for x in ("pure", "zCDP")
         ]
-    )  # fmt: skip
+    )
     nothing = {"table": [""], "rule": [""], "level": [""], "percent": [nan]}
     back = {"table": [""], "level": [""], "from_p12_percent": [nan]}
     mae = {"method": [""], "area": [""], "size_category": [""], "statistic": [""], "mae": [nan]}
     return {
-        "reid": reid, "methods": known, "crossing": crossing, "mae": pl.DataFrame(mae),
-        "suppression": pl.DataFrame(nothing), "recovered": pl.DataFrame(back),
-    }  # fmt: skip
+        "reid": reid,
+        "methods": known,
+        "crossing": crossing,
+        "mae": pl.DataFrame(mae),
+        "suppression": pl.DataFrame(nothing),
+        "recovered": pl.DataFrame(back),
+    }
 
 
 @pytest.mark.parametrize(("lo", "hi", "holds"), [(0.98, 0.80, "yes"), (0.98, 0.95, "no")])

@@ -115,8 +115,11 @@ def test_the_manifest_names_settings_and_digests_of_all_files(out: Path):
     digest = manifest["settings"].pop("digest")
     assert len(digest) == 64
     assert manifest["settings"] == {
-        "population": "towns", "epsilons": ["1", "16"], "replicates": 2, "seed": 7
-    }  # fmt: skip
+        "population": "towns",
+        "epsilons": ["1", "16"],
+        "replicates": 2,
+        "seed": 7,
+    }
     files = {str(p.relative_to(out)) for p in out.rglob("*") if p.is_file()} - {"manifest.json"}
     assert set(manifest["files"]) == files
     for name, found in manifest["files"].items():

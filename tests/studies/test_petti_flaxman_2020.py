@@ -265,10 +265,18 @@ def test_a_part_of_the_nation_is_judged_by_what_is_exact_only(study):
     assert whole.height > 100
     assert set(whole["holds"]) == {"yes", "no"}
     assert {
-        "topdown slope of log rmse", "sampling rmse by its formula", "topdown EPL below epsilon",
-        "topdown sign of bias", "topdown nearest sample", "topdown mae", "topdown p95",
-        "topdown rmse", "topdown epl", "topdown bias", "topdown order of bias",
-    } <= set(whole["id"])  # fmt: skip
+        "topdown slope of log rmse",
+        "sampling rmse by its formula",
+        "topdown EPL below epsilon",
+        "topdown sign of bias",
+        "topdown nearest sample",
+        "topdown mae",
+        "topdown p95",
+        "topdown rmse",
+        "topdown epl",
+        "topdown bias",
+        "topdown order of bias",
+    } <= set(whole["id"])
 
 
 def missed(table, kind):
@@ -588,8 +596,12 @@ def _at_rate(noise, factor):
 
 
 MUTANTS = [
-    weights_all_one, weights_variance, weights_one_over_sd, sensitivity_one, shares_counted_twice,
-]  # fmt: skip
+    weights_all_one,
+    weights_variance,
+    weights_one_over_sd,
+    sensitivity_one,
+    shares_counted_twice,
+]
 
 
 @pytest.fixture(scope="module")

@@ -77,9 +77,13 @@ def test_every_figure_is_there_as_svg_and_png(out: Path):
 def test_the_manifest_names_settings_and_digests_of_all_files(out: Path):
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["settings"] == {
-        "population": "us1940", "scale": 1.0, "states": ["DE"],
-        "epsilons": ["1/2", "1", "2"], "replicates": 2, "seed": 1940,
-    }  # fmt: skip
+        "population": "us1940",
+        "scale": 1.0,
+        "states": ["DE"],
+        "epsilons": ["1/2", "1", "2"],
+        "replicates": 2,
+        "seed": 1940,
+    }
     assert "nothing here is a private release" in manifest["not_private"]
     files = {str(p.relative_to(out)) for p in out.rglob("*") if p.is_file()} - {"manifest.json"}
     assert set(manifest["files"]) == files

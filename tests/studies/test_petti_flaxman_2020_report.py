@@ -31,9 +31,7 @@ from headcount.studies.petti_flaxman_2020.report_facts import (
 from headcount.studies.petti_flaxman_2020.settings import Settings
 from tests.studies.petti_tables import made_up_tables, paper
 
-PART = {
-    "whole": False, "people": 266_505, "states": ["Delaware"], "counties": 3, "districts": 280,
-}  # fmt: skip
+PART = {"whole": False, "people": 266_505, "states": ["Delaware"], "counties": 3, "districts": 280}
 WHOLE = PART | {"whole": True, "states": [f"S{i}" for i in range(51)], "counties": 3_108}
 BY_GROUP = "counts by age, race and ethnicity in counties"
 

@@ -282,8 +282,11 @@ def test_a_release_comes_back_from_disk(released, complemented, tmp_path):
         )
         for one, other in zip(back.as_tables().published, release.published, strict=True):
             assert (one.name, one.level, one.zero_hides, one.holds) == (
-                other.name, other.level, other.zero_hides, other.holds,
-            )  # fmt: skip
+                other.name,
+                other.level,
+                other.zero_hides,
+                other.holds,
+            )
             assert np.array_equal(one.value, other.value)
             assert np.array_equal(one.withheld, other.withheld)
             assert one.cells is other.cells
@@ -371,8 +374,10 @@ def test_a_run_writes_tables_and_keeps_the_account_inside(tmp_path, rule):
     file.write_text(CONFIG.format(out=tmp_path / "run", more=more))
     run = protect_run(file)
     assert {path.name for path in (run / "release").glob("P1@*")} == {
-        "P1@state.parquet", "P1@county.parquet", "P1@tract.parquet",
-    }  # fmt: skip
+        "P1@state.parquet",
+        "P1@county.parquet",
+        "P1@tract.parquet",
+    }
     account = json.loads((run / "internal" / "suppression-audit.json").read_text())
     assert "cell=3" in account["mechanism"]
     assert [one["tables"] for one in account["audits"]] == [["P1", "P2", "P3", "P4"]]

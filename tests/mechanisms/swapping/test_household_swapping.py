@@ -158,9 +158,7 @@ def test_within_and_between_are_kept():
     county, tract = tree.ancestors("county"), tree.ancestors("tract")
     assert np.array_equal(county[old], county[new])
     assert (tract[old] != tract[new]).all()
-    assert made.report.partners == {
-        "state": 0, "county": len(moved) // 2, "tract": 0, "block": 0,
-    }  # fmt: skip
+    assert made.report.partners == {"state": 0, "county": len(moved) // 2, "tract": 0, "block": 0}
     assert abs(made.report.rate - 0.5) <= 1 / made.report.households
 
 
@@ -532,10 +530,17 @@ def test_those_at_risk_who_must_leave_the_county_are_looked_at_before():
     """Two alone in the state in their race, in two tracts of one county: neither may stay there."""
     geography = spine(2, 2, 1)
     town = Households(
-        "town", geography, (RACE,), (), ("household",),
-        np.array([0, 1], dtype=np.int32), np.zeros(2, dtype=np.int8), np.arange(3),
-        {"race": np.array([0, 1])}, {},
-    )  # fmt: skip
+        "town",
+        geography,
+        (RACE,),
+        (),
+        ("household",),
+        np.array([0, 1], dtype=np.int32),
+        np.zeros(2, dtype=np.int8),
+        np.arange(3),
+        {"race": np.array([0, 1])},
+        {},
+    )
     near = HouseholdSwapping(rate=Fraction(1), key=())
     near.check(some_people(town, ("race",)))
     assert near.swap(town, np.random.default_rng(1)).report.swapped == 2

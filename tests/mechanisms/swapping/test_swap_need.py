@@ -122,9 +122,14 @@ def test_served_are_as_many_as_can_be_riskiest_first(case, pairs):
 @given(cases(), st.integers(0, 5), st.booleans(), st.integers(0, 99))
 def test_those_served_come_first_and_the_rate_is_met_where_it_can_be(case, wanted, every, seed):
     pairs = choose_pairs(
-        case.order, case.fits, case.stages,
-        wanted=wanted, at_risk=case.at_risk, all_at_risk=every, rng=np.random.default_rng(seed),
-    )  # fmt: skip
+        case.order,
+        case.fits,
+        case.stages,
+        wanted=wanted,
+        at_risk=case.at_risk,
+        all_at_risk=every,
+        rng=np.random.default_rng(seed),
+    )
     both = np.concatenate([pairs.first, pairs.second]).tolist()
     assert len({*both}) == len(both)
     assert all(case.may(a, b) for a, b in zip(pairs.first, pairs.second, strict=True))

@@ -132,9 +132,14 @@ def test_as_many_near_pairs_as_there_can_be_come_first(count, seed):
 def test_those_at_risk_are_all_paired_beyond_what_is_wanted():
     near, far, fits, _ = near_and_far(30, 5)
     pairs = choose_pairs(
-        np.arange(30), fits, (near, far), wanted=1, at_risk=20, all_at_risk=True,
+        np.arange(30),
+        fits,
+        (near, far),
+        wanted=1,
+        at_risk=20,
+        all_at_risk=True,
         rng=np.random.default_rng(5),
-    )  # fmt: skip
+    )
     both = np.concatenate([pairs.first, pairs.second])
     assert set(range(20)) <= set(both.tolist())
     assert len(pairs) > 1

@@ -50,9 +50,14 @@ def test_a_wrong_build_is_caught_every_time(build, query):
 
 def test_other_schemas_and_shares_can_be_audited():
     found = audit_measuring(
-        settings(pure(1)), SCHEMA, levels=("all", "part"), level="part", query="age",
-        runs=2_000, trials=10,
-    )  # fmt: skip
+        settings(pure(1)),
+        SCHEMA,
+        levels=("all", "part"),
+        level="part",
+        query="age",
+        runs=2_000,
+        trials=10,
+    )
     assert found.total == 4
     assert found.p_value > 0.01
     assert found.reached >= 0.8
@@ -68,8 +73,12 @@ def test_what_is_not_measured_or_cannot_change_is_refused():
 
 def test_the_benchmark_prints_every_query_level_and_wrong_build(monkeypatch):
     for name, value in {
-        "RUNS": 200, "TRIALS": 2, "ROOT_RUNS": 40, "ROOT_TRIALS": 1, "MUTANT_TRIALS": 1,
-    }.items():  # fmt: skip
+        "RUNS": 200,
+        "TRIALS": 2,
+        "ROOT_RUNS": 40,
+        "ROOT_TRIALS": 1,
+        "MUTANT_TRIALS": 1,
+    }.items():
         monkeypatch.setattr(topdown_audit, name, value)
     readings = topdown_audit.measure()
     assert len(readings) == 2 * len(LEVELS) * len(QUERIES) + len(MUTANTS) * len(QUERIES)

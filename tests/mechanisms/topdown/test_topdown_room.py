@@ -118,8 +118,10 @@ def test_the_move_is_the_least_by_brute_force():
         high = low + rng.integers(0, 2, size=(4, 2))
         total = rng.integers(low.sum(axis=1), high.sum(axis=1) + 1)[:, None]
         restrictions = {
-            "whole": (), "state": (), "leaf": (Restriction(BY_A, low, high), exact(total)),
-        }  # fmt: skip
+            "whole": (),
+            "state": (),
+            "leaf": (Restriction(BY_A, low, high), exact(total)),
+        }
         good = ((every >= low) & (every <= high)).all(axis=(1, 2))
         good &= (every.sum(axis=2) == total[:, 0]).all(axis=1)
         tree_of = planner(place, restrictions)

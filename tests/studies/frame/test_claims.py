@@ -77,8 +77,10 @@ def test_every_rule_says_yes_and_no(rule: str, holds: str, judge):
 
 
 def test_zero_has_the_sign_of_neither_side(judge):
-    tables = judge('claim = "c"\nmeasure = "none"\nrule = "same sign"\npublished = -1\n',
-                   measures={"none": lambda _tables: MeasuredClaim(value=0.0)})  # fmt: skip
+    tables = judge(
+        'claim = "c"\nmeasure = "none"\nrule = "same sign"\npublished = -1\n',
+        measures={"none": lambda _tables: MeasuredClaim(value=0.0)},
+    )
     assert row(tables)["holds"] == "no"
     assert row(tables)["difference"] == 1.0
 

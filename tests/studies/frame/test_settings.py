@@ -68,8 +68,12 @@ def test_the_recipe_names_what_differs_and_the_seed_but_no_folder():
 
 def test_the_manifest_holds_the_options_as_json_can_hold_them():
     assert Sample(table=Path("/some/folder/a.csv")).identity() == {
-        "places": [], "epsilons": ["1/2", "2"], "scale": 1.0, "table": "a.csv", "seed": 7,
-    }  # fmt: skip
+        "places": [],
+        "epsilons": ["1/2", "2"],
+        "scale": 1.0,
+        "table": "a.csv",
+        "seed": 7,
+    }
     assert "inside = 3" in Sample().text()
     assert "/some" not in Sample(table=Path("/some/folder/a.csv")).text()
 
