@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import platform
 import re
 import shutil
+from importlib.metadata import version
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +14,15 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import headcount
-from headcount.studies.frame.cache import FRAMES, JSON, Cache, imported_by, source_digest
+from headcount.studies.frame import cache as cache_module
+from headcount.studies.frame.cache import (
+    FRAMES,
+    JSON,
+    Cache,
+    imported_by,
+    library_versions,
+    source_digest,
+)
 
 HOME = Path(headcount.__file__).parent
 MAKERS = {
@@ -80,6 +90,44 @@ def test_no_module_is_imported_in_a_way_that_the_digest_does_not_see():
     relative = re.compile(r"^\s*from \.", flags=re.MULTILINE)
     found = [p for p in HOME.rglob("*.py") if relative.search(p.read_text(encoding="utf-8"))]
     assert found == []
+
+
+@pytest.mark.parametrize("library", ["numpy", "scipy", "polars", "numba", "cryptography"])
+def test_the_libraries_that_a_study_computes_with_are_named_with_their_versions(library: str):
+    for module in MAKERS.values():
+        assert f"{library} {version(library)}" in library_versions(module).split(", ")
+
+
+def test_only_libraries_that_the_sources_import_are_named(home: Path):
+    module = "headcount.studies.flaxman_2019.settings"
+    imported_by.cache_clear()
+    before = set(library_versions(module, home).split(", "))
+    pytest_too = f"pytest {version('pytest')}"
+    assert f"python {platform.python_version()}" in before
+    assert pytest_too not in before
+    path = home / "studies/flaxman_2019/settings.py"
+    path.write_text(path.read_text(encoding="utf-8") + "\nimport pytest\n", encoding="utf-8")
+    for found in (imported_by, library_versions):
+        found.cache_clear()
+    assert set(library_versions(module, home).split(", ")) == before | {pytest_too}
+
+
+def test_another_version_of_a_library_makes_the_piece_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def made() -> int:
+        Cache(tmp_path).get(lambda: 1, name="piece", inputs="", made_by=ME, codec=JSON)
+        return len(list(tmp_path.iterdir()))
+
+    assert made() == 1
+    assert made() == 1
+    newer = {"polars": "99.1"}
+    monkeypatch.setattr(cache_module, "version", lambda name: newer.get(name, version(name)))
+    library_versions.cache_clear()
+    assert made() == 2
+    monkeypatch.undo()
+    library_versions.cache_clear()
+    assert made() == 2
 
 
 def test_a_piece_is_made_once_and_again_for_other_inputs(tmp_path: Path):

@@ -190,3 +190,9 @@ def test_a_criterion_of_its_own_gives_the_verdict(judge):
         text, measures={"m": lambda _t: MeasuredClaim(finding="one of two", holds="partly")}
     )
     assert row(found)["holds"] == "partly"
+
+
+def test_a_share_of_nothing_is_refused(judge):
+    with pytest.raises(ConfigError, match=r"published\.toml: a: .*number 0.*\"relative\"") as error:
+        judge(ONE + 'rule = "relative"\ntolerance = 0.1\npublished = 0.0')
+    assert "nothing is a share of 0" in str(error.value)

@@ -1,4 +1,8 @@
-"""One cache for all studies: a piece is named by its inputs and by the code that makes it."""
+"""One cache for all studies: a piece is named by its inputs and by the code that makes it.
+
+That code is the source of headcount that the piece's maker imports, and the versions of Python and
+of the libraries that these sources import.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,13 @@ import ast
 import io
 import json
 import logging
-from collections.abc import Callable, Iterator
+import platform
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 from zipfile import BadZipFile, ZipFile
@@ -57,13 +64,14 @@ class Cache:
             name      the first part of the file's name, for people
             inputs    all data and settings that the piece depends on
             made_by   the module that makes it, ``__name__``: its code and all that it imports
-                      are part of the key
+                      are part of the key, libraries by their versions
 
         A damaged file is named in a warning and made again: it only saves time.
         """
         if self.folder is None:
             return make()
-        key = sha256(f"{source_digest(made_by)} {inputs}".encode()).hexdigest()[:24]
+        code = f"{source_digest(made_by)} {library_versions(made_by)}"
+        key = sha256(f"{code} {inputs}".encode()).hexdigest()[:24]
         path = self.folder / f"{name}-{key}.{codec.ending}"
         if path.is_file():
             try:
@@ -113,6 +121,33 @@ def source_digest(module: str, home: Path = _HOME) -> str:
     for file in sorted(_files(imported_by(module, home), home)):
         found.update(str(file.relative_to(home)).encode() + b"\0" + file.read_bytes())
     return found.hexdigest()
+
+
+@cache
+def library_versions(module: str, home: Path = _HOME) -> str:
+    """Python and the libraries that a module and all it imports of headcount name, with versions.
+
+    Imports inside functions count here too, and so a library that only draws figures. What these
+    libraries rest on in turn does not, and one that is not installed has no version.
+    """
+    named = {
+        name.split(".")[0]
+        for file in imported_by(module, home)
+        for name in _imports(file.read_text(encoding="utf-8"))
+    }
+    of_module = _distributions()
+    found = {
+        distribution: version(distribution)
+        for name in named - {_ROOT} - sys.stdlib_module_names
+        for distribution in of_module.get(name, ())
+    }
+    listed = [f"python {platform.python_version()}"]
+    return ", ".join(listed + [f"{name} {found[name]}" for name in sorted(found)])
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return packages_distributions()
 
 
 @cache

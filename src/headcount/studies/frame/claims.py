@@ -283,6 +283,13 @@ def _row(
 ) -> Row:
     """A row of verdicts: a number that decides and is missing is not taken for a no."""
     words, rule = RULES[claim.rule]
+    if claim.rule == "relative" and published == 0:
+        raise ConfigError(
+            PUBLISHED,
+            place=claim.id,
+            found='the published number 0 with the rule "relative"',
+            expected='another rule, such as "near": nothing is a share of 0',
+        )
     ours = None if found.value is None or isnan(found.value) else found.value
     kept = None
     if ours is not None and published is not None:
