@@ -12,8 +12,35 @@ from headcount.errors import ConfigError
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Origin, Registry
 
 PLUGIN = """
-class Own:
+from dataclasses import dataclass
+from headcount.attacks.kinds import Attack
+from headcount.evaluate.metrics import Metric
+from headcount.mechanisms import Geometric, PostTabular, PreTabular
+from headcount.population.sources import Generated
+
+@dataclass(frozen=True, kw_only=True)
+class Own(Geometric):
     name = "own"
+
+class Alone:
+    name = kind = "own"
+
+class Unmade(PostTabular):
+    name = "own"
+
+class Unread(Generated):
+    kind = "own"
+
+class Unmeasured(Metric):
+    name = "own"
+
+class Unused(Attack):
+    name = "own"
+
+class Plain(PreTabular):
+    name = "own"
+    def apply(self, population, noise, *, run, context): ...
+    def guarantee(self, schema, geography): ...
 """
 
 
@@ -29,6 +56,7 @@ def install(folder: Path, *, name: str, points: str, module: str = "own_part") -
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "own_part", raising=False)
     return tmp_path
 
 
@@ -85,12 +113,50 @@ def test_two_distributions_with_one_name_are_both_told(folder: Path):
         ("no_such_module:Own", "that cannot be loaded"),
         ("own_part:Nothing", "that cannot be loaded"),
         ("own_part:__name__", "which is not a class"),
-        ("own_part:Own", "with name = 'own', expected a class with name = 'other'"),
+        (
+            "own_part:Own",
+            "own_part:Own with name = 'own', expected a frozen dataclass with name = 'other' that "
+            "extends PreTabular or PostTabular of headcount.mechanisms",
+        ),
     ],
 )
 def test_a_part_that_cannot_be_used_says_whose_it_is(folder: Path, value: str, says: str):
     install(folder, name="broken", points=f"[headcount.mechanisms]\nother = {value}\n")
     with pytest.raises(ConfigError) as caught:
         MECHANISMS.get("other")
-    assert str(caught.value).startswith("mechanism 'other' of broken 1.2: found")
+    where = "mechanism 'other' of broken 1.2: entry point of headcount.mechanisms: found"
+    assert str(caught.value).startswith(where)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("registry", "cls", "says"),
+    [
+        (MECHANISMS, "Alone", ", which does not extend PreTabular or PostTabular, expected"),
+        (MECHANISMS, "Unmade", " without guarantee, run, expected a frozen dataclass"),
+        (MECHANISMS, "Plain", ", which is not a frozen dataclass, expected a frozen dataclass"),
+        (
+            POPULATIONS,
+            "Alone",
+            ", which does not extend Source, expected a frozen dataclass with k",
+        ),
+        (POPULATIONS, "Unread", " without read, expected a frozen dataclass with kind = 'own'"),
+        (METRICS, "Alone", ", which does not extend Metric, expected a frozen dataclass"),
+        (METRICS, "Unmeasured", " without compute, supports, expected a frozen dataclass"),
+        (ATTACKS, "Alone", ", which does not extend Attack, expected a frozen dataclass"),
+        (ATTACKS, "Unused", " without run, supports, expected a frozen dataclass"),
+    ],
+)
+def test_a_part_without_the_base_of_its_kind_is_refused(
+    folder: Path, registry: Registry, cls: str, says: str
+):
+    install(folder, name="broken", points=f"[{registry.group}]\nown = own_part:{cls}\n")
+    with pytest.raises(ConfigError) as caught:
+        registry.get("own")
+    assert str(caught.value).startswith(
+        f"{registry.what} 'own' of broken 1.2: entry point of {registry.group}: "
+        f"found own_part:{cls}{says}"
+    )
+    assert f"that extends {' or '.join(registry.base[1:])} of {registry.base[0]}" in str(
+        caught.value
+    )

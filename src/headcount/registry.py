@@ -10,7 +10,7 @@ Another distribution brings parts by entry points in the group of the registry,
     my-mechanism = "my_package:MyMechanism"
 
 which are loaded only when a config names them. A name that stands for two things is refused, with
-both distributions.
+both distributions, and so is a part without the base class of its kind.
 """
 
 from __future__ import annotations
@@ -48,12 +48,14 @@ class Registry:
         what     what they are, for errors; of a part that is a package, the module with its class
         package  where ours live: each public module is one
         group    entry points of others
+        base     module and classes, one of which a part of others must extend
         tag      the attribute of a class, and the key of a config, that has its name
     """
 
     what: str
     package: str
     group: str
+    base: tuple[str, ...]
     tag: str = "name"
 
     @cached_property
@@ -136,13 +138,25 @@ class Registry:
         if getattr(found, self.tag, None) != point.name:
             said = getattr(found, self.tag, None)
             raise self._unusable(point, f"{point.value} with {self.tag} = {said!r}")
+        module, *names = self.base
+        if not issubclass(found, tuple(getattr(import_module(module), name) for name in names)):
+            raise self._unusable(
+                point, f"{point.value}, which does not extend {' or '.join(names)}"
+            )
+        if missing := sorted(getattr(found, "__abstractmethods__", ())):
+            raise self._unusable(point, f"{point.value} without {', '.join(missing)}")
+        if not getattr(getattr(found, "__dataclass_params__", None), "frozen", False):
+            raise self._unusable(point, f"{point.value}, which is not a frozen dataclass")
         return found
 
     def _unusable(self, point: EntryPoint, found: str) -> ConfigError:
+        module, *names = self.base
         return ConfigError(
             f"{self.what} {point.name!r} of {_origin(point)}",
+            place=f"entry point of {self.group}",
             found=found,
-            expected=f"a class with {self.tag} = {point.name!r}",
+            expected=f"a frozen dataclass with {self.tag} = {point.name!r} that extends "
+            f"{' or '.join(names)} of {module}",
         )
 
 
@@ -152,9 +166,28 @@ def _origin(point: EntryPoint) -> Origin:
     return Origin(point.dist.name, point.dist.version)
 
 
-MECHANISMS = Registry("mechanism", "headcount.mechanisms", "headcount.mechanisms")
-POPULATIONS = Registry(
-    "population", "headcount.population.sources", "headcount.populations", tag="kind"
+MECHANISMS = Registry(
+    "mechanism",
+    "headcount.mechanisms",
+    "headcount.mechanisms",
+    base=("headcount.mechanisms", "PreTabular", "PostTabular"),
 )
-METRICS = Registry("metric", "headcount.evaluate.metrics", "headcount.metrics")
-ATTACKS = Registry("attack", "headcount.attacks.kinds", "headcount.attacks")
+POPULATIONS = Registry(
+    "population",
+    "headcount.population.sources",
+    "headcount.populations",
+    base=("headcount.population.sources", "Source"),
+    tag="kind",
+)
+METRICS = Registry(
+    "metric",
+    "headcount.evaluate.metrics",
+    "headcount.metrics",
+    base=("headcount.evaluate.metrics", "Metric"),
+)
+ATTACKS = Registry(
+    "attack",
+    "headcount.attacks.kinds",
+    "headcount.attacks",
+    base=("headcount.attacks.kinds", "Attack"),
+)

@@ -252,7 +252,7 @@ BAD = {
         sub("out", 'out = "o"\nnoise = "published"'),
         "run.noise",
         "'published'",
-        "its true loss is -ln(1 - epsilon), more than epsilon",
+        "'table' or 'opendp'",
     ),
     "other noise": (
         sub("out", 'out = "o"\nnoise = "numpy"'),

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from headcount.cli.app import app
 from headcount.config.schema import config_schema
 from headcount.errors import ConfigError
+from headcount.release.store import read_release
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
 from tests.run.town import write_config, write_town
@@ -55,7 +56,7 @@ def test_a_mechanism_metric_and_attack_of_others(tmp_path: Path, installed: Path
     run = protect_run(config)
     receipt = json.loads((run / "release" / "receipt.json").read_text())
     assert receipt["plugins"] == ["mechanism 'toy-shifted' of toys 0.3"]
-    said = "Stated by mechanism 'toy-shifted' of toys 0.3, which is not part of headcount"
+    said = "Relies on mechanism 'toy-shifted' of toys 0.3, which is not part of headcount"
     assert any(sentence.startswith(said) for sentence in receipt["guarantee"]["sentences"])
     assert receipt["notes"] == {"shift": 1000.0}
     done = evaluate_run(run)
@@ -72,8 +73,28 @@ def test_a_population_of_others(tmp_path: Path, installed: Path):
     config = write_config(
         tmp_path, population='kind = "toy-village"\npeople = 90', mechanism='name = "identity"'
     )
-    receipt = json.loads((protect_run(config) / "release" / "receipt.json").read_text())
-    assert receipt["plugins"] == ["population 'toy-village' of toys 0.3"]
+    release = protect_run(config) / "release"
+    receipt = json.loads((release / "receipt.json").read_text())
+    whose = "population 'toy-village' of toys 0.3"
+    assert receipt["plugins"] == [whose]
+    said = f"Relies on {whose}, which is not part of headcount and was not checked by it."
+    assert said in receipt["guarantee"]["sentences"]
+    assert read_release(release).guarantee.stated_by == (whose,)
+
+
+def test_a_population_and_a_mechanism_of_others_are_both_in_the_guarantee(
+    tmp_path: Path, installed: Path
+):
+    village = 'kind = "toy-village"\npeople = 90'
+    config = write_config(tmp_path, population=village, mechanism=MECHANISM)
+    stated = read_release(protect_run(config) / "release").guarantee.stated_by
+    assert stated == (
+        "population 'toy-village' of toys 0.3",
+        "mechanism 'toy-shifted' of toys 0.3",
+    )
+    write_town(tmp_path)
+    ours = write_config(tmp_path, out="ours")
+    assert read_release(protect_run(ours) / "release").guarantee.stated_by == ()
 
 
 def test_faults_in_the_keys_of_others_are_named_like_ours(tmp_path: Path, installed: Path):

@@ -26,7 +26,7 @@ from headcount.bench.neighbour_files import PLACES, WITH_HOUSEHOLDS, PopulationF
 from headcount.bench.neighbour_homes import DwellingFiles, Rng, quoted
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, InputError, RunError
-from headcount.mechanisms._measured import Measured
+from headcount.mechanisms import Measured
 from headcount.mechanisms.topdown.choices import QuartersBounds
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.restrict import restrict

@@ -21,8 +21,7 @@ from headcount.bench.suppression_workloads import (
 from headcount.evaluate.suppressed import WITNESSES, audit_release
 from headcount.evaluate.withheld import Attacker, audit_withheld
 from headcount.evaluate.witnessed import check_witnesses
-from headcount.mechanisms import protect
-from headcount.mechanisms._base import Context
+from headcount.mechanisms import Context, protect
 from headcount.mechanisms.suppression.complementary import Pattern, complement
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.population.from_households import to_population

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from headcount.config.settings import PUBLISHED_NOISE, Config, RunSettings
+from headcount.config.settings import Config, RunSettings
 from headcount.errors import ConfigError, did_you_mean
 from headcount.numbers import shown
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry
@@ -47,7 +47,7 @@ def read_config(data: Any, *, source: str) -> Config:
     if _given(data, "mechanism", source) == []:
         raise ConfigError(source, place="mechanism", found="none", expected="one or more")
     parts = {key: _parts(key, data.get(key, []), source=source) for key in LISTS}
-    run = _run(_given(data, "run", source), source=source)
+    run = from_table(RunSettings, _given(data, "run", source), source=source, place="run")
     try:
         made = Config(population=population, run=run, **parts)
     except ConfigError as error:
@@ -83,28 +83,11 @@ def _part(registry: Registry, table: Any, *, source: str, place: str) -> Any:
     return from_table(cls, table, source=source, place=place, tag=tag)
 
 
-def _run(table: Any, *, source: str) -> RunSettings:
-    if isinstance(table, Mapping) and table.get("noise") == PUBLISHED_NOISE:
-        raise ConfigError(
-            source,
-            place="run.noise",
-            found=repr(PUBLISHED_NOISE),
-            expected="'table' or 'opendp' (the published variant of Flaxman's code draws with "
-            "success probability epsilon, so its true loss is -ln(1 - epsilon), more than epsilon; "
-            "it exists only inside the study flaxman-2019)",
-        )
-    return from_table(RunSettings, table, source=source, place="run")
-
-
 def _agreed(config: Config) -> Config:
-    """A flag that a mechanism shares with the population holds for both, whichever table has it."""
+    """A flag that a mechanism asks of the population holds for both, whichever table has it."""
     own = {one.name for one in fields(config.population)}  # type: ignore[arg-type]
-    shared = {
-        name: True
-        for mechanism in config.mechanism
-        for name in getattr(mechanism, "asks_of_population", ())
-        if name in own and getattr(mechanism, name)
-    }
+    asked = {name for method in config.mechanism for name in method.asks_of_population}
+    shared = dict.fromkeys(asked & own, True)
     if not shared:
         return config
     return replace(config, population=replace(config.population, **shared))  # type: ignore[type-var]

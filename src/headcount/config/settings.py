@@ -13,9 +13,6 @@ from headcount.registry import MECHANISMS, POPULATIONS
 
 Publishable = Literal["microdata", "mdf", "measurements"]
 
-PUBLISHED_NOISE = "published"
-"""The noise of Flaxman's code, which costs more than it states."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings:

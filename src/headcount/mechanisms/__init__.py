@@ -2,7 +2,8 @@
 
 from headcount.mechanisms._base import Context, PostTabular, PreTabular
 from headcount.mechanisms._chain import Chain, Mechanism
-from headcount.mechanisms._outcome import CountsOutcome, TablesOutcome
+from headcount.mechanisms._measured import Measured, losses_of, total_loss
+from headcount.mechanisms._outcome import CountsOutcome, Outcome, TablesOutcome
 from headcount.mechanisms._protect import (
     complete_guarantee,
     mechanism_digest,
@@ -23,7 +24,9 @@ __all__ = [
     "CountsOutcome",
     "Geometric",
     "Identity",
+    "Measured",
     "Mechanism",
+    "Outcome",
     "PostTabular",
     "PreTabular",
     "Raked",
@@ -31,7 +34,9 @@ __all__ = [
     "TablesOutcome",
     "Tabulated",
     "complete_guarantee",
+    "losses_of",
     "mechanism_digest",
     "protect",
     "protect_runs",
+    "total_loss",
 ]

@@ -56,28 +56,46 @@ class Context:
     curator: Path | None = None
 
 
-class PreTabular(ABC):
-    """A method that changes records: population in, population out.
-
-    Parameters are frozen fields; ``repr`` makes it again.
+class MethodBase(ABC):
+    """What both kinds have in common. Parameters are frozen fields; ``repr`` makes it again.
 
     where
-        name               the name used in configs, reports and noise streams
-        draws_noise        whether the result depends on chance at all
-        from_cipher        whether it draws from a cipher stream whatever the source of noise
-        needs_households   whether who lives with whom must be known
-        keeps_households   whether that is still known afterwards
+        name          the name used in configs, reports and noise streams
+        draws_noise   whether the result depends on chance at all
     """
 
     name: ClassVar[str]
     draws_noise: ClassVar[bool] = True
-    needs_households: ClassVar[bool] = False
-    keeps_households: ClassVar[bool] = False
 
     @property
     def noise_text(self) -> str:
         """What keys the noise of seeded studies: no word of it may ever change."""
         return repr(self)
+
+    @property
+    def asks_of_population(self) -> tuple[str, ...]:
+        """Flags of ``[population]`` that this method needs set; a kind without them is left."""
+        return ()
+
+    @abstractmethod
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """What a release promises that this method makes alone."""
+
+    def publications(self) -> Mapping[str, Publication]:
+        """What can be published besides counts."""
+        return {}
+
+
+class PreTabular(MethodBase):
+    """A method that changes records: population in, population out.
+
+    where
+        needs_households   whether who lives with whom must be known
+        keeps_households   whether that is still known afterwards
+    """
+
+    needs_households: ClassVar[bool] = False
+    keeps_households: ClassVar[bool] = False
 
     @property
     def from_cipher(self) -> bool:
@@ -115,34 +133,15 @@ class PreTabular(ABC):
         """Why no bound is proved, where ``stability`` gives none."""
         return "how many records one person can change is not bounded by any proof"
 
-    @abstractmethod
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """What counts of the changed records promise if they are published as they are."""
 
-    def publications(self) -> Mapping[str, Publication]:
-        """What can be published besides counts, if nothing follows this step."""
-        return {}
-
-
-class PostTabular(ABC):
+class PostTabular(MethodBase):
     """A method that changes tables: leaf counts and noise in, protected counts or tables out.
 
-    Parameters are frozen fields; ``repr`` makes it again.
-
     where
-        name              the name used in configs, reports and noise streams
-        draws_noise       whether a release depends on chance at all
         to_publish_more   what it would take to publish more than ``publications`` offers
     """
 
-    name: ClassVar[str]
-    draws_noise: ClassVar[bool] = True
     to_publish_more: ClassVar[str] = "only whole counts of 0 or more can be placed as people"
-
-    @property
-    def noise_text(self) -> str:
-        """What keys the noise of seeded studies: no word of it may ever change."""
-        return repr(self)
 
     @property
     def cut_to(self) -> int | None:
@@ -153,11 +152,7 @@ class PostTabular(ABC):
         """Every measurement that will be made, with its exact loss, before data is read."""
         return ()
 
-    @abstractmethod
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """What a release of such counts promises."""
-
-    def check_people(self, population: Population) -> None:  # noqa: B027 any people will do
+    def check_people(self, population: Population) -> None:
         """Refuse people for whom the plan's losses would not be true."""
 
     def check(self, counts: Counts) -> tuple[str, ...]:
@@ -167,9 +162,7 @@ class PostTabular(ABC):
         """
         return ()
 
-    def refuse_changed(  # noqa: B027 any will do
-        self, *, by: str, weight: Fraction, households: bool
-    ) -> None:
+    def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
         """Refuse to follow steps that change records, where that makes no sense.
 
         where
@@ -183,10 +176,6 @@ class PostTabular(ABC):
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> Outcome:
         """Protect the leaf counts once for each run number; run r never reuses run s's noise."""
-
-    def publications(self) -> Mapping[str, Publication]:
-        """What can be published besides counts."""
-        return {}
 
     def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
         """Bytes of the tables that are held whole: by default dense ones of the leaf."""

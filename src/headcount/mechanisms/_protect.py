@@ -118,8 +118,8 @@ def complete_guarantee(
     """The mechanism's guarantee with what a run adds to it: its key and its sampler."""
     chain = Chain.of(mechanism)
     guarantee = chain.guarantee(counts.schema, counts.geography).also_exact(*counts.read_off)
-    others = [whose for part in chain.parts if (whose := MECHANISMS.outside(part))]
-    guarantee = guarantee.resting_on(*others)
+    others = (counts.plugin, *map(MECHANISMS.outside, chain.parts))
+    guarantee = guarantee.relying_on(*filter(None, others))
     if counts.one_person:
         guarantee = guarantee.meaning(counts.one_person)
     if key_kind == "seed":

@@ -31,7 +31,8 @@ class Population:
     ``reading`` is what was read from files, for ``headcount check``.
     ``one_person`` says for the guarantee what one person is in a file that was read. ``weight`` is
     how many people each stands for: 1 but in a sample. ``of_dwellings`` says of people made again
-    from counts that it was once known who lives with whom.
+    from counts that it was once known who lives with whom. ``plugin`` names the part of another
+    distribution that read or generated the people, for the guarantee.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Population:
     one_person: str = ""
     weight: Fraction = Fraction(1)
     of_dwellings: bool = False
+    plugin: str = ""
 
     def __post_init__(self) -> None:
         schema = self.schema

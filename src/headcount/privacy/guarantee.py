@@ -35,7 +35,7 @@ class Guarantee:
         not_private_because   why this run breaks the promise of its method (a seeded key);
                               the losses are then what the method would have promised
         unit_means            what one person or one household is in these data
-        stated_by             parts of other distributions that the promise rests on
+        stated_by             parts of other distributions that the promise relies on
     """
 
     losses: tuple[Loss, ...] = ()
@@ -76,8 +76,8 @@ class Guarantee:
         """The same guarantee with more said about what its unit of privacy is."""
         return replace(self, unit_means=self.unit_means + statements) if self.losses else self
 
-    def resting_on(self, *parts: str) -> Guarantee:
-        """The same guarantee, saying whose word it is where that is not headcount's alone."""
+    def relying_on(self, *parts: str) -> Guarantee:
+        """The same guarantee, naming parts of other distributions that headcount cannot check."""
         return replace(self, stated_by=self.stated_by + parts)
 
     def from_cipher(self) -> Guarantee:
@@ -101,7 +101,7 @@ class Guarantee:
         else:
             said.append(f"No differential-privacy guarantee: {self.why_none}.")
         said += [
-            f"Stated by {part}, which is not part of headcount and was not checked by it."
+            f"Relies on {part}, which is not part of headcount and was not checked by it."
             for part in self.stated_by
         ]
         said += [f"The unit of privacy: {what}." for what in self.unit_means]

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from headcount.errors import ConfigError
-from headcount.mechanisms import Chain
-from headcount.mechanisms._measured import Measured
+from headcount.mechanisms import Chain, Measured
 from headcount.memory import gib, memory_limit
 from headcount.noise.keyed import served_by
 from headcount.tabulate import Counts

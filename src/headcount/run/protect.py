@@ -20,6 +20,7 @@ from headcount.noise.recorded import RecordedNoise
 from headcount.population.reading import ReadSummary
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState
 from headcount.progress import Progress, silent
+from headcount.registry import POPULATIONS
 from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.publication import MEASUREMENTS, Publication
 from headcount.release.store import (
@@ -110,7 +111,7 @@ class Prepared:
 def prepare_data(config: Config) -> Prepared:
     """Read the data a config names and check that they can be protected as asked."""
     mechanism = Chain.of(config.mechanism)
-    population = config.population.read()
+    population = replace(config.population.read(), plugin=POPULATIONS.outside(config.population))
     for statement in population.read_off:
         log.warning(
             "%s: %s is read from the data and published without noise; a public list "

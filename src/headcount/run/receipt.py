@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from headcount.mechanisms import Chain
-from headcount.mechanisms._measured import Measured, losses_of, total_loss
+from headcount.mechanisms import Chain, Measured, losses_of, total_loss
 from headcount.noise import SAMPLER_VERSION
 from headcount.noise.keyed import served_by
 from headcount.privacy import DEFAULT_UNIT, Guarantee, Ledger, UnitOfPrivacy

@@ -26,7 +26,8 @@ class Counts:
 
     ``matrix`` is sparse by rows, because most cells of most small places are empty: the 1940
     census has 6 non-empty cells of 192 per district. Counts of a sample are of the people in it;
-    each stands for ``weight`` people. ``of_dwellings`` says that it was known who lives with whom.
+    each stands for ``weight`` people. ``of_dwellings`` says that it was known who lives with whom,
+    ``plugin`` which part of another distribution the people come from.
     """
 
     schema: Schema
@@ -38,6 +39,7 @@ class Counts:
     one_person: str = ""
     weight: Fraction = Fraction(1)
     of_dwellings: bool = False
+    plugin: str = ""
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
@@ -88,6 +90,7 @@ def tabulate(population: Population) -> Counts:
         population.one_person,
         population.weight,
         population.households is not None or population.of_dwellings,
+        population.plugin,
     )
 
 

@@ -54,4 +54,5 @@ def _of_counts(counts: Counts) -> Population:
         one_person=counts.one_person,
         weight=counts.weight,
         of_dwellings=counts.of_dwellings,
+        plugin=counts.plugin,
     )

@@ -32,12 +32,12 @@ from headcount.mechanisms import (
     Context,
     CountsOutcome,
     Mechanism,
+    Outcome,
     PreTabular,
     TablesOutcome,
     Tabulated,
+    total_loss,
 )
-from headcount.mechanisms._measured import total_loss
-from headcount.mechanisms._outcome import Outcome
 from headcount.noise import KeyedNoise, Law, Noise, RunKey, Stream
 from headcount.population import Population
 from headcount.privacy import UnitOfPrivacy

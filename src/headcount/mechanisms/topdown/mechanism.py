@@ -104,6 +104,11 @@ class TopDown(TopDownSettings, PostTabular):
         return replace(stated.also_exact(*exact), not_covered=(*stated.not_covered, beyond))
 
     @property
+    def asks_of_population(self) -> tuple[str, ...]:
+        """The structural zero that the schema must have."""
+        return ("nurse_nva_0",) if self.nurse_nva_0 else ()
+
+    @property
     def cut_to(self) -> int | None:
         """People to which larger households are cut first, where households are the units."""
         return self.largest_household

@@ -116,7 +116,6 @@ class TopDownSettings:
     report_epsilon: NotNegative = Fraction(0)
     nurse_nva_0: bool = False
     presets: ClassVar[str] = "headcount.mechanisms.topdown.presets"
-    asks_of_population: ClassVar[tuple[str, ...]] = ("nurse_nva_0",)
 
     def __post_init__(self) -> None:
         self._settle()
