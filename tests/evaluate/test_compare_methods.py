@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from headcount.cli.evaluate import _show_compared
 from headcount.errors import InputError, RunError
 from headcount.evaluate.choice import Choice
 from headcount.evaluate.evaluation import Evaluation
@@ -158,6 +160,23 @@ def test_a_comparison_needs_a_metric_that_two_runs_have(folder: Path):
     other = Evaluation(findings=())
     with pytest.raises(RunError, match="found no metric that several runs share, expected one"):
         side_by_side({Path("one"): one, Path("other"): other})
+
+
+def test_empirical_privacy_loss_of_few_errors_is_not_compared(folder: Path, capsys):
+    """Of four counties' totals the maximum of the curve is chance."""
+    runs = [folder / name for name in ("geometric", "topdown")]
+    choice = Choice(metrics=("empirical-privacy-loss",), attacks=())
+    found = {run: evaluate_run(run, choice=choice).evaluation for run in runs}
+    (compared,) = side_by_side(found)
+    tables = [one["empirical-privacy-loss"].table for one in found.values()]
+    enough = [set(table.filter(pl.col("n") >= 100)["query"]) for table in tables]
+    assert enough == [{"cells"}, {"cells"}]
+    assert any(table.filter(pl.col("n") < 100)["epl"].is_not_null().any() for table in tables)
+    assert set(compared.table["query"]) == {"cells"}
+    assert "fewer than 100 errors are left out, because the maximum of a few" in compared.words
+    _show_compared(replace(compared, table=compared.table.clear()))
+    said = capsys.readouterr().out
+    assert "is chance (empirical-privacy-loss): nothing is left to compare" in said
 
 
 def test_negative_counts_are_facts_of_the_release():

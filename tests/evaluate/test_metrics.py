@@ -128,7 +128,7 @@ def test_the_account_of_a_swap_is_read_from_the_run(counts: Counts, tmp_path: Pa
         "kept": [{"count": "people", "level": "whole", "changed": 0, "units": 1}],
     }
     (tmp_path / REPORT).write_text(json.dumps({"0": account}))
-    found = Swapping().compute(release, replace(truth, internal=tmp_path))
+    found = Swapping().compute(release, replace(truth, folders=(tmp_path,)))
     rows = {row["what"]: (row["number"], row["percent"]) for row in found.table.to_dicts()}
     assert rows["swapped"] == (6, 15)
     assert rows["chosen, but without a partner"] == (2, 5)
@@ -143,7 +143,7 @@ def test_the_account_of_a_swap_is_read_from_the_run(counts: Counts, tmp_path: Pa
         "unswappable": 1,
     }
     (tmp_path / REPORT).write_text(json.dumps({"0": people}))
-    found = Swapping().compute(release, replace(truth, internal=tmp_path))
+    found = Swapping().compute(release, replace(truth, folders=(tmp_path,)))
     assert found.table.filter(what="unique and swapped")["number"].item() == 3
     assert found.numbers()[0].label == "of the people were swapped"
 
@@ -153,7 +153,7 @@ def test_each_swap_of_a_chain_has_its_account(counts: Counts, tmp_path: Path):
         (tmp_path / step).mkdir()
         account = {"people": 50, "marked": 10, "swapped": swapped, "unswappable": 0}
         (tmp_path / step / REPORT).write_text(json.dumps({"0": account}))
-    truth = replace(Truth.of(counts), internal=tmp_path)
+    truth = replace(Truth.of(counts), folders=(tmp_path,))
     found = Swapping().compute(released(counts, Identity()), truth)
     rows = found.table.filter(what="swapped").select("step", "number").rows()
     assert rows == [("1-swapping", 6), ("2-person-swapping", 9)]
@@ -182,7 +182,7 @@ def test_an_audit_refutes_a_mechanism_that_states_too_little_and_no_other(counts
     )
     for mechanism, refuted in ((Geometric, False), (Boastful, True)):
         made = mechanism(epsilon=Fraction(3))
-        truth = Truth.of(small, mechanism=made)
+        truth = Truth.of(small).made_by(made)
         release = released(small, made)
         found = audit.compute(release, truth)
         row = found.table.row(0, named=True)
@@ -211,12 +211,12 @@ def test_an_audit_says_why_it_was_not_made(counts: Counts):
     (left_out,) = evaluate_release(release, Truth.of(counts), choice=choice).not_computed
     assert left_out.why == "the mechanism is not known, so it cannot be run again"
     exact = released(counts, Identity())
-    truth = Truth.of(counts, mechanism=Identity())
+    truth = Truth.of(counts).made_by(Identity())
     assert Audit().supports(exact, truth).why_not == (
         "the mechanism draws no noise: every run is the same"
     )
     slow = replace(choice, given=(Audit(seconds=1e-9),))
-    truth = Truth.of(counts, mechanism=Geometric(epsilon=Fraction(1)))
+    truth = Truth.of(counts).made_by(Geometric(epsilon=Fraction(1)))
     found = evaluate_release(release, truth, choice=slow)
     assert "200 would take longer than 1e-09 s, the time allowed" in found.not_computed[0].why
     with pytest.raises(KeyError, match="audit: not computed, because 100 runs of both"):

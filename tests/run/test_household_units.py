@@ -10,15 +10,19 @@ import numpy as np
 import pytest
 
 from headcount.bench.neighbour_homes import DwellingFiles, Home, drawn_dwellings
-from headcount.errors import PrivacyError
+from headcount.errors import PrivacyError, RunError
+from headcount.evaluate.choice import Choice
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
+from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release
+from headcount.run.compare import refuse_other_data, side_by_side
 from headcount.run.evaluate import evaluate_run, open_run
 from headcount.run.protect import protect_run
 from tests.run.town import LEDGER, contents, make_ledger, write_config
 
 HOUSEHOLD = 'epsilon = 1\nunit = "household-change-one"\nlargest_household = 3\n'
 GEOMETRIC = f'name = "geometric"\n{HOUSEHOLD}'
+WHOLE = 'name = "geometric"\nepsilon = 1\ncount_housemates = true\n'
 TOPDOWN = f"""name = "topdown"
 {HOUSEHOLD}
 queries.cells.share = 1
@@ -50,7 +54,7 @@ def config(folder: Path, mechanism: str, **more: str) -> Path:
 def test_how_many_were_cut_stays_internal(mechanism: str, hamlet: Path):
     out = protect_run(config(hamlet, mechanism))
     cut = json.loads((out / "internal/cut.json").read_text())
-    assert cut == {"people left out of households that were cut": 2}
+    assert cut["people left out of households that were cut"] == 2
     published = b"".join(contents(out / "release").values())
     assert b"left out" not in published
     receipt = read_receipt(out / "release")
@@ -93,6 +97,48 @@ def test_people_who_were_cut_are_an_error_of_the_release(hamlet: Path):
 def test_no_cut_is_noted_where_a_person_is_the_unit(hamlet: Path):
     out = protect_run(config(hamlet, 'name = "raked"\nepsilon = 1\ncount_housemates = true'))
     assert not (out / "internal/cut.json").exists()
+
+
+@pytest.fixture
+def cut_and_whole(hamlet: Path) -> list[Path]:
+    """Two runs on one file, of which the first cuts households."""
+    made = []
+    for name, mechanism in (("cut", GEOMETRIC), ("whole", WHOLE)):
+        made.append(protect_run(config(hamlet, mechanism)).rename(hamlet / name))
+    return made
+
+
+def test_a_run_that_cuts_households_is_compared_with_one_that_does_not(cut_and_whole: list[Path]):
+    cut, whole = (RunDirectory(one) for one in cut_and_whole)
+    assert cut.require_facts().data_digest != whole.require_facts().data_digest
+    refuse_other_data(cut_and_whole)
+    choice = Choice(metrics=("error",), attacks=())
+    found = {one: evaluate_run(one, choice=choice).evaluation for one in cut_and_whole}
+    (compared,) = side_by_side(found)
+    total = compared.table.filter(level="whole", query="total")
+    assert total["mean_count"].item() == 13  # everybody, in both
+    for one in cut_and_whole:
+        assert total[str(one)].item() == abs(read_release(one / "release").at("whole").sum() - 13)
+
+
+def test_runs_on_other_households_are_not_compared(cut_and_whole: list[Path], hamlet: Path):
+    persons = hamlet / "persons.csv"
+    text = persons.read_text()
+    assert ",f," in text
+    persons.write_text(text.replace(",f,", ",m,", 1))
+    other = protect_run(config(hamlet, GEOMETRIC))
+    with pytest.raises(RunError, match=r"found data different from those of .*cut"):
+        refuse_other_data([cut_and_whole[0], other])
+
+
+def test_a_run_that_an_older_version_cut_says_why_it_is_not_compared(cut_and_whole: list[Path]):
+    note = cut_and_whole[0] / "internal/cut.json"
+    note.write_text('{"people left out of households that were cut": 2}')
+    with pytest.raises(RunError, match=r"cut\.json: found no digest of the data before househol"):
+        refuse_other_data(cut_and_whole)
+    note.write_text("[")
+    with pytest.raises(RunError, match=r"cut\.json: found a damaged file, expected what was cut"):
+        refuse_other_data(cut_and_whole)
 
 
 def test_a_ledger_of_persons_takes_no_loss_of_households(hamlet: Path):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,11 +15,14 @@ from typer.testing import CliRunner
 from headcount.cli.app import app
 from headcount.config.schema import config_schema
 from headcount.errors import ConfigError
+from headcount.registry import ATTACKS
 from headcount.release.store import read_release
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
+from headcount.testing import ContractError, check_attack
 from tests.run.town import write_config, write_town
 
+MODULES = ("toy_parts", "toy_attack")
 POINTS = """
 [headcount.mechanisms]
 toy-shifted = toy_parts:Shifted
@@ -28,7 +34,7 @@ toy-village = toy_parts:Village
 toy-above = toy_parts:Above
 
 [headcount.attacks]
-toy-first = toy_parts:First
+toy-first = toy_attack:First
 """
 MECHANISM = 'name = "toy-shifted"\nepsilon = 1\nshift = 1000'
 MORE = '\n[[metric]]\nname = "toy-above"\nby = 500\n\n[[attack]]\nname = "toy-first"\n'
@@ -40,12 +46,13 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     site = tmp_path / "site"
     info = site / "toys-0.3.dist-info"
     info.mkdir(parents=True)
-    source = Path(__file__).with_name("toy_parts.py").read_text(encoding="utf-8")
-    (site / "toy_parts.py").write_text(source, encoding="utf-8")
+    for module in MODULES:
+        source = Path(__file__).with_name(f"{module}.py").read_text(encoding="utf-8")
+        (site / f"{module}.py").write_text(source, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, module, raising=False)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 0.3\n")
     (info / "entry_points.txt").write_text(POINTS)
     monkeypatch.syspath_prepend(str(site))
-    monkeypatch.delitem(sys.modules, "toy_parts", raising=False)
     return site
 
 
@@ -113,7 +120,33 @@ def test_others_are_loaded_only_when_they_are_named(tmp_path: Path, installed: P
     kinds = config_schema()["properties"]["mechanism"]["anyOf"][0]["oneOf"]
     assert {"toy-shifted"} < {one["title"] for one in kinds}
     assert "plugins" not in json.loads((run / "release" / "receipt.json").read_text())
-    assert "toy_parts" not in sys.modules
+    assert not set(MODULES) & set(sys.modules)
+
+
+def test_an_attack_of_others_keeps_the_contract_and_never_loads_the_truth(installed: Path):
+    First = ATTACKS.get("toy-first")
+    assert inspect.getfile(First) == str(installed / "toy_attack.py")
+    check_attack(First())
+    loaded = "import sys, toy_attack; print([m for m in sys.modules if m.startswith('headcount.')])"
+    paths = os.pathsep.join([str(installed), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", loaded],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "headcount.attacks.kinds" in done.stdout
+    for room in ("evaluate", "mechanisms"):
+        assert f"headcount.{room}" not in done.stdout
+
+
+def test_an_attack_of_others_that_holds_the_truth_is_caught(installed: Path):
+    module = installed / "toy_attack.py"
+    more = "import numpy as np\nfrom headcount.evaluate.truth import Truth\n"
+    module.write_text(module.read_text().replace("import numpy as np\n", more))
+    with pytest.raises(ContractError, match=r"the module imports headcount\.evaluate\.truth, and"):
+        check_attack(ATTACKS.get("toy-first")())
 
 
 def test_the_command_line_takes_them_by_name(tmp_path: Path, installed: Path):

@@ -1,4 +1,4 @@
-"""Somebody else's package: a mechanism, a population, a metric and an attack of their own."""
+"""Somebody else's package: a mechanism, a population and a metric of their own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.attacks.kinds import Attack, ClaimedPeople, People
 from headcount.evaluate.metrics import Metric
 from headcount.evaluate.truth import Truth
 from headcount.fields import AtLeast1
@@ -22,7 +21,6 @@ from headcount.report.axes import Axis
 from headcount.report.figures import point_chart
 from headcount.report.finding import SUPPORTED, Finding, Support
 from headcount.report.model import Figure
-from headcount.schema import Schema
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -98,32 +96,4 @@ class CountsAbove(Finding):
                 series="series",
                 height=200,
             ),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class First(Attack):
-    """Says of everybody that they are of the first kind."""
-
-    name = "toy-first"
-
-    def supports(self, release: Release) -> Support:
-        """Releases with something to learn."""
-        return SUPPORTED if release.schema.attributes else Support("nothing to learn: a toy")
-
-    def knows(self, schema: Schema) -> tuple[str, ...]:
-        """Nothing but where people live."""
-        return ()
-
-    def run(self, release: Release, people: People, *, engine: Any = None) -> ClaimedPeople:
-        """The first level of the first attribute, for all."""
-        return ClaimedPeople(
-            attack=self.name,
-            title="Is everybody of the first kind?",
-            schema=release.schema,
-            geography=release.geography,
-            words="A toy that says the same of everybody.",
-            people=people,
-            learnt=release.schema.names[:1],
-            value=np.zeros(len(people), dtype=np.int64),
         )

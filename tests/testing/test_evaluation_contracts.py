@@ -48,7 +48,9 @@ def test_the_account_of_a_swap_keeps_it_too(tmp_path: Path):
     account = {"households": 9, "asked": 2, "swapped": 2, "unpaired": 0, "partners": {"whole": 1}}
     (tmp_path / REPORT).write_text(json.dumps({"0": account}))
     plain = examples()[0]
-    check_metric(Swapping(), example=replace(plain, truth=replace(plain.truth, internal=tmp_path)))
+    check_metric(
+        Swapping(), example=replace(plain, truth=replace(plain.truth, folders=(tmp_path,)))
+    )
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,9 @@ def _show_compared(one: Compared) -> None:
     """A long table is shown for its last level; the files of each run have the others."""
     from headcount.cli.show import show_table
 
+    if not one.table.height:
+        typer.echo(f"{one.words}: nothing is left to compare")
+        return
     table = one.table
     if table.height > MOST_ROWS and "level" in table.columns:
         table = table.filter(level=table["level"][-1])

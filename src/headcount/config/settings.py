@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
+from headcount.attacks.kinds import Attack
 from headcount.errors import ConfigError
+from headcount.evaluate.metrics import Metric
 from headcount.fields import APART, AtLeast0, FilePath
 from headcount.mechanisms import Chain, PostTabular, PreTabular
 from headcount.population.sources import Source
@@ -67,8 +69,8 @@ class Config:
     population: Source
     mechanism: tuple[PreTabular | PostTabular, ...]
     run: RunSettings
-    metric: tuple[Any, ...] = ()
-    attack: tuple[Any, ...] = ()
+    metric: tuple[Metric, ...] = ()
+    attack: tuple[Attack, ...] = ()
 
     @property
     def plugins(self) -> tuple[str, ...]:

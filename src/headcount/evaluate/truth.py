@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from headcount.mechanisms import Mechanism
+from headcount.errors import InputError
+from headcount.mechanisms import Chain, Mechanism
 from headcount.population import Population
 from headcount.tabulate import Counts, tabulate
 
@@ -17,27 +18,65 @@ class Truth:
     where
         counts      everybody: what a release is scored against
         protected   what the mechanism was given: ``counts``, or fewer where households were cut
-        mechanism   how the release was made; None if that is not known
-        internal    the folder of a run with what only the curator may see; None without a run
+        folders     where runs left what only the curator may see
+
+    How the release was made is not known of it: see ``MadeTruth``.
     """
 
     counts: Counts
     protected: Counts
-    mechanism: Mechanism | None = None
-    internal: Path | None = None
+    folders: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Truth: {self.counts!r}>"
+        return f"<{type(self).__name__}: {self.counts!r}>"
 
     @classmethod
-    def of(cls, population: Population | Counts, *, mechanism: Mechanism | None = None) -> Truth:
-        """The truth of a population, and the mechanism if metrics may run it again."""
+    def of(cls, population: Population | Counts) -> Truth:
+        """The truth of a population."""
         counts = tabulate(population) if isinstance(population, Population) else population
-        return cls(counts=counts, protected=counts, mechanism=mechanism)
+        return Truth(counts=counts, protected=counts)
 
-    def files(self, name: str) -> tuple[Path, ...]:
-        """Files of that name left for the curator: by the run, then by the steps of its chain."""
-        if self.internal is None:
-            return ()
-        own = self.internal / name
-        return (*((own,) if own.exists() else ()), *sorted(self.internal.glob(f"*/{name}")))
+    def made_by(self, mechanism: Mechanism) -> MadeTruth:
+        """The same, and the mechanism that made the release, which metrics may run again."""
+        return MadeTruth(
+            counts=self.counts,
+            protected=self.protected,
+            folders=self.folders,
+            mechanism=mechanism,
+        )
+
+    @property
+    def knows_mechanism(self) -> bool:
+        """Whether it is known how the release was made."""
+        return False
+
+    def chain(self) -> Chain:
+        """How the release was made; an error if that is not known."""
+        raise InputError(
+            "truth", found="no mechanism", expected="the one that made the release (made_by)"
+        )
+
+    def files(self, name: str) -> dict[str, Path]:
+        """Files of that name left for the curator: by the run (""), or by a step of its chain."""
+        found: dict[str, Path] = {}
+        for folder in self.folders:
+            own = folder / name
+            found |= {"": own} if own.exists() else {}
+            found |= {path.parent.name: path for path in sorted(folder.glob(f"*/{name}"))}
+        return found
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MadeTruth(Truth):
+    """The truth behind a release of which the mechanism is known."""
+
+    mechanism: Mechanism
+
+    @property
+    def knows_mechanism(self) -> bool:
+        """It is."""
+        return True
+
+    def chain(self) -> Chain:
+        """The mechanism as a chain."""
+        return Chain.of(self.mechanism)

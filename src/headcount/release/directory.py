@@ -27,6 +27,9 @@ MEANING = 2
 2   ... is for the unit of privacy in the config, by default one changed record
 """
 
+CUT_PEOPLE = "people left out of households that were cut"
+CUT_FROM = "digest of the data before they were cut"
+
 log = logging.getLogger(__name__)
 
 
@@ -90,6 +93,10 @@ class RunDirectory:
     @property
     def _facts(self) -> Path:
         return self.internal / "run.json"
+
+    @property
+    def _cut(self) -> Path:
+        return self.internal / "cut.json"
 
     @property
     def _closed(self) -> Path:
@@ -233,6 +240,27 @@ class RunDirectory:
                 f"directory"
             )
         return facts, load_run_key(self.key)
+
+    def note_cut(self, *, people: int, digest: str) -> None:
+        """Write down how many people were cut out of large households, and who everybody was."""
+        cut = {CUT_PEOPLE: people, CUT_FROM: digest}
+        write_text_atomic(self._cut, json.dumps(cut, indent=2) + "\n")
+
+    def whole_digest(self) -> str:
+        """Digest of the data before households were cut: two runs on one file have the same."""
+        if (text := self._read(self._cut)) is None:
+            return self.require_facts().data_digest
+        try:
+            cut = json.loads(text)
+            return str(cut[CUT_FROM])
+        except KeyError:
+            raise RunError(
+                f"{self._cut}: found no digest of the data before households were cut, because an "
+                f"older version of headcount made the run; expected one, to tell whether another "
+                f"run is on the same data (protect the data again in a new directory)"
+            ) from None
+        except (ValueError, TypeError, RecursionError):
+            raise RunError(f"{self._cut}: found a damaged file, expected what was cut") from None
 
     def closed(self) -> str | None:
         """Why the run here was closed; None unless it was."""

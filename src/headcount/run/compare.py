@@ -14,14 +14,15 @@ from headcount.release.directory import RunDirectory
 
 
 def refuse_other_data(paths: Sequence[Path]) -> None:
-    """Refuse runs that were not made from the same data, or one that is named twice."""
+    """Refuse runs that were not made from the same data, or one that is named twice.
+
+    The data are those before households were cut: everybody counts when a release is scored.
+    """
     if len({path.resolve() for path in paths}) < len(paths):
         raise RunError(f"{paths[-1]}: found a run named twice, expected each run once")
-    digests = {}
-    for path in paths:
-        facts = RunDirectory(path).facts()
-        digests[path] = None if facts is None else facts.data_digest
-        if digests[path] != digests[paths[0]]:
+    first = RunDirectory(paths[0]).whole_digest()
+    for path in paths[1:]:
+        if RunDirectory(path).whole_digest() != first:
             raise RunError(
                 f"{path}: found data different from those of {paths[0]}, expected runs on the same "
                 "data, with the same units and attributes"

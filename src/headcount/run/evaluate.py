@@ -11,7 +11,7 @@ from headcount.engines.local import LocalEngine
 from headcount.errors import RunError
 from headcount.evaluate.choice import Choice
 from headcount.evaluate.evaluation import Evaluation, evaluate_release
-from headcount.evaluate.truth import Truth
+from headcount.evaluate.truth import MadeTruth
 from headcount.files import write_text_atomic
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -51,13 +51,13 @@ def open_run(path: Path) -> tuple[Release, Prepared]:
     return read_release(directory.release), prepared
 
 
-def truth_of(prepared: Prepared, internal: Path) -> Truth:
+def truth_of(prepared: Prepared, internal: Path) -> MadeTruth:
     """The curator's side of a run."""
-    return Truth(
+    return MadeTruth(
         counts=prepared.truth,
         protected=prepared.counts,
+        folders=(internal,),
         mechanism=prepared.mechanism,
-        internal=internal,
     )
 
 

@@ -226,8 +226,7 @@ def _make(
     )
     write_text_atomic(directory.internal / "config.json", config_to_json(config))
     if mechanism.cut_to is not None:
-        cut = {"people left out of households that were cut": prepared.people_cut}
-        write_text_atomic(directory.internal / "cut.json", json.dumps(cut, indent=2) + "\n")
+        directory.note_cut(people=prepared.people_cut, digest=prepared.whole.digest.hex())
     if ledger is not None:
         leave_note(config.population.data_file, ledger, config.run.dataset)
         _spend(ledger, prepared, facts)

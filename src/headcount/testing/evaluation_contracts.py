@@ -300,7 +300,7 @@ def _example_of(
     town: Population, other: Population, mechanism: Any, *, near: Population | None = None
 ) -> ContractExample:
     releases = [_released(one, mechanism) for one in (town, near or other)]
-    truths = [replace(Truth.of(one), mechanism=mechanism) for one in (town, other)]
+    truths = [Truth.of(one).made_by(mechanism) for one in (town, other)]
     return ContractExample(releases[0], truths[0], releases[1], truths[1])
 
 

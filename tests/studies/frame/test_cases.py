@@ -107,12 +107,12 @@ def test_people_may_differ_from_case_to_case(data):
 
 def test_the_truth_knows_the_chain_and_the_curators_folder(data):
     def seen(made: Iterator[Released]) -> list[Any]:
-        return [(o.truth.mechanism, o.truth.internal and o.truth.internal.is_dir()) for o in made]
+        return [(o.truth.chain(), [one.is_dir() for one in o.truth.folders]) for o in made]
 
     chain = replace(TWICE, mechanism=Sampling(fraction=HALF))
     (found,) = run_cases([chain], seen, **_plain(data))
     assert [repr(mechanism) for mechanism, _ in found] == [repr(Sampling(fraction=HALF))] * 2
-    assert all(there for _, there in found)
+    assert [there for _, there in found] == [[True], [True]]
 
 
 def test_a_measure_that_does_not_support_a_release_is_an_error_that_says_why(data):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
@@ -151,10 +152,14 @@ class Attack(ABC):
         """Attack a release that is supported, knowing some people; never the truth."""
 
 
+@singledispatch
 def whole_people(release: Release) -> Support:
     """Whether a release has counts that can be written as records: whole, and none below 0."""
-    if not isinstance(release, CountsRelease):
-        return Support("the release publishes tables, not counts that can be written as records")
+    return Support("the release publishes tables, not counts that can be written as records")
+
+
+@whole_people.register
+def _(release: CountsRelease) -> Support:
     table = release.table(release.geography.leaf)
     values = table if isinstance(table, np.ndarray) else table.data
     if len(values) and (np.any(values < 0) or np.any(values != np.rint(values))):

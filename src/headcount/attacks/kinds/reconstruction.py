@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from headcount.attacks.records import LEARNT, Features
 from headcount.attacks.variability import Effort
 from headcount.engines.protocol import Engine
 from headcount.errors import ConfigError, InputError
-from headcount.release import Release, TablesRelease
+from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.release.store import schema_to_json
 from headcount.report.finding import SUPPORTED, Support
 from headcount.tabulate.published import PublishedTable, supported, tables
@@ -63,14 +64,7 @@ class Reconstruct(Attack):
         """Published tables, or whole people on a schema that can make tables of them."""
         if not (rebuilt := has_features(release)):
             return rebuilt
-        if isinstance(release, TablesRelease):
-            return _telling(one.cells.table for one in release.published)
-        if not (people := whole_people(release)):
-            return people
-        made, _ = supported(tables(self.tables).values(), release.schema)
-        leaf, geography = release.geography.leaf, release.geography
-        known = (one.table for one in made if one.table.lowest in ("block", *geography.levels))
-        return _telling(table for table in known if leaf in table.published_at(geography))
+        return tells_of_people(release, self.tables)
 
     def limit(self, release: Release) -> int:
         """Solving units takes long; those of a level that are solved jointly belong together."""
@@ -112,6 +106,27 @@ class Reconstruct(Attack):
                 "in that time the result counts as not proven."
             ),
         )
+
+
+@singledispatch
+def tells_of_people(release: Release, product: str) -> Support:
+    """Whether the tables of a release, or those made from its counts, tell what is to be learnt."""
+    return whole_people(release)  # which says why not
+
+
+@tells_of_people.register
+def _(release: TablesRelease, product: str) -> Support:
+    return _telling(one.cells.table for one in release.published)
+
+
+@tells_of_people.register
+def _(release: CountsRelease, product: str) -> Support:
+    if not (people := whole_people(release)):
+        return people
+    made, _ = supported(tables(product).values(), release.schema)
+    leaf, geography = release.geography.leaf, release.geography
+    known = (one.table for one in made if one.table.lowest in ("block", *geography.levels))
+    return _telling(table for table in known if leaf in table.published_at(geography))
 
 
 def _telling(made: Iterable[PublishedTable]) -> Support:

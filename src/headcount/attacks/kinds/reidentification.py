@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_
 from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
 from headcount.engines.protocol import Engine
 from headcount.geography import Geography
-from headcount.release import CountsRelease, Release, TablesRelease
+from headcount.release import Release, TablesRelease
 from headcount.report.finding import Support
 from headcount.schema import Schema
 from headcount.tabulate.published.codings import find_attribute
@@ -54,11 +55,8 @@ class Reidentify(Attack):
 
     def supports(self, release: Release) -> Support:
         """Whole people, or tables from which people can be rebuilt."""
-        if not (features := has_features(release)):
-            return features
-        if isinstance(release, TablesRelease):
-            return Reconstruct().supports(release)
-        return whole_people(release)
+        features = has_features(release)
+        return records_in(release).supports(release) if features else features
 
     def knows(self, schema: Schema) -> tuple[str, ...]:
         """Sex and age, as far as the schema has them."""
@@ -66,7 +64,7 @@ class Reidentify(Attack):
 
     def limit(self, release: Release) -> int:
         """Rebuilding records takes long; matching does not."""
-        return self.most_units if isinstance(release, TablesRelease) else 0
+        return self.most_units if records_in(release).takes_long else 0
 
     def run(self, release: Release, people: People, *, engine: Engine | None = None) -> Matches:
         """Match the people known to the release's own records, or to rebuilt ones."""
@@ -82,21 +80,7 @@ class Reidentify(Attack):
                 age=None if age is None else people.codes[age.name],
             ),
         )
-        return self.match(known, self._target(release, features, engine))
-
-    def _target(self, release: Release, features: Features, engine: Engine | None) -> Target:
-        if isinstance(release, CountsRelease):
-            records = records_of(release.table(release.geography.leaf), features)
-            return Target(
-                records=records, geography=release.geography, zero=None, years=features.years
-            )
-        rebuilt = Reconstruct().run(release, NOBODY, engine=engine)
-        return Target(
-            records=records_of(rebuilt.matrix, rebuilt.features),
-            geography=rebuilt.geography,
-            zero=rebuilt.found.certain,
-            years=rebuilt.features.years,
-        )
+        return self.match(known, records_in(release).target(release, engine))
 
     def match(self, known: KnownPeople, target: Target) -> Matches:
         """Match an attacker's file to records, wherever both come from."""
@@ -140,6 +124,53 @@ class Reidentify(Attack):
             "years_of_age_used": target.years,
             "seed": self.seed,
         }
+
+
+class OwnRecords:
+    """Records of a release of counts: its people are whole."""
+
+    takes_long = False
+
+    def supports(self, release: Release) -> Support:
+        """Whole people."""
+        return whole_people(release)
+
+    def target(self, release: Release, engine: Engine | None = None) -> Target:
+        """The people of the leaf units."""
+        features, geography = Features.of(release.schema), release.geography
+        records = records_of(release.table(geography.leaf), features)
+        return Target(records=records, geography=geography, zero=None, years=features.years)
+
+
+class RebuiltRecords(OwnRecords):
+    """Records of a release of tables: they must be rebuilt first."""
+
+    takes_long = True
+
+    def supports(self, release: Release) -> Support:
+        """What can be rebuilt."""
+        return Reconstruct().supports(release)
+
+    def target(self, release: Release, engine: Engine | None = None) -> Target:
+        """The people that fit the tables."""
+        rebuilt = Reconstruct().run(release, NOBODY, engine=engine)
+        return Target(
+            records=records_of(rebuilt.matrix, rebuilt.features),
+            geography=rebuilt.geography,
+            zero=rebuilt.found.certain,
+            years=rebuilt.features.years,
+        )
+
+
+@singledispatch
+def records_in(release: Release) -> OwnRecords:
+    """How an attacker comes by the records of people, which follows from the kind of release."""
+    return OwnRecords()
+
+
+@records_in.register
+def _(release: TablesRelease) -> OwnRecords:
+    return RebuiltRecords()
 
 
 NOBODY = People(name="nobody", unit=np.empty(0, dtype=np.int64), codes={})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import singledispatch
 from typing import ClassVar
 
 from headcount.errors import HeadcountError
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
-from headcount.release import Release, TablesRelease
+from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.report.finding import SUPPORTED, Finding, Support
 
 
@@ -38,8 +39,23 @@ class Metric(ABC):
         """The metric of a release that it supports; ``NotFeasible`` if it cannot end."""
 
 
+@singledispatch
 def publishes_counts(release: Release) -> Support:
     """Whether a release has counts of every unit and cell, rather than tables with gaps."""
-    if isinstance(release, TablesRelease):
-        return Support("the release publishes tables, not counts of every unit and cell")
+    return Support("the release publishes tables, not counts of every unit and cell")
+
+
+@publishes_counts.register
+def _(release: CountsRelease) -> Support:
+    return SUPPORTED
+
+
+@singledispatch
+def publishes_tables(release: Release) -> Support:
+    """Whether a release has tables some of whose cells are withheld."""
+    return Support("the release publishes every count: it withholds nothing")
+
+
+@publishes_tables.register
+def _(release: TablesRelease) -> Support:
     return SUPPORTED

@@ -17,7 +17,7 @@ from headcount.evaluate.audit import AuditBound, audit
 from headcount.evaluate.direct import DirectEstimate, direct
 from headcount.evaluate.metrics._base import Metric, NotFeasible, publishes_counts
 from headcount.evaluate.truth import Truth
-from headcount.mechanisms import Chain, Mechanism, Tabulated
+from headcount.mechanisms import Chain, Tabulated
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Loss, PureLoss, UnitOfPrivacy
 from headcount.progress import Progress, silent
@@ -61,9 +61,9 @@ class Audit(Metric):
         """A mechanism that draws noise on counts, with a unit of privacy that is a person."""
         if not (counts := publishes_counts(release)):
             return counts
-        if truth.mechanism is None:
+        if not truth.knows_mechanism:
             return Support("the mechanism is not known, so it cannot be run again")
-        if not truth.mechanism.draws_noise:
+        if not truth.chain().draws_noise:
             return Support("the mechanism draws no noise: every run is the same")
         if _loss(release) is None:
             return Support("no loss is stated for one person, so there is nothing to test")
@@ -71,13 +71,12 @@ class Audit(Metric):
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """Outputs of both databases where they differ, the bound, and the direct estimate."""
-        loss, mechanism = _loss(release), truth.mechanism
+        loss, mechanism = _loss(release), truth.chain()
         assert loss is not None  # supported
-        assert mechanism is not None
         pair = NeighbouringRuns.of(truth.protected, loss.unit, seed=self.seed)
         for data in (pair.data, pair.other):
             try:
-                Chain.of(mechanism).check(data)
+                mechanism.check(data)
             except HeadcountError:
                 # Without the message: it may tell a true count.
                 raise NotFeasible("the mechanism refuses the neighbouring data") from None
@@ -89,7 +88,7 @@ class Audit(Metric):
         )
 
     def _outputs(
-        self, mechanism: Mechanism, pair: NeighbouringRuns, progress: Progress
+        self, mechanism: Chain, pair: NeighbouringRuns, progress: Progress
     ) -> tuple[Floats, Floats]:
         """As many runs as the time allows, of either database the same number."""
         size = pair.counts.matrix.shape[0] * pair.counts.schema.size
@@ -117,7 +116,7 @@ class Audit(Metric):
 
     def _run(
         self,
-        mechanism: Mechanism,
+        mechanism: Chain,
         data: Tabulated,
         pair: NeighbouringRuns,
         runs: range,
@@ -125,7 +124,7 @@ class Audit(Metric):
     ) -> Floats:
         """Released leaf counts of the cells where the databases differ: runs x cells."""
         noise = KeyedNoise(RunKey.from_seed(self.seed), mechanism.name, label, b"audit")
-        made = Chain.of(mechanism).outcomes(data, noise, runs=runs)
+        made = mechanism.outcomes(data, noise, runs=runs)
         rows = (
             _dense(one[[pair.unit]])[0]
             for outcome in made

@@ -114,7 +114,10 @@ class Losses(Finding):
     index: tuple[str, ...] = ("level", "query")
     value: str = "epl"
     caption: str = "Empirical privacy loss by level, of totals and of every cell."
-    value_words: str = "empirical privacy loss as published; compare it only at equal numbers n"
+    value_words: str = (
+        "empirical privacy loss as published; compare it only at equal numbers of errors. Rows of "
+        f"fewer than {FEWEST} errors are left out, because the maximum of a few is chance"
+    )
 
     levels: tuple[str, ...]
     recipe: Recipe
@@ -140,6 +143,10 @@ class Losses(Finding):
             "average at the same n: it takes that excess away, and nothing else. It is left out "
             f"below {FEWEST} errors, and where no such noise shows that EPL. {stated}"
         )
+
+    def compared(self) -> pl.DataFrame:
+        """Only what many errors give."""
+        return self.table.filter(pl.col("n") >= FEWEST).select(*self.index, self.value)
 
     def numbers(self) -> tuple[KeyNumber, ...]:
         """EPL of the totals of the smallest places."""

@@ -36,10 +36,8 @@ class Swapping(Metric):
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """The account of each swap of the run that is the release."""
         accounts = {
-            "" if path.parent == truth.internal else path.parent.name: next(
-                iter(json.loads(path.read_text(encoding="utf-8")).values())
-            )
-            for path in truth.files(REPORT)
+            step: next(iter(json.loads(path.read_text(encoding="utf-8")).values()))
+            for step, path in truth.files(REPORT).items()
         }
         kept = [
             {"step": step, **row} for step, one in accounts.items() for row in one.get("kept", [])

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headcount.evaluate.metrics._base import Metric
+from headcount.evaluate.metrics._base import Metric, publishes_tables
 from headcount.evaluate.suppressed import WITNESSES, TablesAudit, audit_release, withheld_frame
 from headcount.evaluate.truth import Truth
-from headcount.mechanisms import Chain
 from headcount.progress import Progress, silent
-from headcount.release import Release, TablesRelease
+from headcount.release import Release
 from headcount.report.figures import Axis, line_chart
-from headcount.report.finding import SUPPORTED, Finding, Support
+from headcount.report.finding import Finding, Support
 from headcount.report.model import (
     Block,
     Column,
@@ -52,15 +51,13 @@ class Withheld(Metric):
 
     def supports(self, release: Release, truth: Truth) -> Support:
         """Published tables."""
-        if not isinstance(release, TablesRelease):
-            return Support("the release publishes every count: it withholds nothing")
-        return SUPPORTED
+        return publishes_tables(release)
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """What is withheld; audited unless records were changed before, which are not known."""
         audits: tuple[TablesAudit, ...] = ()
-        if truth.mechanism is None or not Chain.of(truth.mechanism).steps:
-            witnesses = next(iter(truth.files(WITNESSES)), None)
+        if not (truth.knows_mechanism and truth.chain().steps):
+            witnesses = next(iter(truth.files(WITNESSES).values()), None)
             audits = audit_release(truth.counts, release, witnesses=witnesses, seed=self.seed)
         return WithheldCells(
             table=withheld_frame(truth.counts, release.as_tables()),

@@ -23,7 +23,7 @@ from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import InputError
 from headcount.evaluate.attacked import attack_release
 from headcount.evaluate.metrics import Metric
-from headcount.evaluate.truth import Truth
+from headcount.evaluate.truth import MadeTruth, Truth
 from headcount.mechanisms import Chain, Context, Mechanism, mechanism_digest, protect_runs
 from headcount.noise import KeyedNoise, RunKey
 from headcount.release import Release
@@ -97,7 +97,9 @@ def releases(
     with TemporaryDirectory() as folder:
         internal = Path(folder)
         protected = chain.cut(data).counts
-        truth = Truth(counts=data.counts, protected=protected, mechanism=chain, internal=internal)
+        truth = MadeTruth(
+            counts=data.counts, protected=protected, folders=(internal,), mechanism=chain
+        )
         context = Context(engine=engine or InOrder(), curator=internal)
         runs = case.runs if chain.draws_noise else case.runs[:1]
         made = protect_runs(data, chain, noise, runs=runs, context=context)
