@@ -146,7 +146,10 @@ def sizes() -> pl.DataFrame:
 
 def verdicts(rows: list[dict[str, Any]]) -> pl.DataFrame:
     keys = {"epsilon": pl.Float64}
-    full = [dict.fromkeys([*COLUMNS, *keys]) | {"claim": row["id"]} | row for row in rows]
+    full = [
+        dict.fromkeys([*COLUMNS, *keys]) | {"claim": row["id"], "cause": "", "covered_by": ""} | row
+        for row in rows
+    ]
     gap = (pl.col("ours") - pl.col("published")).alias("difference")
     return pl.DataFrame(full, schema={**COLUMNS, **keys}).with_columns(gap)
 
@@ -159,7 +162,7 @@ def paper() -> pl.DataFrame:
         ("TopDown: EPL", 0.048, 0.3, 0.0048, "no"),
         ("TopDown: bias", -10.0, -10.5, 1.0, "yes"),
         ("table 1", 0.5, 0.55, 0.05, "yes"),
-        ("sizes: median", 100.0, None, None, "not known"),
+        ("sizes: median", 100.0, None, None, "not testable"),
     ]
     names = ("id", "published", "ours", "tolerance", "holds")
     return verdicts([dict(zip(names, row, strict=True)) | {"epsilon": 1.0} for row in rows])

@@ -450,7 +450,8 @@ def test_a_claim_whose_numbers_are_missing_is_not_known():
     tables["reid"] = tables["reid"].filter(pl.col("universe") == "all")
     found = claims_table(tables)
     hard = found.filter(pl.col("claim").str.contains("HI protects|Enough suppression"))
-    assert set(hard["holds"]) == {"not known"}
+    assert set(hard["holds"]) == {"not testable"}
+    assert set(hard["reason"]) == {"this run has no such number"}
     assert "no" not in set(found.filter(pl.col("claim").str.starts_with("P3"))["holds"])
 
 

@@ -198,7 +198,7 @@ def test_the_paper_table_quotes_every_number_of_the_results(study):
     assert row.select("published", "ours").row(0) == (15.0, ours["mae"][0])
     missing = paper.filter(pl.col("claim").str.contains("nearest to epsilon [46]"))
     assert missing["ours"].to_list() == [None, None]  # this run has neither
-    assert missing["holds"].to_list() == ["not known"] * 2
+    assert missing["holds"].to_list() == ["not testable"] * 2
     printed = paper.filter(id="TopDown: bias", level="county", homogeneity_index=22, epsilon=2.0)
     assert printed["published"].to_list() == [11.1]
 

@@ -101,7 +101,7 @@ def test_a_family_of_rows_is_matched_by_its_keys(judge):
     assert table.columns == [*COLUMNS, "level", "epsilon"]
     assert table["claim"].to_list() == ["county at 1", "state at 2", "state at 4"]
     assert table["tolerance"].to_list() == [0.5, None, None]
-    assert table["holds"].to_list() == ["yes", "not judged", "not known"]
+    assert table["holds"].to_list() == ["yes", "not judged", "not testable"]
     assert judge(text + "only_run = true")["claims"].height == 2
 
 
@@ -121,17 +121,23 @@ def test_the_number_may_be_in_a_file_or_a_law_in_our_own_table(judge, folder):
     ("measured", "holds"),
     [
         (MeasuredClaim(true=3, of=3, finding="3 of 3"), "yes"),
-        (MeasuredClaim(true=2, of=3), "partly"),
-        (MeasuredClaim(true=1, of=3), "no"),
-        (MeasuredClaim(finding="no such county"), "not known"),
+        (MeasuredClaim(true=2, of=3), "depends"),
+        (MeasuredClaim(true=1, of=3), "depends"),
+        (MeasuredClaim(true=0, of=3), "no"),
+        (MeasuredClaim(finding="no such county"), "not testable"),
+        (MeasuredClaim(true=0, of=1, reason="no tract is that small"), "not testable"),
     ],
 )
-def test_a_statement_about_cases_holds_in_all_most_or_few(
+def test_a_statement_about_cases_holds_in_all_some_or_none(
     measured: MeasuredClaim, holds: str, judge
 ):
     text = 'claim = "c"\npaper = "always"\nmeasure = "m"\nrule = "in every case"\n'
     found = row(judge(text, measures={"m": lambda _tables: measured}))
     assert found["holds"] == holds
+    tried = holds != "not testable"
+    shares = {"yes": 1.0, "depends": (measured.true or 0) / 3, "no": 0.0}
+    assert found["share"] == shares.get(holds)
+    assert bool(found["reason"]) != tried
     assert (found["paper"], found["finding"]) == ("always", measured.finding)
     left_out = judge(text + 'to = "others"', measures={"m": lambda _tables: None})["others"]
     assert (left_out.height, left_out.columns) == (0, list(COLUMNS))
@@ -141,7 +147,8 @@ def test_a_statement_about_cases_holds_in_all_most_or_few(
 def test_a_missing_number_is_not_taken_for_a_no(value: float | None, judge):
     text = 'claim = "c"\nmeasure = "m"\nrule = "below"\npublished = 1\n'
     found = row(judge(text, measures={"m": lambda _t: MeasuredClaim(value=value, finding="none")}))
-    assert found["holds"] == "not known"
+    assert found["holds"] == "not testable"
+    assert found["reason"] == "this run has no such number"
 
 
 def test_another_population_is_judged_only_by_what_must_always_hold(judge):
@@ -155,6 +162,12 @@ def test_a_mistake_in_the_file_is_named(judge):
         judge(ONE + 'rule = "near by"')
     with pytest.raises(ConfigError, match=r"a: found .*'colour'.*, expected keys of a claim"):
         judge(ONE + 'rule = "near"\ncolour = "red"')
+    with pytest.raises(ConfigError, match=r"toml: a: found 'bad luck', expected one of the paper"):
+        judge(ONE + 'rule = "near"\ncause = "bad luck"')
+    with pytest.raises(ConfigError, match=r"toml: a: found 'luck', expected one of the paper errs"):
+        judge(ONE + 'rule = "near"\ncases = [{ cause = "luck" }]')
+    with pytest.raises(ConfigError, match=r"toml: a: found 'a', expected one of $"):
+        judge(ONE + 'rule = "near"\ncovered_by = "a"')
 
 
 def test_every_file_that_is_shipped_can_be_read_and_its_ids_are_unique():
@@ -184,12 +197,57 @@ def test_a_measure_is_called_once_for_each_case(judge):
     assert rows["rule"].to_list() == ["in a", "in b"]
 
 
-def test_a_criterion_of_its_own_gives_the_verdict(judge):
-    text = 'claim = "c"\nmeasure = "m"\nrule = "in every case"\n'
+def test_a_verdict_other_than_yes_has_its_cause_and_a_yes_has_none(judge):
+    text = ONE + 'rule = "below"\ncause = "chance"\nreason = "one draw"\npublished = '
+    no, yes = (row(judge(text + number, examined=True)) for number in ("10", "11"))
+    assert (no["holds"], no["cause"], no["reason"]) == ("no", "chance", "one draw")
+    assert (yes["holds"], yes["cause"], yes["reason"]) == ("yes", "", "")
+    not_judged = row(judge(text + "10", judged=False))
+    assert (not_judged["holds"], not_judged["cause"]) == ("not judged", "")
+
+
+def test_a_no_without_a_cause_is_an_error_in_the_run_that_was_examined(judge):
+    text = ONE + 'rule = "below"\npublished = 10'
+    said = r"some_2000/published.toml: a: found 'no' without a cause: c, expected one of the paper"
+    with pytest.raises(ConfigError, match=said):
+        judge(text, examined=True)
+    assert row(judge(text))["cause"] == "not examined: other settings than the study's own"
+
+
+def test_rows_of_a_family_have_causes_of_their_own(judge):
+    text = """claim = "{level}"
+    table = "t"
+    ours = "value"
+    keys = ["level"]
+    rule = "near"
+    tolerance = 0.1
+    published = [["county", 1.0], ["state", 2.0]]
+    reason = "of both"
+    cause = [{ level = "county", cause = "chance", reason = "own" }, { cause = "the paper errs" }]
+    """
+    found = judge(text, examined=True)["claims"]
+    assert found["cause"].to_list() == ["chance", "the paper errs"]
+    assert found["reason"].to_list() == ["own", "of both"]
+
+
+def test_what_cannot_be_tested_says_why(judge):
+    text = 'claim = "c"\nmeasure = "m"\nrule = "not testable"\n'
+    with pytest.raises(ConfigError, match=r"a: found no reason, expected why it is not testable"):
+        judge(text)
     found = judge(
-        text, measures={"m": lambda _t: MeasuredClaim(finding="one of two", holds="partly")}
+        text + 'reason = "a plan"', measures={"m": lambda _t: MeasuredClaim(true=1, of=1)}
     )
-    assert row(found)["holds"] == "partly"
+    assert (row(found)["holds"], row(found)["reason"]) == ("not testable", "a plan")
+
+
+def test_section_and_figure_are_the_claims_own_or_a_cases(judge):
+    text = (
+        'claim = "c"\nmeasure = "m"\nrule = "in every case"\nsection = "4.1"\nfigure = "one"\n'
+        'cases = [{}, { section = "4.2", figure = "two" }]\n'
+    )
+    found = judge(text, measures={"m": lambda _t: MeasuredClaim(true=1, of=1)})["claims"]
+    assert found.select("section", "figure").rows() == [("4.1", "one"), ("4.2", "two")]
+    assert row(judge(ONE + 'rule = "not judged"'))["section"] == "table 1"  # its source
 
 
 def test_a_share_of_nothing_is_refused(judge):

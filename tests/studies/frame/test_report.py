@@ -178,7 +178,15 @@ def test_words_for_numbers():
 
 
 def test_one_cell_and_the_number_of_claims_that_hold():
-    frame = pl.DataFrame({"id": ["a", "b", "b"], "holds": ["yes", "no", "not judged"]})
+    rows = [
+        ("a", "yes", "", ""),
+        ("b", "no", "chance", ""),
+        ("b", "not judged", "", ""),
+        ("c", "no", "the paper errs", ""),
+        ("d", "depends", "chance", "a"),
+        ("e", "depends", "chance", ""),
+    ]
+    frame = pl.DataFrame(rows, schema=["id", "holds", "cause", "covered_by"], orient="row")
     assert cell(frame, "holds", id="a") == "yes"
     assert cell(frame, "holds", id="b") is None
-    assert held(frame) == {"yes": 1, "partly": 0, "no": 1, "judged": 2}
+    assert held(frame) == {"yes": 1, "depends": 1, "no": 1, "judged": 3, "errs": 1}

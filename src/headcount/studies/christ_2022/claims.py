@@ -2,7 +2,7 @@
 
 ``published.toml`` has what the paper says. A printed number holds if ours is within a factor of 1.3
 of it or within 5 points (percent, or 0.05 of a rate): the authors mostly read them off figures. A
-statement in words holds if it is true of every case that it is about, and partly if of most.
+statement in words holds if it is true of every case that it is about, and depends if of some.
 Nothing was tuned to make a claim hold. A measure gives None where its counties were not run.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from headcount.studies.christ_2022.settings import BUCKETS, DP, FOUR, RACE, SIMILAR, SWAPPERS
-from headcount.studies.frame.claims import NO, PARTLY, YES, MeasuredClaim, Tables
+from headcount.studies.frame.claims import MeasuredClaim, Tables
 
 FACTOR = 1.3
 REALISTIC = (2, 6)
@@ -32,9 +32,9 @@ def counted(true: int, of: int, what: str) -> MeasuredClaim:
     return MeasuredClaim(true=true, of=of, finding=f"{true} of {of} {what}")
 
 
-def verdict(finding: str, holds: bool, partly: bool = False) -> MeasuredClaim:
+def verdict(finding: str, holds: bool) -> MeasuredClaim:
     """A statement with a criterion of its own."""
-    return MeasuredClaim(finding=finding, holds=YES if holds else PARTLY if partly else NO)
+    return MeasuredClaim(finding=finding, true=int(holds), of=1)
 
 
 def near(paper: float, ours: float, *, points: float) -> bool:
@@ -137,7 +137,7 @@ def alameda_noise(tables: Tables, *, clip: str) -> MeasuredClaim | None:
         return None
     words = ", ".join(f"{b} buckets {value:.3f} at most" for b, value in worst.items())
     below = [value < KL for value in worst.values()]
-    return verdict(words, all(below), any(below))
+    return MeasuredClaim(true=sum(below), of=len(below), finding=words)
 
 
 def smaller_threshold(tables: Tables) -> MeasuredClaim:
@@ -217,8 +217,8 @@ def more_diverse(tables: Tables, *, swappers: Sequence[str]) -> MeasuredClaim | 
     means = _class_means(tables, swaps(curve(tables), swappers))
     if not means:
         return None
-    rising = means["high"] > means["medium"] > means["low"]
-    return verdict(_by_class(means), rising, means["high"] > means["low"])
+    rising = [means["high"] > means["medium"], means["medium"] > means["low"]]
+    return MeasuredClaim(true=sum(rising), of=len(rising), finding=_by_class(means))
 
 
 def noise_by_diversity(tables: Tables) -> MeasuredClaim | None:
@@ -235,7 +235,7 @@ def consistency(tables: Tables) -> MeasuredClaim | None:
         return None
     dp, swap = (max(one.values()) / min(one.values()) for one in means)
     words = f"most to least accurate class: DP {dp:.1f} times, swapping {swap:.1f}"
-    return verdict(words, FACTOR * dp < swap, dp < swap)
+    return verdict(words, FACTOR * dp < swap)
 
 
 def similar_diversity(tables: Tables) -> MeasuredClaim | None:

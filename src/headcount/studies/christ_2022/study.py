@@ -53,7 +53,9 @@ def run(settings: Settings, work: Work) -> Findings:
     tables = {**frames, "areas": areas, "kinks": kinks, "variance": variances(settings)}
     synthetic = isinstance(source, Synthetic)
     measures = {**vars(claims), **vars(claims_privacy)}
-    tables |= verdicts(__package__, tables, measures=measures, judged=synthetic)
+    tables |= verdicts(
+        __package__, tables, measures=measures, judged=synthetic, examined=settings.usual
+    )
     # Six digits are more than chance leaves of any mean.
     digits = cs.float().round_sig_figs(6)
     names = ("accuracy", "privacy", "areas", "kinks", "theorem_1", "variance", "claims")

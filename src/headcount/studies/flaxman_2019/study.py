@@ -72,16 +72,16 @@ def run(settings: Settings, work: Work) -> Findings:
     }
     return Findings(
         settings=settings,
-        tables={**tables, **judge(tables["epl"])},
+        tables={**tables, **judge(tables["epl"], examined=settings.usual)},
         frames={"residuals": pooled["residuals"]},
         confidential=False,
     )
 
 
-def judge(epl: pl.DataFrame) -> dict[str, pl.DataFrame]:
+def judge(epl: pl.DataFrame, *, examined: bool = False) -> dict[str, pl.DataFrame]:
     """Set means of the published variant beside the paper's."""
     ratio = (pl.col("median_abs_epl") / pl.col("epsilon")).alias("ratio")
-    return verdicts(__package__, {"epl": epl.with_columns(ratio)})
+    return verdicts(__package__, {"epl": epl.with_columns(ratio)}, examined=examined)
 
 
 def losses(settings: Settings) -> pl.DataFrame:

@@ -1,13 +1,14 @@
 """What a paper says beside what a run finds, judged by rules that were fixed beforehand.
 
 ``published.toml`` of a study is a list of ``[[claims]]``. Each names its source in the paper, says
-how to find our number and by which rule it is judged. See docs/studies.md for the format.
+how to find our number and by which rule it is judged, and has the cause where it does not hold. See
+docs/studies.md for the format.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from math import isnan
@@ -21,10 +22,25 @@ PUBLISHED = "published.toml"
 Tables = Mapping[str, pl.DataFrame]
 Row = dict[str, Any]
 
-YES, PARTLY, NO = "yes", "partly", "no"
-NOT_JUDGED, NOT_KNOWN = "not judged", "not known"
+YES, DEPENDS, NO = "yes", "depends", "no"
+NOT_TESTABLE, NOT_JUDGED = "not testable", "not judged"
+HOLDS = (YES, DEPENDS, NO, NOT_TESTABLE, NOT_JUDGED)
+
+PAPER_ERRS = "the paper errs"
+CAUSES = (
+    PAPER_ERRS,
+    "our population differs",
+    "the paper is silent",
+    "chance",
+    "it does not hold",
+)
+"""Why a claim does not come out, or not everywhere."""
+NOT_EXAMINED = "not examined: other settings than the study's own"
+NO_SUCH_NUMBER = "this run has no such number"
+
 COLUMNS = {
     "id": pl.String,
+    "section": pl.String,
     "source": pl.String,
     "claim": pl.String,
     "paper": pl.String,
@@ -35,6 +51,11 @@ COLUMNS = {
     "tolerance": pl.Float64,
     "rule": pl.String,
     "holds": pl.String,
+    "share": pl.Float64,
+    "cause": pl.String,
+    "reason": pl.String,
+    "figure": pl.String,
+    "covered_by": pl.String,
 }
 """Of every table of verdicts; the keys of its rows follow."""
 
@@ -46,15 +67,16 @@ class MeasuredClaim:
     where
         value      the number that decides, if it is one
         finding    the same in words, for people
-        true, of   in how many of how many cases the claim is true
-        holds      the verdict, where the claim's own criterion gives it
+        true, of   in how many of how many cases or trials (block groups, seeds) the claim is true:
+                   in all is yes, in none is no, in some is "depends" with their share
+        reason     why it cannot be tested with these people, if it cannot
     """
 
     value: float | None = None
     finding: str = ""
     true: int | None = None
     of: int | None = None
-    holds: str | None = None
+    reason: str = ""
 
 
 Measure = Callable[..., MeasuredClaim | None]
@@ -67,6 +89,7 @@ class Claim:
 
     where
         id          names it
+        section     of the paper, by which reports group claims; the source if empty
         source      where in the paper it is
         claim       what it says; "{mechanism}" and the like are filled in from the row's keys
         paper       what the paper says, in words; the published number if empty
@@ -76,8 +99,7 @@ class Claim:
         table, ours     where our number is: a table and its column
         measure     in place of them: a function of the study that finds it
         cases       what that function is called with, once for each: {county = "Alameda"}; a case
-                    may have a source, paper, published and tolerance of its own, and {say = {...}}
-                    is for texts only
+                    may have a key of ``_OF_A_CASE`` of its own, and {say = {...}} is for texts only
         where       picks rows of our table
         keys        columns by which published rows and ours are matched
         each        columns of ours by which a published row, or a number, is matched with many
@@ -89,6 +111,12 @@ class Claim:
                     or with {column = "sd", times = 3} a multiple of a column of ours. A case that
                     names none leaves the row without a verdict
         factor      of the rule "near": or so many times as much, or as little
+        cause       one of ``CAUSES``, needed where the verdict is no or depends; or cases such as
+                    {level = "county", cause = "chance", reason = "..."}, of which the first that
+                    fits holds
+        reason      the cause in a sentence; with the rule "not testable" why it is not
+        figure      the report's figure that shows it
+        covered_by  id of the claim that says the same: this one is not counted
         to          name of the table that the verdict goes to
         only_run    leaves out published rows of settings that were not run
         always      judged in every run, since it must hold in any
@@ -111,6 +139,11 @@ class Claim:
     published: Any = None
     tolerance: Any = None
     factor: float = 1.0
+    cause: str | Sequence[Mapping[str, Any]] = ""
+    reason: str = ""
+    section: str = ""
+    figure: str = ""
+    covered_by: str = ""
     to: str = "claims"
     only_run: bool = False
     always: bool = False
@@ -140,29 +173,51 @@ RULES: dict[str, tuple[str, Rule]] = {
     "at most": ("at most", lambda _c, published, ours, _t: ours <= published),
     "at least": ("at least", lambda _c, published, ours, _t: ours >= published),
     "same sign": ("same sign", lambda _c, published, ours, _t: _sign(ours) == _sign(published)),
-    "in every case": ("in every case; partly: in most", lambda _c, _p, _o, _t: None),
-    "not judged": ("not judged", lambda _c, _p, _o, _t: None),
+    "in every case": ("in every case", lambda _c, _p, _o, _t: None),
+    NOT_JUDGED: (NOT_JUDGED, lambda _c, _p, _o, _t: None),
+    NOT_TESTABLE: (NOT_TESTABLE, lambda _c, _p, _o, _t: None),
 }
 
 
 def read_claims(package: str) -> list[Claim]:
     """The claims of a study's package."""
     path = resources.files(package) / PUBLISHED
-    source = f"{package.rsplit('.', 1)[-1]}/{PUBLISHED}"
+    source = _source(package)
     claims = []
     for entry in tomllib.loads(path.read_text(encoding="utf-8"))["claims"]:
         try:
-            claim = Claim(**entry)
+            claims.append(Claim(**entry))
         except TypeError as error:
             raise ConfigError(
                 source, place=str(entry.get("id")), found=str(error), expected="keys of a claim"
             ) from None
-        if claim.rule not in RULES:
-            raise ConfigError(
-                source, place=claim.id, found=repr(claim.rule), expected=", ".join(RULES)
-            )
-        claims.append(claim)
+    ids = {claim.id for claim in claims}
+    for claim in claims:
+        for case in claim.cases or ({},):
+            _check(_of_case(claim, case), source, ids - {claim.id})
     return claims
+
+
+def _source(package: str) -> str:
+    return f"{package.rsplit('.', 1)[-1]}/{PUBLISHED}"
+
+
+def _check(claim: Claim, source: str, others: Collection[str]) -> None:
+    """Refuse a rule, a cause or another claim that there is not."""
+    causes = [claim.cause] if isinstance(claim.cause, str) else [c["cause"] for c in claim.cause]
+    for found, known in (
+        (claim.rule, RULES),
+        *((cause, CAUSES) for cause in causes if cause),
+        *((other, others) for other in (claim.covered_by,) if other),
+    ):
+        if found not in known:
+            raise ConfigError(
+                source, place=claim.id, found=repr(found), expected=f"one of {', '.join(known)}"
+            )
+    if claim.rule == NOT_TESTABLE and not claim.reason:
+        raise ConfigError(
+            source, place=claim.id, found="no reason", expected="why it is not testable"
+        )
 
 
 def verdicts(
@@ -171,6 +226,7 @@ def verdicts(
     *,
     measures: Mapping[str, Measure] | None = None,
     judged: bool = True,
+    examined: bool = False,
 ) -> dict[str, pl.DataFrame]:
     """Judge every claim of a study: table name -> verdicts.
 
@@ -179,6 +235,8 @@ def verdicts(
         measures   the functions that claims name
         judged     False for a run that the paper's numbers are not about: then only what must
                    hold in any run is judged
+        examined   whether this is the run whose verdicts were examined one by one: then one that is
+                   not yes and has no cause is an error; in other runs it says so
     """
     found: dict[str, list[Row]] = {}
     for claim in read_claims(package):
@@ -189,9 +247,30 @@ def verdicts(
         else:
             rows = list(_compared(claim, package, tables))
         if not (judged or claim.always):
-            rows = [row | {"holds": NOT_JUDGED} for row in rows]
-        found.setdefault(claim.to, []).extend(rows)
+            rows = [row | _NO_VERDICT for row in rows]
+        found.setdefault(claim.to, []).extend(_explained(row, package, examined) for row in rows)
     return {name: _frame(rows) for name, rows in found.items()}
+
+
+_NO_VERDICT: Row = {"holds": NOT_JUDGED, "share": None, "reason": ""}
+
+
+def _explained(row: Row, package: str, examined: bool) -> Row:
+    """The row with its cause exactly where it needs one."""
+    if row["holds"] == NOT_TESTABLE:
+        return row
+    if row["holds"] not in (NO, DEPENDS):
+        return row | {"cause": "", "reason": ""}
+    if row["cause"]:
+        return row
+    if examined:
+        raise ConfigError(
+            _source(package),
+            place=row["id"],
+            found=f"{row['holds']!r} without a cause: {row['claim']}",
+            expected=f"one of {', '.join(CAUSES)}",
+        )
+    return row | {"cause": NOT_EXAMINED}
 
 
 def _frame(rows: list[Row]) -> pl.DataFrame:
@@ -202,7 +281,10 @@ def _frame(rows: list[Row]) -> pl.DataFrame:
     return pl.DataFrame(plain, schema_overrides=COLUMNS, infer_schema_length=None)
 
 
-_OF_A_CASE = ("source", "paper", "published", "tolerance")
+_OF_A_CASE = (
+    *("section", "source", "paper", "published", "tolerance", "rule"),
+    *("cause", "reason", "figure", "covered_by"),
+)
 
 
 def _cases(claim: Claim) -> Iterator[tuple[Claim, Row]]:
@@ -210,21 +292,26 @@ def _cases(claim: Claim) -> Iterator[tuple[Claim, Row]]:
     for case in claim.cases or ({},):
         given = {key: value for key, value in case.items() if key not in (*_OF_A_CASE, "say")}
         said = {**given, **case.get("say", {})}
-        one = replace(claim, **{key: case[key] for key in case if key in _OF_A_CASE})
+        one = _of_case(claim, case)
         texts = {key: getattr(one, key).format(**said) for key in ("claim", "criterion")}
         yield replace(one, **texts), given
 
 
+def _of_case(claim: Claim, case: Mapping[str, Any]) -> Claim:
+    return replace(claim, **{key: case[key] for key in case if key in _OF_A_CASE})
+
+
 def _measured(claim: Claim, found: MeasuredClaim) -> Row:
     row = _row(claim, {}, claim.published, found, claim.tolerance)
-    if found.holds is not None:
-        return row | {"holds": found.holds}
-    if claim.rule != "in every case":
+    if claim.rule in (NOT_TESTABLE, NOT_JUDGED):
         return row
+    if found.reason:
+        return row | {"holds": NOT_TESTABLE, "reason": found.reason}
     if found.true is None or not found.of:  # no case at all shows nothing
-        return row | {"holds": NOT_KNOWN}
-    all_of, most = found.true == found.of, 2 * found.true > found.of
-    return row | {"holds": YES if all_of else PARTLY if most else NO}
+        return row
+    share = found.true / found.of
+    holds = YES if share == 1 else DEPENDS if share else NO
+    return row | {"holds": holds, "share": share, "reason": claim.reason}
 
 
 def _compared(claim: Claim, package: str, tables: Tables) -> Iterator[Row]:
@@ -295,10 +382,14 @@ def _row(
     if ours is not None and published is not None:
         kept = rule(claim, published, ours, tolerance)
     holds = NOT_JUDGED if kept is None else YES if kept else NO
-    if ours is None and claim.rule != NOT_JUDGED:
-        holds = NOT_KNOWN
+    cause, reason = _cause(claim, keys)
+    if claim.rule == NOT_TESTABLE:
+        holds = NOT_TESTABLE
+    elif ours is None and claim.rule != NOT_JUDGED:
+        holds, reason = NOT_TESTABLE, NO_SUCH_NUMBER
     return {
         "id": claim.id,
+        "section": claim.section or claim.source,
         "source": claim.source,
         "claim": claim.claim.format(**{key: _word(value) for key, value in keys.items()}),
         "paper": claim.paper or _shown(claim, published),
@@ -309,8 +400,23 @@ def _row(
         "tolerance": tolerance,
         "rule": claim.criterion or (NOT_JUDGED if holds == NOT_JUDGED else words),
         "holds": holds,
+        "share": None,
+        "cause": cause,
+        "reason": reason,
+        "figure": claim.figure,
+        "covered_by": claim.covered_by,
         **keys,
     }
+
+
+def _cause(claim: Claim, keys: Row) -> tuple[str, str]:
+    """The cause of one row, and the same in a sentence."""
+    if isinstance(claim.cause, str):
+        return claim.cause, claim.reason
+    for case in claim.cause:
+        if all(keys.get(key) == case[key] for key in case if key not in ("cause", "reason")):
+            return case["cause"], case.get("reason", claim.reason)
+    return "", claim.reason
 
 
 def _word(value: Any) -> Any:

@@ -32,7 +32,7 @@ from headcount.report.model import (
     Section,
     Subheading,
 )
-from headcount.studies.frame.claims import NO, PARTLY, YES
+from headcount.studies.frame.claims import DEPENDS, NO, PAPER_ERRS, YES
 from headcount.studies.frame.exhibits import Exhibits
 from headcount.studies.frame.study import Findings, Study
 
@@ -158,9 +158,16 @@ def cell(frame: pl.DataFrame, column: str, /, **where: Any) -> Any:
 
 
 def held(claims: pl.DataFrame) -> dict[str, int]:
-    """How many claims hold, partly or not, and how many were judged."""
-    count = {word: claims.filter(holds=word).height for word in (YES, PARTLY, NO)}
-    return {**count, "judged": sum(count.values())}
+    """How many claims hold, depend or do not, and how many were judged.
+
+    A claim that another covers is counted with that one, and what the paper itself errs in is
+    ``errs``: neither is among the judged.
+    """
+    own = claims.filter(pl.col("covered_by") == "")
+    errs = own.filter(cause=PAPER_ERRS)
+    left = own.filter(pl.col("cause") != PAPER_ERRS)
+    count = {word: left.filter(holds=word).height for word in (YES, DEPENDS, NO)}
+    return {**count, "judged": sum(count.values()), "errs": errs.height}
 
 
 def shown(value: Any, form: str = "") -> str:

@@ -106,6 +106,11 @@ class StudySettings:
         """What tells one run from another, for the manifest: all options. It holds no path."""
         return {given.field: _plain(getattr(self, given.field)) for given in self.options()}
 
+    @property
+    def usual(self) -> bool:
+        """Whether no option was given: the run whose verdicts were examined one by one."""
+        return all(getattr(self, given.field) == given.default for given in self.options())
+
     def recipe(self, *, study: str, out: str) -> str:
         """The command that makes the study again."""
         words = ["headcount study", study, f"--out {quote(out)}"]

@@ -69,7 +69,13 @@ def run(settings: Settings, work: Work) -> Findings:
         "methods": methods_table(every, setup.counts.schema, setup.geography),
     }
     tables["crossing"] = crossing_table(tables["reid"], tables["methods"])
-    tables |= verdicts(__package__, tables, measures=vars(claims))
+    tables |= verdicts(
+        __package__,
+        tables,
+        measures=vars(claims),
+        judged=settings.population is None,
+        examined=settings.usual,
+    )
     unprotected = {"cells_unprotected": withheld["unprotected"].max()}
     tables["about"] = pl.DataFrame([_about(setup) | unprotected])
     return Findings(settings=settings, tables=tables, confidential=not households.public)

@@ -15,11 +15,12 @@ ORDERED = (0, 4, 8, 12, 16)
 """Indices of counties over which the bias rises."""
 
 
-def judge(tables: Tables, *, judged: bool) -> dict[str, pl.DataFrame]:
+def judge(tables: Tables, *, judged: bool, examined: bool = False) -> dict[str, pl.DataFrame]:
     """The tables ``paper`` and ``targets``: every number of ``published.toml`` beside ours.
 
     ``judged`` says whether this run is one that the targets are about: a nation, four replicates
-    pooled. Otherwise only what is exact by construction is judged.
+    pooled. Otherwise only what is exact by construction is judged. ``examined`` is that of
+    ``verdicts``.
     """
     total = pl.lit("TC").alias("count_type")  # the bias is that of total counts
     coded = tables["bias"].filter(index_definition="code").with_columns(total)
@@ -37,6 +38,7 @@ def judge(tables: Tables, *, judged: bool) -> dict[str, pl.DataFrame]:
         },
         measures={"largest_error_of_states": _largest_error_of_states},
         judged=judged,
+        examined=examined,
     )
 
 
