@@ -13,10 +13,10 @@ import pytest
 
 from headcount.cli.evaluate import _show_compared
 from headcount.errors import InputError, RunError
+from headcount.evaluate._scores import compare_methods
 from headcount.evaluate.choice import Choice
 from headcount.evaluate.evaluation import Evaluation
 from headcount.evaluate.metrics.error import Error
-from headcount.evaluate.scores import compare_methods
 from headcount.mechanisms import Geometric, protect
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import uniform

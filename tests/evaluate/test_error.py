@@ -9,8 +9,8 @@ from scipy import sparse
 
 from headcount.errors import InputError
 from headcount.evaluate import CELL_SETS, EXACT_MINUS_RELEASED, pair_counts, summarise
+from headcount.evaluate._relative import beside_size
 from headcount.evaluate.error import check_cells
-from headcount.evaluate.relative import beside_size
 
 tables = st.tuples(st.integers(1, 5), st.integers(1, 6)).flatmap(
     lambda shape: st.tuples(

@@ -13,8 +13,8 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.evaluate import CELL_SETS
+from headcount.evaluate._scores import score
 from headcount.evaluate.metrics.impossible_counts import ImpossibleCounts
-from headcount.evaluate.scores import score
 from headcount.evaluate.truth import Truth
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, Raked, protect

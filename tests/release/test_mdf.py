@@ -15,8 +15,8 @@ from scipy.sparse import csr_array
 from headcount.errors import InputError
 from headcount.geography import Geography, regular
 from headcount.population.quarters import Quarters
+from headcount.release._mdf import PERSON_FIELDS, UNIT_FIELDS, write_mdf
 from headcount.release._placement import Placement, place
-from headcount.release.mdf import PERSON_FIELDS, UNIT_FIELDS, write_mdf
 from headcount.schema import Attribute, Schema, impossible
 from headcount.schema.load import load_schema
 

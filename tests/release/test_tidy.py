@@ -11,7 +11,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography, regular
 from headcount.population.quarters import Quarters
 from headcount.release._placement import place
-from headcount.release.tidy import write_tidy
+from headcount.release._tidy import write_tidy
 from headcount.schema import Attribute, Schema
 
 HOME = Attribute("home", ("house", "hostel"))

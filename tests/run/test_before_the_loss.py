@@ -120,10 +120,10 @@ def test_tables_beyond_the_memory_of_the_machine_are_refused(
     domain = planned.counts.schema, planned.counts.geography
     needed = planned.mechanism.table_bytes(*domain, backend="table")
     assert needed == (1 + 2 + 5) * 6 * SCALAR * COPIES
-    monkeypatch.setattr("headcount.run.limits.memory_limit", lambda: needed - 1)
+    monkeypatch.setattr("headcount.run._limits.memory_limit", lambda: needed - 1)
     said = refused(town, 'name = "raked"\nepsilon = 1')
     assert "raked: memory: found tables that need up to 0.0 GiB at once, expected at most" in said
-    monkeypatch.setattr("headcount.run.limits.memory_limit", lambda: needed)
+    monkeypatch.setattr("headcount.run._limits.memory_limit", lambda: needed)
     protect_run(write_config(town, mechanism='name = "raked"\nepsilon = 1', out="fits"))
 
 
@@ -133,7 +133,7 @@ def test_noise_to_record_beyond_the_free_disk_is_refused(
     from types import SimpleNamespace
 
     monkeypatch.setattr(
-        "headcount.run.limits.shutil.disk_usage", lambda _path: SimpleNamespace(free=100)
+        "headcount.run._limits.shutil.disk_usage", lambda _path: SimpleNamespace(free=100)
     )
     said = refused(town, 'name = "averaged"\nepsilon = 1', run='noise = "opendp"')
     assert "averaged: run.noise: found 0.0 GiB of noise to record before use" in said

@@ -143,7 +143,7 @@ def test_a_note_that_cannot_be_left_is_warned_about(
     def refuse(*_arguments: object) -> None:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr("headcount.run.note.write_text_atomic", refuse)
+    monkeypatch.setattr("headcount.run._note.write_text_atomic", refuse)
     protect_run(write_config(tmp_path, run=LEDGER))
     assert "a config that leaves the ledger out will not be noticed" in caplog.text
 

@@ -12,8 +12,8 @@ import pytest
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import regular
+from headcount.release._sampled import write_sample
 from headcount.release.directory import RunDirectory
-from headcount.release.sampled import write_sample
 from headcount.release.store import read_receipt, read_release
 from headcount.run.protect import protect_run
 from headcount.schema import Attribute, Schema

@@ -12,7 +12,7 @@ import pytest
 
 from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError
 from headcount.mechanisms.topdown import descend
-from headcount.mechanisms.topdown.level import prepare_level
+from headcount.mechanisms.topdown._level import prepare_level
 from headcount.privacy import Ledger, SpendState, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.run.evaluate import open_run

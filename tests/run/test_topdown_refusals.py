@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from headcount.cli.app import app
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, HeadcountError, InputError, RunError
-from headcount.mechanisms.topdown.publish import measurement_file
+from headcount.mechanisms.topdown._publish import measurement_file
 from headcount.privacy import SpendState
 from headcount.release.directory import RunDirectory
 from headcount.run.evaluate import open_run

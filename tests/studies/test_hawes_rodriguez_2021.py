@@ -17,8 +17,8 @@ from headcount.evaluate.reidentified import RECORDS
 from headcount.geography import Geography
 from headcount.mechanisms import Tabulated, protect
 from headcount.mechanisms.suppression.rules import Thresholds, race_tables
+from headcount.mechanisms.swapping._moving import moved_population
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
-from headcount.mechanisms.swapping.moving import moved_population
 from headcount.population.households import Households
 from headcount.population.towns import towns
 from headcount.privacy import ApproximateLoss, UnitOfPrivacy, ZCDPLoss

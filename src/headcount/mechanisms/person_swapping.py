@@ -19,9 +19,9 @@ from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, PreTabular
 from headcount.mechanisms._seeded import SEED_DRAWS, generator
+from headcount.mechanisms.swapping._moving import NO_BOUND, PROVENANCE
 from headcount.mechanisms.swapping.keys import depth_of, share
 from headcount.mechanisms.swapping.marking import Codes
-from headcount.mechanisms.swapping.moving import NO_BOUND, PROVENANCE
 from headcount.mechanisms.swapping.persons import (
     KEEP,
     Pool,

@@ -12,7 +12,15 @@ from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context
-from headcount.mechanisms.swapping.donors import swap_areas
+from headcount.mechanisms.swapping._donors import swap_areas
+from headcount.mechanisms.swapping._moving import (
+    HouseholdStep,
+    carried,
+    move,
+    no_guarantee,
+    some_households,
+    swapped_population,
+)
 from headcount.mechanisms.swapping.keys import (
     ADULTS,
     SIZE,
@@ -22,14 +30,6 @@ from headcount.mechanisms.swapping.keys import (
     pairs_for,
     share,
     some_apart,
-)
-from headcount.mechanisms.swapping.moving import (
-    HouseholdStep,
-    carried,
-    move,
-    no_guarantee,
-    some_households,
-    swapped_population,
 )
 from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import DwellingRisk, Risk, standing

@@ -12,10 +12,10 @@ from headcount.errors import ConfigError
 from headcount.population import Population
 from headcount.population.quarters import Quarters
 from headcount.progress import Progress
-from headcount.release.mdf import refuse_other_layout, write_mdf
+from headcount.release._mdf import refuse_other_layout, write_mdf
+from headcount.release._sampled import refuse_weight, write_sample
+from headcount.release._tidy import refuse_same_names, write_tidy
 from headcount.release.release import Release
-from headcount.release.sampled import refuse_weight, write_sample
-from headcount.release.tidy import refuse_same_names, write_tidy
 
 MEASUREMENTS = "measurements"
 """The noisy measurements: written while they are drawn, in the folder of that name."""

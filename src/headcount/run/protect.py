@@ -29,9 +29,9 @@ from headcount.release.store import (
     rehearse,
     write_release,
 )
-from headcount.run.limits import refuse_too_large
-from headcount.run.note import leave_note, refuse_unrecorded
-from headcount.run.receipt import check_receipt, draft_receipt, finished_receipt
+from headcount.run._limits import refuse_too_large
+from headcount.run._note import leave_note, refuse_unrecorded
+from headcount.run._receipt import check_receipt, draft_receipt, finished_receipt
 from headcount.tabulate import Counts
 
 log = logging.getLogger(__name__)

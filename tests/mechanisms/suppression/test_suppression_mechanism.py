@@ -15,9 +15,9 @@ from headcount.errors import ConfigError, InputError, RunError
 from headcount.evaluate.suppressed import audit_release
 from headcount.mechanisms import protect
 from headcount.mechanisms._base import Context
+from headcount.mechanisms.suppression._whole import given_back
 from headcount.mechanisms.suppression.mechanism import Suppression, all_values
 from headcount.mechanisms.suppression.rules import Thresholds, find_tables, race_tables
-from headcount.mechanisms.suppression.whole import given_back
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.release.published import PublishedCells, by_name, is_total

@@ -16,9 +16,9 @@ from headcount.bench.swap_need import at_risk_and_pairs, some_mechanism, some_to
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.mechanisms import Chain, Context, Tabulated, protect
+from headcount.mechanisms.swapping._pairing import choose_pairs
 from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise, household_values, pairs_for
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
-from headcount.mechanisms.swapping.pairing import choose_pairs
 from headcount.mechanisms.swapping.report import changed_counts, partners_by_level
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
 from headcount.noise import KeyedNoise, RunKey

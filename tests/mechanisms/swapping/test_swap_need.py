@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headcount.mechanisms.swapping import settling
-from headcount.mechanisms.swapping.fits import Fits
-from headcount.mechanisms.swapping.need import alone, serve
-from headcount.mechanisms.swapping.pairing import Stage, choose_pairs
-from headcount.mechanisms.swapping.settling import settle
+from headcount.mechanisms.swapping import _settling as settling
+from headcount.mechanisms.swapping._fits import Fits
+from headcount.mechanisms.swapping._need import alone, serve
+from headcount.mechanisms.swapping._pairing import Stage, choose_pairs
+from headcount.mechanisms.swapping._settling import settle
 
 
 @dataclass(frozen=True)

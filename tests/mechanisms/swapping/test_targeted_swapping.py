@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms import Chain, protect
-from headcount.mechanisms.swapping.donors import swap_areas
+from headcount.mechanisms.swapping._donors import swap_areas
 from headcount.mechanisms.swapping.risk import NEVER, Risk, standing
 from headcount.mechanisms.targeted_swapping import TargetedSwapping, quotas
 from headcount.noise import KeyedNoise, RunKey

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from headcount.errors import ConfigError, InputError, TruthError
-from headcount.mechanisms.topdown.bounds_table import read_bounds
+from headcount.mechanisms.topdown._bounds_table import read_bounds
+from headcount.mechanisms.topdown._contradict import PATIENCE, contradiction
 from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds, TableBounds
-from headcount.mechanisms.topdown.contradict import PATIENCE, contradiction
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.recoded import Grouping, RecodedQuery
 from headcount.mechanisms.topdown.restrict import Restriction, exact_statements, restrict

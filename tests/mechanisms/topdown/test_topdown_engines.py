@@ -16,8 +16,8 @@ import pytest
 from headcount.engines.local import LocalEngine
 from headcount.mechanisms._base import Context
 from headcount.mechanisms.topdown import descend as descending
+from headcount.mechanisms.topdown._parents import chunks
 from headcount.mechanisms.topdown.choices import QuartersBounds
-from headcount.mechanisms.topdown.parents import chunks
 from headcount.noise import KeyedNoise, RunKey
 from tests.mechanisms.topdown.small import (
     bounded,

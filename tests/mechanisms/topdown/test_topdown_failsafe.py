@@ -9,9 +9,9 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.mechanisms.topdown import descend as descending
+from headcount.mechanisms.topdown._parents import Parents
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.choices import QuartersBounds
-from headcount.mechanisms.topdown.parents import Parents
 from headcount.mechanisms.topdown.restrict import restrict
 from headcount.solve import failsafe
 from headcount.solve.mip import SolverError

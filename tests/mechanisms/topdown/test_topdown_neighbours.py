@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from headcount.errors import ConfigError, TruthError
+from headcount.mechanisms.topdown._neighbours import has_neighbour, total_range
 from headcount.mechanisms.topdown.choices import TableBounds
-from headcount.mechanisms.topdown.neighbours import has_neighbour, total_range
 from headcount.mechanisms.topdown.restrict import Restriction, truth_outside
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema

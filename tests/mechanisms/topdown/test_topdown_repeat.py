@@ -14,11 +14,11 @@ import pytest
 from headcount.engines.local import LocalEngine
 from headcount.engines.protocol import InOrder
 from headcount.mechanisms.topdown import descend as descending
+from headcount.mechanisms.topdown._estimate import SparseRows
+from headcount.mechanisms.topdown._level import prepare_level
+from headcount.mechanisms.topdown._parents import chunks
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds
-from headcount.mechanisms.topdown.estimate import SparseRows
-from headcount.mechanisms.topdown.level import prepare_level
-from headcount.mechanisms.topdown.parents import chunks
 from tests.mechanisms.topdown.small import (
     STATE_TOTAL,
     bounded,

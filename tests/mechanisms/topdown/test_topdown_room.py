@@ -11,13 +11,13 @@ import pytest
 
 from headcount.bench import topdown_bounds
 from headcount.errors import ConfigError, RunError
-from headcount.mechanisms.topdown import room as making
-from headcount.mechanisms.topdown import room_plan
+from headcount.mechanisms.topdown import _room as making
+from headcount.mechanisms.topdown import _room_plan as room_plan
+from headcount.mechanisms.topdown._room import Room
+from headcount.mechanisms.topdown._room_plan import WHOLE, Planner, refuse_too_wide
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.choices import TableBounds
 from headcount.mechanisms.topdown.restrict import Restriction
-from headcount.mechanisms.topdown.room import Room
-from headcount.mechanisms.topdown.room_plan import WHOLE, Planner, refuse_too_wide
 from headcount.release.store import table_file
 from headcount.schema import Attribute, Schema
 from headcount.solve import worker

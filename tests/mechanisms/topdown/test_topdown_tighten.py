@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 
 from headcount.geography import Geography
+from headcount.mechanisms.topdown._tighten import always_shared, atoms, attained, tighten
 from headcount.mechanisms.topdown.restrict import Restriction
-from headcount.mechanisms.topdown.tighten import always_shared, atoms, attained, tighten
 from headcount.schema import Attribute, Schema
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Query

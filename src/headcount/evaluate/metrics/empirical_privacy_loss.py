@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
+from headcount.evaluate._scores import answers
 from headcount.evaluate.calibration import Recipe, calibrate
 from headcount.evaluate.epl import published
 from headcount.evaluate.metrics._base import Metric, NotFeasible, publishes_counts
-from headcount.evaluate.scores import answers
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release

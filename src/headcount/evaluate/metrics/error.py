@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
+from headcount.evaluate._scores import Scores, score
 from headcount.evaluate.error import CELL_WORDS, CellSet, check_cells
 from headcount.evaluate.metrics._base import Metric, publishes_counts
-from headcount.evaluate.scores import Scores, score
 from headcount.evaluate.truth import Truth
 from headcount.mechanisms.histogram import clips_answers
 from headcount.progress import Progress, silent

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
+from headcount.mechanisms.suppression._region import protect_region
+from headcount.mechanisms.suppression._regions import Around, regions
 from headcount.mechanisms.suppression.moves import Move, Need, Proof, proof
-from headcount.mechanisms.suppression.region import protect_region
-from headcount.mechanisms.suppression.regions import Around, regions
 from headcount.mechanisms.suppression.witnesses import Witnesses
 from headcount.tabulate.additive import Additive, depths
 

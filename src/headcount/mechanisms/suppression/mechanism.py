@@ -14,6 +14,7 @@ from headcount.errors import ConfigError
 from headcount.fields import AtLeast0, AtLeast1, Whole
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, PostTabular, TablesOutcome
+from headcount.mechanisms.suppression._whole import given_back
 from headcount.mechanisms.suppression.rules import (
     GROUPS_OF,
     RACE_ONLY,
@@ -26,7 +27,6 @@ from headcount.mechanisms.suppression.rules import (
     too_small,
     withhold_units,
 )
-from headcount.mechanisms.suppression.whole import given_back
 from headcount.mechanisms.suppression.witnesses import WITNESSES, Witnesses, write_witnesses
 from headcount.noise import Noise
 from headcount.privacy import Guarantee

@@ -12,7 +12,16 @@ from headcount.errors import ConfigError, InputError
 from headcount.fields import Rate
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context
-from headcount.mechanisms.swapping.fits import Fits
+from headcount.mechanisms.swapping._fits import Fits
+from headcount.mechanisms.swapping._moving import (
+    HouseholdStep,
+    move,
+    no_guarantee,
+    some_households,
+    swapped_population,
+)
+from headcount.mechanisms.swapping._need import alone
+from headcount.mechanisms.swapping._pairing import Stage, SwapPairs, choose_pairs
 from headcount.mechanisms.swapping.keys import (
     ADULTS,
     SIZE,
@@ -27,15 +36,6 @@ from headcount.mechanisms.swapping.keys import (
     share,
     some_apart,
 )
-from headcount.mechanisms.swapping.moving import (
-    HouseholdStep,
-    move,
-    no_guarantee,
-    some_households,
-    swapped_population,
-)
-from headcount.mechanisms.swapping.need import alone
-from headcount.mechanisms.swapping.pairing import Stage, SwapPairs, choose_pairs
 from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import NEVER, DwellingRisk, Risk, by_risk, standing
 from headcount.noise import Noise

@@ -207,7 +207,7 @@ def _with_order(likeness: PartnerRule, *tables: Codes) -> PartnerRule:
 def _buckets(
     where: Places,
 ) -> tuple[tuple[int, int, int], tuple[Ints, tuple[Ints32, ...]]]:
-    from headcount.mechanisms.swapping.person_kernels import fill_buckets
+    from headcount.mechanisms.swapping._person_kernels import fill_buckets
 
     sizes = tuple(int(axis.max(initial=0)) + 1 for axis in (where.age, where.sex, where.rank))
     bucket = (where.age * sizes[1] + where.sex) * sizes[2] + where.rank
@@ -215,7 +215,7 @@ def _buckets(
 
 
 def _draw(where: Places, rows: Ints, pool: Pool, rng: np.random.Generator) -> Ints:
-    from headcount.mechanisms.swapping.person_kernels import draw_partners
+    from headcount.mechanisms.swapping._person_kernels import draw_partners
 
     bucket, (start, left, members, place) = pool.index
     partners: Ints = draw_partners(
@@ -236,7 +236,7 @@ def _draw(where: Places, rows: Ints, pool: Pool, rng: np.random.Generator) -> In
 
 def _pair(where: Places, marked: Marked, likeness: PartnerRule, rng: np.random.Generator) -> Ints:
     """Partners among the marked, by their position there; -1 for those left over."""
-    from headcount.mechanisms.swapping.person_kernels import pair_areas
+    from headcount.mechanisms.swapping._person_kernels import pair_areas
 
     rows = marked.rows
     here = Places(where.age[rows], where.sex[rows], where.rank[rows])

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headcount.files import write_bytes_atomic
-from headcount.mechanisms.topdown.estimate import SparseRows
+from headcount.mechanisms.topdown._estimate import SparseRows
 from headcount.release.store import table_file
 
 _log = logging.getLogger(__name__)

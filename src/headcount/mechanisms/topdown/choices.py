@@ -66,7 +66,7 @@ class QuartersBounds:
 
 @dataclass(frozen=True, kw_only=True)
 class TableBounds:
-    """Bounds on the answers of a query in every unit of a level, from a file (bounds_table.py).
+    """Bounds on the answers of a query in every unit of a level, from a file (_bounds_table.py).
 
     Lows and highs add up over children, so that the levels above leave room for them.
 

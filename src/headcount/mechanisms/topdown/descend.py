@@ -13,7 +13,7 @@ import numpy as np
 from headcount.arrays import Ints, Ints32
 from headcount.engines import Engine
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.estimate import (
+from headcount.mechanisms.topdown._estimate import (
     SparseRows,
     Step,
     Triples,
@@ -25,12 +25,12 @@ from headcount.mechanisms.topdown.estimate import (
     rescue,
     round_solved,
 )
-from headcount.mechanisms.topdown.level import Level, prepare_level
+from headcount.mechanisms.topdown._level import Level, prepare_level
+from headcount.mechanisms.topdown._parents import ParentChunk, Parents, build_problem, chunks
+from headcount.mechanisms.topdown._room import Room
+from headcount.mechanisms.topdown._room_plan import Planner
 from headcount.mechanisms.topdown.measure import Measurements
-from headcount.mechanisms.topdown.parents import ParentChunk, Parents, build_problem, chunks
 from headcount.mechanisms.topdown.restrict import Restrictions, refuse_release_outside
-from headcount.mechanisms.topdown.room import Room
-from headcount.mechanisms.topdown.room_plan import Planner
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.progress import Progress, silent
 from headcount.schema import Schema

@@ -18,7 +18,7 @@ from headcount.arrays import Ints
 from headcount.errors import ConfigError, PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms._units import refuse_housemates
-from headcount.mechanisms.topdown import kernels
+from headcount.mechanisms.topdown import _kernels as kernels
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import Law, Noise, Stream
 from headcount.privacy import Loss, law_for, marginal_sensitivity

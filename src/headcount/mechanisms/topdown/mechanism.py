@@ -12,6 +12,10 @@ from headcount.geography import Geography
 from headcount.mechanisms._base import COPIES, SCALAR, Context, CountsOutcome, PostTabular
 from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all, measure_cells
 from headcount.mechanisms._units import refuse_uncut
+from headcount.mechanisms.topdown._neighbours import refuse_no_neighbour
+from headcount.mechanisms.topdown._publish import PublishedMeasurements, write_measurements
+from headcount.mechanisms.topdown._room_plan import refuse_too_wide
+from headcount.mechanisms.topdown._tighten import refuse_fixed_units, tighten
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.choices import QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.descend import Descent, descend
@@ -21,8 +25,6 @@ from headcount.mechanisms.topdown.measure import (
     distance_to_truth,
     planned_noise,
 )
-from headcount.mechanisms.topdown.neighbours import refuse_no_neighbour
-from headcount.mechanisms.topdown.publish import PublishedMeasurements, write_measurements
 from headcount.mechanisms.topdown.restrict import (
     Restrictions,
     exact_statements,
@@ -30,9 +32,7 @@ from headcount.mechanisms.topdown.restrict import (
     refuse_truth_outside,
     restrict,
 )
-from headcount.mechanisms.topdown.room_plan import refuse_too_wide
 from headcount.mechanisms.topdown.settings import TopDownSettings
-from headcount.mechanisms.topdown.tighten import refuse_fixed_units, tighten
 from headcount.noise import Noise, TwoSidedGeometric
 from headcount.population import Population
 from headcount.privacy import Guarantee

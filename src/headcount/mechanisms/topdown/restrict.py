@@ -16,9 +16,9 @@ import numpy as np
 from headcount.arrays import Ints
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.bounds_table import group_name, read_bounds
+from headcount.mechanisms.topdown._bounds_table import group_name, read_bounds
+from headcount.mechanisms.topdown._neighbours import refuse_fixed_total
 from headcount.mechanisms.topdown.choices import QuartersBounds, TableBounds
-from headcount.mechanisms.topdown.neighbours import refuse_fixed_total
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.schema import Recode, Schema
 from headcount.solve.batch import NO_BOUND
@@ -87,7 +87,7 @@ def refuse_truth_outside(restrictions: Restrictions, counts: Mapping[str, Counts
     Says whether the bounds contradict each other. For the curator only: that a run was refused
     says something about the data.
     """
-    from headcount.mechanisms.topdown.contradict import contradiction
+    from headcount.mechanisms.topdown._contradict import contradiction
 
     if not (outside := truth_outside(restrictions, counts)):
         return

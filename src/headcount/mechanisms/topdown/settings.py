@@ -98,7 +98,7 @@ class TopDownSettings:
                          others is kept
         report_epsilon   the loss spent on the protected distance to the truth; 0 for no report
         count_housemates, largest_household
-                         what of a household is counted in the unit of privacy (units.py)
+                         what of a household is counted in the unit of privacy (_units.py)
     """
 
     epsilon: PositiveOrInf | None = None

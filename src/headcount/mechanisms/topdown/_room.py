@@ -29,12 +29,12 @@ import numpy as np
 from headcount.arrays import Floats, Ints
 from headcount.errors import RunError
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.estimate import NodeProblem, SparseRows, Triples, solve_batch
-from headcount.mechanisms.topdown.level import Level
+from headcount.mechanisms.topdown._estimate import NodeProblem, SparseRows, Triples, solve_batch
+from headcount.mechanisms.topdown._level import Level
+from headcount.mechanisms.topdown._parents import build_problem
+from headcount.mechanisms.topdown._room_plan import WHOLE, Planner, RoomPlan
 from headcount.mechanisms.topdown.measure import Measurements
-from headcount.mechanisms.topdown.parents import build_problem
 from headcount.mechanisms.topdown.restrict import units_outside
-from headcount.mechanisms.topdown.room_plan import WHOLE, Planner, RoomPlan
 from headcount.schema import Schema
 from headcount.solve.batch import NO_BOUND
 

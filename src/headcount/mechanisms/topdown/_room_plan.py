@@ -15,8 +15,8 @@ import numpy as np
 from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError
 from headcount.geography import Geography
+from headcount.mechanisms.topdown._tighten import always_shared, atoms
 from headcount.mechanisms.topdown.restrict import Restrictions
-from headcount.mechanisms.topdown.tighten import always_shared, atoms
 from headcount.schema import Schema
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Query

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Flags, Ints
-from headcount.mechanisms.swapping.fits import Fits
-from headcount.mechanisms.swapping.need import couples_for, partners_for, serve
-from headcount.mechanisms.swapping.pair_kernels import pair_groups, take_partners
-from headcount.mechanisms.swapping.settling import settle
+from headcount.mechanisms.swapping._fits import Fits
+from headcount.mechanisms.swapping._need import couples_for, partners_for, serve
+from headcount.mechanisms.swapping._pair_kernels import pair_groups, take_partners
+from headcount.mechanisms.swapping._settling import settle
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from headcount.errors import InputError
+from headcount.evaluate._relative import beside_size
 from headcount.evaluate.error import CellSet, CountPairs, check_cells, pair_counts
-from headcount.evaluate.relative import beside_size
 from headcount.mechanisms.histogram import clips_answers
 from headcount.release import Release
 from headcount.schema import Schema

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints, Ints32
 from headcount.geography import Geography
-from headcount.mechanisms.topdown import kernels
-from headcount.mechanisms.topdown.estimate import (
+from headcount.mechanisms.topdown import _kernels as kernels
+from headcount.mechanisms.topdown._estimate import (
     NodeProblem,
     NodeWork,
     Reopened,
     SparseRows,
     Triples,
 )
-from headcount.mechanisms.topdown.level import Level
+from headcount.mechanisms.topdown._level import Level
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.solve.batch import Batch
 

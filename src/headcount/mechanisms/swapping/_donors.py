@@ -8,7 +8,7 @@ import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.compiled import njit
-from headcount.mechanisms.swapping.pair_kernels import first_free
+from headcount.mechanisms.swapping._pair_kernels import first_free
 
 
 def swap_areas(

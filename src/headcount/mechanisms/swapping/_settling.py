@@ -13,9 +13,9 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.compiled import njit
-from headcount.mechanisms.swapping.fits import Fits, forest
-from headcount.mechanisms.swapping.need import alone
-from headcount.mechanisms.swapping.pair_kernels import pair_groups
+from headcount.mechanisms.swapping._fits import Fits, forest
+from headcount.mechanisms.swapping._need import alone
+from headcount.mechanisms.swapping._pair_kernels import pair_groups
 
 
 def settle(first: Ints, second: Ints, left: Ints, fits: Fits) -> tuple[Ints, Ints, Ints]:

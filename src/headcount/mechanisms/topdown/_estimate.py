@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Ints, Ints32
 from headcount.errors import RunError
-from headcount.mechanisms.topdown import kernels
-from headcount.mechanisms.topdown.level import Level
+from headcount.mechanisms.topdown import _kernels as kernels
+from headcount.mechanisms.topdown._level import Level
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation
 

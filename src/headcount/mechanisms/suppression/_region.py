@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints
+from headcount.mechanisms.suppression._prune import prune
 from headcount.mechanisms.suppression.moves import Mover, Need, Proof
-from headcount.mechanisms.suppression.prune import prune
 
 SMALL_REGION = 400
 """Regions of up to this many cells are tried several times."""

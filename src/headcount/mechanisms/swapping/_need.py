@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Ints
 from headcount.compiled import njit
-from headcount.mechanisms.swapping.fits import Fits, Forest, forest
+from headcount.mechanisms.swapping._fits import Fits, Forest, forest
 from headcount.mechanisms.swapping.risk import group_sizes
 
 
