@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,8 +10,7 @@ from headcount.arrays import Ints, Ints32
 from headcount.solve.batch import NO_BOUND, Batch
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Nesting:
+class Nesting(NamedTuple):
     """The bounded groups of a batch as a forest: of two groups one holds the other or none.
 
     The matrix of "sum over children" rows and of such a forest of rows within each child is a

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,70 @@ from headcount.compiled import njit
 FAR = np.int64(2**62)
 
 Array = Any  # numba compiles for the dtypes that batch.py names; annotations would not be read
+
+
+class Steps(NamedTuple):
+    """The steps y of a parent's variables, how far each may go, and what one upward costs.
+
+    With ``scale`` 0 all steps are free and of any length.
+    """
+
+    y: Array
+    least: Array
+    most: Array
+    cost: Array
+    scale: int
+
+
+class Tree(NamedTuple):
+    """A parent's variables and the forest of bounded groups that they flow through.
+
+    where
+        e0, e1, v0, v1        its entries and variables in the batch
+        start, entry, child   where each entry's variables begin; of each variable
+        home, above           the smallest bounded group of each entry; the next above each group
+        margin, floor, roof   sums and bounds of the groups, child by child
+    """
+
+    e0: int
+    e1: int
+    v0: int
+    v1: int
+    start: Array
+    entry: Array
+    child: Array
+    home: Array
+    above: Array
+    margin: Array
+    floor: Array
+    roof: Array
+
+
+class _Arcs(NamedTuple):
+    """The network: ends of the variables' arcs, and groups by what they hang from."""
+
+    top: int
+    is_root: bool
+    start: Array
+    source: Array
+    target: Array
+    in_start: Array
+    incoming: Array
+    up: Array
+    down_start: Array
+    down: Array
+
+
+class _Work(NamedTuple):
+    """What is known of each node, and the heap of a search."""
+
+    excess: Array
+    potential: Array
+    distance: Array
+    done: Array
+    via: Array
+    heap_key: Array
+    heap_node: Array
 
 
 @njit(nogil=True, cache=True)
@@ -72,144 +136,63 @@ def _by_target(count: int, target: Array) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def repair(
-    y: Array,
-    least: Array,
-    most: Array,
-    cost: Array,
-    scale: int,
-    start: Array,
-    entry: Array,
-    child: Array,
-    home: Array,
-    above: Array,
-    margin: Array,
-    floor: Array,
-    roof: Array,
-    threshold: Array,
-    is_root: bool,
-) -> int:
+def repair(steps: Steps, tree: Tree, threshold: Array, is_root: bool) -> int:
     """Bring all margins within their bounds at least cost; returns the number of paths, or -1.
 
     Nodes: the groups of the forest child by child, then the top, then the entries. At the root
-    there are no sums to keep, so that the entries are one with the top. With ``scale`` 0 all
-    steps are free and of any length: the search is then a plain flow test.
+    there are no sums to keep, so that the entries are one with the top. With ``scale`` 0 the
+    search is a plain flow test.
     """
+    margin, above, home, entry = tree.margin, tree.above, tree.home, tree.entry
     groups, nodes, entries = len(margin), len(above), len(home)
     top = groups
-    size = len(y)
+    size = len(steps.y)
     source = np.empty(size, np.int64)
     target = np.empty(size, np.int64)
     for v in range(size):
         source[v] = top if is_root else top + 1 + entry[v]
-        target[v] = child[v] * nodes + home[entry[v]] if home[entry[v]] >= 0 else top
+        target[v] = tree.child[v] * nodes + home[entry[v]] if home[entry[v]] >= 0 else top
     up = np.full(groups, top, np.int64)
     for k in range(groups):
         if above[k % nodes] >= 0:
             up[k] = k - k % nodes + above[k % nodes]
     in_start, incoming = _by_target(top + 1, target)
     down_start, down = _by_target(top + 1, up)
+    arcs = _Arcs(top, is_root, tree.start, source, target, in_start, incoming, up, down_start, down)
     count = top + 1 + entries
     excess = np.zeros(count, np.int64)
     potential = np.zeros(count, np.int64)
     potential[top + 1 :] = threshold
     for k in range(groups):
-        if floor[k] > roof[k]:
+        if tree.floor[k] > tree.roof[k]:
             return -1
-        over = margin[k] - min(max(margin[k], floor[k]), roof[k])
+        over = margin[k] - min(max(margin[k], tree.floor[k]), tree.roof[k])
         margin[k] -= over
         excess[k] += over
         excess[up[k]] -= over
-    distance = np.empty(count, np.int64)
-    done = np.empty(count, np.bool_)
-    via = np.empty(count, np.int64)
-    heap_key = np.empty(2 * size + 2 * groups + 1, np.int64)
-    heap_node = np.empty(2 * size + 2 * groups + 1, np.int64)
+    longest = 2 * size + 2 * groups + 1
+    work = _Work(
+        excess,
+        potential,
+        np.empty(count, np.int64),
+        np.empty(count, np.bool_),
+        np.empty(count, np.int64),
+        np.empty(longest, np.int64),
+        np.empty(longest, np.int64),
+    )
     paths = 0
     for s in range(count):
         while excess[s] > 0:
-            end = _search(
-                s,
-                top,
-                is_root,
-                size,
-                start,
-                source,
-                target,
-                in_start,
-                incoming,
-                up,
-                down_start,
-                down,
-                y,
-                least,
-                most,
-                cost,
-                scale,
-                margin,
-                floor,
-                roof,
-                excess,
-                potential,
-                distance,
-                done,
-                via,
-                heap_key,
-                heap_node,
-            )
+            end = _search(s, arcs, steps, tree, work)
             if end < 0:
                 return -1
-            _augment(
-                s,
-                end,
-                size,
-                source,
-                target,
-                up,
-                y,
-                least,
-                most,
-                scale,
-                margin,
-                floor,
-                roof,
-                excess,
-                via,
-            )
+            _augment(s, end, arcs, steps, tree, work)
             paths += 1
     return paths
 
 
 @njit(nogil=True, cache=True)
-def _search(
-    s: int,
-    top: int,
-    is_root: bool,
-    size: int,
-    start: Array,
-    source: Array,
-    target: Array,
-    in_start: Array,
-    incoming: Array,
-    up: Array,
-    down_start: Array,
-    down: Array,
-    y: Array,
-    least: Array,
-    most: Array,
-    cost: Array,
-    scale: int,
-    margin: Array,
-    floor: Array,
-    roof: Array,
-    excess: Array,
-    potential: Array,
-    distance: Array,
-    done: Array,
-    via: Array,
-    heap_key: Array,
-    heap_node: Array,
-) -> int:
+def _search(s: int, arcs: _Arcs, steps: Steps, tree: Tree, work: _Work) -> int:
     """Dijkstra on reduced costs from s to the nearest shortage, potentials updated; -1 if none.
 
     What is no nearer than a shortage already seen is not followed. Most shortages lie one arc
@@ -217,6 +200,10 @@ def _search(
     via[node] says how the node was reached: variable v forward is v, backward is size + v; the
     arc of group k upward is 2 size + k, downward 2 size + groups + k.
     """
+    top, is_root, start, source, target, in_start, incoming, up, down_start, down = arcs
+    y, least, most, cost, scale = steps
+    margin, floor, roof, size = tree.margin, tree.floor, tree.roof, len(y)
+    excess, potential, distance, done, via, heap_key, heap_node = work
     groups = len(up)
     distance[:] = FAR
     done[:] = False
@@ -291,24 +278,12 @@ def _search(
 
 
 @njit(nogil=True, cache=True)
-def _augment(
-    s: int,
-    end: int,
-    size: int,
-    source: Array,
-    target: Array,
-    up: Array,
-    y: Array,
-    least: Array,
-    most: Array,
-    scale: int,
-    margin: Array,
-    floor: Array,
-    roof: Array,
-    excess: Array,
-    via: Array,
-) -> None:
+def _augment(s: int, end: int, arcs: _Arcs, steps: Steps, tree: Tree, work: _Work) -> None:
     """Send as much as fits along the path that ``via`` tells, one unit where steps are priced."""
+    y, least, most, _, scale = steps
+    source, target, up = arcs.source, arcs.target, arcs.up
+    margin, floor, roof, size = tree.margin, tree.floor, tree.roof, len(y)
+    excess, via = work.excess, work.via
     groups = len(up)
     amount = min(excess[s], -excess[end])
     for send in (False, True):

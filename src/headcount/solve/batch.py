@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,24 @@ from headcount.arrays import Floats, Ints, Ints32
 
 NO_BOUND = np.int64(2**53)
 """A bound that never binds: |bound| >= NO_BOUND means there is none."""
+
+
+class BatchArrays(NamedTuple):
+    """The arrays of a batch as one argument of compiled loops; see ``Batch``."""
+
+    cell_start: Ints
+    cell: Ints32
+    total: Ints
+    child_start: Ints
+    var_start: Ints
+    var_child: Ints32
+    answer: Floats
+    family_start: Ints
+    group: Ints32
+    margin: Floats
+    low: Ints
+    high: Ints
+    is_root: bool
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,6 +89,11 @@ class Batch:
     def parents(self) -> int:
         """Number of problems."""
         return len(self.parent)
+
+    @property
+    def arrays(self) -> BatchArrays:
+        """What compiled loops read."""
+        return BatchArrays(*(getattr(self, name) for name in BatchArrays._fields))
 
     def one(self, p: int) -> Batch:
         """The problem of one parent, as a batch of its own."""

@@ -12,7 +12,7 @@ from headcount.solve._rows import bound_rows, stack, sum_rows
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation
 from headcount.solve.mip import Program, SolverError, minimise
-from headcount.solve.rounding import map_parents, network_arguments
+from headcount.solve.rounding import map_parents
 
 DEAR = 1000.0
 """Breaking a parent's sum costs so much more than breaking a bound: the bounds get named."""
@@ -36,7 +36,7 @@ def clashes(batch: Batch, *, threads: int = 1, time_limit: float = 600.0) -> lis
     kernel: Any = network.can_share
 
     def work(parents: Ints) -> None:
-        kernel(parents, *network_arguments(batch, forest), possible)
+        kernel(parents, batch.arrays, forest, possible)
 
     map_parents(work, batch, np.arange(batch.parents), threads=threads)
     suspects = np.flatnonzero(~possible) if forest.nested else np.arange(batch.parents)

@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 
 from headcount.compiled import njit
-from headcount.solve._paths import FAR, repair
+from headcount.solve._nesting import Nesting
+from headcount.solve._paths import FAR, Steps, Tree, repair
+from headcount.solve.batch import BatchArrays
 
 SCALE = 2**30
 """A cost of 1: costs are integers, so that no path is preferred because of a float's last bit."""
@@ -89,23 +91,21 @@ def _greedy(residual: int, cost: Array, y: Array, low: Array, high: Array, key: 
 
 
 @njit(nogil=True, cache=True)
-def _climb(
-    value: Array, y: Array, entry: Array, child: Array, leaf: Array, above: Array, margin: Array
-) -> None:
+def _climb(value: Array, y: Array, tree: Tree) -> None:
     """Add whole parts and steps of all variables to the margins of the groups that hold them."""
-    nodes = len(above)
+    nodes = len(tree.above)
     for v in range(len(y)):
-        t = leaf[entry[v]]
+        t = tree.home[tree.entry[v]]
         while t >= 0:
-            margin[child[v] * nodes + t] += value[v] + y[v]
-            t = above[t]
+            tree.margin[tree.child[v] * nodes + t] += value[v] + y[v]
+            t = tree.above[t]
 
 
 @njit(nogil=True, cache=True)
-def _out_of_bounds(margin: Array, low: Array, high: Array) -> bool:
+def _out_of_bounds(tree: Tree) -> bool:
     out = False
-    for k in range(len(margin)):
-        out = out or margin[k] < low[k] or margin[k] > high[k]
+    for k in range(len(tree.margin)):
+        out = out or tree.margin[k] < tree.floor[k] or tree.margin[k] > tree.roof[k]
     return out
 
 
@@ -123,36 +123,27 @@ def _bounds(first: int, last: int, column: Array, low: Array, high: Array) -> An
 
 
 @njit(nogil=True, cache=True)
-def _local(
-    p: int, cell_start: Array, cell: Array, child_start: Array, var_start: Array, var_child: Array
-) -> Any:
-    """The variables of parent p with their entry and child, and the cells of its entries."""
-    e0, e1 = cell_start[p], cell_start[p + 1]
-    v0, v1 = var_start[e0], var_start[e1]
+def _tree(p: int, b: BatchArrays, forest: Nesting) -> Tree:
+    """The variables of parent p, and its part of the forest with margins of 0."""
+    e0, e1 = b.cell_start[p], b.cell_start[p + 1]
+    v0, v1 = b.var_start[e0], b.var_start[e1]
     entry = np.empty(v1 - v0, np.int64)
     child = np.empty(v1 - v0, np.int64)
     for e in range(e0, e1):
-        for v in range(var_start[e], var_start[e + 1]):
+        for v in range(b.var_start[e], b.var_start[e + 1]):
             entry[v - v0] = e - e0
-            child[v - v0] = var_child[v] - child_start[p]
-    return e0, e1, v0, v1, entry, child
+            child[v - v0] = b.var_child[v] - b.child_start[p]
+    start, home = b.var_start[e0 : e1 + 1] - v0, forest.leaf[b.cell[e0:e1]]
+    floor, roof = _bounds(b.child_start[p], b.child_start[p + 1], forest.column, b.low, b.high)
+    margin = np.zeros(len(floor), np.int64)
+    return Tree(e0, e1, v0, v1, start, entry, child, home, forest.above, margin, floor, roof)
 
 
 @njit(nogil=True, cache=True)
 def round_parents(
     parents: Array,
-    cell_start: Array,
-    cell: Array,
-    total: Array,
-    child_start: Array,
-    var_start: Array,
-    var_child: Array,
-    low: Array,
-    high: Array,
-    is_root: bool,
-    column: Array,
-    above: Array,
-    leaf: Array,
+    b: BatchArrays,
+    forest: Nesting,
     whole: Array,
     cost: Array,
     wide: int,
@@ -166,9 +157,8 @@ def round_parents(
     solver may leave it a hair below or above); ``wide`` more either way when that cannot be done.
     """
     for p in parents:
-        e0, e1, v0, v1, entry, child = _local(
-            p, cell_start, cell, child_start, var_start, var_child
-        )
+        tree = _tree(p, b, forest)
+        e0, e1, v0, v1 = tree.e0, tree.e1, tree.v0, tree.v1
         base, price = whole[v0:v1], cost[v0:v1]
         size = v1 - v0
         y = np.zeros(size, np.int64)
@@ -177,44 +167,24 @@ def round_parents(
         for v in range(size):
             least[v] = -min(base[v], wide + (1 if price[v] == SCALE else 0))
         potential = np.zeros(e1 - e0, np.int64)
-        key = np.empty(child_start[p + 1] - child_start[p], np.int64)
+        key = np.empty(b.child_start[p + 1] - b.child_start[p], np.int64)
         possible = True
         for e in range(e0, e1):
-            a, b = var_start[e] - v0, var_start[e + 1] - v0
-            if is_root:
-                for v in range(a, b):
+            i, j = b.var_start[e] - v0, b.var_start[e + 1] - v0
+            if b.is_root:
+                for v in range(i, j):
                     y[v] = 1 if price[v] < 0 else 0
                 continue
-            residual = total[e] - base[a:b].sum()
-            potential[e - e0] = -_greedy(residual, price[a:b], y[a:b], least[a:b], most[a:b], key)
-            possible = possible and y[a:b].sum() == residual
+            residual = b.total[e] - base[i:j].sum()
+            potential[e - e0] = -_greedy(residual, price[i:j], y[i:j], least[i:j], most[i:j], key)
+            possible = possible and y[i:j].sum() == residual
         if not possible:
             status[p] = IMPOSSIBLE
             continue
-        floor, roof = _bounds(child_start[p], child_start[p + 1], column, low, high)
-        margin = np.zeros(len(floor), np.int64)
-        home = leaf[cell[e0:e1]]
-        _climb(base, y, entry, child, home, above, margin)
+        _climb(base, y, tree)
         status[p] = GREEDY
-        if _out_of_bounds(margin, floor, roof):
-            start = var_start[e0 : e1 + 1] - v0
-            repairs[p] = repair(
-                y,
-                least,
-                most,
-                price,
-                SCALE,
-                start,
-                entry,
-                child,
-                home,
-                above,
-                margin,
-                floor,
-                roof,
-                potential,
-                is_root,
-            )
+        if _out_of_bounds(tree):
+            repairs[p] = repair(Steps(y, least, most, price, SCALE), tree, potential, b.is_root)
             status[p] = REPAIRED if repairs[p] >= 0 else IMPOSSIBLE
         if status[p] != IMPOSSIBLE:
             for v in range(size):
@@ -222,84 +192,39 @@ def round_parents(
 
 
 @njit(nogil=True, cache=True)
-def can_share(
-    parents: Array,
-    cell_start: Array,
-    cell: Array,
-    total: Array,
-    child_start: Array,
-    var_start: Array,
-    var_child: Array,
-    low: Array,
-    high: Array,
-    is_root: bool,
-    column: Array,
-    above: Array,
-    leaf: Array,
-    possible: Array,
-) -> None:
+def can_share(parents: Array, b: BatchArrays, forest: Nesting, possible: Array) -> None:
     """Can each parent's counts be shared within the bounds of the forest at all: a flow test."""
     for p in parents:
-        e0, e1, v0, v1, entry, child = _local(
-            p, cell_start, cell, child_start, var_start, var_child
-        )
-        size = v1 - v0
-        nodes = len(above)
-        floor, roof = _bounds(child_start[p], child_start[p + 1], column, low, high)
-        margin = np.zeros(len(floor), np.int64)
-        home = leaf[cell[e0:e1]]
+        tree = _tree(p, b, forest)
+        e0, e1, v0, size = tree.e0, tree.e1, tree.v0, tree.v1 - tree.v0
+        nodes = len(tree.above)
         y = np.zeros(size, np.int64)
         most = np.empty(size, np.int64)
         possible[p] = True
         for e in range(e0, e1):
-            a, b = var_start[e] - v0, var_start[e + 1] - v0
-            most[a:b] = FAR if is_root else total[e]
-            if is_root:
+            i, j = b.var_start[e] - v0, b.var_start[e + 1] - v0
+            most[i:j] = FAR if b.is_root else b.total[e]
+            if b.is_root:
                 continue
-            left = _hand_out(total[e], y[a:b], child[a:b], home[e - e0], above, margin, floor, roof)
-            if left > 0 and b == a:
+            left = _hand_out(b.total[e], y[i:j], tree.child[i:j], tree.home[e - e0], tree)
+            if left > 0 and i == j:
                 possible[p] = False
             elif left > 0:
-                y[a] += left
-                t = home[e - e0]
+                y[i] += left
+                t = tree.home[e - e0]
                 while t >= 0:
-                    margin[child[a] * nodes + t] += left
-                    t = above[t]
-        if possible[p] and _out_of_bounds(margin, floor, roof):
-            start = var_start[e0 : e1 + 1] - v0
+                    tree.margin[tree.child[i] * nodes + t] += left
+                    t = tree.above[t]
+        if possible[p] and _out_of_bounds(tree):
             none = np.zeros(size, np.int64)
-            paths = repair(
-                y,
-                none,
-                most,
-                none,
-                0,
-                start,
-                entry,
-                child,
-                home,
-                above,
-                margin,
-                floor,
-                roof,
-                np.zeros(e1 - e0, np.int64),
-                is_root,
-            )
-            possible[p] = paths >= 0
+            steps = Steps(y, none, most, none, 0)
+            possible[p] = repair(steps, tree, np.zeros(e1 - e0, np.int64), b.is_root) >= 0
 
 
 @njit(nogil=True, cache=True)
-def _hand_out(
-    left: int,
-    y: Array,
-    child: Array,
-    home: int,
-    above: Array,
-    margin: Array,
-    floor: Array,
-    roof: Array,
-) -> int:
+def _hand_out(left: int, y: Array, child: Array, home: int, tree: Tree) -> int:
     """Give one entry's count first to groups below their bound, then where there is room."""
+    above, margin, floor, roof = tree.above, tree.margin, tree.floor, tree.roof
     nodes = len(above)
     for need in (True, False):
         for j in range(len(y)):

@@ -128,30 +128,10 @@ def _by_network(
     kernel: Any = network.round_parents
 
     def work(parents: Ints) -> None:
-        kernel(
-            parents, *network_arguments(batch, forest), whole, cost, wide, counts, status, repairs
-        )
+        kernel(parents, batch.arrays, forest, whole, cost, wide, counts, status, repairs)
 
     map_parents(work, batch, todo, threads=threads)
     return status[todo]
-
-
-def network_arguments(batch: Batch, forest: Nesting) -> tuple[Any, ...]:
-    """The arrays that every network kernel takes."""
-    return (
-        batch.cell_start,
-        batch.cell,
-        batch.total,
-        batch.child_start,
-        batch.var_start,
-        batch.var_child,
-        batch.low,
-        batch.high,
-        batch.is_root,
-        forest.column,
-        forest.above,
-        forest.leaf,
-    )
 
 
 def map_parents(work: Any, batch: Batch, parents: Ints, *, threads: int) -> None:
