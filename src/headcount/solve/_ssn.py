@@ -31,6 +31,8 @@ Condat (2016), Fast projection onto the simplex.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,6 +46,48 @@ PROJECTION_LIMIT, CONJUGATE_LIMIT = 1000, 500
 SOLVED, STUCK, IMPOSSIBLE = 0, 1, 2
 # Sums may be reordered to use wide registers; infinities and NaN keep their meaning.
 FAST = {"reassoc", "contract", "arcp", "nsz"}
+
+
+class Free(NamedTuple):
+    """A parent's free problem in the words of the head of this module.
+
+    where
+        source       the batch's variable behind each v
+        start        entry e has the variables start[e] : start[e + 1]
+        total        total_e
+        weight       w_v, and ``give`` = 1 / w_v
+        target       b_v
+        who, where   the pairs (variable, slot) of which Q is made
+        slots        a table of the slots; see ``_reduce``
+    """
+
+    source: NDArray[np.int64]
+    start: Starts
+    total: Floats
+    weight: Floats
+    give: Floats
+    target: Floats
+    who: Slots
+    where: Slots
+    slots: Floats
+    is_root: bool
+
+
+class Jacobian(NamedTuple):
+    """The generalised Jacobian without the zeros of A.
+
+    where
+        a, row, mass   a[row[i]] : a[row[i + 1]] is the i-th row of A, mass[i] one over its sum
+        active         the pairs (place in a, slot)
+        d, diagonal    D, and the diagonal of the whole
+    """
+
+    a: Floats
+    row: Starts
+    mass: Floats
+    active: Slots
+    d: Floats
+    diagonal: Floats
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
@@ -95,20 +139,17 @@ def threshold(
 
 @njit(nogil=True, cache=True, fastmath=FAST)
 def primal(
-    nu: Floats,
-    start: Starts,
-    total: Floats,
-    give: Floats,
-    target: Floats,
-    who: Slots,
-    where: Slots,
-    is_root: bool,
-    tau: Floats,
-    u: Floats,
-    sums: Floats,
-    work: Floats,
+    nu: Floats, free: Free, tau: Floats, u: Floats, sums: Floats, work: Floats
 ) -> tuple[float, float]:
     """Find x = max(u, 0) for prices nu, and sums = Q x; its dual value and that value's size."""
+    start, total, give, target, who, where = (
+        free.start,
+        free.total,
+        free.give,
+        free.target,
+        free.who,
+        free.where,
+    )
     work[:] = 0.0
     gather(who, where, who.size, nu, work)
     for v in range(u.size):
@@ -116,7 +157,7 @@ def primal(
     value, size = 0.0, 0.0
     for e in range(total.size):
         first, last = start[e], start[e + 1]
-        if not is_root:
+        if not free.is_root:
             tau[e] = threshold(work, give, first, last, total[e], tau[e])
         shift, here = tau[e], 0.0
         for v in range(first, last):
@@ -150,10 +191,11 @@ def residual(nu: Floats, slots: Floats, sums: Floats, out: Floats) -> tuple[floa
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
-def soften_slots(nu: Floats, slots: Floats, delta: float, d: Floats, diagonal: Floats) -> None:
+def soften_slots(nu: Floats, slots: Floats, delta: float, jacobian: Jacobian) -> None:
     """The Jacobian's D: 1/r where z is not clipped, less where it is clipped by a few delta."""
     square = delta * delta
     weight, margin, low, high = slots[0], slots[1], slots[2], slots[3]
+    d, diagonal = jacobian.d, jacobian.diagonal
     for s in range(d.size):
         free = margin[s] + nu[s] / weight[s]
         out = max(max(low[s] - free, free - high[s]), 0.0)
@@ -164,25 +206,14 @@ def soften_slots(nu: Floats, slots: Floats, delta: float, d: Floats, diagonal: F
 
 @njit(nogil=True, cache=True, fastmath=FAST)
 def soften_cells(
-    start: Starts,
-    u: Floats,
-    give: Floats,
-    who: Slots,
-    where: Slots,
-    delta: float,
-    is_root: bool,
-    a: Floats,
-    row: Starts,
-    mass: Floats,
-    active: Slots,
-    diagonal: Floats,
-    work: Floats,
+    free: Free, u: Floats, delta: float, jacobian: Jacobian, work: Floats
 ) -> tuple[int, int]:
     """The Jacobian's A without its zeros, row by row; how many rows and pairs are left.
 
-    a[row[i]] : a[row[i+1]] is the i-th row, mass[i] one over its sum. active[0:2] are the pairs
-    (place in a, slot). An entry with one active variable contributes nothing.
+    An entry with one active variable contributes nothing.
     """
+    start, give, is_root = free.start, free.give, free.is_root
+    a, row, mass, active = jacobian.a, jacobian.row, jacobian.mass, jacobian.active
     gone = np.uint32(0xFFFFFFFF)
     place = np.empty(u.size, np.uint32)
     square, edge = delta * delta, -3.0 * delta
@@ -213,30 +244,27 @@ def soften_cells(
         rows += 1
     row[rows] = kept
     pairs = 0
-    for i in range(who.size):
-        j = place[who[i]]
+    for i in range(free.who.size):
+        j = place[free.who[i]]
         if j != gone:
-            active[0, pairs], active[1, pairs] = j, where[i]
+            active[0, pairs], active[1, pairs] = j, free.where[i]
             pairs += 1
-    scatter(active[0], active[1], pairs, work, diagonal)
+    scatter(active[0], active[1], pairs, work, jacobian.diagonal)
     return rows, pairs
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)
 def multiply(
     v: Floats,
-    row: Starts,
+    jacobian: Jacobian,
     rows: int,
-    active: Slots,
     pairs: int,
-    a: Floats,
-    mass: Floats,
-    d: Floats,
     shift: float,
     out: Floats,
     work: Floats,
 ) -> float:
     """Set out = (Jacobian + shift) v; returns v . out."""
+    a, row, mass, active, d, _ = jacobian
     for s in range(d.size):
         out[s] = (d[s] + shift) * v[s]
     work[: row[rows]] = 0.0
@@ -258,17 +286,11 @@ def multiply(
 @njit(nogil=True, cache=True, fastmath=FAST)
 def direction(
     f: Floats,
-    row: Starts,
+    jacobian: Jacobian,
     rows: int,
-    active: Slots,
     pairs: int,
-    a: Floats,
-    mass: Floats,
-    d: Floats,
-    diagonal: Floats,
     shift: float,
     tolerance: float,
-    limit: int,
     step: Floats,
     cg: Floats,
     work: Floats,
@@ -280,14 +302,14 @@ def direction(
     for s in range(n):
         step[s] = 0.0
         rest[s] = f[s]
-        inverse[s] = 1.0 / (diagonal[s] + shift)
+        inverse[s] = 1.0 / (jacobian.diagonal[s] + shift)
         along[s] = f[s] * inverse[s]
         rho += f[s] * along[s]
     goal = tolerance * tolerance * rho
-    for i in range(limit):
+    for i in range(CONJUGATE_LIMIT):
         if rho <= goal:
             return i
-        curvature = multiply(along, row, rows, active, pairs, a, mass, d, shift, image, work)
+        curvature = multiply(along, jacobian, rows, pairs, shift, image, work)
         if not curvature > 0.0:
             return i
         alpha = rho / curvature
@@ -300,20 +322,13 @@ def direction(
         for s in range(n):
             along[s] = rest[s] * inverse[s] + beta * along[s]
         rho = new
-    return limit
+    return CONJUGATE_LIMIT
 
 
 @njit(nogil=True, cache=True)
 def newton(
     nu: Floats,
-    start: Starts,
-    total: Floats,
-    give: Floats,
-    target: Floats,
-    who: Slots,
-    where: Slots,
-    slots: Floats,
-    is_root: bool,
+    free: Free,
     tolerance: float,
     smoothing: float,
     limit: int,
@@ -327,19 +342,18 @@ def newton(
     can exceed, proves that there is none.
     """
     n = nu.size
-    work, sums, f, d, diagonal = (
+    work, sums, f = np.empty(u.size), np.empty(n), np.empty(n)
+    step, trial, cg = np.empty(n), np.empty(n), np.empty((4, n))
+    jacobian = Jacobian(
         np.empty(u.size),
-        np.empty(n),
-        np.empty(n),
+        np.empty(free.start.size, np.uint64),
+        np.empty(free.total.size),
+        np.empty((2, free.who.size), np.uint32),
         np.empty(n),
         np.empty(n),
     )
-    a, mass, cg = np.empty(u.size), np.empty(total.size), np.empty((4, n))
-    row, active = np.empty(start.size, np.uint64), np.empty((2, who.size), np.uint32)
-    step, trial = np.empty(n), np.empty(n)
-
-    value, size = primal(nu, start, total, give, target, who, where, is_root, tau, u, sums, work)
-    more, extra, worst = residual(nu, slots, sums, f)
+    value, size = primal(nu, free, tau, u, sums, work)
+    more, extra, worst = residual(nu, free.slots, sums, f)
     value, size = value + more, size + extra
     first, delta, shift, conjugate = worst, 0.0, 1e-3, 0
     for i in range(limit):
@@ -350,36 +364,16 @@ def newton(
         if not np.isfinite(worst):
             return STUCK, i, conjugate
         delta = smoothing * worst if worst < 1e-3 else max(smoothing * worst, 0.5 * delta)
-        soften_slots(nu, slots, delta, d, diagonal)
-        rows, pairs = soften_cells(
-            start, u, give, who, where, delta, is_root, a, row, mass, active, diagonal, work
-        )
+        soften_slots(nu, free.slots, delta, jacobian)
+        rows, pairs = soften_cells(free, u, delta, jacobian, work)
         relative = max(0.03, min(0.3, 10.0 * worst / (1.0 + first)))
-        conjugate += direction(
-            f,
-            row,
-            rows,
-            active,
-            pairs,
-            a,
-            mass,
-            d,
-            diagonal,
-            shift,
-            relative,
-            CONJUGATE_LIMIT,
-            step,
-            cg,
-            work,
-        )
+        conjugate += direction(f, jacobian, rows, pairs, shift, relative, step, cg, work)
         slope = np.dot(f, step)
         alpha, backtracks = 1.0, 0
         while True:
             trial[:] = nu + alpha * step
-            new, extent = primal(
-                trial, start, total, give, target, who, where, is_root, tau, u, sums, work
-            )
-            more, extra, worst = residual(trial, slots, sums, f)
+            new, extent = primal(trial, free, tau, u, sums, work)
+            more, extra, worst = residual(trial, free.slots, sums, f)
             new, extent = new + more, extent + extra
             enough = value + 1e-4 * alpha * slope - 1e-15 * (size + extent)
             if new >= enough or backtracks == 30:

@@ -39,34 +39,12 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
     detail weight 0 the minimum need not be unique: the answer is one near even shares.
     """
     from headcount.solve._kernel import solve_parents
+    from headcount.solve._pack import Terms
 
     counts, violation = np.zeros((batch.parents, 4), np.int32), np.zeros(batch.parents)
     x = np.zeros(len(batch.answer))
-    ratio, proximal = _scaled_weights(batch)
-    arguments = (
-        batch.cell_start,
-        batch.cell,
-        batch.total,
-        batch.child_start,
-        batch.var_start,
-        batch.var_child,
-        batch.answer,
-        batch.family_start,
-        batch.group,
-        ratio,
-        proximal,
-        _bounded(batch),
-        batch.margin,
-        batch.low,
-        batch.high,
-        int(NO_BOUND),
-        batch.is_root,
-        batch.weight == 0,
-        tolerance,
-        x,
-        counts,
-        violation,
-    )
+    terms = Terms(*_scaled_weights(batch), _bounded(batch), batch.weight == 0)
+    arguments = batch.arrays, terms, tolerance, x, counts, violation
     workers = threads or os.cpu_count() or 1
     if workers == 1 or batch.parents <= 1:
         solve_parents(np.arange(batch.parents), *arguments)
@@ -77,9 +55,7 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
     return _finish(batch, x, counts, violation)
 
 
-def _scaled_weights(
-    batch: Batch,
-) -> tuple[Floats, Flags]:
+def _scaled_weights(batch: Batch) -> tuple[Floats, Flags]:
     """The families' weights over the detail's, and which of them are stand-ins for 0."""
     measured = batch.family_weight[batch.family_weight > 0]
     detail = batch.weight or PROXIMAL_DETAIL * float(measured.min(initial=np.inf))
