@@ -1,8 +1,4 @@
-"""Drawing partners, compiled. Loads numba.
-
-People stand in buckets (age, sex, rank). The living members of bucket b are
-members[start[b]] to members[start[b] + left[b]]; whoever is taken is moved behind them.
-"""
+"""Drawing partners from buckets, compiled. Loads numba."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.compiled import njit
+from headcount.mechanisms.swapping.similar import Buckets, Places
 
 
 @njit(nogil=True, cache=True)
@@ -33,8 +30,10 @@ def fill_buckets(bucket: Ints, buckets: int) -> tuple[Ints32, Ints32, Ints32, In
 
 
 @njit(nogil=True, cache=True)
-def take(row: int, b: int, start: Ints32, left: Ints32, members: Ints32, place: Ints32) -> None:
+def take(row: int, buckets: Buckets) -> None:
     """Move a row behind the living members of its bucket."""
+    start, left, members, place = buckets.start, buckets.left, buckets.members, buckets.place
+    b = buckets.bucket[row]
     last = start[b] + left[b] - 1
     here, other = place[row], members[last]
     members[here], members[last] = other, row
@@ -43,19 +42,11 @@ def take(row: int, b: int, start: Ints32, left: Ints32, members: Ints32, place: 
 
 
 @njit(nogil=True, cache=True)
-def choose(
-    age: int,
-    sex: int,
-    rank: int,
-    k: int,
-    chance: float,
-    sizes: tuple[int, int, int],
-    start: Ints32,
-    left: Ints32,
-    members: Ints32,
-) -> int:
+def choose(places: Places, row: int, k: int, chance: float, buckets: Buckets) -> int:
     """One of the living within k, or of the nearest living; -1 if nobody lives."""
-    ages, sexes, ranks = sizes
+    age, sex, rank = places.age[row], places.sex[row], places.rank[row]
+    left = buckets.left
+    ages, sexes, ranks = buckets.sizes
     farthest = max(ages + age, ranks + rank, 1)
     total, low, high, from_rank, to_rank, s0, s1 = 0, 0, 0, 0, 0, 0, 0
     while True:
@@ -79,33 +70,21 @@ def choose(
             line = (a * sexes + s) * ranks
             for b in range(line + from_rank, line + to_rank):
                 if target < left[b]:
-                    return int(members[start[b] + target])
+                    return int(buckets.members[buckets.start[b] + target])
                 target -= left[b]
     return -1
 
 
 @njit(nogil=True, cache=True)
-def draw_partners(
-    age: Ints,
-    sex: Ints,
-    rank: Ints,
-    k: int,
-    chance: Floats,
-    sizes: tuple[int, int, int],
-    bucket: Ints,
-    start: Ints32,
-    left: Ints32,
-    members: Ints32,
-    place: Ints32,
-) -> Ints:
+def draw_partners(places: Places, k: int, chance: Floats, buckets: Buckets) -> Ints:
     """A partner in the pool for each row, nobody twice; -1 when the pool is used up."""
-    partner = np.full(age.size, -1, dtype=np.int64)
-    for i in range(age.size):
-        found = choose(age[i], sex[i], rank[i], k, chance[i], sizes, start, left, members)
+    partner = np.full(chance.size, -1, dtype=np.int64)
+    for i in range(chance.size):
+        found = choose(places, i, k, chance[i], buckets)
         if found < 0:
             break
         partner[i] = found
-        take(found, bucket[found], start, left, members, place)
+        take(found, buckets)
     return partner
 
 
@@ -114,17 +93,10 @@ def pair_areas(
     visits: Ints,
     area: Ints,
     first: Ints,
-    age: Ints,
-    sex: Ints,
-    rank: Ints,
+    places: Places,
     k: int,
     chance: Floats,
-    sizes: tuple[int, int, int],
-    bucket: Ints,
-    start: Ints32,
-    left: Ints32,
-    members: Ints32,
-    place: Ints32,
+    buckets: Buckets,
 ) -> Ints:
     """Pair rows in the order of ``visits`` with rows of other areas.
 
@@ -132,36 +104,36 @@ def pair_areas(
     area, its unpaired rows leave the buckets before the first and come back after the last, so
     partners are always outside it. Rows that find nobody keep -1.
     """
-    partner = np.full(age.size, -1, dtype=np.int64)
-    living = age.size
+    partner = np.full(chance.size, -1, dtype=np.int64)
+    living = chance.size
     at = 0
     while at < visits.size:
         own = area[visits[at]]
         for row in range(first[own], first[own + 1]):
             if partner[row] < 0:
-                take(row, bucket[row], start, left, members, place)
+                take(row, buckets)
                 living -= 1
         while at < visits.size and area[visits[at]] == own:
             row = visits[at]
             at += 1
             if partner[row] >= 0 or living == 0:
                 continue
-            found = choose(
-                age[row], sex[row], rank[row], k, chance[row], sizes, start, left, members
-            )
+            found = choose(places, row, k, chance[row], buckets)
             partner[row], partner[found] = found, row
-            take(found, bucket[found], start, left, members, place)
+            take(found, buckets)
             living -= 1
         for row in range(first[own], first[own + 1]):
             if partner[row] < 0:
-                put_back(row, bucket[row], start, left, members, place)
+                put_back(row, buckets)
                 living += 1
     return partner
 
 
 @njit(nogil=True, cache=True)
-def put_back(row: int, b: int, start: Ints32, left: Ints32, members: Ints32, place: Ints32) -> None:
+def put_back(row: int, buckets: Buckets) -> None:
     """Move a row that was taken to the end of the living members of its bucket."""
+    start, left, members, place = buckets.start, buckets.left, buckets.members, buckets.place
+    b = buckets.bucket[row]
     last = start[b] + left[b]
     here, other = place[row], members[last]
     members[here], members[last] = other, row

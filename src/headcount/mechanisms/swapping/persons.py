@@ -14,17 +14,23 @@ without a partner are counted as unswappable and stay as they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Flags, Ints, Ints32
+from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
 from headcount.mechanisms.swapping.keys import share
 from headcount.mechanisms.swapping.marking import Codes, Marked, check_rows, mark, unique_rows
-from headcount.mechanisms.swapping.similar import PartnerRule, Places, frequency_order, places
+from headcount.mechanisms.swapping.similar import (
+    Buckets,
+    PartnerRule,
+    Places,
+    frequency_order,
+    places,
+)
 from headcount.schema.combine import combine
 
 KEEP = ("tenure",)
@@ -82,8 +88,7 @@ class Pool:
     codes: Codes
     likeness: PartnerRule
     places: Places
-    sizes: tuple[int, int, int]
-    index: tuple[Ints, tuple[Ints32, ...]] = field(repr=False)
+    buckets: Buckets
 
     @classmethod
     def of(cls, codes: Codes, likeness: PartnerRule, *, area: Codes | None = None) -> Pool:
@@ -91,8 +96,7 @@ class Pool:
         rows = check_rows("pool", codes)
         likeness = _with_order(likeness, *([codes] if area is None else [area, codes]))
         where = places(codes, likeness, rows=rows)
-        sizes, index = _buckets(where)
-        return cls(codes, likeness, where, sizes, index)
+        return cls(codes, likeness, where, _buckets(where))
 
     @property
     def size(self) -> int:
@@ -204,33 +208,19 @@ def _with_order(likeness: PartnerRule, *tables: Codes) -> PartnerRule:
     return replace(likeness, order=frequency_order(*tables))
 
 
-def _buckets(
-    where: Places,
-) -> tuple[tuple[int, int, int], tuple[Ints, tuple[Ints32, ...]]]:
+def _buckets(where: Places) -> Buckets:
     from headcount.mechanisms.swapping._person_kernels import fill_buckets
 
-    sizes = tuple(int(axis.max(initial=0)) + 1 for axis in (where.age, where.sex, where.rank))
-    bucket = (where.age * sizes[1] + where.sex) * sizes[2] + where.rank
-    return (sizes[0], sizes[1], sizes[2]), (bucket, fill_buckets(bucket, int(np.prod(sizes))))
+    ages, sexes, ranks = (int(axis.max(initial=0)) + 1 for axis in where)
+    bucket = (where.age * sexes + where.sex) * ranks + where.rank
+    return Buckets((ages, sexes, ranks), bucket, *fill_buckets(bucket, ages * sexes * ranks))
 
 
 def _draw(where: Places, rows: Ints, pool: Pool, rng: np.random.Generator) -> Ints:
     from headcount.mechanisms.swapping._person_kernels import draw_partners
 
-    bucket, (start, left, members, place) = pool.index
-    partners: Ints = draw_partners(
-        where.age[rows],
-        where.sex[rows],
-        where.rank[rows],
-        pool.likeness.k,
-        rng.random(len(rows)),
-        pool.sizes,
-        bucket,
-        start,
-        left.copy(),  # the index serves many swaps
-        members.copy(),
-        place.copy(),
-    )
+    chance = rng.random(len(rows))
+    partners: Ints = draw_partners(where.of(rows), pool.likeness.k, chance, pool.buckets.copy())
     return partners
 
 
@@ -239,25 +229,10 @@ def _pair(where: Places, marked: Marked, likeness: PartnerRule, rng: np.random.G
     from headcount.mechanisms.swapping._person_kernels import pair_areas
 
     rows = marked.rows
-    here = Places(where.age[rows], where.sex[rows], where.rank[rows])
-    sizes, (bucket, (start, left, members, place)) = _buckets(here)
+    here = where.of(rows)
     area = np.repeat(np.arange(len(marked.first) - 1), np.diff(marked.first))
-    partner: Ints = pair_areas(
-        _visits(area, rng),
-        area,
-        marked.first,
-        here.age,
-        here.sex,
-        here.rank,
-        likeness.k,
-        rng.random(len(rows)),
-        sizes,
-        bucket,
-        start,
-        left,
-        members,
-        place,
-    )
+    visits, chance = _visits(area, rng), rng.random(len(rows))
+    partner: Ints = pair_areas(visits, area, marked.first, here, likeness.k, chance, _buckets(here))
     _pair_left_over(partner, marked.first, rng)
     return partner
 

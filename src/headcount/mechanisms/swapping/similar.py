@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from headcount.arrays import Ints
+from headcount.arrays import Ints, Ints32
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms.swapping.marking import Codes
 
@@ -67,13 +67,16 @@ class PartnerRule:
             )
 
 
-@dataclass(frozen=True, eq=False)
-class Places:
+class Places(NamedTuple):
     """Where rows stand: the three coordinates that the distance compares."""
 
     age: Ints
     sex: Ints
     rank: Ints
+
+    def of(self, rows: Ints) -> Places:
+        """Where some of them stand."""
+        return Places(*(axis[rows] for axis in self))
 
     def needed(self, other: Places, rows: Ints, partners: Ints) -> Ints:
         """The distance of each of some rows from its partner, a row of ``other``."""
@@ -82,6 +85,27 @@ class Places:
         differ = self.sex[rows] != other.sex[partners]
         farther: Ints = np.maximum(np.maximum(age, rank), differ)
         return farther
+
+
+class Buckets(NamedTuple):
+    """People in buckets (age, sex, rank).
+
+    The living members of bucket b are members[start[b]] to members[start[b] + left[b]]; whoever is
+    taken is moved behind them. ``sizes`` are the numbers of ages, sexes and ranks, ``bucket`` is
+    that of each row and ``place`` its position among the members.
+    """
+
+    sizes: tuple[int, int, int]
+    bucket: Ints
+    start: Ints32
+    left: Ints32
+    members: Ints32
+    place: Ints32
+
+    def copy(self) -> Buckets:
+        """The same, to take people from: an index serves many swaps."""
+        parts = (self.left.copy(), self.members.copy(), self.place.copy())
+        return Buckets(self.sizes, self.bucket, self.start, *parts)
 
 
 def frequency_order(*tables: Codes, codes: int = CODES) -> tuple[int, ...]:
