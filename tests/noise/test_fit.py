@@ -8,7 +8,7 @@ import pytest
 from headcount.bench.noise_fit import cut_tail, double_zero, fit, fudged, magnitudes, two_sample
 from headcount.noise import DiscreteGaussian, KeyedNoise, Law, RunKey, Stream, TwoSidedGeometric
 from headcount.noise.opendp_backend import opendp_sampler
-from headcount.studies.flaxman_2019.noise import GeometricByRatio
+from headcount.studies.frame.published_noise import GeometricByRatio
 
 FULL = 10_000_000
 LAWS: dict[str, Law] = {

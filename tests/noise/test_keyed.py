@@ -27,7 +27,7 @@ from headcount.noise import (
 )
 from headcount.noise._keys import encode
 from headcount.noise.recorded import RecordedNoise
-from headcount.studies.flaxman_2019.noise import GeometricByRatio, PublishedNoise
+from headcount.studies.frame.published_noise import GeometricByRatio, PublishedNoise
 
 SEED = RunKey.from_seed(1940)
 STREAM = Stream("county", "cells", 1000)

@@ -9,7 +9,6 @@ import polars as pl
 
 from headcount.studies.frame.claims import COLUMNS
 from headcount.studies.petti_flaxman_2020.appendix import published_data
-from headcount.studies.petti_flaxman_2020.appendix_examples import COMPOSITION_PUBLISHED
 
 EPSILONS = (0.5, 1.0, 2.0)
 FRACTIONS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -196,7 +195,7 @@ def appendix() -> dict[str, pl.DataFrame]:
         {"place": "made up", "epsilon_total": a, "epsilon_strata": b, "epsilon_sum": a + b}
         | {"weights": weights, "published": value if weights[0] == "0" else None}
         | {"epl": 1.0, "twice_median": 0.5, "n": 100}
-        for (a, b), value in COMPOSITION_PUBLISHED.items()
+        for a, b, value in published_data("appendix_composition").iter_rows()
         for weights in ("0.25 and 0.75", "1 / variance")
     ]
     return {

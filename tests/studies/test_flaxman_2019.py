@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from math import exp, log
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +16,7 @@ from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.mechanisms import Geometric, Raked, Sampling, protect, protect_runs
 from headcount.noise import DiscreteGaussian, KeyedNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.population.uniform import uniform
+from headcount.studies.flaxman_2019.cases import case, counted
 from headcount.studies.flaxman_2019.direct import (
     audit_table,
     direct_runs,
@@ -25,14 +25,7 @@ from headcount.studies.flaxman_2019.direct import (
     votes,
 )
 from headcount.studies.flaxman_2019.law import averaged_loss
-from headcount.studies.flaxman_2019.noise import (
-    AsPublished,
-    GeometricByRatio,
-    PublishedNoise,
-    published_loss,
-)
 from headcount.studies.flaxman_2019.pooled import epl_means, figure_1
-from headcount.studies.flaxman_2019.runs import releases
 from headcount.studies.flaxman_2019.settings import (
     EXACT,
     MECHANISMS,
@@ -42,8 +35,15 @@ from headcount.studies.flaxman_2019.settings import (
 )
 from headcount.studies.flaxman_2019.study import judge, run
 from headcount.studies.frame.cache import Cache
+from headcount.studies.frame.cases import releases
+from headcount.studies.frame.published_noise import (
+    AsPublished,
+    GeometricByRatio,
+    PublishedNoise,
+    published_loss,
+)
 from headcount.studies.frame.study import Findings, Work
-from headcount.tabulate import Tabulated, tabulate
+from headcount.tabulate import tabulate
 
 SMALL = Settings(
     seed=3,
@@ -110,16 +110,16 @@ def test_the_same_seed_gives_the_same_study_and_another_does_not(small: Findings
     again = run(SMALL, WORK).tables
     for name, table in small.tables.items():
         assert_frame_equal(table, again[name])
-    made = figure_1(replace(SMALL, seed=4), variants=(EXACT,))
+    made = figure_1(replace(SMALL, seed=4), WORK, variants=(EXACT,))
     other = epl_means(made["replicates"], EXACT)
     assert not other.equals(small.tables["epl_exact"])
 
 
 def test_runs_do_not_depend_on_how_they_are_grouped(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = replace(SMALL, replicates=3)
-    whole = figure_1(settings)["replicates"]
+    whole = figure_1(settings, WORK)["replicates"]
     monkeypatch.setattr("headcount.mechanisms._protect.NOISE_AT_ONCE", 1)
-    assert_frame_equal(figure_1(settings)["replicates"], whole)
+    assert_frame_equal(figure_1(settings, WORK)["replicates"], whole)
 
 
 def test_raked_keeps_its_error_at_every_level_and_geometric_does_not(small: Findings) -> None:
@@ -148,7 +148,7 @@ def test_bad_settings_say_what_was_expected() -> None:
 
 
 def published_beside(settings: Settings) -> pl.DataFrame:
-    return judge(epl_means(figure_1(settings)["replicates"]))["claims"]
+    return judge(epl_means(figure_1(settings, WORK)["replicates"]))["claims"]
 
 
 def test_published_numbers_come_out_again() -> None:
@@ -166,7 +166,7 @@ def test_published_numbers_come_out_again() -> None:
 
 def test_a_wrong_mechanism_does_not_pass_the_comparison() -> None:
     """Negative control: 10 % less noise, as if epsilon were larger, is found."""
-    epl = epl_means(figure_1(Settings(replicates=1))["replicates"])
+    epl = epl_means(figure_1(Settings(replicates=1), WORK)["replicates"])
     table = judge(epl.with_columns(pl.col("residual_sd") * 0.9))["claims"]
     assert set(table.filter(id="residual_sd")["holds"]) == {"no"}
 
@@ -291,9 +291,9 @@ def test_one_person_moves() -> None:
     before, after = (tabulate(one).totals() for one in (d, moved))
     difference = after - before
     assert difference.tolist() == [0, 0, -1, 0, 0, 0, 0, 1, 0, 0]
-    how: dict[str, Any] = {"settings": SMALL, "variant": EXACT, "runs": range(1)}
+    noisy = case(SMALL, "geometric", Fraction(1), variant=EXACT, runs=range(1))
     first, second = (
-        next(releases(Tabulated.of(one), "geometric", Fraction(1), **how)) for one in (d, moved)
+        next(releases(noisy, counted(one), seed=SMALL.seed)).release for one in (d, moved)
     )
     noise_of_d, noise_of_moved = (
         first.at("level_1")[:, 0] - before,
@@ -309,7 +309,7 @@ def test_one_person_moves() -> None:
 
 def test_both_databases_are_really_run_through_every_mechanism() -> None:
     """With little noise the mean release moves by one person; in the null test it does not."""
-    made = direct_runs(replace(SMALL, seed=5), runs=60, epsilon=Fraction(20))
+    made = direct_runs(replace(SMALL, seed=5), WORK, runs=60, epsilon=Fraction(20))
     for name, d in made.d.items():
         step = made.d_prime[name][:, -1].mean(axis=0) - d[:, -1].mean(axis=0)
         assert step == pytest.approx([-1, 1], abs=0.15), name
@@ -320,7 +320,7 @@ def test_both_databases_are_really_run_through_every_mechanism() -> None:
 
 def test_audit_finds_the_move_and_nothing_in_the_null_test() -> None:
     settings = replace(SMALL, seed=5)
-    made = direct_runs(settings, runs=300, epsilon=Fraction(8))
+    made = direct_runs(settings, WORK, runs=300, epsilon=Fraction(8))
     table = audit_table(made, settings)
     assert (table["audit_epsilon_lower"] <= table["promised_loss"]).all()
     real = table.filter(~pl.col("control"))["audit_epsilon_lower"]
@@ -334,7 +334,7 @@ def test_audit_finds_the_move_and_nothing_in_the_null_test() -> None:
 def test_direct_ratios_of_geometric_agree_with_the_law() -> None:
     """{error >= k} at k = 0: Pr under D over Pr under D' is exp(epsilon), exactly."""
     settings = replace(SMALL, seed=5, people=10_000, moved=(0, 10))
-    made = direct_runs(settings, runs=4000, epsilon=Fraction(1))
+    made = direct_runs(settings, WORK, runs=4000, epsilon=Fraction(1))
     row = direct_table(made, settings).filter(
         (pl.col("mechanism") == "geometric") & (pl.col("event") == "ge") & (pl.col("k") == 0)
     )

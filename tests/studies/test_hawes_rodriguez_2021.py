@@ -25,10 +25,12 @@ from headcount.privacy import ApproximateLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.privacy.convert import zcdp_to_approximate
 from headcount.release import Release
 from headcount.release.published import PublishedCells, is_total
+from headcount.studies.frame.cases import releases
 from headcount.studies.frame.claims import verdicts
 from headcount.studies.hawes_rodriguez_2021 import claims
 from headcount.studies.hawes_rodriguez_2021.accuracy import categories, errors
 from headcount.studies.hawes_rodriguez_2021.crossing import find_crossing
+from headcount.studies.hawes_rodriguez_2021.measures import withheld
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENTARY,
     HI,
@@ -41,7 +43,6 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
     methods_table,
 )
 from headcount.studies.hawes_rodriguez_2021.recovered import recovered_table
-from headcount.studies.hawes_rodriguez_2021.run_method import run_method
 from headcount.studies.hawes_rodriguez_2021.scores import percent, reid_table
 from headcount.studies.hawes_rodriguez_2021.settings import (
     DELTA,
@@ -233,7 +234,8 @@ def test_the_complement_withholds_all_small_counts_and_hardly_a_total_above_the_
 
 
 def test_what_the_complement_withholds_is_counted_and_has_witnesses(setup: Setup):
-    found = run_method(method_named(COMPLEMENTARY), setup, Settings(replicates=1))["withheld"]
+    case = method_named(COMPLEMENTARY).case(setup.counts.schema, setup.geography, replicates=1)
+    (found,) = (withheld(one) for one in releases(case, setup.data, seed=7))
     block = found.filter(table="P2", level="block").row(0, named=True)
     assert block["total"] == 14 * (setup.counts.totals() > 0).sum()
     assert 0 < block["withheld"] < block["total"]

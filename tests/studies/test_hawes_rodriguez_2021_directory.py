@@ -151,7 +151,7 @@ def test_a_stopped_study_goes_on_from_what_is_kept(out: Path, monkeypatch: pytes
     def refuse(*_arguments: object, **_more: object) -> None:
         raise AssertionError("computed again")
 
-    monkeypatch.setattr("headcount.studies.hawes_rodriguez_2021.run_method.run_method", refuse)
+    monkeypatch.setattr("headcount.studies.frame.cases.releases", refuse)
     again = out.with_name("again")
     command(again, cache=out.with_name("hawes.cache"))
     for name in HEADERS:

@@ -18,15 +18,16 @@ from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
 from headcount.population import uniform
 from headcount.population.us1940 import us1940
+from headcount.studies.frame import cases as cases_room
 from headcount.studies.frame.cache import Cache
-from headcount.studies.frame.cases import seeded_noise
+from headcount.studies.frame.cases import Case, releases, seeded_noise
 from headcount.studies.frame.claims import COLUMNS as VERDICTS
 from headcount.studies.frame.study import Work
 from headcount.studies.petti_flaxman_2020 import draws as draws_room
 from headcount.studies.petti_flaxman_2020 import scores as scores_room
 from headcount.studies.petti_flaxman_2020.appendix_examples import settle
 from headcount.studies.petti_flaxman_2020.bias import homogeneity_table
-from headcount.studies.petti_flaxman_2020.draws import Case, draw, draw_all, topdown
+from headcount.studies.petti_flaxman_2020.draws import draw_all, mechanism, reduced
 from headcount.studies.petti_flaxman_2020.equivalence import _median_absolute
 from headcount.studies.petti_flaxman_2020.residuals import (
     STRATA,
@@ -318,11 +319,13 @@ def test_a_place_enters_the_bias_in_the_replicates_that_fill_it(study, data, cac
     level: Level = "enumeration_district"
     truth = TrueCounts(counts)
     truth.strata[level][:2] = 0
-    found = {}
-    for case, residual in draws.found.items():
-        totals = {name: errors.copy() for name, errors in residual.totals.items()}
-        totals[level][:2] = (3 if case.replicate else 0, 0)
-        found[case] = replace(residual, totals=totals)
+    found: dict[Any, list[Residuals]] = {}
+    for key, residuals in draws.found.items():
+        found[key] = []
+        for replicate, residual in enumerate(residuals):
+            totals = {name: errors.copy() for name, errors in residual.totals.items()}
+            totals[level][:2] = (3 if replicate else 0, 0)
+            found[key].append(replace(residual, totals=totals))
     table = homogeneity_table(replace(draws, truth=truth, found=found))
     empty = table.filter(level=level, homogeneity_index=24)
     for row in empty.iter_rows(named=True):
@@ -339,8 +342,8 @@ def test_a_place_enters_the_bias_in_the_replicates_that_fill_it(study, data, cac
 def test_residuals_are_those_of_the_outer_join(data):
     truth, counts = TrueCounts(data.counts), data.counts
     for name, parameter in (("topdown", Fraction(1)), ("sampling", Fraction(3, 20))):
-        case = Case(name, parameter, 1)  # type: ignore[arg-type]
-        kept = draw(case, data, truth, seed=5, work=work())
+        case = Case(name=name, mechanism=mechanism(name, parameter), runs=range(1, 2))  # type: ignore[arg-type]
+        kept = reduced(releases(case, data, seed=5), truth)
         noise = seeded_noise(case.mechanism, seed=5, digest=data.digest)
         leaf: Any = protect(data, case.mechanism, noise, run=1).at(counts.level)
         for level in LEVELS:
@@ -384,7 +387,7 @@ def refuse(*args, **kwargs):
 
 
 def test_a_second_call_draws_nothing(study, people, cache, monkeypatch):
-    monkeypatch.setattr(draws_room, "draw", refuse)
+    monkeypatch.setattr(draws_room, "reduced", refuse)
     monkeypatch.setattr(scores_room, "calibrate", refuse)
     again = run_on(people, SMALL, work(cache)).tables
     for name, table in again.items():
@@ -397,24 +400,19 @@ def test_only_what_is_missing_is_drawn(data, cache, study, monkeypatch):
     before = Residuals.from_bytes(gone[0].read_bytes())
     gone[0].unlink()
     drawn = []
-    real = draw
 
     def watched(case, *args, **kwargs):
-        drawn.append(case)
-        return real(case, *args, **kwargs)
+        drawn.append(case.name)
+        return releases(case, *args, **kwargs)
 
-    monkeypatch.setattr(draws_room, "draw", watched)
+    monkeypatch.setattr(cases_room, "releases", watched)
     draw_all(data, replace(SMALL, epsilons=(*EPS, Fraction(4))), work(cache))
-    assert set(drawn) == {
-        Case("sampling", Fraction(1, 2), 1),
-        Case("topdown", Fraction(4), 0),
-        Case("topdown", Fraction(4), 1),
-    }
+    assert sorted(drawn) == ["sampling-1of2-1", "topdown-4-0", "topdown-4-1"]
     assert same(Residuals.from_bytes(gone[0].read_bytes()), before)
 
 
 def test_another_seed_or_population_is_another_result(data, cache, study, monkeypatch):
-    monkeypatch.setattr(draws_room, "draw", refuse)
+    monkeypatch.setattr(cases_room, "releases", refuse)
     with pytest.raises(AssertionError, match="drawn again"):
         draw_all(data, replace(SMALL, seed=6), work(cache))
     other = Tabulated.of(population_of("DE", seed=4))
@@ -423,14 +421,12 @@ def test_another_seed_or_population_is_another_result(data, cache, study, monkey
 
 
 def test_an_interrupted_study_keeps_what_it_has(data, tmp_path, monkeypatch):
-    real = draw
-
     def breaks(case, *args, **kwargs):
-        if case.parameter == Fraction(3, 4):
+        if case.columns["parameter"] == Fraction(3, 4):
             raise KeyboardInterrupt
-        return real(case, *args, **kwargs)
+        return releases(case, *args, **kwargs)
 
-    monkeypatch.setattr(draws_room, "draw", breaks)
+    monkeypatch.setattr(cases_room, "releases", breaks)
     with pytest.raises(KeyboardInterrupt):
         draw_all(data, replace(FEW, fractions=(Fraction(1, 2), Fraction(3, 4))), work(tmp_path))
     assert len(list(tmp_path.glob("*.npz"))) == 2
@@ -463,7 +459,7 @@ def test_a_damaged_file_is_named_and_made_again(data, tmp_path, caplog):
 
 
 def test_topdown_is_the_preset():
-    assert topdown(Fraction(3, 4)) == TopDown.from_preset("e2e-2018", epsilon="3/4")
+    assert mechanism("topdown", Fraction(3, 4)) == TopDown.from_preset("e2e-2018", epsilon="3/4")
 
 
 @pytest.mark.parametrize(
@@ -612,8 +608,15 @@ def washington():
 def district_rmse(data, *, seed):
     truth = TrueCounts(data.counts)
     made = [
-        draw(Case("topdown", Fraction(1), number), data, truth, seed=seed, work=work())
-        for number in range(4)
+        reduced(
+            releases(
+                Case(name="", mechanism=mechanism("topdown", Fraction(1)), runs=range(n, n + 1)),
+                data,
+                seed=seed,
+            ),
+            truth,
+        )
+        for n in range(4)
     ]
     return {kind: summarise(pool(made, kind, "enumeration_district")).rmse for kind in COUNT_TYPES}
 
@@ -652,9 +655,9 @@ def test_a_mistake_moves_rmse_outside_the_tolerance(washington, right, mutant, m
 
 
 def test_bounds_masks_root_and_support_are_kept(washington):
-    counts, mechanism = washington.counts, topdown(Fraction(1, 4))
+    counts, topdown = washington.counts, TopDown.from_preset("e2e-2018", epsilon="1/4")
     noise = KeyedNoise(RunKey.from_seed(1), "topdown", washington.digest, b"")
-    made = mechanism.run(counts, noise, runs=range(1))
+    made = topdown.run(counts, noise, runs=range(1))
     released = {level: made.dense(level)[0] for level in counts.geography.levels}
     leaf = counts.geography.leaf
     by_type = released[leaf] @ Query("hhgq", ("hhgq",)).matrix(counts.schema)
@@ -671,7 +674,7 @@ def test_bounds_masks_root_and_support_are_kept(washington):
     assert ((released["county"] > 0) & (counts.at("county").dense() == 0)).any()
     # The root is measured with noise; only its total is exact.
     levels = {level: counts.at(level) for level in counts.geography.levels}
-    answers = measure.Measurements(levels, mechanism, noise, run=0).margin("nation", "va_hisp_race")
+    answers = measure.Measurements(levels, topdown, noise, run=0).margin("nation", "va_hisp_race")
     exact = counts.at("nation").dense() @ STRATA.matrix(counts.schema)
     assert (answers != exact).mean() > 0.9
     for level in counts.geography.levels:

@@ -6,20 +6,23 @@ from headcount.bench.figures import Reading, timed
 from headcount.studies.flaxman_2019.direct import direct_runs
 from headcount.studies.flaxman_2019.pooled import figure_1
 from headcount.studies.flaxman_2019.settings import Settings
+from headcount.studies.frame.cache import Cache
+from headcount.studies.frame.study import Work
 
 RUNS = 500
 
 
 def measure() -> list[Reading]:
     """Wall and CPU seconds on this machine, compiling included."""
-    _, wall, cpu = timed(lambda: figure_1(Settings(replicates=1)))
+    work = Work(cache=Cache())
+    _, wall, cpu = timed(lambda: figure_1(Settings(replicates=1), work))
     readings = [
         Reading("figure 1, less-obvious estimate", wall, "s wall", "paper: 20 s"),
         Reading("figure 1, less-obvious estimate", cpu, "s CPU"),
     ]
     settings = Settings()
     epsilon = settings.direct_epsilon
-    _, wall, cpu = timed(lambda: direct_runs(settings, runs=RUNS, epsilon=epsilon))
+    _, wall, cpu = timed(lambda: direct_runs(settings, work, runs=RUNS, epsilon=epsilon))
     what = f"direct estimate, {RUNS} + {RUNS} runs, three mechanisms"
     readings.append(Reading(what, wall, "s wall", "paper: 2 hours"))
     readings.append(Reading(what, cpu, "s CPU"))

@@ -17,6 +17,7 @@ from headcount.engines.local import LocalEngine
 from headcount.evaluate.error import summarise
 from headcount.mechanisms.topdown.descend import descend
 from headcount.mechanisms.topdown.measure import Measurements, PlannedNoise
+from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.restrict import restrict
 from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
 from headcount.progress import silent
@@ -24,7 +25,6 @@ from headcount.studies.frame.cache import Cache
 from headcount.studies.frame.claims import NO, YES, read_claims
 from headcount.studies.frame.study import Work
 from headcount.studies.petti_flaxman_2020 import STUDY
-from headcount.studies.petti_flaxman_2020.draws import topdown
 from headcount.studies.petti_flaxman_2020.residuals import STRATA, TrueCounts, pool, reduce_release
 from headcount.studies.petti_flaxman_2020.settings import CountType, Level, Settings
 from headcount.studies.petti_flaxman_2020.study import run_on
@@ -136,7 +136,7 @@ def wrong_builds(counts: Counts) -> list[Reading]:
 
 
 def _rmse(counts: Counts, truth: TrueCounts, change: Change) -> dict[Cell, float]:
-    settings = topdown(Fraction(1))
+    settings = TopDown.from_preset("e2e-2018", epsilon=1)
     levels = {level: counts.at(level) for level in counts.geography.levels}
     noise = KeyedNoise(RunKey.from_seed(SEED), "topdown", counts_digest(counts), b"wrong builds")
     measurements = WrongBuild(levels, settings, noise, run=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -15,10 +15,10 @@ from headcount.errors import InputError
 from headcount.evaluate import AuditBound, DirectEstimate, audit, direct
 from headcount.population import Population
 from headcount.privacy import PureLoss, UnitOfPrivacy
-from headcount.progress import Progress, silent
-from headcount.studies.flaxman_2019.runs import releases
+from headcount.studies.flaxman_2019.cases import case, counted
 from headcount.studies.flaxman_2019.settings import EXACT, MECHANISMS, MechanismName, Settings
-from headcount.tabulate import Tabulated
+from headcount.studies.frame.cases import Released, run_cases
+from headcount.studies.frame.study import Work
 
 DIRECT_COLUMNS = (
     "mechanism",
@@ -30,7 +30,7 @@ DIRECT_COLUMNS = (
     "confidence",
 )
 
-Released = NDArray[np.float64]
+Seen = NDArray[np.float64]
 """Released counts of the two areas and of the units they lie in: runs x levels x 2, leaf last."""
 
 
@@ -49,9 +49,9 @@ class DirectRuns:
 
     epsilon: Fraction
     exact: NDArray[np.int64]
-    d: Mapping[MechanismName, Released]
-    d_prime: Mapping[MechanismName, Released]
-    null: Released
+    d: Mapping[MechanismName, Seen]
+    d_prime: Mapping[MechanismName, Seen]
+    null: Seen
 
 
 def move_one(population: Population, *, source: int, target: int) -> Population:
@@ -70,30 +70,37 @@ def move_one(population: Population, *, source: int, target: int) -> Population:
     return replace(population, name=f"{population.name}, one person moved", count=count)
 
 
-def direct_runs(
-    settings: Settings, *, runs: int, epsilon: Fraction, progress: Progress = silent
-) -> DirectRuns:
+def direct_runs(settings: Settings, work: Work, *, runs: int, epsilon: Fraction) -> DirectRuns:
     """Run every mechanism ``runs`` times on D and as often on D', and raked on D once more."""
     d = settings.population()
     d_prime = move_one(d, source=settings.moved[0], target=settings.moved[1])
+    people = {"D": counted(d), "D'": counted(d_prime)}
     ancestors, below_whole = d.geography.ancestors, d.geography.levels[1:]
     where = {level: ancestors(level)[list(settings.moved)] for level in below_whole}
 
-    def run(name: MechanismName, population: Population, numbers: range) -> Released:
-        made = releases(
-            Tabulated.of(population), name, epsilon, settings=settings, variant=EXACT, runs=numbers
-        )
-        seen = [
-            [one.tables[lv][at, 0] for lv, at in where.items() if lv in one.tables] for one in made
-        ]
-        return np.array(seen, dtype=np.float64)
+    def seen(made: Iterator[Released]) -> Seen:
+        tables = (one.release.as_counts().tables for one in made)
+        shown = [[t[level][at, 0] for level, at in where.items() if level in t] for t in tables]
+        return np.array(shown, dtype=np.float64)
 
     # The second half of the null test is numbered on: other noise, same database.
     first, second = range(runs), range(runs, 2 * runs)
-    work = [(name, p, first) for name in MECHANISMS for p in (d, d_prime)] + [("raked", d, second)]
-    what = f"Two databases, epsilon {float(epsilon):g}"
-    *made, null = [run(*one) for one in progress(work, what=what, total=len(work))]
-    truth = Tabulated.of(d).counts
+    wanted = [(name, which, first) for name in MECHANISMS for which in people]
+    cases = [
+        replace(
+            case(settings, name, epsilon, variant=EXACT, runs=numbers), columns={"people": which}
+        )
+        for name, which, numbers in [*wanted, ("raked", "D", second)]
+    ]
+    *made, null = run_cases(
+        cases,
+        seen,
+        data=lambda one: people[one.columns["people"]],
+        seed=settings.seed,
+        work=work,
+        what=f"Two databases, epsilon {float(epsilon):g}",
+    )
+    truth = people["D"].counts
     return DirectRuns(
         epsilon=epsilon,
         exact=np.stack([truth.at(level).totals()[at] for level, at in where.items()]),
@@ -140,7 +147,7 @@ def audit_table(made: DirectRuns, settings: Settings) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def votes(released: Released, exact: NDArray[np.int64]) -> NDArray[np.float64]:
+def votes(released: Seen, exact: NDArray[np.int64]) -> NDArray[np.float64]:
     """How many of the counts look more like D than like D'.
 
     Nobody has left the first area in D, and nobody has come to the second. A count votes for D
@@ -152,7 +159,7 @@ def votes(released: Released, exact: NDArray[np.int64]) -> NDArray[np.float64]:
     return np.asarray(for_d.sum(axis=1), dtype=np.float64)
 
 
-def _pairs(made: DirectRuns) -> list[tuple[MechanismName, Released, Released, bool]]:
+def _pairs(made: DirectRuns) -> list[tuple[MechanismName, Seen, Seen, bool]]:
     pairs = [(name, made.d[name], made.d_prime[name], False) for name in MECHANISMS]
     return [*pairs, ("raked", made.d["raked"], made.null, True)]
 

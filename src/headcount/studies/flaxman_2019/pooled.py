@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.evaluate import EmpiricalLoss, published
-from headcount.progress import Progress, silent
-from headcount.studies.flaxman_2019.runs import leaf_residuals, releases
+from headcount.studies.flaxman_2019.cases import case, leaf_errors, people
 from headcount.studies.flaxman_2019.settings import (
+    EXACT,
     FIGURE_1,
     MECHANISMS,
     PUBLISHED,
     Settings,
     Variant,
 )
-from headcount.tabulate import Counts, Tabulated
+from headcount.studies.frame.cache import Frames
+from headcount.studies.frame.cases import Measure, Released, run_cases, score_cases
+from headcount.studies.frame.study import Work
+from headcount.tabulate import Counts
 
 EPL_COLUMNS = (
     "mechanism",
@@ -40,40 +44,63 @@ def epl_means(replicates: pl.DataFrame, variant: Variant = PUBLISHED) -> pl.Data
 
 
 def figure_1(
-    settings: Settings,
-    *,
-    variants: tuple[Variant, ...] = (PUBLISHED,),
-    progress: Progress = silent,
-) -> dict[str, pl.DataFrame]:
+    settings: Settings, work: Work, *, variants: tuple[Variant, ...] = (PUBLISHED,)
+) -> Frames:
     """Estimate empirical loss for every mechanism and epsilon, from the population on.
 
     where
-        residuals    (a) exact minus released, every area of the first run, at the epsilons of
-                     the figure: variant, mechanism, epsilon, residual
+        replicates   the scores of every run: variant, mechanism, epsilon, replicate, and the rest
+                     of the columns of ``epl``
         curves       (b) EPL(x) of the first run, all epsilons: variant, mechanism, epsilon,
                      x, loss
-        replicates   the scores of every run: variant, replicate, then the columns of ``epl``
+        residuals    (a) exact minus released, every area of the first run, at the epsilons of
+                     the figure: variant, mechanism, epsilon, residual
+
+    The shipped metric of empirical loss leaves out areas that are empty on both sides and gives
+    no curve: here its function is called.
     """
-    data = Tabulated.of(settings.population())
-    cases = [(v, m, e) for v in variants for m in MECHANISMS for e in settings.epsilons]
-    residuals, curves, rows = [], [], []
-    for variant, name, epsilon in progress(cases, what="Pooled estimate", total=len(cases)):
-        about = {"variant": variant, "mechanism": name, "epsilon": float(epsilon)}
-        runs = range(settings.replicates)
-        made = releases(data, name, epsilon, settings=settings, variant=variant, runs=runs)
-        for replicate, errors in enumerate(leaf_residuals(data, made)):
-            loss = estimate(errors, settings)
-            rows.append(about | {"replicate": replicate} | score(errors, loss))
-            if replicate:
-                continue
-            curves.append(_frame(about, x=loss.points, loss=loss.curve))
-            if FIGURE_1[name] == epsilon:
-                residuals.append(_frame(about, residual=errors.astype(np.float64)))
-    return {
-        "residuals": pl.concat(residuals),
-        "curves": pl.concat(curves),
-        "replicates": pl.DataFrame(rows),
+    runs = range(settings.replicates)
+    cases = [
+        case(settings, name, epsilon, variant=variant, runs=runs)
+        for variant in variants
+        for name in MECHANISMS
+        for epsilon in settings.epsilons
+    ]
+    measures: dict[str, Measure] = {
+        "replicates": lambda one: _scores(leaf_errors(one), settings),
+        "curves": lambda one: _curve(one, settings),
+        "residuals": _residuals,
     }
+    found = score_cases(
+        cases,
+        measures,
+        data=people(settings),
+        seed=settings.seed,
+        work=work,
+        what="Pooled estimate",
+    )
+    return {
+        name: table if name == "replicates" else table.drop("replicate")
+        for name, table in found.items()
+    }
+
+
+def _scores(errors: NDArray[Any], settings: Settings) -> pl.DataFrame:
+    return pl.DataFrame([score(errors, estimate(errors, settings))])
+
+
+def _curve(one: Released, settings: Settings) -> pl.DataFrame:
+    if one.replicate:
+        return pl.DataFrame(schema={"x": pl.Float64, "loss": pl.Float64})
+    loss = estimate(leaf_errors(one), settings)
+    return pl.DataFrame({"x": loss.points, "loss": loss.curve})
+
+
+def _residuals(one: Released) -> pl.DataFrame:
+    about = one.case.columns
+    shown = not one.replicate and float(FIGURE_1[about["mechanism"]]) == about["epsilon"]
+    errors = leaf_errors(one) if shown else np.empty(0)
+    return pl.DataFrame({"residual": errors.astype(np.float64)})
 
 
 def estimate(errors: NDArray[Any], settings: Settings) -> EmpiricalLoss:
@@ -100,23 +127,39 @@ def score(errors: NDArray[Any], loss: EmpiricalLoss) -> dict[str, float | None]:
     }
 
 
-def levels(settings: Settings, progress: Progress = silent) -> pl.DataFrame:
+def levels(settings: Settings, work: Work) -> pl.DataFrame:
     """Errors at every level: of raked as it is released, of the others by adding up areas."""
-    data = Tabulated.of(settings.population())
-    counts = {level: data.counts.at(level) for level in data.counts.geography.levels}
-    truth = {level: one.dense() for level, one in counts.items()}
-    cases = [(m, e) for m in MECHANISMS for e in settings.epsilons]
-    rows: list[dict[str, Any]] = []
-    for name, epsilon in progress(cases, what="Errors by level", total=len(cases)):
-        runs = range(settings.replicates)
-        made = releases(data, name, epsilon, settings=settings, variant="exact", runs=runs)
-        errors = [{level: truth[level] - one.at(level) for level in truth} for one in made]
-        rows += [
-            {"mechanism": name, "epsilon": float(epsilon), "level": level}
-            | _level_score(counts[level], np.concatenate([one[level].ravel() for one in errors]))
-            for level in truth
-        ]
-    return pl.DataFrame(rows)
+    runs = range(settings.replicates)
+    cases = [
+        case(settings, m, e, variant=EXACT, runs=runs)
+        for m in MECHANISMS
+        for e in settings.epsilons
+    ]
+    made = run_cases(
+        cases,
+        _by_level,
+        data=people(settings),
+        seed=settings.seed,
+        work=work,
+        what="Errors by level",
+    )
+    return pl.DataFrame(
+        [{**one.columns, **row} for one, rows in zip(cases, made, strict=True) for row in rows]
+    ).drop("variant")
+
+
+def _by_level(made: Iterator[Released]) -> list[dict[str, Any]]:
+    """Statistics of the errors of all runs together."""
+    errors: dict[str, list[NDArray[Any]]] = {}
+    for one in made:
+        truth = one.truth.counts
+        counts = {level: truth.at(level) for level in truth.geography.levels}
+        for level, exact in counts.items():
+            errors.setdefault(level, []).append((exact.dense() - one.release.at(level)).ravel())
+    return [
+        {"level": level} | _level_score(counts[level], np.concatenate(found))
+        for level, found in errors.items()
+    ]
 
 
 def _level_score(counts: Counts, errors: NDArray[Any]) -> dict[str, Any]:
@@ -132,8 +175,3 @@ def _level_score(counts: Counts, errors: NDArray[Any]) -> dict[str, Any]:
         "mean_residual": float(errors.mean()),
         "median_abs_percent": 100 * float(np.median(size)) / mean_people,
     }
-
-
-def _frame(about: dict[str, Any], **columns: NDArray[Any]) -> pl.DataFrame:
-    fixed = [pl.lit(value).alias(key) for key, value in about.items()]
-    return pl.DataFrame(columns).select(*fixed, *columns)

@@ -14,7 +14,6 @@ from headcount.studies.flaxman_2019.direct import (
     promised,
 )
 from headcount.studies.flaxman_2019.law import averaged_loss
-from headcount.studies.flaxman_2019.noise import published_loss
 from headcount.studies.flaxman_2019.pooled import epl_means, figure_1, levels
 from headcount.studies.flaxman_2019.settings import (
     EXACT,
@@ -26,6 +25,7 @@ from headcount.studies.flaxman_2019.settings import (
 )
 from headcount.studies.flaxman_2019.sweep import sweep
 from headcount.studies.frame.claims import verdicts
+from headcount.studies.frame.published_noise import published_loss
 from headcount.studies.frame.study import Findings, Work
 
 
@@ -48,9 +48,9 @@ def run(settings: Settings, work: Work) -> Findings:
         averaged_law        the exact loss of averaged at each size of error
         claims              the published numbers against this run
     """
-    pooled = figure_1(settings, variants=VARIANTS, progress=work.progress)
+    pooled = figure_1(settings, work, variants=VARIANTS)
     played = [
-        direct_runs(settings, runs=runs, epsilon=epsilon, progress=work.progress)
+        direct_runs(settings, work, runs=runs, epsilon=epsilon)
         for runs, epsilon in (
             (settings.direct_runs, settings.direct_epsilon),
             (settings.audit_runs, settings.audit_epsilon),
@@ -65,8 +65,8 @@ def run(settings: Settings, work: Work) -> Findings:
         "direct": direct.filter(~pl.col("control")).select(DIRECT_COLUMNS),
         "direct_detail": direct,
         "audit": pl.concat(audit_table(made, settings) for made in played),
-        "sweep": sweep(settings, work.progress),
-        "raked_levels": levels(settings, work.progress),
+        "sweep": sweep(settings, work),
+        "raked_levels": levels(settings, work),
         "losses": losses(settings),
         "averaged_law": law(settings),
     }

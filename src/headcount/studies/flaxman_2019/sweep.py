@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import polars as pl
+from numpy.typing import NDArray
 
-from headcount.progress import Progress, silent
+from headcount.studies.flaxman_2019.cases import case, leaf_errors, people
 from headcount.studies.flaxman_2019.pooled import estimate, score
-from headcount.studies.flaxman_2019.runs import leaf_residuals, releases
 from headcount.studies.flaxman_2019.settings import EXACT, MECHANISMS, Settings
-from headcount.tabulate import Tabulated
+from headcount.studies.frame.cases import Case, run_cases
+from headcount.studies.frame.study import Work
 
 _ESTIMATOR = ("range_percentile", "range_multiplier", "kernel_factor")
 
@@ -20,38 +22,51 @@ _REPLICATES = 5
 """The sweep shows directions; more replicates would be most of the study's time."""
 
 
-def sweep(settings: Settings, progress: Progress = silent) -> pl.DataFrame:
+def sweep(settings: Settings, work: Work) -> pl.DataFrame:
     """Score the exact mechanisms at each value; means over the replicates where it is defined."""
     # Settings of the estimator alone are tried on the same residuals, made once.
     swept = settings.swept
-    population_cases = [(p, (v,)) for p, vs in swept.items() if p not in _ESTIMATOR for v in vs]
-    cases = population_cases + [(p, vs) for p, vs in swept.items() if p in _ESTIMATOR]
-    rows: list[dict[str, Any]] = []
-    for parameter, tried in progress(cases, what="Sweep", total=len(cases)):
-        rows += _case(parameter, tried, settings)
-    return pl.DataFrame(rows)
+    tried = [(p, (v,)) for p, vs in swept.items() if p not in _ESTIMATOR for v in vs]
+    tried += [(p, vs) for p, vs in swept.items() if p in _ESTIMATOR]
+    runs = range(min(settings.replicates, _REPLICATES))
+    moved, cases = {}, []
+    for parameter, values in tried:
+        here = {value: _moved(settings, parameter, value) for value in values}
+        first = here[values[0]]
+        epsilon = values[0] if parameter == "epsilon" else settings.direct_epsilon
+        for name in MECHANISMS:
+            one = case(first, name, epsilon, variant=EXACT, runs=runs)
+            cases.append(replace(one, name=f"{parameter} {values[0]}, {one.name}"))
+            moved[cases[-1].name] = parameter, here
+    made = run_cases(
+        cases,
+        lambda releases: [leaf_errors(one) for one in releases],
+        data=lambda one: people(next(iter(moved[one.name][1].values()))),
+        seed=settings.seed,
+        work=work,
+        what="Sweep",
+    )
+    return pl.DataFrame(
+        [
+            row
+            for one, errors in zip(cases, made, strict=True)
+            for row in _rows(one, errors, *moved[one.name])
+        ]
+    )
 
 
-def _case(parameter: str, tried: tuple[Any, ...], settings: Settings) -> list[dict[str, Any]]:
-    epsilon = tried[0] if parameter == "epsilon" else settings.direct_epsilon
-    replicates = min(settings.replicates, _REPLICATES)
-    moved = [_moved(settings, parameter, value) for value in tried]
-    data = Tabulated.of(moved[0].population())
-    rows = []
-    for name in MECHANISMS:
-        runs = range(replicates)
-        made = releases(data, name, epsilon, settings=moved[0], variant=EXACT, runs=runs)
-        errors = list(leaf_residuals(data, made))
-        for value, how in zip(tried, moved, strict=True):
-            scores = pl.DataFrame([score(one, estimate(one, how)) for one in errors])
-            rows.append(
-                {"parameter": parameter, "value": float(value), "mechanism": name}
-                | {"epsilon": float(epsilon)}
-                | _described(how)
-                | {"replicates": replicates}
-                | _summary(scores, float(epsilon))
-            )
-    return rows
+def _rows(
+    one: Case, errors: list[NDArray[Any]], parameter: str, moved: Mapping[Any, Settings]
+) -> Iterator[dict[str, Any]]:
+    name, epsilon = one.columns["mechanism"], one.columns["epsilon"]
+    for value, how in moved.items():
+        scores = pl.DataFrame([score(found, estimate(found, how)) for found in errors])
+        yield (
+            {"parameter": parameter, "value": float(value), "mechanism": name, "epsilon": epsilon}
+            | _described(how)
+            | {"replicates": len(errors)}
+            | _summary(scores, epsilon)
+        )
 
 
 def _moved(settings: Settings, parameter: str, value: Any) -> Settings:

@@ -16,6 +16,7 @@ from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.topdown.choices import Grouped, Invariant, Marginal
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.schema import Schema
+from headcount.studies.frame.cases import Case
 from headcount.studies.hawes_rodriguez_2021.settings import (
     DELTA,
     QUERY_SHARES,
@@ -62,6 +63,15 @@ class Method:
     tract_noise: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
     epsilon: Fraction | None = None
     loss: str = ""
+
+    def case(self, schema: Schema, geography: Geography, *, replicates: int) -> Case:
+        """The method as a case of the study."""
+        return Case(
+            name=self.name,
+            mechanism=self.mechanism(schema, geography),
+            runs=range(replicates),
+            columns={"method": self.name, "kind": self.kind},
+        )
 
     def mechanism(self, schema: Schema, geography: Geography) -> Mechanism:
         """The mechanism that ``protect`` runs."""

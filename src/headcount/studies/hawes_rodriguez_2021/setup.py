@@ -80,35 +80,28 @@ class Setup:
             return reconstruct(known, variability=False).matrix
         return reconstruct_again(known, self.exact, self.solved)
 
-    def attack(self, matrix: Any, *, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Both attackers on some records (leaf units x cells): matches, agreement with the truth.
-
-        Matches have the columns ``SCORES``, for one random order of ties.
-        """
+    def matches(self, matrix: Any, *, seed: int) -> pl.DataFrame:
+        """Both attackers on some records (leaf units x cells), for one random order of ties."""
         records = records_of(matrix, Features.of(self.counts.schema))
-        found = [
-            reidentified(
-                records,
-                known,
-                self.truth,
-                geography=self.geography,
-                zero_variability=self.certain,
-                orders=1,
-                seed=seed,
-            ).select(SCORES)
+        how: dict[str, Any] = {"geography": self.geography, "zero_variability": self.certain}
+        return pl.concat(
+            reidentified(records, known, self.truth, orders=1, seed=seed, **how).select(SCORES)
             for known in self.attackers
-        ]
-        leaves = self.geography.size(self.geography.leaf)
-        agreed = [
+        )
+
+    def agreement(self, matrix: Any) -> pl.DataFrame:
+        """How many records (leaf units x cells) are those of real people, by size of the block."""
+        records = records_of(matrix, Features.of(self.counts.schema))
+        found = agreement(records, self.truth, blocks=self.geography.size(self.geography.leaf))
+        return pl.DataFrame(
             {
                 "blocks": one.blocks,
                 "people": one.people,
                 "records": one.records,
                 "agreeing": one.binned,
             }
-            for one in agreement(records, self.truth, blocks=leaves).values()
-        ]
-        return pl.concat(found), pl.DataFrame(agreed)
+            for one in found.values()
+        )
 
 
 def prepare(households: Households, *, seed: int) -> Setup:

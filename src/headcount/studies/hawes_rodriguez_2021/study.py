@@ -6,12 +6,12 @@ import polars as pl
 
 from headcount.mechanisms.suppression.rules import Thresholds
 from headcount.mechanisms.suppression.summary import occupied_homes, suppression_summary
-from headcount.studies.frame.cache import FRAMES
+from headcount.studies.frame.cases import score_cases
 from headcount.studies.frame.claims import verdicts
 from headcount.studies.frame.study import Findings, Work
 from headcount.studies.hawes_rodriguez_2021 import claims
-from headcount.studies.hawes_rodriguez_2021 import run_method as cases
 from headcount.studies.hawes_rodriguez_2021.crossing import crossing_table
+from headcount.studies.hawes_rodriguez_2021.measures import measures
 from headcount.studies.hawes_rodriguez_2021.methods import methods, methods_table
 from headcount.studies.hawes_rodriguez_2021.recovered import recovered_table
 from headcount.studies.hawes_rodriguez_2021.scores import agreement_table, mae_table, reid_table
@@ -37,20 +37,22 @@ def run(settings: Settings, work: Work) -> Findings:
     """
     households = settings.households
     setup = prepare(households, seed=settings.seed)
-    inputs = f"{households_digest(households)} {settings.replicates} {settings.seed}"
-    every = methods(settings)
-    found: dict[str, list[pl.DataFrame]] = {name: [] for name in cases.TABLES}
-    for method in work.progress(every, what="Methods", total=len(every)):
-        made = work.cache.get(
-            lambda method=method: cases.run_method(method, setup, settings, engine=work.engine),  # type: ignore[misc]
-            name=method.kind,
-            inputs=f"{inputs} {method!r}",
-            made_by=cases.__name__,
-            codec=FRAMES,
-        )
-        for name, rows in made.items():
-            found[name].append(rows)
-    limits, withheld = Thresholds(), pl.concat(found["withheld"])
+    schema, tree, every = setup.counts.schema, setup.geography, methods(settings)
+    found = score_cases(
+        [one.case(schema, tree, replicates=settings.replicates) for one in every],
+        measures(setup, seed=settings.seed),
+        data=setup.data,
+        seed=settings.seed,
+        work=work,
+        what="Methods",
+        inputs=households_digest(households),
+        made_by=measures.__module__,
+    )
+    named = pl.concat_str("method", "source").alias("method")
+    matches, agreed = (
+        found[name].with_columns(named).drop("source") for name in ("matches", "agreement")
+    )
+    limits, withheld = Thresholds(), found["withheld"]
     tables = {
         "suppression": pl.concat(
             [
@@ -63,10 +65,10 @@ def run(settings: Settings, work: Work) -> Findings:
             ]
         ),
         "recovered": recovered_table(setup.counts, limits),
-        "reid": reid_table(pl.concat(found["matches"])),
-        "mae": mae_table(pl.concat(found["errors"])),
-        "agreement": agreement_table(pl.concat(found["agreement"])),
-        "methods": methods_table(every, setup.counts.schema, setup.geography),
+        "reid": reid_table(matches),
+        "mae": mae_table(found["errors"]),
+        "agreement": agreement_table(agreed),
+        "methods": methods_table(every, schema, tree),
     }
     tables["crossing"] = crossing_table(tables["reid"], tables["methods"])
     tables |= verdicts(

@@ -14,6 +14,9 @@ whose solution is x_i = max(y_i - c, 0) with one c for each total.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
 from math import inf, isinf
 from typing import Any
 
@@ -21,38 +24,81 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Floats, Ints
-from headcount.evaluate.epl import EmpiricalLoss, published
-from headcount.studies.petti_flaxman_2020.residuals import TrueCounts
+from headcount.evaluate.epl import published
+from headcount.evaluate.part import some_of
+from headcount.mechanisms import Geometric
+from headcount.mechanisms.histogram import coarsen
+from headcount.privacy import UnitOfPrivacy
+from headcount.progress import silent
+from headcount.studies.frame.cases import Case, run_cases
+from headcount.studies.frame.published_noise import AsPublished
+from headcount.studies.frame.study import Work
+from headcount.studies.petti_flaxman_2020.appendix import published_data, twice_median
+from headcount.studies.petti_flaxman_2020.residuals import STRATA
+from headcount.tabulate import TOTAL, Counts, Tabulated
 
 STATE = "53"
 """Washington, the state of the appendix."""
-STEPS = tuple(round(0.1 * k, 1) for k in range(1, 10))
 PENALTY = 100.0
-
-COMPOSITION_PUBLISHED = {
-    (0.1, 0.1): 5.721971, (0.1, 0.2): 1.011611, (0.1, 0.3): 0.21983, (0.1, 0.4): 0.284091,
-    (0.1, 0.5): 0.212881, (0.9, 0.5): 56.568667, (0.9, 0.6): 46.466262, (0.9, 0.7): 43.116511,
-    (0.9, 0.8): 33.396272, (0.9, 0.9): 11.145242, (0.25, 0.75): 0.5440714549808033,
-}  # fmt: skip
-"""EPL by epsilon of the total and of the strata; (0.25, 0.75) is the worked example."""
+AS_CODED = "0.25 and 0.75"
+ADD_REMOVE = UnitOfPrivacy.ADD_REMOVE
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Example:
-    """Strata of the districts of one state: Washington, or all districts where it is not there."""
+    """Districts of one state: Washington, or all districts where it is not there.
 
-    def __init__(self, truth: TrueCounts) -> None:
-        geography = truth.geography
-        leaf = "enumeration_district"
-        state = geography.ancestors("state")
-        here = np.ones(geography.size(leaf), dtype=bool)
-        self.place = "all districts"
+    ``strata`` and ``totals`` are their people as each mechanism of the examples counts them.
+    """
+
+    place: str
+    strata: Tabulated
+    totals: Tabulated
+    county: Ints
+
+    @classmethod
+    def of(cls, counts: Counts) -> Example:
+        """Count the districts' people by stratum, and in all."""
+        geography = counts.geography
         codes = list(geography.units[geography.depth("state")])
+        here = np.ones(geography.size(geography.leaf), dtype=bool)
         if STATE in codes:
-            here = state == codes.index(STATE)
-            self.place = "districts of Washington"
-        self.strata: Ints = truth.strata["enumeration_district"][here]
-        self.totals: Ints = self.strata.sum(axis=1)
-        self.county: Ints = np.unique(geography.ancestors("county")[here], return_inverse=True)[1]
+            here = geography.ancestors("state") == codes.index(STATE)
+        leaves = np.flatnonzero(here)
+        some = replace(coarsen(counts, STRATA), geography=some_of(geography, leaves)[0])
+        strata = replace(some, matrix=some.matrix[leaves])
+        return cls(
+            place="districts of Washington" if STATE in codes else "all districts",
+            strata=Tabulated.of(strata),
+            totals=Tabulated.of(coarsen(strata, TOTAL)),
+            county=np.asarray(strata.geography.ancestors("county"), dtype=np.int64),
+        )
+
+    def measured(
+        self, *, seed: int, work: Work, total: Fraction | None, strata: Fraction, number: int
+    ) -> list[Floats]:
+        """Noisy counts of strata, and of totals if asked for, at these epsilons of the appendix.
+
+        Its noise with "epsilon" has the ratio 1 - epsilon / 2: see ``PublishedNoise``.
+        """
+        cases = [
+            Case(
+                name=name,
+                mechanism=AsPublished(Geometric(epsilon=epsilon / 2, unit=ADD_REMOVE)),
+                runs=range(number, number + 1),
+            )
+            for name, epsilon in (("strata", strata), ("totals", total))
+            if epsilon is not None
+        ]
+        return run_cases(
+            cases,
+            lambda made: np.asarray(
+                next(made).release.at(self.strata.counts.level), dtype=np.float64
+            ),
+            data=lambda case: self.strata if case.name == "strata" else self.totals,
+            seed=seed,
+            work=replace(work, progress=silent),
+        )
 
 
 def settle(cells: Floats, totals: Floats, *, weight: float) -> Floats:
@@ -73,7 +119,7 @@ def settle(cells: Floats, totals: Floats, *, weight: float) -> Floats:
     return solved
 
 
-def composition_table(truth: TrueCounts, *, seed: int) -> pl.DataFrame:
+def composition_table(counts: Counts, *, seed: int, work: Work) -> pl.DataFrame:
     """EPL of district totals estimated from two measurements, over both their epsilons.
 
     ``weights`` is "0.25 and 0.75" as coded, whatever the noise, or "1 / variance". The sum of the
@@ -81,60 +127,62 @@ def composition_table(truth: TrueCounts, *, seed: int) -> pl.DataFrame:
     and the total is trusted too little, because sums of clipped noise are biased, and far from
     the law that EPL takes all errors to follow.
     """
-    example = Example(truth)
-    pairs = [(a, b) for a in STEPS for b in STEPS] + [(0.25, 0.75)]
+    example = Example.of(counts)
+    exact = example.strata.counts.totals()
+    steps = [Fraction(k, 10) for k in range(1, 10)]
+    pairs = [*product(steps, steps), (Fraction(1, 4), Fraction(3, 4))]
+    printed = {(a, b): value for a, b, value in published_data("appendix_composition").iter_rows()}
     rows: list[dict[str, Any]] = []
     for number, (total, strata) in enumerate(pairs):
-        rng = np.random.default_rng([seed, 5, number])
-        noisy_total = (example.totals + _noise(rng, total / 2, example.totals.shape)).astype(float)
-        noisy_strata = example.strata + _noise(rng, strata / 2, example.strata.shape)
+        cells, totals = example.measured(
+            seed=seed, work=work, total=total, strata=strata, number=number
+        )
         for name, weight in (
-            ("0.25 and 0.75", 0.25 / 0.75),
+            (AS_CODED, 0.25 / 0.75),
             ("1 / variance", _variance(strata / 2) / _variance(total / 2)),
         ):
-            estimate = settle(noisy_strata.astype(np.float64), noisy_total, weight=weight)
-            loss = published(estimate.sum(axis=1) - example.totals)
+            estimate = settle(cells, totals[:, 0], weight=weight)
+            loss = published(estimate.sum(axis=1) - exact)
+            epsilons = float(total), float(strata)
             rows.append(
                 {
                     "place": example.place,
-                    "epsilon_total": total,
-                    "epsilon_strata": strata,
-                    "epsilon_sum": round(total + strata, 2),
+                    "epsilon_total": epsilons[0],
+                    "epsilon_strata": epsilons[1],
+                    "epsilon_sum": float(total + strata),
                     "weights": name,
-                    "published": COMPOSITION_PUBLISHED.get((total, strata))
-                    if name == "0.25 and 0.75"
-                    else None,
+                    "published": printed.get(epsilons) if name == AS_CODED else None,
                     "epl": loss.max_abs,
-                    "twice_median": _twice(loss),
+                    "twice_median": twice_median(loss),
                     "n": loss.n,
                 }
             )
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def invariant_table(truth: TrueCounts, *, seed: int) -> pl.DataFrame:
+def invariant_table(counts: Counts, *, seed: int, work: Work) -> pl.DataFrame:
     """EPL of stratified counts with noise at epsilon 0.25 under different kinds of exact totals.
 
     The appendix speaks of exact district totals; its code puts a penalty of 100 on the totals of
     counties. Rows with exact totals are what the words say.
     """
-    example = Example(truth)
-    rng = np.random.default_rng([seed, 6])
-    noisy = (example.strata + _noise(rng, 0.125, example.strata.shape)).astype(np.float64)
-    county = np.bincount(example.county, weights=example.totals).astype(np.float64)
+    example = Example.of(counts)
+    exact = example.strata.counts.dense()
+    quarter = Fraction(1, 4)
+    (noisy,) = example.measured(seed=seed, work=work, total=None, strata=quarter, number=0)
+    totals = exact.sum(axis=1).astype(np.float64)
+    county = np.bincount(example.county, weights=totals).astype(np.float64)
     variants = {
         "penalty on county totals (as coded)": _by_county(noisy, example, county, PENALTY),
         "exact county totals": _by_county(noisy, example, county, inf),
-        "exact district totals (as described)": settle(
-            noisy, example.totals.astype(np.float64), weight=inf
-        ),
+        "exact district totals (as described)": settle(noisy, totals, weight=inf),
         "no negative counts, no totals": np.maximum(noisy, 0.0),
         "noise alone": noisy,
     }
-    printed = {"penalty on county totals (as coded)": (2.325477896832769, 0.3233975026710578)}
+    printed = {name: both for name, *both in published_data("appendix_invariants").iter_rows()}
     rows = []
     for name, estimate in variants.items():
-        errors = (estimate - example.strata).ravel()
+        errors = (estimate - exact).ravel()
         loss = published(errors)
         largest, median = printed.get(name, (None, None))
         rows.append(
@@ -144,7 +192,7 @@ def invariant_table(truth: TrueCounts, *, seed: int) -> pl.DataFrame:
                 "published": largest,
                 "epl": loss.max_abs,
                 "published_twice_median": median,
-                "twice_median": _twice(loss),
+                "twice_median": twice_median(loss),
                 "share_zero": float((np.round(errors, 1) == 0).mean()),
                 "n": loss.n,
             }
@@ -161,13 +209,5 @@ def _by_county(noisy: Floats, example: Example, totals: Floats, weight: float) -
     return out
 
 
-def _noise(rng: np.random.Generator, p: float, shape: tuple[int, ...]) -> Ints:
-    return np.asarray(rng.geometric(p, shape) - rng.geometric(p, shape), dtype=np.int64)
-
-
-def _variance(p: float) -> float:
-    return 2 * (1 - p) / p**2
-
-
-def _twice(loss: EmpiricalLoss) -> float | None:
-    return None if loss.median_abs is None else 2 * loss.median_abs
+def _variance(p: Fraction) -> float:
+    return float(2 * (1 - p) / p**2)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from headcount.mechanisms import Context, Mechanism, Tabulated, protect
-from headcount.mechanisms.sampling import Sampling
+from headcount.mechanisms import Mechanism, Sampling, Tabulated
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.studies.frame.cache import Codec
-from headcount.studies.frame.cases import seeded_noise
+from headcount.studies.frame.cases import Case, Released, run_cases
 from headcount.studies.frame.study import Work
 from headcount.studies.petti_flaxman_2020.residuals import (
     STRATA,
@@ -30,34 +29,17 @@ RESIDUALS: Codec[Residuals] = Codec(
 )
 
 
-@dataclass(frozen=True)
-class Case:
-    """One release: a mechanism, its parameter, and the number of the replicate."""
-
-    name: MechanismName
-    parameter: Fraction
-    replicate: int
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """The mechanism with its parameter."""
-        if self.name == "topdown":
-            return topdown(self.parameter)
-        return Sampling(fraction=self.parameter)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Draws:
-    """The residuals of every release."""
+    """The residuals of every release, by mechanism and parameter, one for each replicate."""
 
     truth: TrueCounts
     settings: Settings
-    found: dict[Case, Residuals]
+    found: dict[tuple[MechanismName, Fraction], list[Residuals]]
 
     def of(self, name: MechanismName, parameter: Fraction) -> list[Residuals]:
         """All replicates of one mechanism and parameter."""
-        replicates = range(self.settings.replicates)
-        return [self.found[Case(name, parameter, number)] for number in replicates]
+        return self.found[name, parameter]
 
 
 def parameters(settings: Settings, name: MechanismName) -> tuple[Fraction, ...]:
@@ -65,10 +47,22 @@ def parameters(settings: Settings, name: MechanismName) -> tuple[Fraction, ...]:
     return settings.epsilons if name == "topdown" else settings.fractions
 
 
+def mechanism(name: MechanismName, parameter: Fraction) -> Mechanism:
+    """A sample, or TopDown with every choice of the 2018 end-to-end test but epsilon."""
+    if name == "sampling":
+        return Sampling(fraction=parameter)
+    return TopDown.from_preset("e2e-2018", epsilon=parameter)
+
+
 def cases(settings: Settings) -> list[Case]:
-    """Everything to draw; replicates outermost, so that an unfinished study is a small one."""
+    """One case a release; replicates outermost, so that an unfinished study is a small one."""
     return [
-        Case(name, parameter, replicate)
+        Case(
+            name=f"{name}-{str(parameter).replace('/', 'of')}-{replicate}",
+            mechanism=mechanism(name, parameter),
+            runs=range(replicate, replicate + 1),
+            columns={"mechanism": name, "parameter": parameter},
+        )
         for replicate in range(settings.replicates)
         for name in MECHANISMS
         for parameter in parameters(settings, name)
@@ -79,35 +73,33 @@ def draw_all(data: Tabulated, settings: Settings, work: Work) -> Draws:
     """Draw every release, or read what is left of it from the cache."""
     truth = TrueCounts(data.counts)
     wanted = cases(settings)
-    found = {
-        case: work.cache.get(
-            partial(draw, case, data, truth, seed=settings.seed, work=work),
-            name=f"{case.name}-{str(case.parameter).replace('/', 'of')}-{case.replicate}",
-            inputs=f"{data.digest.hex()} {settings.seed} {case.mechanism!r}",
-            made_by=__name__,
-            codec=RESIDUALS,
-        )
-        for case in work.progress(wanted, what="Releases", total=len(wanted))
-    }
+    made = run_cases(
+        wanted,
+        lambda releases: reduced(releases, truth),
+        data=data,
+        seed=settings.seed,
+        work=work,
+        what="Releases",
+        inputs=data.digest.hex(),
+        made_by=__name__,
+        codec=RESIDUALS,
+    )
+    found: dict[tuple[MechanismName, Fraction], list[Residuals]] = {}
+    for case, one in zip(wanted, made, strict=True):
+        key = case.columns["mechanism"], case.columns["parameter"]
+        found.setdefault(key, []).append(one)
     return Draws(truth=truth, settings=settings, found=found)
 
 
-def draw(case: Case, data: Tabulated, truth: TrueCounts, *, seed: int, work: Work) -> Residuals:
-    """Make one release and reduce it to its residuals."""
-    noise = seeded_noise(case.mechanism, seed=seed, digest=data.digest)
-    context = Context(engine=work.engine)
-    release = protect(data, case.mechanism, noise, run=case.replicate, context=context)
-    leaf: Any = release.as_counts().table(data.counts.level)
-    denominator = 1
-    if case.name == "sampling":
-        # A sampled count over f = a/b is a whole number of 1/a people.
-        denominator = case.parameter.numerator
-        leaf = leaf.copy()
-        leaf.data = np.rint(leaf.data * denominator).astype(np.int64)
-    strata = np.asarray((leaf @ STRATA.matrix(data.counts.schema)).toarray(), dtype=np.int64)
-    return reduce_release(truth, strata, denominator=denominator)
+def reduced(releases: Iterator[Released], truth: TrueCounts) -> Residuals:
+    """The residuals of a case's one release; whole numbers for a sample too, whose weight is b/a.
 
-
-def topdown(epsilon: Fraction) -> TopDown:
-    """TopDown with every choice of the 2018 end-to-end test but epsilon."""
-    return TopDown.from_preset("e2e-2018", epsilon=epsilon)
+    The paper pools the residuals of replicates before it measures, which no metric of one release
+    can give again.
+    """
+    (one,) = releases
+    release = one.release.as_counts()
+    leaf = release.unweighted().table(release.geography.leaf)
+    strata = (leaf @ STRATA.matrix(release.schema)).toarray() * release.weight.numerator
+    denominator = release.weight.denominator
+    return reduce_release(truth, np.asarray(strata, dtype=np.int64), denominator=denominator)

@@ -39,6 +39,7 @@ from headcount.studies.petti_flaxman_2020.scores import (
 )
 from headcount.studies.petti_flaxman_2020.settings import Settings, refuse_other_shape
 from headcount.studies.petti_flaxman_2020.targets import judge
+from headcount.tabulate import Counts
 
 DISTRICTS, REPLICATES = 134_857, 4
 """Of the published runs."""
@@ -70,7 +71,8 @@ def run_on(population: Population, settings: Settings, work: Work) -> Findings:
         appendix_...    "is EPL a good measure?": the tables of the paper's appendix
     """
     refuse_other_shape(population)
-    draws = draw_all(Tabulated.of(population), settings, work)
+    data = Tabulated.of(population)
+    draws = draw_all(data, settings, work)
     scores, curves = score_all(draws, work)
     equivalences = equivalence_table(draws, scores)
     nearest = ("fraction_interpolated", "standard_error", "distance", "at_end")
@@ -87,7 +89,7 @@ def run_on(population: Population, settings: Settings, work: Work) -> Findings:
         "sizes": size_table(draws),
         "group_bias": group_table(draws),
         "size_bias": size_class_table(draws),
-        **_appendix(draws, work),
+        **_appendix(data.counts, settings, work),
     }
     return Findings(
         settings=settings,
@@ -120,17 +122,17 @@ def _facts(population: Population) -> dict[str, Any]:
     }
 
 
-def _appendix(draws: Draws, work: Work) -> dict[str, pl.DataFrame]:
+def _appendix(counts: Counts, settings: Settings, work: Work) -> dict[str, pl.DataFrame]:
     """Every table of "is EPL a good measure?", by file name."""
-    seed, truth = draws.settings.seed, draws.truth
+    about: dict[str, Any] = {"seed": settings.seed, "work": work}
     made: dict[str, Callable[[], pl.DataFrame]] = {
         "appendix_epl_vs_epsilon": epl_vs_epsilon_table,
         "appendix_sensitivity": sensitivity_table,
         "appendix_noise_baseline": noise_baseline_table,
         "appendix_pure_noise": pure_noise_table,
         "appendix_scalars": scalars_table,
-        "appendix_composition": lambda: composition_table(truth, seed=seed),
-        "appendix_invariants": lambda: invariant_table(truth, seed=seed),
+        "appendix_composition": lambda: composition_table(counts, **about),
+        "appendix_invariants": lambda: invariant_table(counts, **about),
         "appendix_mistakes": lambda: published_data("mistakes"),
     }
     items = work.progress(made.items(), what="Appendix", total=len(made))

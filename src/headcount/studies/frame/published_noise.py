@@ -1,4 +1,4 @@
-"""The noise of the paper's code, a law that exists in this study only, and what it really costs."""
+"""The noise of the code of Flaxman (2019) and Petti & Flaxman (2020), and what it really costs."""
 
 from __future__ import annotations
 
