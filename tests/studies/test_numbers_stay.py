@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 
@@ -13,20 +12,20 @@ from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.population import uniform
 from headcount.privacy import UnitOfPrivacy
 from headcount.studies.christ_2022.settings import UNIT
-from headcount.studies.flaxman_2019.runs import releases
+from headcount.studies.flaxman_2019.cases import case, counted
 from headcount.studies.flaxman_2019.settings import MECHANISMS, VARIANTS, Settings
-from headcount.tabulate import Tabulated
+from headcount.studies.frame.cases import releases
 
 
 def test_releases_of_flaxman_2019_are_the_same_to_the_bit():
     """Every mechanism and variant, as version 0.1.0 made them before there was a unit."""
     settings = Settings(people=2000, depth=2, mean=20, moved=(0, 1), seed=12345)
-    data = Tabulated.of(uniform(people=2000, depth=2, mean=20, seed=1))
+    data = counted(uniform(people=2000, depth=2, mean=20, seed=1))
     found = sha256()
     for name in MECHANISMS:
         for variant in VARIANTS:
-            how: dict[str, Any] = {"settings": settings, "variant": variant, "runs": range(2)}
-            made = list(releases(data, name, Fraction(1, 10), **how))
+            noisy = case(settings, name, Fraction(1, 10), variant=variant, runs=range(2))
+            made = [one.release.as_counts() for one in releases(noisy, data, seed=settings.seed)]
             for level in made[0].tables:
                 both = np.stack([np.asarray(one.at(level), dtype=np.float64) for one in made])
                 found.update(both.tobytes())
