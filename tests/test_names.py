@@ -9,9 +9,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "headcount"
 
-ALIASES = False
 ALLOWED = {
     "Settings": "each study package has its own, named alike on purpose: they extend StudySettings",
+    "MechanismName": "each study has a list of its own",
 }
 """Names that several classes may have, and why."""
 
@@ -31,7 +31,7 @@ def _types(node: ast.stmt) -> Iterator[str]:
     """Classes, and names written as classes are: one letter stands for any type."""
     if isinstance(node, ast.ClassDef):
         yield node.name
-    elif isinstance(node, ast.Assign | ast.AnnAssign) and ALIASES:
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for target in targets:
             name = target.id if isinstance(target, ast.Name) else ""
@@ -54,7 +54,8 @@ def test_a_shared_name_is_found(tmp_path: Path) -> None:
     (tmp_path / "two.py").write_text(
         "class Plan:\n    pass\nclass _Plan:\n    pass\nRow: object = dict[str, int]\nT = 2\n"
     )
-    assert shared(tmp_path) == {"Plan": ["one.py", "two.py"]}
+    files = ["one.py", "two.py"]
+    assert shared(tmp_path) == {"Plan": files, "Row": files}
 
 
 def imported(path: Path) -> Iterator[tuple[int, str]]:

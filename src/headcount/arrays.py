@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -11,3 +12,7 @@ Ints: TypeAlias = NDArray[np.int64]
 Ints32: TypeAlias = NDArray[np.int32]
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
+Codes: TypeAlias = Mapping[str, NDArray[np.integer]]
+"""Level numbers of attributes by name, one for each row."""
+Ends: TypeAlias = tuple[Ints, Ints]
+"""Lower and upper bounds of the same things."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.arrays import Flags, Ints, Ints32
+from headcount.arrays import Ends, Flags, Ints, Ints32
 from headcount.attacks._conflict import (
     Fix,
     Sums,
@@ -34,8 +34,6 @@ from headcount.attacks.reconstruction import (
 )
 from headcount.attacks.variability import SolvedLeaf, solve
 from headcount.errors import ConfigError
-
-Bounds = tuple[Ints, Ints]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +107,7 @@ def _places(joint: Joint, level: str, leaves: Ints) -> tuple[Ints, Ints]:
 
 
 def _solve(
-    joint: Joint, published: Bounds, upper: Sequence[Bounds], places: Sequence[tuple[Ints, Ints]]
+    joint: Joint, published: Ends, upper: Sequence[Ends], places: Sequence[tuple[Ints, Ints]]
 ) -> tuple[SolvedLeaf, list[Ints]]:
     """One solution for all leaves, each leaf's part of it after the other."""
     ends = [joint.fine.layouts[0].rows_of(*published)]
@@ -157,8 +155,8 @@ def _records(
     joint: Joint,
     piece: LeafOutcomes,
     leaves: Ints,
-    published: Bounds,
-    upper: Sequence[Bounds],
+    published: Ends,
+    upper: Sequence[Ends],
     places: Sequence[tuple[Ints, Ints]],
     found: SolvedLeaf,
     classes: Sequence[Ints],
@@ -254,8 +252,8 @@ def _after_fix(
     joint: Joint,
     piece: LeafOutcomes,
     leaves: Ints,
-    published: Bounds,
-    upper: Sequence[Bounds],
+    published: Ends,
+    upper: Sequence[Ends],
     places: Sequence[tuple[Ints, Ints]],
 ) -> tuple[SolvedLeaf, list[Ints]]:
     """Find the least change of all tables at once, those of the leaves and those above.
@@ -291,8 +289,8 @@ def _move(
     joint: Joint,
     piece: LeafOutcomes,
     leaves: Ints,
-    published: Bounds,
-    upper: Sequence[Bounds],
+    published: Ends,
+    upper: Sequence[Ends],
     places: Sequence[tuple[Ints, Ints]],
     fix: Fix,
 ) -> None:

@@ -15,18 +15,14 @@ attacker to know: see ``headcount.evaluate.linkage_risk``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headcount.arrays import Ints
+from headcount.arrays import Codes, Ints
 from headcount.errors import InputError
 from headcount.schema.combine import combine
-
-Codes = Mapping[str, NDArray[np.integer]]
-"""Level numbers by attribute name, one for each row; the same numbering in both tables."""
 
 EXACT = ("race", "household_size")
 """What must agree besides the age bucket; where people live may be added, as one more name."""

@@ -13,7 +13,7 @@ from headcount.evaluate import audit_trials
 
 EPSILON = 1.0
 RUNS, TRIALS = 10_000, 200
-Draw = Callable[[np.random.Generator, int], Ints]
+DrawCounts = Callable[[np.random.Generator, int], Ints]
 
 
 def measure() -> list[Reading]:
@@ -43,7 +43,7 @@ def measure() -> list[Reading]:
     ]
 
 
-def _count(truth: int, epsilon: float) -> Draw:
+def _count(truth: int, epsilon: float) -> DrawCounts:
     """One count with two-sided geometric noise; floats are good enough to test an audit."""
     p = 1 - exp(-epsilon)
 
@@ -53,7 +53,7 @@ def _count(truth: int, epsilon: float) -> Draw:
     return draw
 
 
-def _pair(first: int, second: int) -> Draw:
+def _pair(first: int, second: int) -> DrawCounts:
     """Two areas, one person moved between them."""
 
     def draw(generator: np.random.Generator, runs: int) -> Ints:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headcount.arrays import Flags, Ints, Ints32
+from headcount.arrays import Codes, Flags, Ints, Ints32
 from headcount.attacks.linkage import EXACT, link
 from headcount.bench.figures import Reading, timed
 from headcount.evaluate.linkage_risk import IDENTITY_RULES, linkage_risk
@@ -32,13 +30,12 @@ KINDS: tuple[tuple[Kind, int], ...] = (
     ("similar", 3),
 )
 WIDTH = 2
-Rows = Mapping[str, NDArray[np.integer]]
 
 
 def measure(households: int = 1_000_000) -> list[Reading]:
     """Swap one block group, then every block group; attack all released rows at once."""
     people = workload_s(households=households)
-    rows: Rows = {name: np.asarray(people.of_person(name)) for name in NAMES}
+    rows: Codes = {name: np.asarray(people.of_person(name)) for name in NAMES}
     area = people.geography.ancestors("block_group")[people.block][people.dwelling]
     rng = np.random.default_rng(1)
     warm = {name: column[:3000] for name, column in rows.items()}
@@ -65,7 +62,7 @@ def measure(households: int = 1_000_000) -> list[Reading]:
     return readings
 
 
-def _one_area(rows: Rows, area: Ints32, rng: np.random.Generator) -> list[Reading]:
+def _one_area(rows: Codes, area: Ints32, rng: np.random.Generator) -> list[Reading]:
     """The swap that a study repeats: one block group against an index of everyone else."""
     inside = area == np.bincount(area).argmax()
     here = {name: column[inside] for name, column in rows.items()}
@@ -82,8 +79,8 @@ def _one_area(rows: Rows, area: Ints32, rng: np.random.Generator) -> list[Readin
 
 def _attack(
     label: str,
-    rows: Rows,
-    released: Rows,
+    rows: Codes,
+    released: Codes,
     area: Ints32,
     few: Flags,
     origin: Ints,

@@ -11,7 +11,7 @@ Dir = Annotated[Path | None, typer.Option("--dir", help="Folder of another syste
 Name = Annotated[str | None, typer.Option("--name", help="Which population of that folder.")]
 Replicates = Annotated[int | None, typer.Option(min=2, help="How many releases to make.")]
 Epsilon = Annotated[str | None, typer.Option(help="Total privacy loss, such as 1, 0.25 or 1/4.")]
-Households = Annotated[int | None, typer.Option(min=100, help="How many households to make.")]
+HouseholdsToMake = Annotated[int | None, typer.Option(min=100, help="How many households to make.")]
 Persons = Annotated[Path | None, typer.Option(help="Person records: block, sex, age, race...")]
 Cases = Annotated[int | None, typer.Option(min=1, help="How many random cases to run.")]
 Json = Annotated[Path | None, typer.Option(help="Also write the figures to this file.")]
@@ -25,7 +25,7 @@ def bench(
     name: Name = None,
     replicates: Replicates = None,
     epsilon: Epsilon = None,
-    households: Households = None,
+    households: HouseholdsToMake = None,
     persons: Persons = None,
     cases: Cases = None,
     json: Json = None,

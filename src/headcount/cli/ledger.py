@@ -15,13 +15,13 @@ app = typer.Typer(
 
 UNITS = "change-one, add-remove, household-change-one or household-add-remove"
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger, a SQLite file.")]
-Dataset = Annotated[str, typer.Option(help="The dataset's name.")]
+DatasetName = Annotated[str, typer.Option(help="The dataset's name.")]
 
 
 @app.command()
 def init(
     ledger: LedgerFile,
-    dataset: Dataset,
+    dataset: DatasetName,
     epsilon: Annotated[str, typer.Option(help='Total epsilon, exact: "2", "1/8".')] = "",
     rho: Annotated[str, typer.Option(help="Total rho (zCDP), exact.")] = "",
     delta: Annotated[str, typer.Option(help="With --epsilon: the total is (epsilon, delta).")] = "",
@@ -55,7 +55,7 @@ def show(ledger: LedgerFile) -> None:
 
 
 @app.command()
-def history(ledger: LedgerFile, dataset: Dataset) -> None:
+def history(ledger: LedgerFile, dataset: DatasetName) -> None:
     """Every spend on a dataset, oldest first.
 
     Example: headcount ledger history census.ledger.sqlite --dataset census-2030

@@ -13,11 +13,11 @@ from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
-from headcount.release import CountsRelease, Dense, Table, TablesRelease
+from headcount.release import CountsRelease, Dense, LevelTable, TablesRelease
 from headcount.release.published import PublishedCells, Rules
 from headcount.schema import Schema
 
-Runs: TypeAlias = Ints | Floats | Sequence[Table]
+Runs: TypeAlias = Ints | Floats | Sequence[LevelTable]
 """Protected counts of several runs: an array runs x units x cells, or one table a run."""
 
 
@@ -108,7 +108,7 @@ class TablesOutcome:
 Outcome: TypeAlias = CountsOutcome | TablesOutcome
 
 
-def _weighted(table: Table, weight: Fraction) -> Table:
+def _weighted(table: LevelTable, weight: Fraction) -> LevelTable:
     """Counts times a weight, as floats: multiplied first, so that whole results are exact."""
     if isinstance(table, np.ndarray):
         return np.asarray(table * weight.numerator / weight.denominator)

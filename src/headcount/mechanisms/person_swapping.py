@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Flags, Ints, Ints32
+from headcount.arrays import Codes, Flags, Ints, Ints32
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.files import write_bytes_atomic, write_text_atomic
@@ -21,7 +21,6 @@ from headcount.mechanisms._base import Context, PreTabular
 from headcount.mechanisms._seeded import SEED_DRAWS, generator
 from headcount.mechanisms.swapping._moving import NO_BOUND, PROVENANCE
 from headcount.mechanisms.swapping.keys import depth_of, share
-from headcount.mechanisms.swapping.marking import Codes
 from headcount.mechanisms.swapping.persons import (
     KEEP,
     Pool,

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.arrays import Ints32
+from headcount.arrays import Codes, Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.population.households import Codes, Households
+from headcount.population.households import Households
 from headcount.schema import Attribute
 
 KEY = "dwelling"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Flags, Ints, Ints32
+from headcount.arrays import Codes, Flags, Ints, Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.areas import Areas
@@ -21,9 +21,6 @@ HOUSEHOLD, VACANT = 0, 1
 """The first two kinds of dwelling; every later kind is a type of group quarters."""
 
 ADULT_AGE = 18
-
-Codes = Mapping[str, NDArray[np.integer]]
-"""Level numbers by attribute name, one for each row."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from headcount.population._fixed_width import Lines, read_lines
 from headcount.population.tables import text_columns
 
-Words = NDArray[np.uint64]
+WordPairs = NDArray[np.uint64]
 """Two 64-bit words for each record: 2 x records."""
 
 _NOTHING = "\0nothing"  # an empty field, as no file can write it
@@ -30,7 +30,7 @@ _NOTHING = "\0nothing"  # an empty field, as no file can write it
 
 def table_digest(path: Path) -> str:
     """The digest of the rows of a CSV or Parquet file, over all of its columns; one at a time."""
-    total: Words | None = None
+    total: WordPairs | None = None
     for column in text_columns(path):
         words = _fields(column)
         total = words if total is None else total + words
@@ -42,7 +42,7 @@ def lines_digest(path: Path) -> str:
     return _together(_of_lines(lines) for lines in read_lines(path))
 
 
-def _together(parts: Iterator[Words] | list[Words]) -> str:
+def _together(parts: Iterator[WordPairs] | list[WordPairs]) -> str:
     total, records = np.zeros(2, dtype=np.uint64), 0
     for part in parts:
         records += part.shape[1]
@@ -53,7 +53,7 @@ def _together(parts: Iterator[Words] | list[Words]) -> str:
     return sha256(f"records 1:{records}:{total[0]:016x}{total[1]:016x}".encode()).hexdigest()
 
 
-def _fields(column: pl.Series) -> Words:
+def _fields(column: pl.Series) -> WordPairs:
     """Two words for each value of a column; each distinct value is hashed once."""
     values = column.fill_null(_NOTHING).to_frame("value")
     known = values.unique().with_row_index("number")
@@ -62,11 +62,11 @@ def _fields(column: pl.Series) -> Words:
         b"".join(blake2b(one.encode(), digest_size=16).digest() for one in text), dtype="<u8"
     ).reshape(-1, 2)
     number = values.join(known, on="value", how="left", maintain_order="left")["number"]
-    words: Words = hashes[number.to_numpy()].T
+    words: WordPairs = hashes[number.to_numpy()].T
     return words
 
 
-def _of_lines(lines: Lines) -> Words:
+def _of_lines(lines: Lines) -> WordPairs:
     """Two words for each line, whatever its length."""
     words = np.zeros((2, len(lines)), dtype=np.uint64)
     for length in np.unique(lines.length).tolist():
@@ -80,10 +80,10 @@ def _of_lines(lines: Lines) -> Words:
     return words
 
 
-def _mix(words: Words) -> Words:
+def _mix(words: WordPairs) -> WordPairs:
     """The finaliser of splitmix64: a permutation of 64-bit words."""
     mixed = words + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    result: Words = mixed ^ (mixed >> np.uint64(31))
+    result: WordPairs = mixed ^ (mixed >> np.uint64(31))
     return result

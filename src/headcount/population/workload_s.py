@@ -31,7 +31,7 @@ HOUSEHOLD_SIZE = Attribute("household_size", ("1", "2", "3", "4+"), Follows.SIZE
 
 MOST_HOUSEHOLDS = 20_000_000
 
-Codes = NDArray[np.int16]
+Ints16 = NDArray[np.int16]
 
 
 def workload_s(*, seed: int = 20261115, households: int = 1_000_000) -> Households:
@@ -85,7 +85,7 @@ def _geography() -> Geography:
     return Geography(("state", *LEVELS), tuple(units), tuple(parents))
 
 
-def _people(rng: np.random.Generator, block: Ints32, size: Ints, head: Ints) -> dict[str, Codes]:
+def _people(rng: np.random.Generator, block: Ints32, size: Ints, head: Ints) -> dict[str, Ints16]:
     blocks = int(np.prod(CHILDREN))
     upto = np.cumsum(rng.dirichlet(CONCENTRATION * np.array(RACES), size=blocks), axis=1)
     rate = rng.beta(*HISPANIC_RATE, size=blocks)
@@ -103,7 +103,7 @@ def _people(rng: np.random.Generator, block: Ints32, size: Ints, head: Ints) -> 
     return {"age": age, "sex": sex, "race": race, "hispanic": hispanic}
 
 
-def _pick(rng: np.random.Generator, upto: Floats, unit: Ints32) -> Codes:
+def _pick(rng: np.random.Generator, upto: Floats, unit: Ints32) -> Ints16:
     """A race for each row, from the mix of its block."""
     point = rng.random(len(unit))
     race = np.zeros(len(unit), dtype=np.int16)

@@ -7,7 +7,7 @@ from headcount.privacy._ledger_records import (
     Spend,
     SpendState,
 )
-from headcount.privacy.allocation import Allocation, Share, allocate
+from headcount.privacy.allocation import AllocatedShare, Allocation, allocate
 from headcount.privacy.compose import parallel, sequential
 from headcount.privacy.convert import (
     Conversion,
@@ -24,6 +24,7 @@ from headcount.privacy.unit import DEFAULT_UNIT, UnitOfPrivacy, unit_of_privacy
 
 __all__ = [
     "DEFAULT_UNIT",
+    "AllocatedShare",
     "Allocation",
     "ApproximateLoss",
     "Balance",
@@ -36,7 +37,6 @@ __all__ = [
     "OverspendError",
     "PureLoss",
     "Sensitivity",
-    "Share",
     "Spend",
     "SpendState",
     "UnitOfPrivacy",

@@ -10,13 +10,13 @@ from typing import TypeAlias
 from headcount.errors import PrivacyError
 from headcount.privacy.loss import PureLoss, ZCDPLoss, decimal, exact, scaled, written
 
-Number: TypeAlias = Fraction | int | str
-Shares: TypeAlias = Mapping[str, Number] | Sequence[tuple[str, Number]]
+ExactNumber: TypeAlias = Fraction | int | str
+NamedShares: TypeAlias = Mapping[str, ExactNumber] | Sequence[tuple[str, ExactNumber]]
 """Named shares: a mapping, or pairs in which a repeated name can still be seen and refused."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Share:
+class AllocatedShare:
     """The part of the whole loss that goes to one query at one level."""
 
     level: str
@@ -33,7 +33,7 @@ class Allocation:
     A (level, query) with share 0 is not measured and is left out.
     """
 
-    shares: tuple[Share, ...]
+    shares: tuple[AllocatedShare, ...]
 
     def __post_init__(self) -> None:
         kept = _checked(
@@ -44,7 +44,7 @@ class Allocation:
             self,
             "shares",
             tuple(
-                Share(level=one.level, query=one.query, share=share)
+                AllocatedShare(level=one.level, query=one.query, share=share)
                 for one, share in zip(self.shares, kept, strict=True)
                 if share > 0
             ),
@@ -77,8 +77,8 @@ class Allocation:
 
 def allocate(
     *,
-    levels: Shares,
-    queries: Mapping[str, Shares],
+    levels: NamedShares,
+    queries: Mapping[str, NamedShares],
     known_levels: Sequence[str],
     known_queries: Sequence[str],
 ) -> Allocation:
@@ -95,16 +95,16 @@ def allocate(
     """
     level_shares = _named(levels, what="level shares", known=known_levels)
     _check_levels(queries, [level for level, _ in level_shares], known=known_levels)
-    shares: list[Share] = []
+    shares: list[AllocatedShare] = []
     for level, level_share in level_shares:
         what = f"query shares at level {level!r}"
         for query, share in _named(queries[level], what=what, known=known_queries):
-            shares.append(Share(level=level, query=query, share=level_share * share))
+            shares.append(AllocatedShare(level=level, query=query, share=level_share * share))
     return Allocation(shares=tuple(shares))
 
 
 def _check_levels(
-    queries: Mapping[str, Shares], levels: Sequence[str], *, known: Sequence[str]
+    queries: Mapping[str, NamedShares], levels: Sequence[str], *, known: Sequence[str]
 ) -> None:
     for level in queries:
         _known(level, what="query shares: level", known=known)
@@ -123,7 +123,7 @@ def _check_levels(
             )
 
 
-def _named(shares: Shares, *, what: str, known: Sequence[str]) -> list[tuple[str, Fraction]]:
+def _named(shares: NamedShares, *, what: str, known: Sequence[str]) -> list[tuple[str, Fraction]]:
     pairs = list(shares.items() if isinstance(shares, Mapping) else shares)
     for name, _ in pairs:
         _known(name, what=what, known=known)
@@ -137,7 +137,7 @@ def _known(name: str, *, what: str, known: Sequence[str]) -> None:
         raise PrivacyError(place=what, found=repr(name), expected=f"one of {expected}")
 
 
-def _checked(named: Iterable[tuple[str, Number]], *, what: str) -> list[Fraction]:
+def _checked(named: Iterable[tuple[str, ExactNumber]], *, what: str) -> list[Fraction]:
     """Exact shares, each at least 0, no name twice, together exactly 1."""
     seen: set[str] = set()
     kept: list[Fraction] = []

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Dense = Ints | Floats
-Table: TypeAlias = "Ints | Floats | csr_array[Any, tuple[int, int]]"
+LevelTable: TypeAlias = "Ints | Floats | csr_array[Any, tuple[int, int]]"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -65,7 +65,7 @@ class Release:
         """Protected counts at a level as a full array: as published, or the leaf added up."""
         return self.as_counts().at(level)
 
-    def table(self, level: str) -> Table:
+    def table(self, level: str) -> LevelTable:
         """Protected counts at a level, as published or added up; sparse where they were made so."""
         return self.as_counts().table(level)
 
@@ -98,7 +98,7 @@ class CountsRelease(Release):
         weight   how many people each person of a sample stands for; 1 if everybody was counted
     """
 
-    tables: Mapping[str, Table]
+    tables: Mapping[str, LevelTable]
     weight: Fraction = Fraction(1)
 
     def parts(self) -> tuple[str, ...]:
@@ -129,12 +129,12 @@ class CountsRelease(Release):
             for level, table in self.tables.items()
         }
 
-    def table(self, level: str) -> Table:
+    def table(self, level: str) -> LevelTable:
         """Protected counts at a level, as published or added up; sparse where they were made so."""
         if level in self.tables:
             return self.tables[level]
         leaf = self.geography.leaf
-        added: Table = adder(self.geography, level, of=leaf) @ self.tables[leaf]
+        added: LevelTable = adder(self.geography, level, of=leaf) @ self.tables[leaf]
         return added
 
     def at(self, level: str) -> Dense:
@@ -143,7 +143,7 @@ class CountsRelease(Release):
         return table if isinstance(table, np.ndarray) else np.asarray(table.toarray())
 
 
-def _divided(table: Table, weight: Fraction) -> Table:
+def _divided(table: LevelTable, weight: Fraction) -> LevelTable:
     """Counts over a weight, to the nearest whole number where that is what they were made from."""
     if isinstance(table, np.ndarray):
         return np.rint(table * weight.denominator / weight.numerator)

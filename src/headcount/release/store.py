@@ -25,7 +25,7 @@ from headcount.release.published import (
     rules_to_json,
 )
 from headcount.release.receipt import guarantee_from_json
-from headcount.release.release import CountsRelease, Dense, Release, Table, TablesRelease
+from headcount.release.release import CountsRelease, Dense, LevelTable, Release, TablesRelease
 from headcount.schema import Attribute, Schema, impossible
 
 MANIFEST = "manifest.json"
@@ -210,7 +210,7 @@ def long_frame(geography: Geography, schema: Schema, level: str, table: Any) -> 
     )
 
 
-def _from_long(frame: pl.DataFrame, level: str, schema: Schema, geography: Geography) -> Table:
+def _from_long(frame: pl.DataFrame, level: str, schema: Schema, geography: Geography) -> LevelTable:
     """The sparse table that ``long_frame`` wrote."""
     from scipy.sparse import csr_array
 
@@ -222,7 +222,7 @@ def _from_long(frame: pl.DataFrame, level: str, schema: Schema, geography: Geogr
     codes = geography.units[geography.depth(level)].tolist()
     unit = frame[level].cast(pl.Enum(codes)).to_physical().to_numpy()
     shape = (len(codes), schema.size)
-    table: Table = csr_array((frame[COUNT].to_numpy(), (unit, cell)), shape=shape)
+    table: LevelTable = csr_array((frame[COUNT].to_numpy(), (unit, cell)), shape=shape)
     return table
 
 
@@ -270,7 +270,7 @@ def _read_counts(
     leaf, long = domain["levels"][-1], domain.get("long", ())
     units = pl.read_parquet(folder / UNITS) if long else frames[leaf]
     geography = geography_of_units(units, domain["levels"])
-    tables: dict[str, Table] = {}
+    tables: dict[str, LevelTable] = {}
     for level, frame in frames.items():
         if level in long:
             tables[level] = _from_long(frame, level, schema, geography)

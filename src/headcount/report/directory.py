@@ -21,10 +21,10 @@ NOT_PRIVATE = (
     "A study's noise comes from a seed, so that it can be repeated, and its tables compare with "
     "exact counts: nothing here is a private release."
 )
-Settings = Mapping[str, Any]
+SettingsTable = Mapping[str, Any]
 
 
-def study_is_there(out: Path, *, study: str, settings: Settings) -> bool:
+def study_is_there(out: Path, *, study: str, settings: SettingsTable) -> bool:
     """Whether ``out`` holds this very study, finished; refuse a folder that holds anything else."""
     if not out.exists():
         return False
@@ -53,7 +53,7 @@ def write_study(
     out: Path,
     *,
     study: str,
-    settings: Settings,
+    settings: SettingsTable,
     tables: Mapping[str, pl.DataFrame],
     report: Report,
 ) -> Path:
@@ -79,7 +79,7 @@ def _ours(path: Path) -> bool:
     return leftover or path.name in ("tables", "figures", "report.html")
 
 
-def _identity(study: str, settings: Settings) -> dict[str, Any]:
+def _identity(study: str, settings: SettingsTable) -> dict[str, Any]:
     # Through JSON and back, so that tuples compare equal to what a manifest holds.
     plain: dict[str, Any] = json.loads(json.dumps(dict(settings)))
     return {"study": study, "settings": plain, "headcount": __version__}

@@ -15,11 +15,12 @@ from headcount.solve._reduce import (
     MARGIN,
     STAND_IN,
     WEIGHT,
+    Slots,
     absorb,
     merge,
     renumber,
 )
-from headcount.solve._ssn import Free, Slots
+from headcount.solve._ssn import Free
 from headcount.solve.batch import NO_BOUND, BatchArrays
 
 FEASIBLE, INFEASIBLE = 0, 1
@@ -58,7 +59,7 @@ class Choices(NamedTuple):
     fixed_entry: Ints
 
 
-class Found(NamedTuple):
+class FoundSlots(NamedTuple):
     """Slots as they are met: child and group of each, what it could hold, what is decided."""
 
     place: Ints
@@ -124,7 +125,7 @@ def number_slots(
     choices: Choices,
     number: Ints32,
     slot: Slots,
-    found: Found,
+    found: FoundSlots,
     used: int,
 ) -> int:
     """Number one family's slots in the order in which they are met, from ``used``; the new end.
@@ -162,7 +163,7 @@ def number_slots(
 
 @njit(nogil=True, cache=True)
 def bound_slots(
-    p: int, column: int, width: int, b: BatchArrays, number: Ints32, found: Found
+    p: int, column: int, width: int, b: BatchArrays, number: Ints32, found: FoundSlots
 ) -> int:
     """The bounds of one family's slots, less what is decided; whether they can be met at all.
 
@@ -197,7 +198,7 @@ def pack(p: int, b: BatchArrays, terms: Terms, x: Floats) -> tuple[int, Free]:
     slot = np.empty((n_families, n), np.uint32)
     table = np.empty((6, n_families * (n + choices.fixed.size)))
     most = table.shape[1]
-    found = Found(np.empty(most, np.int64), np.empty(most), np.empty(most), table)
+    found = FoundSlots(np.empty(most, np.int64), np.empty(most), np.empty(most), table)
     used = 0
     for f in range(n_families):
         column, before = b.family_start[f], used

@@ -13,7 +13,7 @@ FAR = np.int64(2**62)
 Array = Any  # numba compiles for the dtypes that batch.py names; annotations would not be read
 
 
-class Steps(NamedTuple):
+class RoundingSteps(NamedTuple):
     """The steps y of a parent's variables, how far each may go, and what one upward costs.
 
     With ``scale`` 0 all steps are free and of any length.
@@ -26,7 +26,7 @@ class Steps(NamedTuple):
     scale: int
 
 
-class Tree(NamedTuple):
+class RoundingTree(NamedTuple):
     """A parent's variables and the forest of bounded groups that they flow through.
 
     where
@@ -136,7 +136,7 @@ def _by_target(count: int, target: Array) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def repair(steps: Steps, tree: Tree, threshold: Array, is_root: bool) -> int:
+def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: bool) -> int:
     """Bring all margins within their bounds at least cost; returns the number of paths, or -1.
 
     Nodes: the groups of the forest child by child, then the top, then the entries. At the root
@@ -192,7 +192,7 @@ def repair(steps: Steps, tree: Tree, threshold: Array, is_root: bool) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _search(s: int, arcs: _Arcs, steps: Steps, tree: Tree, work: _Work) -> int:
+def _search(s: int, arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work: _Work) -> int:
     """Dijkstra on reduced costs from s to the nearest shortage, potentials updated; -1 if none.
 
     What is no nearer than a shortage already seen is not followed. Most shortages lie one arc
@@ -278,7 +278,9 @@ def _search(s: int, arcs: _Arcs, steps: Steps, tree: Tree, work: _Work) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _augment(s: int, end: int, arcs: _Arcs, steps: Steps, tree: Tree, work: _Work) -> None:
+def _augment(
+    s: int, end: int, arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work: _Work
+) -> None:
     """Send as much as fits along the path that ``via`` tells, one unit where steps are priced."""
     y, least, most, _, scale = steps
     source, target, up = arcs.source, arcs.target, arcs.up

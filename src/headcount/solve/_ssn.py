@@ -38,9 +38,9 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Floats
 from headcount.compiled import njit
+from headcount.solve._reduce import Slots
 
 Starts = NDArray[np.uint64]  # unsigned, as are slots: no test for negative indices in the loops
-Slots = NDArray[np.uint32]
 
 PROJECTION_LIMIT, CONJUGATE_LIMIT = 1000, 500
 SOLVED, STUCK, IMPOSSIBLE = 0, 1, 2

@@ -11,7 +11,7 @@ import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.solve.batch import NO_BOUND, Batch
-from headcount.solve.outcome import Outcome, Solver, Status
+from headcount.solve.outcome import Solver, SolverOutcome, Status
 
 PROXIMAL_FAMILY = 1e-3
 PROXIMAL_DETAIL = 1e-2
@@ -22,7 +22,7 @@ class Solved:
     """The estimates x, float64[V] in the batch's order, and how each parent ended."""
 
     x: Floats
-    outcome: Outcome
+    outcome: SolverOutcome
 
 
 def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None = None) -> Solved:
@@ -100,7 +100,7 @@ def _finish(
         )
     for p in np.flatnonzero(status != Status.SOLVED):
         x[first[p] : first[p + 1]], violation[p] = 0.0, np.inf
-    outcome = Outcome(
+    outcome = SolverOutcome(
         status=status.astype(np.int8),
         solver=solver.astype(np.int8),
         attempts=counts[:, 1],

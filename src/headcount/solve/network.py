@@ -22,7 +22,7 @@ import numpy as np
 
 from headcount.compiled import njit
 from headcount.solve._nesting import Nesting
-from headcount.solve._paths import FAR, Steps, Tree, repair
+from headcount.solve._paths import FAR, Array, RoundingSteps, RoundingTree, repair
 from headcount.solve.batch import BatchArrays
 
 SCALE = 2**30
@@ -32,8 +32,6 @@ WHOLE = 1e-6
 """A value this close to an integer is that integer: 2.9999999 has the floor 3."""
 
 GREEDY, REPAIRED, IMPOSSIBLE = 0, 1, 2
-
-Array = Any  # numba compiles for the dtypes that batch.py names; annotations would not be read
 
 
 @njit(nogil=True, cache=True)
@@ -91,7 +89,7 @@ def _greedy(residual: int, cost: Array, y: Array, low: Array, high: Array, key: 
 
 
 @njit(nogil=True, cache=True)
-def _climb(value: Array, y: Array, tree: Tree) -> None:
+def _climb(value: Array, y: Array, tree: RoundingTree) -> None:
     """Add whole parts and steps of all variables to the margins of the groups that hold them."""
     nodes = len(tree.above)
     for v in range(len(y)):
@@ -102,7 +100,7 @@ def _climb(value: Array, y: Array, tree: Tree) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _out_of_bounds(tree: Tree) -> bool:
+def _out_of_bounds(tree: RoundingTree) -> bool:
     out = False
     for k in range(len(tree.margin)):
         out = out or tree.margin[k] < tree.floor[k] or tree.margin[k] > tree.roof[k]
@@ -123,7 +121,7 @@ def _bounds(first: int, last: int, column: Array, low: Array, high: Array) -> An
 
 
 @njit(nogil=True, cache=True)
-def _tree(p: int, b: BatchArrays, forest: Nesting) -> Tree:
+def _tree(p: int, b: BatchArrays, forest: Nesting) -> RoundingTree:
     """The variables of parent p, and its part of the forest with margins of 0."""
     e0, e1 = b.cell_start[p], b.cell_start[p + 1]
     v0, v1 = b.var_start[e0], b.var_start[e1]
@@ -136,7 +134,9 @@ def _tree(p: int, b: BatchArrays, forest: Nesting) -> Tree:
     start, home = b.var_start[e0 : e1 + 1] - v0, forest.leaf[b.cell[e0:e1]]
     floor, roof = _bounds(b.child_start[p], b.child_start[p + 1], forest.column, b.low, b.high)
     margin = np.zeros(len(floor), np.int64)
-    return Tree(e0, e1, v0, v1, start, entry, child, home, forest.above, margin, floor, roof)
+    return RoundingTree(
+        e0, e1, v0, v1, start, entry, child, home, forest.above, margin, floor, roof
+    )
 
 
 @njit(nogil=True, cache=True)
@@ -184,7 +184,9 @@ def round_parents(
         _climb(base, y, tree)
         status[p] = GREEDY
         if _out_of_bounds(tree):
-            repairs[p] = repair(Steps(y, least, most, price, SCALE), tree, potential, b.is_root)
+            repairs[p] = repair(
+                RoundingSteps(y, least, most, price, SCALE), tree, potential, b.is_root
+            )
             status[p] = REPAIRED if repairs[p] >= 0 else IMPOSSIBLE
         if status[p] != IMPOSSIBLE:
             for v in range(size):
@@ -217,12 +219,12 @@ def can_share(parents: Array, b: BatchArrays, forest: Nesting, possible: Array) 
                     t = tree.above[t]
         if possible[p] and _out_of_bounds(tree):
             none = np.zeros(size, np.int64)
-            steps = Steps(y, none, most, none, 0)
+            steps = RoundingSteps(y, none, most, none, 0)
             possible[p] = repair(steps, tree, np.zeros(e1 - e0, np.int64), b.is_root) >= 0
 
 
 @njit(nogil=True, cache=True)
-def _hand_out(left: int, y: Array, child: Array, home: int, tree: Tree) -> int:
+def _hand_out(left: int, y: Array, child: Array, home: int, tree: RoundingTree) -> int:
     """Give one entry's count first to groups below their bound, then where there is room."""
     above, margin, floor, roof = tree.above, tree.margin, tree.floor, tree.roof
     nodes = len(above)

@@ -7,10 +7,10 @@ import numpy as np
 from headcount.arrays import Floats, Ints
 from headcount.solve.batch import NO_BOUND, Batch
 
-Counts = Floats | Ints
+Amounts = Floats | Ints
 
 
-def margins(batch: Batch, x: Counts) -> Floats:
+def margins(batch: Batch, x: Amounts) -> Floats:
     """The families' marginals of an answer, float64[C, S] as in the batch."""
     kids, width = batch.margin.shape
     out = np.zeros((kids, width))
@@ -23,7 +23,7 @@ def margins(batch: Batch, x: Counts) -> Floats:
     return out
 
 
-def objective(batch: Batch, x: Counts) -> Floats:
+def objective(batch: Batch, x: Amounts) -> Floats:
     """The weighted squared distance of an answer to the noisy ones, float64[P]."""
     weight = np.repeat(batch.family_weight, np.diff(batch.family_start))
     child = np.where(weight > 0, weight * (margins(batch, x) - batch.margin) ** 2, 0.0).sum(axis=1)
@@ -33,7 +33,7 @@ def objective(batch: Batch, x: Counts) -> Floats:
     )
 
 
-def violation(batch: Batch, x: Counts) -> Floats:
+def violation(batch: Batch, x: Amounts) -> Floats:
     """The largest violation of any constraint of each parent, in persons, float64[P]."""
     worst = np.zeros(batch.parents)
     first_var = batch.var_start[batch.cell_start]
@@ -54,7 +54,7 @@ def _owner(start: Ints) -> Ints:
     return np.repeat(np.arange(len(start) - 1), np.diff(start))
 
 
-def _per_parent(values: Counts, start: Ints) -> Floats:
+def _per_parent(values: Amounts, start: Ints) -> Floats:
     """Sums over the stretches start[k] : start[k+1], the empty ones 0; exact where the values are.
 
     Not a difference of running sums: that would carry the rounding of everything before.

@@ -29,7 +29,7 @@ class Solver(IntEnum):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Outcome:
+class SolverOutcome:
     """One line for each parent of a batch.
 
     status      as in Status; without SOLVED the parent's part of the answer means nothing

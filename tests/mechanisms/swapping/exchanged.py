@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.mechanisms.swapping.marking import Codes
+from headcount.arrays import Codes
 from headcount.mechanisms.swapping.persons import KEEP, Swap
 
 

@@ -37,8 +37,8 @@ from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import LinkedTables, levels_of, link_tables
 from headcount.tabulate.published import TableCells
 
-Rule = Literal["1980", "complementary"]
-RULES: tuple[Rule, ...] = get_args(Rule)
+SuppressionRule = Literal["1980", "complementary"]
+RULES: tuple[SuppressionRule, ...] = get_args(SuppressionRule)
 TABLES = ("P1", "P2", "P3", "P4")
 LARGEST_EFFORT = 3
 WIDEST_INTERVAL = 100
@@ -73,7 +73,7 @@ class Suppression(PostTabular):
                      "complementary" all have witnesses besides
     """
 
-    rule: Rule = "1980"
+    rule: SuppressionRule = "1980"
     tables: tuple[str, ...] = TABLES
     by_cell: tuple[str, ...] = ("P1", "P2")
     thresholds: Thresholds = field(default_factory=Thresholds)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Flags, Ints
+from headcount.arrays import Codes, Flags, Ints
 from headcount.errors import InputError
 from headcount.schema.combine import combine
-
-Codes = Mapping[str, NDArray[np.integer]]
-"""Level numbers by attribute name, one for each row."""
 
 
 def unique_rows(area: NDArray[np.integer], code: Ints) -> Flags:

@@ -20,10 +20,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Flags, Ints
+from headcount.arrays import Codes, Flags, Ints
 from headcount.errors import InputError
 from headcount.mechanisms.swapping.keys import share
-from headcount.mechanisms.swapping.marking import Codes, Marked, check_rows, mark, unique_rows
+from headcount.mechanisms.swapping.marking import Marked, check_rows, mark, unique_rows
 from headcount.mechanisms.swapping.similar import (
     Buckets,
     PartnerRule,

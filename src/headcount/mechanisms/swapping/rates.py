@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from headcount.arrays import Flags, Ints
+from headcount.arrays import Codes, Flags, Ints
 from headcount.mechanisms.person_swapping import (
     PersonSwapping,
     codes_of,
@@ -22,7 +22,6 @@ from headcount.mechanisms.person_swapping import (
     rows_of,
     swap_generator,
 )
-from headcount.mechanisms.swapping.marking import Codes
 from headcount.mechanisms.swapping.persons import Pool, Swap, swap_area
 from headcount.mechanisms.swapping.similar import PartnerRule
 from headcount.noise import Noise

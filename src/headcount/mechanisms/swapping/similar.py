@@ -21,9 +21,8 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from headcount.arrays import Ints, Ints32
+from headcount.arrays import Codes, Ints, Ints32
 from headcount.errors import ConfigError, InputError
-from headcount.mechanisms.swapping.marking import Codes
 
 Kind = Literal["random", "pseudo-random", "similar"]
 KEYS: dict[str, tuple[str, ...]] = {

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from headcount.arrays import Ints, Ints32
 from headcount.errors import RunError
 from headcount.mechanisms.topdown import _kernels as kernels
-from headcount.mechanisms.topdown._level import Level
+from headcount.mechanisms.topdown._level import MeasuredLevel
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation
 
@@ -186,7 +186,7 @@ def refuse_broken_rounding(broken: tuple[Violation, ...], codes: NDArray[np.str_
         )
 
 
-def refuse_broken(rows: SparseRows, level: Level, codes: NDArray[np.str_]) -> None:
+def refuse_broken(rows: SparseRows, level: MeasuredLevel, codes: NDArray[np.str_]) -> None:
     """Check every bound of every unit of a level again, in integers, whoever solved it."""
     bad = kernels.first_broken(
         rows.start, rows.cell, rows.value, level.column, level.low, level.high

@@ -17,7 +17,7 @@ from headcount.tabulate import CELLS, Query
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Level:
+class MeasuredLevel:
     """What least squares at one level needs besides the parents' estimate and detailed answers.
 
     Families are the queries measured or bounded at this level; see ``solve.batch.Batch``.
@@ -52,7 +52,7 @@ def prepare_level(
     settings: TopDownSettings,
     measurements: Measurements,
     restrictions: tuple[Restriction, ...],
-) -> Level:
+) -> MeasuredLevel:
     """Draw the level's marginal answers and set them beside its bounds."""
     bounds = {one.query.name: one for one in restrictions}
     measured = [q for q in settings.marginals if measurements.noise_of(level, q.name) is not None]
@@ -74,7 +74,7 @@ def prepare_level(
             low[:, own], high[:, own] = bounds[name].low, bounds[name].high
     detail = measurements.noise_of(level, CELLS)
     groups = [query.groups(schema) for query in queries.values()]
-    return Level(
+    return MeasuredLevel(
         name=level,
         families=tuple(queries),
         family_start=start,

@@ -22,7 +22,7 @@ from headcount.mechanisms.topdown._estimate import (
     SparseRows,
     Triples,
 )
-from headcount.mechanisms.topdown._level import Level
+from headcount.mechanisms.topdown._level import MeasuredLevel
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.solve.batch import Batch
 
@@ -60,7 +60,7 @@ def build_problem(
     above: SparseRows,
     parents: Ints,
     child_first: Ints,
-    level: Level,
+    level: MeasuredLevel,
     measurements: Measurements | None,
     *,
     offset: int = 0,
@@ -124,7 +124,7 @@ class Parents:
     above: SparseRows
     child_first: Ints
     codes: NDArray[np.str_]
-    level: Level
+    level: MeasuredLevel
     measurements: Measurements
     possible: Flags
     keep: Ints32 | None = None

@@ -30,7 +30,7 @@ from headcount.arrays import Floats, Ints
 from headcount.errors import RunError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown._estimate import NodeProblem, SparseRows, Triples, solve_batch
-from headcount.mechanisms.topdown._level import Level
+from headcount.mechanisms.topdown._level import MeasuredLevel
 from headcount.mechanisms.topdown._parents import build_problem
 from headcount.mechanisms.topdown._room_plan import WHOLE, Planner, RoomPlan
 from headcount.mechanisms.topdown.measure import Measurements
@@ -45,7 +45,7 @@ class Room:
 
     planner: Planner
     measurements: Measurements
-    level: Callable[[str], Level]
+    level: Callable[[str], MeasuredLevel]
 
     @property
     def schema(self) -> Schema:
@@ -187,7 +187,7 @@ class Room:
         return _dealt(self.planner.atom, kids, cells, wanted)
 
     def _problem(
-        self, level: Level, kids: range, cells: Ints | None, *, sliced: bool = False
+        self, level: MeasuredLevel, kids: range, cells: Ints | None, *, sliced: bool = False
     ) -> NodeProblem:
         own = level if sliced else _slice(level, kids)
         which = np.flatnonzero(self.schema.possible if cells is None else cells)
@@ -200,7 +200,7 @@ class Room:
             return replace(problem, batch=replace(problem.batch, is_root=True))
         return problem
 
-    def _exactly(self, level: Level, kids: range, wanted: Ints) -> Level:
+    def _exactly(self, level: MeasuredLevel, kids: range, wanted: Ints) -> MeasuredLevel:
         """The level's answers for some children, with their atoms' counts as the only bounds."""
         own = _slice(level, kids)
         free = np.full(own.low.shape, NO_BOUND)
@@ -258,7 +258,7 @@ class _Now:
         return np.asarray(up[units.start : units.stop] @ self._atoms)
 
 
-def _slice(level: Level, kids: range) -> Level:
+def _slice(level: MeasuredLevel, kids: range) -> MeasuredLevel:
     own = slice(kids.start, kids.stop)
     return replace(level, margin=level.margin[own], low=level.low[own], high=level.high[own])
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from headcount.arrays import Ints
+from headcount.arrays import Ends, Ints
 from headcount.errors import ConfigError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.restrict import Restriction, Restrictions
@@ -28,8 +28,6 @@ from headcount.schema import Schema
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Query
 from headcount.tabulate.counts import adder
-
-Bounds = tuple[Ints, Ints]
 
 _EVERYONE = Query("everyone")
 
@@ -77,7 +75,7 @@ def tighten(restrictions: Restrictions, *, schema: Schema, geography: Geography)
     that need not.
     """
     made: dict[str, tuple[Restriction, ...]] = {}
-    passed: dict[str, Bounds] = {}
+    passed: dict[str, Ends] = {}
     below = ""
     for level in reversed(geography.levels):
         own = list(restrictions[level])
@@ -99,16 +97,14 @@ def tighten(restrictions: Restrictions, *, schema: Schema, geography: Geography)
     return {level: made[level] for level in geography.levels}
 
 
-def attained(restrictions: Sequence[Restriction], schema: Schema) -> list[Bounds]:
+def attained(restrictions: Sequence[Restriction], schema: Schema) -> list[Ends]:
     """Bounds of each restriction, tightened by the others of the same unit."""
     return _settled(restrictions, schema)[:-1] if restrictions else []
 
 
-def totals(
-    restrictions: Restrictions, *, schema: Schema, geography: Geography
-) -> dict[str, Bounds]:
+def totals(restrictions: Restrictions, *, schema: Schema, geography: Geography) -> dict[str, Ends]:
     """For each level the fewest and most people that all bounds together leave to every unit."""
-    made: dict[str, Bounds] = {}
+    made: dict[str, Ends] = {}
     below = ""
     for level in reversed(geography.levels):
         free = np.full((geography.size(level), 1), NO_BOUND, dtype=np.int64)
@@ -163,7 +159,7 @@ def refuse_fixed_units(
         )
 
 
-def _settled(restrictions: Sequence[Restriction], schema: Schema) -> list[Bounds]:
+def _settled(restrictions: Sequence[Restriction], schema: Schema) -> list[Ends]:
     """The same, and last the bounds of everyone in the unit."""
     bounds = [(np.maximum(one.low, 0), np.minimum(one.high, NO_BOUND)) for one in restrictions]
     units = len(bounds[0][0])
@@ -184,7 +180,7 @@ def _settled(restrictions: Sequence[Restriction], schema: Schema) -> list[Bounds
     return bounds
 
 
-def _propagate(bounds: list[Bounds], pair: Refines) -> None:
+def _propagate(bounds: list[Ends], pair: Refines) -> None:
     """One step of the rules above between a query and one that it refines."""
     (low, high), (low_of_all, high_of_all) = bounds[pair.fine], bounds[pair.coarse]
     onto = pair.onto(low_of_all.shape[1])
@@ -208,7 +204,7 @@ def _propagate(bounds: list[Bounds], pair: Refines) -> None:
     bounds[pair.fine] = low, high
 
 
-def _added(bounds: Bounds, geography: Geography, level: str, below: str) -> Bounds:
+def _added(bounds: Ends, geography: Geography, level: str, below: str) -> Ends:
     """Bounds of children added up; a sum with a free part is free."""
     up = adder(geography, level, of=below)
     low, high = bounds

@@ -25,7 +25,7 @@ from headcount.mechanisms.topdown._estimate import (
     rescue,
     round_solved,
 )
-from headcount.mechanisms.topdown._level import Level, prepare_level
+from headcount.mechanisms.topdown._level import MeasuredLevel, prepare_level
 from headcount.mechanisms.topdown._parents import ParentChunk, Parents, build_problem, chunks
 from headcount.mechanisms.topdown._room import Room
 from headcount.mechanisms.topdown._room_plan import Planner
@@ -81,7 +81,7 @@ def descend(
     notes: dict[str, dict[str, float]] = {}
 
     @cache
-    def level_of(name: str) -> Level:
+    def level_of(name: str) -> MeasuredLevel:
         return prepare_level(
             name,
             schema=schema,
@@ -123,7 +123,7 @@ def descend(
     return Descent(tables, notes)
 
 
-def _root(schema: Schema, level: Level, measurements: Measurements, room: Room) -> Step:
+def _root(schema: Schema, level: MeasuredLevel, measurements: Measurements, room: Room) -> Step:
     """The whole has no parent: every possible cell may be non-zero, and no sum is given."""
     cell = np.flatnonzero(schema.possible).astype(np.int32)
     everything = SparseRows(np.array([0, len(cell)]), cell, np.zeros(len(cell), dtype=np.int64))

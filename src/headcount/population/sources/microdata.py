@@ -19,7 +19,7 @@ from headcount.progress import Progress, silent
 from headcount.schema import Attribute, Follows, Schema, impossible
 from headcount.schema.schema import Combination
 
-Impossible = Annotated[Combination, Named(tuple[str, ...])]
+ImpossibleCombination = Annotated[Combination, Named(tuple[str, ...])]
 """Levels by attribute that cannot be together."""
 
 
@@ -43,7 +43,7 @@ class Microdata(FromFile):
     file: FilePath
     geography: GeographyTable
     attribute: tuple[AttributeColumn, ...] = ()
-    structural_zero: tuple[Impossible, ...] = ()
+    structural_zero: tuple[ImpossibleCombination, ...] = ()
     units: FilePath | None = None
     quarters: QuartersTable | None = None
     public: bool = False

@@ -33,7 +33,7 @@ ALLOWED_STATE = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class TargetRow:
     """One published figure beside ours; the tolerance is in the figure's own unit."""
 
     quantity: str
@@ -100,11 +100,13 @@ def _fold(population: Population, counts: Ints, level: str) -> Ints:
     return folded
 
 
-def _exact(quantity: str, level: str, target: float, achieved: float) -> Row:
-    return Row(quantity=quantity, level=level, target=target, achieved=achieved, tolerance=0.0)
+def _exact(quantity: str, level: str, target: float, achieved: float) -> TargetRow:
+    return TargetRow(
+        quantity=quantity, level=level, target=target, achieved=achieved, tolerance=0.0
+    )
 
 
-def _totals(population: Population, counts: Ints) -> Iterator[Row]:
+def _totals(population: Population, counts: Ints) -> Iterator[TargetRow]:
     facts = published()
     geography = population.geography
     yield _exact("persons", "nation", facts["totals"]["persons"], counts.sum())
@@ -123,7 +125,7 @@ def _totals(population: Population, counts: Ints) -> Iterator[Row]:
         yield _exact(f"ethnicity: {ethnicity}", "nation", facts["hispanic"][ethnicity], number)
 
 
-def _records(quarters: Quarters) -> Iterator[Row]:
+def _records(quarters: Quarters) -> Iterator[TargetRow]:
     facts = published()["quarters"]
     occupied = quarters.occupied.sum(axis=0)
     households = facts["households"] + facts["more_households"] + facts["fragments"]
@@ -134,7 +136,7 @@ def _records(quarters: Quarters) -> Iterator[Row]:
     )
 
 
-def _shape(population: Population, counts: Ints, *, whole: bool) -> Iterator[Row]:
+def _shape(population: Population, counts: Ints, *, whole: bool) -> Iterator[TargetRow]:
     for row in published()["counts"]:
         kind, level = row["count_type"], row["level"]
         if level == "state" and not whole:
@@ -152,7 +154,7 @@ def _shape(population: Population, counts: Ints, *, whole: bool) -> Iterator[Row
             if name == "non-empty cells" and not whole:
                 continue
             target = row[{"non-empty cells": "cells", "SD": "sd"}.get(name, name)]
-            yield Row(
+            yield TargetRow(
                 quantity=f"{kind} {name}",
                 level=level,
                 target=target,
@@ -161,13 +163,13 @@ def _shape(population: Population, counts: Ints, *, whole: bool) -> Iterator[Row
             )
 
 
-def _homogeneity(population: Population, counts: Ints) -> Iterator[Row]:
+def _homogeneity(population: Population, counts: Ints) -> Iterator[TargetRow]:
     """Units by index; a range is written as its middle and half its width."""
     for level, bounds in published()["homogeneity"].items():
         table = _fold(population, counts, level)
         index = homogeneity_index(table, shape=(2, 2, len(RACES)), definition="code")
         for value, (low, high) in bounds.items():
-            yield Row(
+            yield TargetRow(
                 quantity=f"units with homogeneity index {value}",
                 level=level,
                 target=(low + high) / 2,
@@ -176,7 +178,7 @@ def _homogeneity(population: Population, counts: Ints) -> Iterator[Row]:
             )
 
 
-def _states(population: Population, counts: Ints, quarters: Quarters | None) -> Iterator[Row]:
+def _states(population: Population, counts: Ints, quarters: Quarters | None) -> Iterator[TargetRow]:
     geography = population.geography
     of_state = geography.ancestors("state")
     of_county = geography.ancestors("state", of="county")
@@ -217,10 +219,10 @@ def _state_figures(counts: Ints, types: Ints) -> dict[str, int]:
     }
 
 
-def _compare(name: str, printed: dict[str, Any], ours: dict[str, int]) -> Iterator[Row]:
+def _compare(name: str, printed: dict[str, Any], ours: dict[str, int]) -> Iterator[TargetRow]:
     for key, target in printed.items():
         if key in ours:
-            yield Row(
+            yield TargetRow(
                 quantity=f"{name}: {key.replace('_', ' ')}",
                 level="state",
                 target=target,
@@ -229,7 +231,7 @@ def _compare(name: str, printed: dict[str, Any], ours: dict[str, int]) -> Iterat
             )
 
 
-def _counties(name: str, persons: dict[str, int]) -> Iterator[Row]:
+def _counties(name: str, persons: dict[str, int]) -> Iterator[TargetRow]:
     """Printed county sizes: eighteen of Washington one by one, those of Georgia in classes."""
     if name == "WA":
         known = published()["county"]["53"]
@@ -238,7 +240,7 @@ def _counties(name: str, persons: dict[str, int]) -> Iterator[Row]:
     if name == "GA":
         classes = np.array(published()["georgia_counties"]["by_thousand"])
         ours = np.bincount(np.array(list(persons.values())) // 1000, minlength=len(classes))
-        yield Row(
+        yield TargetRow(
             quantity="GA: counties in another class of 1,000 persons than printed",
             level="county",
             target=0.0,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Floats, Ints
+from headcount.arrays import Codes, Floats, Ints
 from headcount.evaluate.representation import (
     HISPANIC_BY_RACE,
     MU,
@@ -24,7 +24,7 @@ from headcount.evaluate.representation import (
 from headcount.mechanisms import protect
 from headcount.mechanisms.histogram import Clip, Histogram, answers, coarsen, histogram_query
 from headcount.mechanisms.swapping.rates import AreaSwaps
-from headcount.studies.christ_2022.people import AREA, Area, Codes
+from headcount.studies.christ_2022.people import AREA, Area
 from headcount.studies.christ_2022.settings import (
     AGES,
     BUCKETS,
@@ -36,9 +36,8 @@ from headcount.studies.christ_2022.settings import (
     Settings,
 )
 from headcount.studies.christ_2022.swapped import noise_for
+from headcount.studies.frame.claims import Row
 from headcount.tabulate import Counts, Tabulated
-
-Row = dict[str, Any]
 
 COLUMNS: dict[str, Any] = {
     "county": pl.String,

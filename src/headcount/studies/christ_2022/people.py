@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.arrays import Ints
+from headcount.arrays import Codes, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population import Population, tables
@@ -23,7 +23,6 @@ from headcount.studies.christ_2022 import places
 from headcount.studies.christ_2022.settings import AGES, NAME
 from headcount.tabulate import Counts, Tabulated, tabulate
 
-Codes = Mapping[str, NDArray[np.integer]]
 AREA, OUTSIDE = "area", "everyone outside"
 NEEDED = ("age", "sex", "race", "hispanic")
 OPTIONAL = ("household_size", "tenure")

@@ -22,8 +22,8 @@ from headcount.evaluate.representation import minorities
 from headcount.mechanisms.swapping.rates import AreaSwaps
 from headcount.studies.christ_2022.people import Area
 from headcount.studies.christ_2022.settings import WIDTHS, Settings
+from headcount.studies.frame.claims import Row
 
-Row = dict[str, Any]
 COLUMNS: dict[str, Any] = {
     "county": pl.String,
     "mechanism": pl.String,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from headcount.arrays import Flags
+from headcount.arrays import Codes, Flags
 from headcount.mechanisms import Mechanism
 from headcount.mechanisms.person_swapping import PersonSwapping
 from headcount.mechanisms.swapping.rates import AreaSwaps, swap_at_all_rates
 from headcount.noise import KeyedNoise
-from headcount.studies.christ_2022.people import AREA, Area, Codes
+from headcount.studies.christ_2022.people import AREA, Area
 from headcount.studies.christ_2022.settings import SWAPPERS, UNIQUE_BY, Settings
 from headcount.studies.frame.cases import seeded_noise
 from headcount.tabulate import Tabulated

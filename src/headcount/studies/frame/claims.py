@@ -79,7 +79,7 @@ class MeasuredClaim:
     reason: str = ""
 
 
-Measure = Callable[..., MeasuredClaim | None]
+ClaimMeasure = Callable[..., MeasuredClaim | None]
 """Takes the tables and what a case gives; None leaves the claim out: it was not run."""
 
 
@@ -224,7 +224,7 @@ def verdicts(
     package: str,
     tables: Tables,
     *,
-    measures: Mapping[str, Measure] | None = None,
+    measures: Mapping[str, ClaimMeasure] | None = None,
     judged: bool = True,
     examined: bool = False,
 ) -> dict[str, pl.DataFrame]:

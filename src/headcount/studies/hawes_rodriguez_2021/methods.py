@@ -10,7 +10,7 @@ import polars as pl
 from headcount.fields import Pairs
 from headcount.geography import Geography
 from headcount.mechanisms import Identity, Mechanism
-from headcount.mechanisms.suppression.mechanism import TABLES, Rule, Suppression
+from headcount.mechanisms.suppression.mechanism import TABLES, Suppression, SuppressionRule
 from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.topdown.choices import Grouped, Invariant, Marginal
@@ -35,7 +35,7 @@ SUPPRESSING = "suppression"
 LO, HI = "swapping LO", "swapping HI"
 SWAPPING, TOPDOWN = "swapping", "topdown"
 PURE, ZCDP = "pure", "zCDP"
-COMPLEMENT: Rule = "complementary"
+COMPLEMENT: SuppressionRule = "complementary"
 EFFORT = 0
 """Seconds for a state; at 1 it saves some cells and takes ten times as long."""
 REPEATED = ("P8", "P9", "P10", "P11")
