@@ -14,6 +14,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import headcount
+from headcount.errors import InputError
 from headcount.studies.frame import cache as cache_module
 from headcount.studies.frame.cache import (
     FRAMES,
@@ -171,3 +172,10 @@ def test_a_damaged_file_is_named_in_a_warning_and_made_again(
         assert f"{path}: the file is damaged" in caplog.text
         assert "is made again" in caplog.text
         assert len(path.read_bytes()) == len(whole)
+
+
+@pytest.mark.parametrize("module", ["", "numpy", "headcount.studies.frame.no_such"])
+def test_a_piece_that_no_module_of_headcount_makes_is_refused(module: str, tmp_path: Path):
+    with pytest.raises(InputError, match=f"made_by: found '{module}', expected a module"):
+        Cache(tmp_path).get(lambda: 1, name="piece", inputs="", made_by=module, codec=JSON)
+    assert Cache().get(lambda: 1, name="piece", inputs="", made_by=module, codec=JSON) == 1

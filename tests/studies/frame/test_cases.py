@@ -30,6 +30,7 @@ from headcount.studies.frame.cases import (
 )
 from headcount.studies.frame.study import Work
 
+ME = "headcount.studies.frame.cases"
 HALF = Fraction(1, 2)
 NOISY = Geometric(epsilon=HALF)
 TWICE = Case(name="noisy 1/2", mechanism=NOISY, runs=range(2), columns={"epsilon": 0.5, "of": 3})
@@ -46,7 +47,7 @@ def total(one: Released) -> pl.DataFrame:
 
 
 def how(data: Any, folder: Path | None = None, **more: Any) -> dict[str, Any]:
-    return {"data": data, "seed": 7, "work": Work(cache=Cache(folder)), "made_by": __name__, **more}
+    return {"data": data, "seed": 7, "work": Work(cache=Cache(folder)), "made_by": ME, **more}
 
 
 def test_rows_carry_the_columns_of_their_case_and_the_replicate_before_the_measure(data):

@@ -254,3 +254,13 @@ def test_a_share_of_nothing_is_refused(judge):
     with pytest.raises(ConfigError, match=r"published\.toml: a: .*number 0.*\"relative\"") as error:
         judge(ONE + 'rule = "relative"\ntolerance = 0.1\npublished = 0.0')
     assert "nothing is a share of 0" in str(error.value)
+
+
+def test_what_every_case_is_called_with_is_written_once(judge):
+    def far(_tables: Any, *, limit: float, county: str) -> MeasuredClaim:
+        return MeasuredClaim(finding=f"{county} {limit:g}", true=1, of=1)
+
+    text = 'claim = "c"\nmeasure = "far"\nrule = "in every case"\ngiven = { limit = 2.0 }\n'
+    cases = 'cases = [{ county = "A" }, { county = "B", limit = 3.0 }]\n'
+    found = judge(text + cases, measures={"far": far})["claims"]
+    assert found["finding"].to_list() == ["A 2", "B 3"]

@@ -78,6 +78,7 @@ def figure_1(
         seed=settings.seed,
         work=work,
         what="Pooled estimate",
+        made_by=__name__,
     )
     return {
         name: table if name == "replicates" else table.drop("replicate")

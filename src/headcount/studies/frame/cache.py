@@ -117,6 +117,10 @@ def source_digest(module: str, home: Path = _HOME) -> str:
     is imported by a name put together at run time is not seen: a piece's maker imports the
     mechanisms that it uses by name.
     """
+    if _file(module, home) is None:
+        raise InputError(
+            "cache", place="made_by", found=repr(module), expected="a module of headcount"
+        )
     found = sha256()
     for file in sorted(_files(imported_by(module, home), home)):
         found.update(str(file.relative_to(home)).encode() + b"\0" + file.read_bytes())

@@ -151,9 +151,17 @@ def run_cases(
 
 
 def score_cases(
-    cases: Sequence[Case], measures: Mapping[str, Measure], *, work: Work, **how: Any
+    cases: Sequence[Case],
+    measures: Mapping[str, Measure],
+    *,
+    data: Data,
+    seed: int,
+    work: Work,
+    what: str = "Cases",
+    inputs: str = "",
+    made_by: str,
 ) -> Frames:
-    """Every measure of every release, by name of the table; see ``run_cases`` for the rest.
+    """Every measure of every release, by name of the table; see ``run_cases`` for the others.
 
     Rows carry the columns of their case, the number of the replicate, and what was measured.
     """
@@ -166,7 +174,17 @@ def score_cases(
                 rows[name].append(labelled(_measure(measure, one, work.engine), about))
         return {name: pl.concat(parts, how="vertical_relaxed") for name, parts in rows.items()}
 
-    found = run_cases(cases, measured, work=work, codec=FRAMES, **how)
+    found = run_cases(
+        cases,
+        measured,
+        data=data,
+        seed=seed,
+        work=work,
+        what=what,
+        inputs=inputs,
+        made_by=made_by,
+        codec=FRAMES,
+    )
     return {
         name: pl.concat([one[name] for one in found], how="vertical_relaxed") for name in measures
     }

@@ -98,7 +98,8 @@ class Claim:
         criterion   the rule in words, if those of ``RULES`` do not say enough
         table, ours     where our number is: a table and its column
         measure     in place of them: a function of the study that finds it
-        cases       what that function is called with, once for each: {county = "Alameda"}; a case
+        given       what that function is called with in every case
+        cases       and what else it is called with, once for each: {county = "Alameda"}; a case
                     may have a key of ``_OF_A_CASE`` of its own, and {say = {...}} is for texts only
         where       picks rows of our table
         keys        columns by which published rows and ours are matched
@@ -132,6 +133,7 @@ class Claim:
     table: str = ""
     ours: str = ""
     measure: str = ""
+    given: Mapping[str, Any] = field(default_factory=dict)
     cases: Sequence[Mapping[str, Any]] = ()
     where: Mapping[str, Any] = field(default_factory=dict)
     keys: Sequence[str] = ()
@@ -290,7 +292,8 @@ _OF_A_CASE = (
 def _cases(claim: Claim) -> Iterator[tuple[Claim, Row]]:
     """The claim in each of its cases, and what its measure is called with there."""
     for case in claim.cases or ({},):
-        given = {key: value for key, value in case.items() if key not in (*_OF_A_CASE, "say")}
+        own = {key: value for key, value in case.items() if key not in (*_OF_A_CASE, "say")}
+        given = {**claim.given, **own}
         said = {**given, **case.get("say", {})}
         one = _of_case(claim, case)
         texts = {key: getattr(one, key).format(**said) for key in ("claim", "criterion")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isnan
+from math import inf, isnan
 
 import polars as pl
 
@@ -17,7 +17,6 @@ from headcount.studies.hawes_rodriguez_2021.crossing import OWN, POINTS
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENT,
     HI,
-    LO,
     NONE,
     TOPDOWN,
     ZCDP,
@@ -25,8 +24,6 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
 
 MIDDLING = "swapping 25 %"
 BELOW = ("tract", "block_group", "block")
-WITHIN, APART, MINIMAL = 2.0, 10.0, 10.0
-"""Points: LO is like none; HI is below LO on those hard to guess; "only a minimal impact"."""
 
 
 def _number(frame: pl.DataFrame, column: str, **where: object) -> float:
@@ -107,25 +104,23 @@ def _interval(tables: Tables, method: str, attacker: str, universe: str = TELLIN
     return f"{_rate(tables, method, attacker, universe):.1f}{reach}"
 
 
-def light_swap(tables: Tables, *, attacker: str, universe: str) -> MeasuredClaim:
-    """Precision without protection and after LO."""
-    none, lo = (_rate(tables, method, attacker, universe) for method in (NONE, LO))
-    words = [_interval(tables, method, attacker, universe) for method in (NONE, LO)]
-    return _true(f"{words[0]}, LO {words[1]} %", abs(none - lo) <= WITHIN, none, lo)
+def precision_falls(
+    tables: Tables,
+    *,
+    attacker: str,
+    methods: Sequence[str],
+    words: str,
+    universe: str = TELLING,
+    least: float = -inf,
+    most: float = inf,
+) -> MeasuredClaim:
+    """How many points precision is lower with the second method than with the first.
 
-
-def heavy_swap(tables: Tables, *, attacker: str) -> MeasuredClaim:
-    """Precision without protection and after HI."""
-    none, hi = (_rate(tables, method, attacker, ALL) for method in (NONE, HI))
-    words = [_interval(tables, method, attacker, ALL) for method in (NONE, HI)]
-    return _true(f"{words[0]}, HI {words[1]} %", none - hi <= MINIMAL, none, hi)
-
-
-def heavy_beside_light(tables: Tables, *, attacker: str) -> MeasuredClaim:
-    """Precision on those hard to guess, after LO and after HI."""
-    lo, hi = (_rate(tables, method, attacker) for method in (LO, HI))
-    words = [_interval(tables, method, attacker) for method in (LO, HI)]
-    return _true(f"LO {words[0]}, HI {words[1]} %", lo - hi >= APART, lo, hi)
+    ``words`` show both with their intervals; the fall is to be from ``least`` to ``most`` points.
+    """
+    one, other = (_rate(tables, method, attacker, universe) for method in methods)
+    shown = (_interval(tables, method, attacker, universe) for method in methods)
+    return _true(words.format(*shown), least <= one - other <= most, one, other)
 
 
 def above_guess(tables: Tables, *, attacker: str) -> MeasuredClaim:
