@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from headcount.bench.swap_need import (
-    FAULTS,
     at_risk_and_pairs,
     examine,
     judge,
@@ -16,6 +15,8 @@ from headcount.bench.swap_need import (
     some_mechanism,
     some_town,
 )
+
+FAULTS = ("misfit", "left", "fewer", "idle", "missed")
 
 
 @pytest.mark.parametrize("seed", range(1000, 1012))

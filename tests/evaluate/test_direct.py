@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from headcount.errors import ConfigError, InputError
-from headcount.evaluate import direct, direct_smoothed
+from headcount.evaluate import direct
 
 
 def noise(seed, epsilon, n):
@@ -61,24 +61,12 @@ def test_each_databases_own_exact_count_would_hide_the_loss():
     assert abs(mistaken.log_ratio[centre][0]) < 0.05
 
 
-def test_smoothed_version_against_scipy():
-    from scipy.stats import gaussian_kde
-
-    d, d_prime = 30 + noise(5, 0.1, 500), 29 + noise(6, 0.1, 500)
-    found = direct_smoothed(d, d_prime, exact_d=30)
-    where = np.linspace(-10, 10, 50)
-    expected = np.log(gaussian_kde(d - 30, 0.15)(where) / gaussian_kde(d_prime - 30, 0.15)(where))
-    np.testing.assert_allclose(found.log_ratio, expected, atol=1e-10)
-    assert found.event == "density"
-    assert "smoothed density" in found.explain()
-
-
-def test_smoothed_version_says_where_it_is_undefined():
-    found = direct_smoothed([0, 1, 0, 1], [500, 501, 500, 502], exact_d=0, max_k=3)
+def test_an_estimate_without_any_ratio_says_so():
+    found, _ = direct([0, 1, 0, 1], [500, 501, 500, 502], exact_d=0, max_k=3)
     assert found.undefined.all()
     assert found.max_abs is None
     assert "none is defined" in found.explain()
-    assert "50 of 50 ratios are undefined" in found.explain()
+    assert "7 of 7 ratios are undefined" in found.explain()
 
 
 def test_explain_says_what_it_is_not():
@@ -92,7 +80,3 @@ def test_bad_input_is_refused():
         direct([], [1], exact_d=0)
     with pytest.raises(ConfigError, match="max_k_tail: found -1, expected 0 or more"):
         direct([1], [1], exact_d=0, max_k_tail=-1)
-    with pytest.raises(ConfigError, match="kernel_factor: found 10, 50, 0"):
-        direct_smoothed([1, 2], [1, 2], exact_d=0, kernel_factor=0)
-    with pytest.raises(InputError, match="released_d_prime: found runs that are all equal"):
-        direct_smoothed([1, 2], [2, 2], exact_d=0)

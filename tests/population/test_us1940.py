@@ -16,7 +16,7 @@ from headcount.mechanisms import Geometric, complete_guarantee
 from headcount.population import Population
 from headcount.population.homogeneity import homogeneity_index
 from headcount.population.quarters import Quarters
-from headcount.population.us1940 import fit, to_microdata, us1940
+from headcount.population.us1940 import fit, us1940
 from headcount.population.us1940.figures import RACES, counties, published, states
 from headcount.schema import load_schema
 from headcount.tabulate import tabulate
@@ -170,36 +170,6 @@ def test_impossible_wishes_are_refused(wish: dict[str, Any], message: str) -> No
     with pytest.raises(InputError) as caught:
         us1940(seed=1, **wish)
     assert str(caught.value).startswith(message)
-
-
-def test_microdata_say_the_same() -> None:
-    population, quarters = us1940(seed=1, scale=0.3, states=("DE",))
-    persons = to_microdata(population, quarters)
-    schema, geography = population.schema, population.geography
-    counted = persons.group_by("enumeration_district", *schema.names).len()
-    expected = {
-        (str(geography.units[3][unit]), schema.cell_names[cell]): count
-        for unit, cell, count in zip(
-            population.unit, population.cell, counts_of(population), strict=True
-        )
-    }
-    assert {(row[0], "_".join(row[1:-1])): row[-1] for row in counted.iter_rows()} == expected
-    assert (persons["enumeration_district"].str.slice(0, 6) == persons["county"]).all()
-    sizes = persons.group_by("enumeration_district", "hhgq", "quarters").len()
-    assert (sizes.filter(pl.col("hhgq") == "household")["len"] <= 99).all()
-    assert sizes.height == quarters.occupied.sum()  # none stays empty
-
-
-def test_microdata_of_a_nation_are_refused(nation: tuple[Population, Quarters]) -> None:
-    with pytest.raises(InputError, match="132,404,766 persons, expected at most 20,000,000"):
-        to_microdata(*nation)
-
-
-def test_people_without_quarters_are_refused(small: tuple[Population, Quarters]) -> None:
-    population, quarters = small
-    none = Quarters(quarters.geography, "hhgq", 0 * quarters.occupied, quarters.vacant)
-    with pytest.raises(InputError, match="people without quarters of their type"):
-        to_microdata(population, none)
 
 
 def test_fit_of_a_part_judges_complete_states_only() -> None:

@@ -1,4 +1,4 @@
-"""Composition: exact sums, the largest of disjoint parts, and nothing mixed."""
+"""Composition: exact sums, and nothing mixed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from headcount.privacy import (
     PureLoss,
     UnitOfPrivacy,
     ZCDPLoss,
-    parallel,
     sequential,
 )
 
@@ -39,26 +38,10 @@ def test_losses_in_sequence_add_up():
     )
 
 
-def test_disjoint_people_lose_the_largest_of_the_parts():
-    assert parallel([pure("1/3"), pure("1/2"), pure("1/4")]) == pure("1/2")
-    assert parallel([rho("2"), rho("3")]) == rho("3")
-    assert parallel([approximate("1", "1e-6"), approximate("2", "1e-7")]) == approximate(
-        "2", "1e-6"
-    )
-
-
-def test_change_one_losses_do_not_compose_in_parallel():
-    with pytest.raises(PrivacyError) as error:
-        parallel([pure("1", CHANGE_ONE), pure("1", CHANGE_ONE)])
-    assert "found losses for 'change-one', expected 'add-remove'" in str(error.value)
-    assert "move a person from one part to another" in str(error.value)
-
-
-@pytest.mark.parametrize("compose", [sequential, parallel])
-def test_nothing_is_mixed(compose):
+def test_nothing_is_mixed():
     with pytest.raises(PrivacyError, match="composition: found rho beside epsilon, expected one"):
-        compose([pure("1"), rho("1")])
+        sequential([pure("1"), rho("1")])
     with pytest.raises(PrivacyError, match="'change-one' beside 'add-remove', expected one unit"):
-        compose([pure("1"), pure("1", CHANGE_ONE)])
+        sequential([pure("1"), pure("1", CHANGE_ONE)])
     with pytest.raises(PrivacyError, match="composition: found no losses, expected at least one"):
-        compose([])
+        sequential([])

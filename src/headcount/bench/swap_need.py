@@ -61,9 +61,6 @@ class SwapVerdict:
     missed: bool
 
 
-FAULTS = ("misfit", "left", "fewer", "idle", "missed")
-
-
 def measure(*, replicates: int = 500) -> list[Reading]:
     """Swap small random populations of 6 to 30 households, and look for something better."""
     verdicts = [examine(seed) for seed in range(replicates)]

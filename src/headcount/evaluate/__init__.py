@@ -1,7 +1,7 @@
 """How far a release is from the truth, and how much it gives away."""
 
 from headcount.evaluate.audit import AuditBound, AuditTrials, Event, audit, audit_trials
-from headcount.evaluate.direct import DirectEstimate, direct, direct_smoothed
+from headcount.evaluate.direct import DirectEstimate, direct
 from headcount.evaluate.epl import EmpiricalLoss, gaussian_density, published
 from headcount.evaluate.error import (
     CELL_SETS,
@@ -31,7 +31,6 @@ __all__ = [
     "audit",
     "audit_trials",
     "direct",
-    "direct_smoothed",
     "gaussian_density",
     "pair_counts",
     "published",

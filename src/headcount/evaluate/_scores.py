@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import polars as pl
 
 from headcount.errors import InputError
 from headcount.evaluate._relative import beside_size
-from headcount.evaluate.error import CellSet, CountPairs, check_cells, pair_counts
+from headcount.evaluate.error import CellSet, CountPairs, pair_counts
 from headcount.mechanisms.histogram import clips_answers
 from headcount.release import Release
 from headcount.schema import Schema
@@ -57,21 +57,6 @@ def score(counts: Counts, release: Release, *, cells: CellSet = "all") -> Scores
         errors=pl.DataFrame(errors, infer_schema_length=None),
         groups=_frame(groups, errors),
     )
-
-
-def compare_methods(
-    counts: Counts, releases: Mapping[str, Release], *, cells: CellSet = "all"
-) -> pl.DataFrame:
-    """Errors of several releases of one truth on the same counts, with a column `method` first.
-
-    The set `either` is refused: it would be another one for each method.
-    """
-    check_cells(cells, compared=True)
-    made = [
-        score(counts, release, cells=cells).errors.select(pl.lit(name).alias("method"), pl.all())
-        for name, release in releases.items()
-    ]
-    return pl.concat(made)
 
 
 def answers(

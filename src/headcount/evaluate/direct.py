@@ -22,14 +22,12 @@ from numpy.typing import ArrayLike
 
 from headcount.arrays import Flags, Floats
 from headcount.errors import ConfigError, InputError
-from headcount.evaluate.epl import gaussian_density
 from headcount.evaluate.error import finite_vector
 
-EventKind = Literal["eq", "ge", "density"]
+EventKind = Literal["eq", "ge"]
 _WORDS = {
     "eq": "that the error at one unit is k (to the nearest whole person)",
     "ge": "that the error at one unit is at least k",
-    "density": "of an error near k at one unit, by a smoothed density,",
 }
 
 
@@ -37,8 +35,8 @@ _WORDS = {
 class DirectEstimate:
     """log(chance under D / chance under D') for each k; NaN where either is zero.
 
-    `chance_d` and `chance_d_prime` are frequencies for the events "eq" and "ge" and densities
-    for "density". `standard_error` is that of the log ratio (delta method), NaN for "density".
+    `chance_d` and `chance_d_prime` are frequencies; `standard_error` is that of the log ratio
+    (delta method).
     """
 
     event: EventKind
@@ -109,50 +107,6 @@ def direct(
     equal = [np.floor(e + 0.5)[:, np.newaxis] == ks for e in (errors, errors_prime)]
     at_least = [e[:, np.newaxis] >= tails for e in (errors, errors_prime)]
     return _frequencies("eq", ks, *equal), _frequencies("ge", tails, *at_least)
-
-
-def direct_smoothed(
-    released_d: ArrayLike,
-    released_d_prime: ArrayLike,
-    *,
-    exact_d: float,
-    max_k: int = 10,
-    points: int = 50,
-    kernel_factor: float = 0.15,
-) -> DirectEstimate:
-    """Estimate the log ratio of two Gaussian kernel densities at `points` places in [-k, k].
-
-    The kernel's standard deviation is `kernel_factor` x the sample SD of each sample. Smoothing
-    trades noise for bias: it pulls the two densities together, so a loss may be understated.
-    """
-    if max_k < 0 or points < 1 or not kernel_factor > 0:
-        raise ConfigError(
-            "direct estimate",
-            place="max_k, points, kernel_factor",
-            found=f"{max_k}, {points}, {kernel_factor}",
-            expected="0 or more, 1 or more, a number above 0",
-        )
-    where = np.linspace(-max_k, max_k, points)
-    samples = [
-        _errors(released_d, "released_d", exact_d),
-        _errors(released_d_prime, "released_d_prime", exact_d),
-    ]
-    densities = []
-    for name, sample in zip(("released_d", "released_d_prime"), samples, strict=True):
-        if sample.min() == sample.max():
-            raise InputError(name, found="runs that are all equal", expected="runs that vary")
-        kernel_sd = kernel_factor * float(sample.std(ddof=1))
-        densities.append(gaussian_density(sample, where, kernel_sd=kernel_sd))
-    return DirectEstimate(
-        event="density",
-        k=where,
-        chance_d=densities[0],
-        chance_d_prime=densities[1],
-        log_ratio=_log_ratio(*densities),
-        standard_error=np.full(where.size, np.nan),
-        runs_d=samples[0].size,
-        runs_d_prime=samples[1].size,
-    )
 
 
 def _errors(released: ArrayLike, name: str, exact_d: float) -> Floats:

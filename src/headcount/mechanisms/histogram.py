@@ -32,9 +32,6 @@ CLIP_WORDS: dict[str, str] = {
     "query": "answers summed from cells with their noise, then set to 0 where negative",
     "cell": "cells set to 0 where negative, then summed",
 }
-BUCKETS = (2, 6, 45)
-"""Numbers of age buckets in the paper: 45, 15 and 2 years wide for ages 0 to 90."""
-
 LARGEST_HOUSEHOLD = 4
 
 

@@ -8,7 +8,7 @@ from headcount.privacy._ledger_records import (
     SpendState,
 )
 from headcount.privacy.allocation import AllocatedShare, Allocation, allocate
-from headcount.privacy.compose import parallel, sequential
+from headcount.privacy.compose import sequential
 from headcount.privacy.convert import (
     Conversion,
     add_remove_to_change_one,
@@ -46,7 +46,6 @@ __all__ = [
     "law_for",
     "marginal_sensitivity",
     "noise_loss",
-    "parallel",
     "pure_to_zcdp",
     "sequential",
     "unit_of_privacy",

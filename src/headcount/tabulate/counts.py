@@ -45,11 +45,6 @@ class Counts:
         # Says nothing that depends on how many people there are.
         return f"<Counts at {self.level!r}: {self.schema.size:,} cells, {self.geography!r}>"
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes held by the counts."""
-        return int(self.matrix.data.nbytes + self.matrix.indices.nbytes + self.matrix.indptr.nbytes)
-
     def at(self, level: str) -> Counts:
         """The same counts added up to a level at or above this one."""
         if level == self.level:
