@@ -15,7 +15,7 @@ import pytest
 from headcount.cli.app import main
 from headcount.release.published import cell_names
 from headcount.report.model import CONFIDENTIAL_BANNER
-from headcount.run import attack as run_attacks
+from headcount.run import attack_inputs
 from headcount.run.protect import protect_run
 from headcount.schema import load_schema
 from headcount.tabulate.published import tables
@@ -520,6 +520,25 @@ def test_a_missing_value_matches_nothing(tmp_path: Path, attack: Command):
     assert linked(attack, tmp_path, released, known).rows() == [("named", 1)]
 
 
+def test_a_missing_secret_is_linked_and_not_claimed(tmp_path: Path, attack: Command):
+    released = "age,race,hispanic\n30,a,\n40,a,no\n"
+    known = "person,age,race\nfirst,30,a\nsecond,40,a\n"
+    assert linked(attack, tmp_path, released, known).rows() == [("first", 0), ("second", 1)]
+    links = pl.read_parquet(tmp_path / "out" / "links.parquet")
+    assert links["hispanic"].to_list() == [None, "no"]
+
+
+def test_a_table_in_which_nobody_has_the_secret_is_refused(tmp_path: Path, attack: Command):
+    (tmp_path / "released.csv").write_text("age,race,hispanic\n30,a,\n")
+    (tmp_path / "known.csv").write_text("person,age,race\np,30,a\n")
+    code, said = attack(
+        "link", tmp_path / "released.csv", "--known", tmp_path / "known.csv", "--exact", "race",
+        "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert code == 2
+    assert "column 'hispanic': found no value at all, expected what the attacker wants" in said
+
+
 def test_a_person_named_twice_is_refused(tmp_path: Path, attack: Command):
     (tmp_path / "released.csv").write_text("age,race,hispanic\n30,a,yes\n")
     (tmp_path / "known.csv").write_text("person,age,race\np,30,a\nq,31,a\np,50,a\n")
@@ -573,7 +592,7 @@ def test_only_certain_blocks_count_as_of_zero_variability(
     found = tmp_path / "found"
     assert attack("reconstruct", town / "identity", "--out", found)[0] == 0
     blocks = pl.read_parquet(found / "blocks.parquet")
-    zero = run_attacks._target(found).zero
+    zero = attack_inputs._target(found).zero
     assert zero is not None
     sure = np.flatnonzero(zero)[:2]
     changed = blocks.with_row_index("row").with_columns(
@@ -581,6 +600,6 @@ def test_only_certain_blocks_count_as_of_zero_variability(
         conflict=(pl.col("row") == sure[1]) | pl.col("conflict"),
     )
     changed.drop("row").write_parquet(found / "blocks.parquet")
-    again = run_attacks._target(found).zero
+    again = attack_inputs._target(found).zero
     assert again is not None
     assert np.flatnonzero(zero & ~again).tolist() == sure.tolist()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from headcount.run.attack import Found
+    from headcount.run.attack import Attempt
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -101,7 +101,7 @@ def reconstruct(
       zero_hides = 0                  # 2: a 0 may stand for 1 or 2
     """
     from headcount.attacks.kinds.reconstruction import Reconstruct
-    from headcount.run.attack import run_reconstruct
+    from headcount.run.attack_inputs import open_reconstruct
 
     attack = Reconstruct(
         tables=tables,
@@ -111,10 +111,7 @@ def reconstruct(
         solver=solver,
         seconds=seconds,
     )
-    _show(
-        run_reconstruct(source, out, attack, truth=truth),
-        title="records that agree with the truth, % of people",
-    )
+    _run(lambda: open_reconstruct(attack, source, truth=truth), out)
 
 
 @app.command("reidentify")
@@ -165,23 +162,17 @@ def reidentify(
     """
     from headcount.attacks.kinds.reidentification import Reidentify
     from headcount.evaluate.attackers import Quality
-    from headcount.run.attack import run_reidentify
+    from headcount.run.attack_inputs import open_reidentify
 
+    attack = Reidentify(orders=orders, seed=seed)
     quality = Quality(
         coverage=coverage, wrong_block=wrong_block, wrong_age=wrong_age, wrong_sex=wrong_sex
     )
-    _show(
-        run_reidentify(
-            source,
-            out,
-            Reidentify(orders=orders, seed=seed),
-            known=known,
-            attacker=attacker,
-            quality=quality,
-            truth=truth,
+    _run(
+        lambda: open_reidentify(
+            attack, source, known=known, attacker=attacker, quality=quality, truth=truth
         ),
-        title="claims that are right, % of matches, beside guesses from the block",
-        columns=("universe", "putative", "precision_%", "modal_guess_%", "proportional_guess_%"),
+        out,
     )
 
 
@@ -220,32 +211,24 @@ def link(
 
     Example: headcount attack link swapped.csv --known people.csv --width 2 --out links
     """
-    from headcount.run.link import run_link
+    from headcount.attacks.kinds.linkage import Link
+    from headcount.run.attack_inputs import open_link
 
-    names = [name.strip() for name in exact.split(",") if name.strip()]
-    _show(
-        run_link(
-            released,
-            known,
-            out,
-            age_width=width,
-            exact=names,
-            secret=secret,
-            one_to_one=one_to_one,
-            truth=truth,
-        ),
-        title="matches that are right",
-    )
+    names = tuple(name.strip() for name in exact.split(",") if name.strip())
+    attack = Link(age_width=width, exact=names, secret=secret, one_to_one=one_to_one)
+    _run(lambda: open_link(attack, released, known=known, truth=truth), out)
 
 
-def _show(found: Found, *, title: str, columns: Sequence[str] = ()) -> None:
+def _run(opened: Callable[[], Attempt[Any]], out: Path) -> None:
     from headcount.cli.show import show_table
     from headcount.report.model import CONFIDENTIAL_BANNER
+    from headcount.run.attack import run_attack
 
+    found = run_attack(opened, out)
     if not found.public:
         typer.secho(CONFIDENTIAL_BANNER, fg="yellow")
     for line in found.lines:
         typer.echo(line)
-    if found.scores is not None:
-        show_table(found.scores.select(columns or found.scores.columns), title=title)
+    for title, table in found.scores.items():
+        show_table(table, title=title)
     typer.echo(f"written: {found.out}")

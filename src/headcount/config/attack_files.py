@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -111,8 +111,8 @@ def _held(one: TableFile, table: PublishedTable, schema: Schema, geography: Geog
     cells, level, path = table.on(schema), one.level, one.file
     ends_of = ("value", "low", "high")
     frame = read_table(path, ["unit", "cell", *ends_of], optional=set(ends_of))
-    unit = _numbers(frame["unit"], list(geography.units[geography.depth(level)]), str(path))
-    cell = _numbers(frame["cell"], cell_names(cells), str(path))
+    unit = _numbered(frame["unit"], list(geography.units[geography.depth(level)]), str(path))
+    cell = _numbered(frame["cell"], cell_names(cells), str(path))
     low = np.zeros((geography.size(level), cells.size), dtype=np.int64)
     high = np.full(low.shape, UNKNOWN, dtype=np.int64)
     ends = ("value", "value") if "value" in frame.columns else ("low", "high")
@@ -153,11 +153,10 @@ def _whole(values: pl.Series, source: str) -> pl.Series:
     return numbers.cast(pl.Int64)
 
 
-def _numbers(values: pl.Series, known: Sequence[str], source: str) -> Ints:
-    """Positions of names in a list of known ones; a strange one is an error with its row."""
-    position = {str(name): i for i, name in enumerate(known)}
+def _numbers(values: pl.Series, known: Mapping[str, int], source: str, expected: str) -> Ints:
+    """Numbers of names; a strange one is an error with its row."""
     found = values.cast(pl.String).replace_strict(
-        list(position), list(position.values()), default=None, return_dtype=pl.Int64
+        list(known), list(known.values()), default=None, return_dtype=pl.Int64
     )
     if found.null_count():
         row = int(found.is_null().arg_max() or 0)
@@ -165,13 +164,28 @@ def _numbers(values: pl.Series, known: Sequence[str], source: str) -> Ints:
             source,
             place=f"column {values.name!r}, row {row + 1}",
             found=repr(values[row]),
-            expected=one_of(known, most=5),
+            expected=expected,
         )
     return found.to_numpy().astype(np.int64)
 
 
-def age_levels(values: pl.Series, attribute: Attribute, source: str) -> Ints:
-    """Level numbers of ages: by name, or by the level that holds a year."""
+def _numbered(values: pl.Series, known: Sequence[str], source: str) -> Ints:
+    """Positions of names in a list of known ones."""
+    position = {str(name): i for i, name in enumerate(known)}
+    return _numbers(values, position, source, one_of(known, most=5))
+
+
+def positions(known: pl.Series, wanted: pl.Series) -> Ints:
+    """For each wanted name its first position among the known, or -1."""
+    rows = pl.DataFrame({"name": known}).with_row_index("at").unique("name", keep="first")
+    found = wanted.to_frame("name").join(rows, on="name", how="left", maintain_order="left")["at"]
+    return found.cast(pl.Int64).fill_null(-1).to_numpy().astype(np.int64)
+
+
+def _levels(values: pl.Series, attribute: Attribute, schema: Schema, source: str) -> Ints:
+    """Level numbers of an attribute: by name; of an age also by the level that holds a year."""
+    if attribute is not find_attribute(schema, "age"):
+        return _numbered(values, attribute.levels, source)
     names = {level: i for i, level in enumerate(attribute.levels)}
     atoms = level_atoms(attribute, "age")
     if not isinstance(atoms, str):
@@ -180,18 +194,8 @@ def age_levels(values: pl.Series, attribute: Attribute, source: str) -> Ints:
             for i, own in enumerate(atoms):
                 if text not in names and span is not None and span <= own:
                     names[text] = i
-    found = values.cast(pl.String).replace_strict(
-        list(names), list(names.values()), default=None, return_dtype=pl.Int64
-    )
-    if found.null_count():
-        row = int(found.is_null().arg_max() or 0)
-        raise InputError(
-            source,
-            place=f"column {values.name!r}, row {row + 1}",
-            found=repr(values[row]),
-            expected=f"a year of age, or {one_of(attribute.levels, most=5)}",
-        )
-    return found.to_numpy().astype(np.int64)
+    expected = f"a year of age, or {one_of(attribute.levels, most=5)}"
+    return _numbers(values, names, source, expected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,10 +238,7 @@ def read_true_people(
     refuse_repeated(frame["person"], str(path))
     cell = np.zeros(frame.height, dtype=np.int64)
     for attribute in schema.attributes:
-        if attribute is find_attribute(schema, "age"):
-            code = age_levels(frame[attribute.name], attribute, str(path))
-        else:
-            code = _numbers(frame[attribute.name], attribute.levels, str(path))
+        code = _levels(frame[attribute.name], attribute, schema, str(path))
         cell = cell * attribute.size + code
     return frame["person"].cast(pl.String), records_from_rows(block, cell, features)
 
@@ -282,8 +283,5 @@ def _keys(frame: pl.DataFrame, features: Features, source: str) -> Ints:
         column = attribute.name if attribute.name in frame.columns else role
         if column not in frame.columns:
             raise InputError(source, found=f"columns {frame.columns}", expected=f"one named {role}")
-        if role == "age":
-            codes[role] = age_levels(frame[column], attribute, source)
-        else:
-            codes[role] = _numbers(frame[column], attribute.levels, source)
+        codes[role] = _levels(frame[column], attribute, features.schema, source)
     return features.key_of(sex=codes["sex"], age=codes["age"])

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike
 
-from headcount.arrays import Flags
+from headcount.arrays import Flags, Ints
 from headcount.attacks.linkage import Links
 from headcount.errors import InputError
 
@@ -115,6 +116,54 @@ def confirmed(
         same = of_row[found] == own[claimed]
     right[claimed] = same & (seen[found] == truth[claimed])
     return right
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TrueSecrets:
+    """What is true of linked people: see ``confirmed``; origin and slot as far as is known."""
+
+    secret: ArrayLike
+    released: ArrayLike
+    origin: Ints | None
+    slot: Ints | None
+
+    @property
+    def rules(self) -> tuple[IdentityRule, ...]:
+        """The readings of "the same individual" that can be told."""
+        known = {"value": True, "person": self.origin is not None, "slot": self.slot is not None}
+        return tuple(rule for rule in get_args(IdentityRule)[::-1] if known[rule])
+
+
+def linked_frame(row: Ints, truth: TrueSecrets) -> pl.DataFrame:
+    """Links scored by each rule that can be told: the released row of each person, or -1."""
+    made = []
+    for rule in truth.rules:
+        right = confirmed(
+            Links(row),
+            rule=rule,
+            secret=truth.secret,
+            released_secret=truth.released,
+            origin=truth.origin,
+            slot=truth.slot if rule == "slot" else None,
+        )
+        risk = LinkageRisk(
+            identity_rule=rule,
+            group="everyone",
+            people=len(row),
+            matched=int((row >= 0).sum()),
+            confirmed=int(right.sum()),
+        )
+        made.append(
+            {
+                "identity_rule": rule,
+                "people": risk.people,
+                "matched": risk.matched,
+                "confirmed": risk.confirmed,
+                "percent": risk.percent,
+                "precision": risk.precision,
+            }
+        )
+    return pl.DataFrame(made)
 
 
 def linkage_risk(

@@ -82,8 +82,12 @@ class Claims(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} by {self.attack}>"
 
-    def frames(self) -> Mapping[str, pl.DataFrame]:
-        """What was found as tables, by name of the file."""
+    def frames(self, ids: pl.Series) -> Mapping[str, pl.DataFrame]:
+        """What was found as tables, by name of the file; ``ids`` are the names of the people."""
+        return {}
+
+    def notes(self) -> Mapping[str, str]:
+        """What was found as plain text, by name of the file."""
         return {}
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
+import polars as pl
 
 from headcount.arrays import Ints
-from headcount.attacks.kinds._base import Attack, ClaimedPeople, People, whole_people
-from headcount.attacks.linkage import EXACT, link
+from headcount.attacks.kinds._base import NOTHING, Attack, ClaimedPeople, People, whole_people
+from headcount.attacks.linkage import EXACT, Codes, link
 from headcount.engines.protocol import Engine
 from headcount.errors import ConfigError
+from headcount.geography import Geography
 from headcount.release import Release
 from headcount.report.finding import Support
 from headcount.schema import Schema
@@ -60,12 +63,13 @@ class Link(Attack):
     def run(
         self, release: Release, people: People, *, engine: Engine | None = None
     ) -> ClaimedPeople:
-        """Claim the secret of the only record that fits."""
+        """Claim the secret of the only released record that fits."""
         schema, geography = release.schema, release.geography
-        unit, cell = _rows(release)
+        unit, cell = rows_of(release)
         seen = dict(zip(schema.names, np.unravel_index(cell, schema.shape), strict=True))
-        place = geography.ancestors(self.level or geography.leaf).astype(np.int64)
-        exact = (*self.knows(schema)[1:], _PLACE)
+        level = self.level or geography.leaf
+        place = geography.ancestors(level).astype(np.int64)
+        others = self.knows(schema)[1:]
         bucket, width = self._years(schema)
         # Who lives outside the release shares no place with any record.
         outside = geography.size(geography.leaf)
@@ -74,14 +78,33 @@ class Link(Attack):
             "age": bucket[people.codes["age"]],
             _PLACE: np.where(people.unit >= 0, place[people.unit], outside),
         }
-        released = {**seen, "age": bucket[seen["age"]], _PLACE: place[unit]}
-        found = link(public, released, age_width=width, exact=exact, one_to_one=self.one_to_one).row
-        secret = np.asarray(seen[self.secret], dtype=np.int64)
+        rows = LinkRows(
+            codes={**seen, "age": bucket[seen["age"]], _PLACE: place[unit]},
+            exact=(*others, _PLACE),
+            width=width,
+            secret=np.asarray(seen[self.secret], dtype=np.int64),
+            values=pl.Series(schema.attribute(self.secret).levels),
+            words=", ".join((f"the {level}", *others)),
+        )
+        known = replace(people, codes=public)
+        return self.match(known, rows, schema=schema, geography=geography)
+
+    def match(
+        self, people: People, rows: LinkRows, *, schema: Schema, geography: Geography
+    ) -> Linked:
+        """Link an attacker's file to released rows, wherever both come from."""
+        found = link(
+            people.codes,
+            rows.codes,
+            age_width=rows.width,
+            exact=rows.exact,
+            one_to_one=self.one_to_one,
+        ).row
         matched = found >= 0
-        value = np.full(len(people), -1, dtype=np.int64)
-        value[matched] = secret[found[matched]]
-        level = self.level or geography.leaf
-        return ClaimedPeople(
+        value = np.full(len(people), NOTHING, dtype=np.int64)
+        value[matched] = rows.secret[found[matched]]
+        buckets = f" in buckets of {rows.width} years" if rows.width > 1 else ""
+        return Linked(
             attack=self.name,
             title="Does a single record fit a named person?",
             schema=schema,
@@ -89,13 +112,21 @@ class Link(Attack):
             people=people,
             learnt=(self.secret,),
             value=value,
-            facts={"people": len(people), "matched": int(matched.sum()), "age_width": width},
+            row=found,
+            rows=rows,
+            facts={
+                "kind": self.name,
+                "people": len(people),
+                "released_rows": len(rows.secret),
+                "matched": int(matched.sum()),
+                "age_width": rows.width,
+                "exact": list(rows.exact),
+                "one_to_one": self.one_to_one,
+            },
             words=(
-                f"For each person the attacker knows the {level}, "
-                f"{', '.join(self.knows(schema)[1:]) or 'nothing else'}, and the age"
-                f"{f' in buckets of {width} years' if width > 1 else ''}. Where exactly one "
-                f"released record fits, the attacker claims that its {self.secret} is the "
-                "person's, and cannot see which claims are right."
+                f"For each person the attacker knows {rows.words}, and the age{buckets}. Where "
+                f"exactly one released record fits, the attacker claims that its {self.secret} is "
+                "the person's, and cannot see which claims are right."
             ),
         )
 
@@ -115,7 +146,44 @@ class Link(Attack):
         return np.array([min(span) for span in spans if span], dtype=np.int64), self.age_width
 
 
-def _rows(release: Release) -> tuple[Ints, Ints]:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LinkRows:
+    """Released records, one row each, in the numbers of the attacker's file.
+
+    where
+        codes    a number for each row by attribute, years of age among them as "age"
+        exact    attributes that must agree besides the age bucket
+        width    years in a bucket of ages
+        secret   for each row the position of its secret among ``values``; -1 for a missing one
+        values   what the secret can be, as it is to be written
+        words    what the attacker knows besides the age
+    """
+
+    codes: Codes
+    exact: tuple[str, ...]
+    width: int
+    secret: Ints
+    values: pl.Series
+    words: str
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Linked(ClaimedPeople):
+    """Claims by linking: for each person the released row that alone fits, or -1."""
+
+    row: Ints
+    rows: LinkRows
+
+    def frames(self, ids: pl.Series) -> Mapping[str, pl.DataFrame]:
+        """Who was linked to which row, and the secret that is claimed."""
+        who = np.flatnonzero(self.row >= 0)
+        value = pl.Series(self.value[who])
+        claimed = self.rows.values.gather(value.set(value < 0, None))
+        found = {"person": ids.gather(who.tolist()), "released_row": self.row[who]}
+        return {"links": pl.DataFrame({**found, self.learnt[0]: claimed})}
+
+
+def rows_of(release: Release) -> tuple[Ints, Ints]:
     """Leaf unit and cell of each released person."""
     from scipy.sparse import coo_array
 

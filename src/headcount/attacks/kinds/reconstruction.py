@@ -20,11 +20,12 @@ from headcount.attacks.variability import Effort
 from headcount.engines.protocol import Engine
 from headcount.errors import ConfigError, InputError
 from headcount.release import CountsRelease, Release, TablesRelease
-from headcount.release.store import schema_to_json
+from headcount.release.store import schema_to_json, units_frame
 from headcount.report.finding import SUPPORTED, Support
 from headcount.tabulate.published import PublishedTable, supported, tables
 
 MOVES_SHOWN = 5
+RECORDS, BLOCKS = "records", "blocks"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,9 +154,18 @@ class Rebuilt(ClaimedRecords):
     found: Reconstruction
     features: Features
 
-    def frames(self) -> Mapping[str, pl.DataFrame]:
-        """The records, and for each block how they were found."""
-        return {"records": records_frame(self.found), "blocks": blocks_frame(self.found)}
+    def frames(self, ids: pl.Series) -> Mapping[str, pl.DataFrame]:
+        """The records, for each block how they were found, and where the blocks are."""
+        return {
+            RECORDS: records_frame(self.found),
+            BLOCKS: blocks_frame(self.found),
+            "units": units_frame(self.geography, self.geography.leaf),
+        }
+
+    def notes(self) -> Mapping[str, str]:
+        """Cells that must move because tables contradict each other."""
+        moves = self.found.moves
+        return {"moves.txt": "\n".join(map(str, moves)) + "\n"} if moves else {}
 
 
 def records_frame(found: Reconstruction) -> pl.DataFrame:

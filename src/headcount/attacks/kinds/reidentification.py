@@ -190,25 +190,20 @@ class Matches(ClaimedPeople):
     first: Putative
     by: Reidentify
 
-    def frames(self) -> Mapping[str, pl.DataFrame]:
-        """Who was matched, and what is claimed; people are numbered as in the attacker's file."""
-        return {"putative": self.putative(pl.Series(np.arange(len(self.known))))}
-
-    def putative(self, ids: pl.Series) -> pl.DataFrame:
+    def frames(self, ids: pl.Series) -> Mapping[str, pl.DataFrame]:
         """Everyone who was matched, with the race and origin of the record."""
         who = np.flatnonzero(self.first.matched)
         attributes = [self.schema.attribute(name) for name in self.learnt]
         codes = np.unravel_index(self.value[who], [a.size for a in attributes])
         leaf = self.geography.leaf
         matched_on = np.where(self.first.grade[who] == 1, "age", "age bin").tolist()
-        return pl.DataFrame(
-            {
-                "person": ids.gather(who.tolist()),
-                leaf: self.geography.units[-1][self.known.block[who]].tolist(),
-                **{
-                    a.name: np.array(a.levels)[code].tolist()
-                    for a, code in zip(attributes, codes, strict=True)
-                },
-                "matched_on": pl.Series(matched_on, dtype=pl.String),
-            }
-        )
+        found = {
+            "person": ids.gather(who.tolist()),
+            leaf: self.geography.units[-1][self.known.block[who]].tolist(),
+            **{
+                a.name: np.array(a.levels)[code].tolist()
+                for a, code in zip(attributes, codes, strict=True)
+            },
+            "matched_on": pl.Series(matched_on, dtype=pl.String),
+        }
+        return {"putative": pl.DataFrame(found)}

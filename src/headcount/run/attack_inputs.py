@@ -1,0 +1,314 @@
+"""What attacks of the command line are given: releases, tables, named people and the truth.
+
+Everything is read, and refused if need be, before an attack begins.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Ints
+from headcount.attacks.kinds.linkage import Link, Linked
+from headcount.attacks.kinds.reconstruction import BLOCKS, RECORDS, Rebuilt, Reconstruct
+from headcount.attacks.kinds.reidentification import Matches, OwnRecords, Reidentify, Target
+from headcount.attacks.knowledge_from_release import knowledge_of_release
+from headcount.attacks.records import Features, Records, records_from_rows
+from headcount.attacks.reidentification import KnownPeople
+from headcount.config.attack_files import (
+    positions,
+    read_known,
+    read_tables_file,
+    read_true_people,
+)
+from headcount.config.link_files import LinkFiles, read_rows, rows_of_release
+from headcount.config.load import load_config
+from headcount.engines.local import LocalEngine
+from headcount.errors import ConfigError, InputError, RunError, brief
+from headcount.evaluate.attacked import matches_frame, rebuilt_frame
+from headcount.evaluate.attackers import (
+    COMMERCIAL,
+    PERFECT,
+    Quality,
+    commercial_attacker,
+    perfect_attacker,
+)
+from headcount.evaluate.linkage_risk import linked_frame
+from headcount.evaluate.reidentified import GUESS_WORDS, beside_guesses
+from headcount.geography import Geography
+from headcount.population.tables import read_parquet
+from headcount.release.store import (
+    MANIFEST,
+    UNITS,
+    geography_of_units,
+    read_release,
+    schema_from_json,
+)
+from headcount.run.attack import SUMMARY, Attempt, Scoring
+from headcount.schema import Schema
+from headcount.tabulate.published import tables
+
+ATTACKERS = (PERFECT, COMMERCIAL)
+AGREEMENT_WORDS = (
+    "Records that agree with the truth one to one on sex, race, origin and age (exact), or its bin "
+    "(binned), or on sex and age as far as the tables tell them apart (told). Records that are "
+    "certain are certain only as far as the tables tell them apart."
+)
+LINKAGE_WORDS = (
+    "The attacker cannot see which matches are right, and some are right by chance: most people "
+    "who look alike share the secret."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TrueRecords:
+    """The truth for scoring: everyone's record, their ids, and whether it may be shown."""
+
+    records: Records
+    ids: pl.Series
+    public: bool
+
+
+def open_reconstruct(
+    attack: Reconstruct, source: Path, *, truth: Path | None = None
+) -> Attempt[Rebuilt]:
+    """Records from the tables of a release, or of a TOML file that lists tables."""
+    if source.suffix == ".toml":
+        knowledge = read_tables_file(source)
+    else:
+        release = read_release(release_folder(source)).unweighted()
+        made = list(tables(attack.tables).values())
+        knowledge = knowledge_of_release(release, made, together=attack.together or None)
+    features = Features.of(knowledge.schema)
+    scoring: tuple[Scoring[Rebuilt], ...] = ()
+    if truth is not None:
+        real = load_truth(truth, features, knowledge.geography)
+        scoring = (
+            Scoring(
+                file="agreement",
+                score=lambda claims: rebuilt_frame(claims, real.records),
+                public=real.public,
+                words=AGREEMENT_WORDS,
+                heading="records that agree with the truth, % of people",
+            ),
+        )
+    return Attempt(
+        title="Reconstruction",
+        claim=lambda: attack.from_tables(knowledge, engine=LocalEngine()),
+        ids=pl.Series(dtype=pl.String),
+        scoring=scoring,
+    )
+
+
+def open_reidentify(
+    attack: Reidentify,
+    source: Path,
+    *,
+    known: Path | None = None,
+    attacker: str = "",
+    quality: Quality | None = None,
+    truth: Path | None = None,
+) -> Attempt[Matches]:
+    """Named people matched to the records of a reconstruction, or of a release of counts."""
+    _refuse_other_files(known, attacker, truth)
+    target = _target(source)
+    # People are told apart as they are in truth, not as the records are.
+    features = Features.of(target.records.features.schema)
+    real = None if truth is None else load_truth(truth, features, target.geography)
+    ids, people = _people(known, attacker, quality, attack.seed, real, features, target.geography)
+    scoring: tuple[Scoring[Matches], ...] = ()
+    if real is not None:
+        records = real.records
+        scoring = (
+            Scoring(
+                file="reid",
+                score=lambda claims: matches_frame(claims, records),
+                public=real.public,
+                words=GUESS_WORDS,
+                heading="claims that are right, % of matches, beside guesses from the block",
+                short=beside_guesses,
+                columns=(
+                    "universe",
+                    "putative",
+                    "precision_%",
+                    "modal_guess_%",
+                    "proportional_guess_%",
+                ),
+            ),
+        )
+    return Attempt(
+        title="Re-identification",
+        claim=lambda: attack.match(people, target),
+        ids=ids,
+        scoring=scoring,
+    )
+
+
+def open_link(
+    attack: Link, released: Path, *, known: Path, truth: Path | None = None
+) -> Attempt[Linked]:
+    """Named people linked to the rows of a table, or of a release of counts.
+
+    With ``truth`` (columns person and the secret) links are scored: by value; by person if the
+    released table has a column person; by slot if it has a column slot, whose place a row has.
+    """
+    rows = (
+        read_rows(released, attack)
+        if released.is_file()
+        else rows_of_release(read_release(release_folder(released)), attack, released)
+    )
+    files = LinkFiles.read(attack, known, rows, released)
+    scoring: tuple[Scoring[Linked], ...] = ()
+    if truth is not None:
+        real = files.truth(truth)
+        scoring = (
+            Scoring(
+                file="linkage",
+                score=lambda claims: linked_frame(claims.row, real),
+                public=False,
+                words=LINKAGE_WORDS,
+                heading="matches that are right",
+            ),
+        )
+    return Attempt(title="Linkage", claim=files.linked, ids=files.named["person"], scoring=scoring)
+
+
+def _refuse_other_files(known: Path | None, attacker: str, truth: Path | None) -> None:
+    if (known is None) == (not attacker):
+        raise ConfigError(
+            "headcount attack reidentify",
+            found="--known and --attacker" if known else "neither --known nor --attacker",
+            expected="one of them: a file of named people, or one made from the truth",
+        )
+    if attacker and (truth is None or attacker not in ATTACKERS):
+        raise ConfigError(
+            "headcount attack reidentify",
+            place="--attacker",
+            found=repr(attacker) + ("" if truth else " without --truth"),
+            expected=f"{PERFECT!r} or {COMMERCIAL!r}, with --truth, from which it is made",
+        )
+
+
+def _people(
+    known: Path | None,
+    attacker: str,
+    quality: Quality | None,
+    seed: int,
+    real: TrueRecords | None,
+    features: Features,
+    geography: Geography,
+) -> tuple[pl.Series, KnownPeople]:
+    """The attacker's rows with their ids; person numbers are rows of the truth, if there is one."""
+    if known is None:
+        assert real is not None  # checked before anything was read
+        made = (
+            perfect_attacker(real.records)
+            if attacker == PERFECT
+            else commercial_attacker(real.records, geography=geography, quality=quality, seed=seed)
+        )
+        return real.ids[made.person], made
+    named = read_known(known, features, geography)
+    if real is None:
+        return named.ids, named.known
+    person = positions(real.ids, named.ids)
+    if len(person) and person.max() < 0:
+        raise InputError(
+            str(known),
+            place="column 'person'",
+            found="no id that is in the truth",
+            expected="ids of the truth: its column person, or with a config the row number, from 0",
+        )
+    return named.ids, replace(named.known, person=person)
+
+
+def load_truth(path: Path, features: Features, geography: Geography) -> TrueRecords:
+    """The truth from a config of ``headcount protect``, or from a table of persons."""
+    if path.suffix != ".toml":
+        ids, records = read_true_people(path, features, geography)
+        return TrueRecords(records, ids, False)
+    people = load_config(path).population.read()
+    if people.schema != features.schema:
+        raise InputError(
+            str(path), found="a population on another schema", expected="the release's schema"
+        )
+    numbers = geography.unit_numbers
+    own, level = people.geography, geography.leaf  # the release may end above the leaf
+    codes = own.units[own.depth(level)][own.ancestors(level)]
+    place = np.array([numbers.get(str(code), -1) for code in codes])
+    unit, cell = people.unit, people.cell
+    if people.count is not None:
+        unit, cell = np.repeat(unit, people.count), np.repeat(cell, people.count)
+    if len(unit) and place[unit].min() < 0:
+        raise InputError(
+            str(path), found="people outside the release's units", expected="the same geography"
+        )
+    records = records_from_rows(place[unit], cell, features)
+    ids = pl.Series("person", np.arange(len(unit))).cast(pl.String)
+    return TrueRecords(records, ids, people.public)
+
+
+def release_folder(source: Path) -> Path:
+    """The release below a run directory, or the directory itself."""
+    for folder in (source / "release", source):
+        if (folder / MANIFEST).is_file():
+            return folder
+    raise RunError(
+        f"{source}: found no release, expected a directory made by headcount protect, or a .toml "
+        f"file that lists tables"
+    )
+
+
+def _target(source: Path) -> Target:
+    """The records to attack: those of a reconstruction, or of a release of whole people."""
+    if (source / f"{RECORDS}.parquet").is_file():
+        return _rebuilt(source)
+    try:
+        release = read_release(release_folder(source)).as_counts().unweighted()
+    except InputError:
+        raise RunError(
+            f"{source}: found published tables, expected records; run headcount attack "
+            f"reconstruct on it first, and give its --out here"
+        ) from None
+    return OwnRecords().target(release)
+
+
+def _rebuilt(source: Path) -> Target:
+    """What ``headcount attack reconstruct`` wrote; nothing says that it is still whole."""
+    try:
+        summary = json.loads((source / SUMMARY).read_text(encoding="utf-8"))
+        schema = schema_from_json(summary["domain"])
+        geography = geography_of_units(read_parquet(source / UNITS), summary["domain"]["levels"])
+        groups = np.array(summary["groups"], dtype=np.int64)
+        years = bool(summary["years"])
+        features = replace(Features.of(schema), binned=groups, years=years)
+        frame = read_parquet(source / f"{RECORDS}.parquet")
+        numbers = geography.unit_numbers
+        block = np.array([numbers[code] for code in frame[geography.leaf].to_list()], dtype=int)
+        count = frame["count"].to_numpy()
+        cell = _cells(frame, schema)
+        records = records_from_rows(np.repeat(block, count), np.repeat(cell, count), features)
+        blocks = read_parquet(source / f"{BLOCKS}.parquet")
+        zero = None
+        if blocks["variability"].is_not_null().any():
+            same = (blocks["variability"] == 0).fill_null(False)
+            zero = (blocks["proven"] & same & ~blocks["conflict"]).to_numpy()
+        return Target(records=records, geography=geography, zero=zero, years=years)
+    except (LookupError, TypeError, ValueError, InputError, pl.exceptions.PolarsError) as error:
+        raise RunError(
+            f"{source}: found damaged files ({brief(str(error))}), expected what headcount attack "
+            f"reconstruct wrote there"
+        ) from None
+
+
+def _cells(frame: pl.DataFrame, schema: Schema) -> Ints:
+    cell = np.zeros(frame.height, dtype=np.int64)
+    for attribute in schema.attributes:
+        codes = frame[attribute.name].replace_strict(
+            list(attribute.levels), list(range(attribute.size)), return_dtype=pl.Int64
+        )
+        cell = cell * attribute.size + codes.to_numpy()
+    return cell
