@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 from typer.testing import CliRunner
@@ -28,6 +28,7 @@ class Sample(StudySettings):
     )
     scale: Annotated[float, Option(help="Share.")] = 1.0
     table: Annotated[Path | None, Option(help="A file.")] = None
+    runs: Annotated[int | None, Option(help="Runs.", least=1)] = None
     seed: Seed = 7
     inside: int = 3
 
@@ -39,7 +40,7 @@ def read(**typed: object) -> Sample:
 
 def test_options_are_the_marked_fields_in_order():
     assert [one.name for one in Sample.options()] == [
-        *("places", "epsilon", "scale", "table", "seed"),
+        *("places", "epsilon", "scale", "table", "runs", "seed"),
     ]
 
 
@@ -50,6 +51,21 @@ def test_lists_are_read_from_what_was_typed():
     assert read(places="", epsilons=None) == Sample()
     with pytest.raises(PrivacyError, match="--epsilon: found 'abc'"):
         read(epsilons=["abc"])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"runs": 0}, "runs: found 0, expected 1 or more"),
+        ({"seed": -1}, "seed: found -1, expected 0 to 9,223,372,036,854,775,808"),
+        ({"epsilons": ()}, "epsilons: found none, expected distinct numbers above 0"),
+        ({"epsilons": (Fraction(0),)}, "epsilons: found 0, expected distinct numbers above 0"),
+        ({"epsilons": (Fraction(1, 2),) * 2}, "epsilons: found 1/2, 1/2, expected distinct"),
+    ],
+)
+def test_options_outside_their_bounds_are_refused(wrong: dict[str, Any], message: str):
+    with pytest.raises(ConfigError, match=message):
+        Sample(**wrong)
 
 
 def test_the_recipe_names_what_differs_and_the_seed_but_no_folder():
@@ -72,6 +88,7 @@ def test_the_manifest_holds_the_options_as_json_can_hold_them():
         "epsilons": ["1/2", "2"],
         "scale": 1.0,
         "table": "a.csv",
+        "runs": None,
         "seed": 7,
     }
     assert "inside = 3" in Sample().text()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from headcount.errors import ConfigError
 from headcount.studies.frame.settings import Option, Seed, StudySettings
 
 if TYPE_CHECKING:
@@ -84,25 +83,17 @@ class Settings(StudySettings):
     swept: Mapping[str, tuple[Any, ...]] = field(default_factory=lambda: dict(SWEPT))
 
     def __post_init__(self) -> None:
-        if self.replicates < 1:
-            raise ConfigError(
-                "study flaxman-2019",
-                place="replicates",
-                found=str(self.replicates),
-                expected="1 or more",
-            )
+        super().__post_init__()
         if missing := set(FIGURE_1.values()) - set(self.epsilons):
-            raise ConfigError(
-                "study flaxman-2019",
-                place="epsilons",
+            raise self.refused(
+                "epsilons",
                 found=", ".join(f"{float(e):g}" for e in self.epsilons),
                 expected=f"figure 1's too: {', '.join(f'{float(e):g}' for e in sorted(missing))}",
             )
         source, target = self.moved
         if not (0 <= min(self.moved) <= max(self.moved) < self.areas) or source == target:
-            raise ConfigError(
-                "study flaxman-2019",
-                place="moved",
+            raise self.refused(
+                "moved",
                 found=f"areas {source} and {target}",
                 expected=f"two areas of 0 to {self.areas - 1}",
             )

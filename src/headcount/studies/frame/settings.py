@@ -9,6 +9,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+from headcount.errors import ConfigError
 from headcount.privacy.loss import exact
 
 
@@ -19,7 +20,7 @@ class Option:
     where
         help     what the command's help says
         name     the option's name without dashes; the field's if empty
-        least    the smallest number that is allowed
+        least, most   the smallest and the largest number that are allowed
         always   whether the recipe names it even where it has its default
         each     what is done to every word of a list, such as ``str.upper``
     """
@@ -27,11 +28,12 @@ class Option:
     help: str
     name: str = ""
     least: int | None = None
+    most: int | None = None
     always: bool = False
     each: Callable[[str], str] = str
 
 
-Seed = Annotated[int, Option(help="Makes the study repeatable.", least=0, always=True)]
+Seed = Annotated[int, Option(help="Makes the study repeatable.", least=0, most=2**63, always=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +71,16 @@ class Given:
             return tuple(found_numbers) or self.default
         return typed
 
+    def expected(self, value: Any) -> str:
+        """What the option should be, if the value is not allowed."""
+        least, most = self.option.least, self.option.most
+        if self.numbers:
+            fine = value and min(value) > 0 and len(set(value)) == len(value)
+            return "" if fine else "distinct numbers above 0"
+        if least is None or value is None or least <= value <= (value if most is None else most):
+            return ""
+        return f"{least:,} or more" if most is None else f"{least:,} to {most:,}"
+
     def write(self, value: Any) -> list[str]:
         """The option as words of a recipe. A file goes by its name: its folder is nobody's."""
         if self.numbers:
@@ -84,6 +96,18 @@ class Given:
 @dataclass(frozen=True, kw_only=True)
 class StudySettings:
     """Base of every study's settings: frozen fields, those marked by ``Option`` are options."""
+
+    def __post_init__(self) -> None:
+        for given in self.options():
+            value = getattr(self, given.field)
+            if expected := given.expected(value):
+                shown = ", ".join(map(str, value)) or "none" if given.numbers else str(value)
+                raise self.refused(given.field, found=shown, expected=expected)
+
+    def refused(self, place: str, *, found: str, expected: str) -> ConfigError:
+        """The error of a setting that is not allowed."""
+        study = type(self).__module__.split(".")[-2].replace("_", "-")
+        return ConfigError(f"study {study}", place=place, found=found, expected=expected)
 
     @classmethod
     def options(cls) -> tuple[Given, ...]:

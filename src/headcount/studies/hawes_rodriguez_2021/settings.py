@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from headcount.errors import ConfigError, InputError
+from headcount.errors import InputError
 from headcount.studies.frame.settings import Option, Seed, StudySettings
 
 if TYPE_CHECKING:
@@ -89,30 +89,16 @@ class Settings(StudySettings):
             always=True,
         ),
     ] = EPSILONS
-    replicates: Annotated[int, Option(help="Draws of every method.", least=1, always=True)] = 10
+    replicates: Annotated[
+        int, Option(help="Draws of every method.", least=1, most=1_000, always=True)
+    ] = 10
     seed: Seed = 2021
 
     def __post_init__(self) -> None:
-        for place, found, low, high in (
-            ("replicates", self.replicates, 1, 1_000),
-            ("seed", self.seed, 0, 2**63),
-        ):
-            if not low <= found <= high:
-                raise ConfigError(
-                    f"study {NAME}", place=place, found=f"{found}", expected=f"{low:,} to {high:,}"
-                )
-        distinct = len(set(self.epsilons)) == len(self.epsilons)
-        if not self.epsilons or min(self.epsilons) <= 0 or not distinct:
-            raise ConfigError(
-                f"study {NAME}",
-                place="epsilons",
-                found=", ".join(str(epsilon) for epsilon in self.epsilons) or "none",
-                expected="distinct numbers above 0",
-            )
+        super().__post_init__()
         if self.population is not None and (self.people or self.counties):
-            raise ConfigError(
-                f"study {NAME}",
-                place="--people and --counties",
+            raise self.refused(
+                "--people and --counties",
                 found=f"--population {self.population.name} beside them",
                 expected="these for the synthetic state only",
             )

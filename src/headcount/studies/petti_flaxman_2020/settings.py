@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from headcount.errors import ConfigError, InputError
+from headcount.errors import InputError
 from headcount.studies.frame.settings import Option, Seed, StudySettings
 
 if TYPE_CHECKING:
@@ -61,27 +61,22 @@ class Settings(StudySettings):
     fractions: tuple[Fraction, ...] = FRACTIONS
 
     def __post_init__(self) -> None:
-        for place, values, most in (
-            ("epsilons", self.epsilons, None),
-            ("fractions", self.fractions, Fraction(1)),
-        ):
-            wrong = [v for v in values if v <= 0 or (most is not None and v >= most)]
-            if wrong or len(set(values)) != len(values) or not values:
-                raise _refused(
-                    place,
-                    found=", ".join(str(v) for v in values) or "none",
-                    expected="distinct numbers above 0" + (", below 1" if most else ""),
-                )
-        if self.replicates < 1:
-            raise _refused("replicates", found=str(self.replicates), expected="1 or more")
+        super().__post_init__()
+        parts = self.fractions
+        if not parts or min(parts) <= 0 or max(parts) >= 1 or len(set(parts)) != len(parts):
+            raise self.refused(
+                "fractions",
+                found=", ".join(map(str, parts)) or "none",
+                expected="distinct numbers above 0, below 1",
+            )
         if not (self.synthetic or self.population.startswith(IPUMS)):
-            raise _refused(
+            raise self.refused(
                 "--population",
                 found=repr(self.population),
                 expected=f"{US1940!r}, or '{IPUMS}FILE' with the name of an extract",
             )
         if not self.synthetic and (self.scale != 1 or self.states):
-            raise _refused(
+            raise self.refused(
                 "--scale and --states",
                 found=f"{self.population!r} beside them",
                 expected=f"{US1940!r}: an extract is taken whole",
@@ -144,10 +139,6 @@ def refuse_other_shape(population: Population) -> None:
             found=f"levels {list(found)}, attributes {list(population.schema.names)}",
             expected=f"a whole and {list(LEVELS)}, with the schema {_PRESET!r}",
         )
-
-
-def _refused(place: str, *, found: str, expected: str) -> ConfigError:
-    return ConfigError(f"study {STUDY}", place=place, found=found, expected=expected)
 
 
 def _digest_of_ends(path: Path) -> str:
