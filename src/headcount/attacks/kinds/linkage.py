@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Ints
+from headcount.arrays import Codes, Ints
 from headcount.attacks.kinds._base import NOTHING, Attack, ClaimedPeople, People, whole_people
-from headcount.attacks.linkage import EXACT, Codes, link
+from headcount.attacks.linkage import EXACT, link
 from headcount.engines.protocol import Engine
 from headcount.errors import ConfigError
 from headcount.geography import Geography
