@@ -61,18 +61,10 @@ def test_each_databases_own_exact_count_would_hide_the_loss():
     assert abs(mistaken.log_ratio[centre][0]) < 0.05
 
 
-def test_an_estimate_without_any_ratio_says_so():
+def test_an_estimate_without_any_ratio_has_no_maximum():
     found, _ = direct([0, 1, 0, 1], [500, 501, 500, 502], exact_d=0, max_k=3)
     assert found.undefined.all()
     assert found.max_abs is None
-    assert "none is defined" in found.explain()
-    assert "7 of 7 ratios are undefined" in found.explain()
-
-
-def test_explain_says_what_it_is_not():
-    text = direct([1, 2, 3], [1, 2, 3], exact_d=2)[1].explain()
-    assert "no lower bound on epsilon at any confidence" in text
-    assert "left out, not taken as zero" in text
 
 
 def test_bad_input_is_refused():

@@ -177,16 +177,6 @@ def test_summary_against_plain_arithmetic(values):
     assert found.n == len(values)
 
 
-def test_summary_says_what_it_is_and_which_way_the_bias_goes():
-    text = summarise([1, -2, 3], sign=EXACT_MINUS_RELEASED).explain()
-    assert "Over 3 counts (every count that is possible, empty or not)" in text
-    assert "depends on the release" not in text
-    paper = summarise([1], cells="either").explain()
-    assert "The set of counts depends on the release" in paper
-    assert "exact - released is 0.666667" in text
-    assert "without protection" in text
-
-
 def test_different_shapes_are_refused():
     with pytest.raises(InputError, match=r"released: shape: found \(3,\), expected \(2,\)"):
         pair_counts([1, 2], [1, 2, 3])

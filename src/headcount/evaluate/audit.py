@@ -305,18 +305,6 @@ class AuditTrials:
         errors = int((bounds > true_epsilon).sum())
         return float(binom.sf(errors - 1, bounds.size, 1.0 - self.confidence))
 
-    def explain(self) -> str:
-        """Say in plain words what the trials show and do not show."""
-        return (
-            f"{self.bounds.size} audits, each of {self.runs:,} fresh runs on each of two "
-            f"databases, gave lower bounds on epsilon with mean {self.mean:.3g}, from "
-            f"{self.bounds.min():.3g} to {self.bounds.max():.3g}, at confidence "
-            f"{self.confidence:.4g}. They test the audit on a mechanism whose loss is known; they "
-            "do not show that it finds the whole loss of another mechanism. The uncorrected "
-            "bounds choose their event on the runs they are computed from, and are shown only "
-            "because they are wrong."
-        )
-
 
 def audit_trials(
     draw_d: Draw,

@@ -25,10 +25,6 @@ from headcount.errors import ConfigError, InputError
 from headcount.evaluate.error import finite_vector
 
 EventKind = Literal["eq", "ge"]
-_WORDS = {
-    "eq": "that the error at one unit is k (to the nearest whole person)",
-    "ge": "that the error at one unit is at least k",
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -58,22 +54,6 @@ class DirectEstimate:
         """Largest |log ratio| over the k at which it is defined, or None if there is none."""
         defined = self.log_ratio[~self.undefined]
         return float(np.abs(defined).max()) if defined.size else None
-
-    def explain(self) -> str:
-        """Say in plain words what the estimate is and is not."""
-        largest = (
-            "none is defined" if self.max_abs is None else f"the largest is {self.max_abs:.3g}"
-        )
-        return (
-            f"Log ratios of the chance {_WORDS[self.event]} on two neighbouring databases, from "
-            f"{self.runs_d:,} and {self.runs_d_prime:,} runs, for k from {self.k[0]:g} to "
-            f"{self.k[-1]:g}; {largest} in size. Both errors are taken from the exact count of the "
-            f"first database. {int(self.undefined.sum())} of {self.k.size} ratios are undefined "
-            "because the event never happened on one side; they are left out, not taken as zero. "
-            "Each ratio is a noisy estimate and the largest of many is biased upwards, so this is "
-            "no lower bound on epsilon at any confidence (the audit gives one), and events of "
-            "another form, or on other databases, may show a greater loss."
-        )
 
 
 def direct(

@@ -36,34 +36,6 @@ class EmpiricalLoss:
     kernel_sd: float
     n: int
     undefined: str | None
-    kernel_factor: float
-    range_percentile: float
-    range_multiplier: float
-
-    @property
-    def defined(self) -> bool:
-        """Whether the recipe gives a number at all."""
-        return self.undefined is None
-
-    def explain(self) -> str:
-        """Say in plain words what the estimate is and is not."""
-        if self.max_abs is None or self.median_abs is None:
-            figure = f"The empirical privacy loss is undefined here: {self.undefined}."
-        else:
-            figure = (
-                f"The empirical privacy loss is {self.max_abs:.4g} at its largest and "
-                f"{self.median_abs:.4g} at the median over errors within {self.half_width:g} of "
-                "zero."
-            )
-        return (
-            f"{figure} It is the change in the log of a smoothed density of {self.n:,} residuals "
-            f"from one whole person to the next (kernel standard deviation {self.kernel_sd:.4g}). "
-            "It assumes that the errors of all units follow one law, which shifts by one when one "
-            "person moves, and looks at one count at a time. It is neither a guarantee nor a lower "
-            "bound on epsilon: the maximum of a noisy curve is biased upwards when residuals are "
-            "few, so compare it only at equal n, and a release may leak through an event that no "
-            "single count shows."
-        )
 
 
 def published(
@@ -116,9 +88,6 @@ def published(
         kernel_sd=kernel_sd,
         n=values.size,
         undefined=reason,
-        kernel_factor=kernel_factor,
-        range_percentile=range_percentile,
-        range_multiplier=range_multiplier,
     )
 
 

@@ -72,24 +72,6 @@ class ErrorSummary:
     sign: Sign = RELEASED_MINUS_EXACT
     cells: CellSet = "all"
 
-    def explain(self) -> str:
-        """Say in plain words what the figures are and are not."""
-        depends = (
-            "The set of counts depends on the release, so two releases may be scored on different "
-            "ones. "
-            if self.cells == "either"
-            else ""
-        )
-        return (
-            f"Over {self.n:,} counts ({CELL_WORDS[self.cells]}), half of "
-            f"the errors are at most {self.median_absolute:g} in size, 95 % are at most "
-            f"{self.p95_absolute:g} and the largest is {self.max_absolute:g}; the mean size is "
-            f"{self.mean_absolute:g}, the root mean square {self.rmse:g} and the mean of "
-            f"{self.sign} is {self.bias:g}. {depends}"
-            "These figures describe the releases at hand, not their spread over new noise, and "
-            "they are computed from the exact counts without protection."
-        )
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CountPairs:

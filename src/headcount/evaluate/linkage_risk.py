@@ -55,20 +55,6 @@ class LinkageRisk:
         """Confirmed matches as a share of all matches; not a number without matches."""
         return self.confirmed / self.matched if self.matched else float("nan")
 
-    def explain(self) -> str:
-        """Say in plain words what the figures are and are not."""
-        rule = {
-            "slot": "stands in that person's own place",
-            "person": "holds that person's own record",
-            "value": "may be anybody's",
-        }[self.identity_rule]
-        return (
-            f"Of {self.people:,} people ({self.group}), {self.matched:,} fit exactly one released "
-            f"record, and for {self.confirmed:,} ({self.percent:.2f} %) that record {rule} and "
-            "shows their true Hispanic origin. The attacker cannot see which matches are "
-            "right. Some would be right by chance: most people who look alike share the secret."
-        )
-
 
 def confirmed(
     links: Links,

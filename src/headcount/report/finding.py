@@ -49,6 +49,8 @@ class Finding(ABC):
         value       the column that is compared; "" where there is nothing to compare
         value_words what that column is, with its unit
         caption     of the table in a report; by default the title
+        table_name  its name there; by default made from that of the finding
+        folded      whether it is folded away until a reader asks for it
     """
 
     name: str
@@ -58,6 +60,8 @@ class Finding(ABC):
     value: str = ""
     value_words: str = ""
     caption: str = ""
+    table_name: str = ""
+    folded: bool = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"  # no number: it was computed from the truth
@@ -78,6 +82,10 @@ class Finding(ABC):
         """What belongs at the head of a report."""
         return ()
 
+    def shown(self) -> pl.DataFrame:
+        """The table as a reader sees it."""
+        return self.table
+
     def columns(self) -> tuple[Column, ...]:
         """How the columns of the table are headed and written."""
         return tuple(
@@ -92,10 +100,11 @@ class Finding(ABC):
     def blocks(self) -> tuple[Block, ...]:
         """Figures and tables, in reading order."""
         table = table_from_frame(
-            self.table,
-            name=f"{self.name}-table",
+            self.shown(),
+            name=self.table_name or f"{self.name}-table",
             caption=self.caption or self.title,
             columns=self.columns(),
+            folded=self.folded,
         )
         return (self.figure(), table)
 

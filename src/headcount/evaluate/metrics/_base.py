@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import singledispatch
 from typing import ClassVar
 
@@ -10,7 +11,18 @@ from headcount.errors import HeadcountError
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import CountsRelease, Release, TablesRelease
+from headcount.report.figures import Axis
 from headcount.report.finding import SUPPORTED, Finding, Support
+from headcount.report.model import Column
+
+LEVEL = Column(key="level", label="Level")
+QUERY = Column(key="query", label="Counts by")
+"""Columns that the tables of several metrics have."""
+
+
+def by_level(levels: Sequence[str]) -> Axis:
+    """The axis of a figure by geographic level."""
+    return Axis(column="level", title="Level, from the whole down", names=tuple(levels))
 
 
 class NotFeasible(HeadcountError):

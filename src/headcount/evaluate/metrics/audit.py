@@ -24,7 +24,7 @@ from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, Reference, band_chart
 from headcount.report.finding import SUPPORTED, Finding, Support
-from headcount.report.model import Block, Column, Figure, KeyNumber, table_from_frame
+from headcount.report.model import Block, Column, Figure, KeyNumber
 from headcount.tabulate import Counts
 
 FEWEST_RUNS = 200
@@ -223,6 +223,8 @@ class Audited(Finding):
     index: tuple[str, ...] = ("unit_of_privacy", "stated", "runs")
     value: str = "epsilon_lower"
     value_words: str = "lower bound on epsilon from runs on neighbouring data"
+    caption: str = "The audit's bound."
+    table_name: str = Audit.name
 
     bound: AuditBound
     estimate: DirectEstimate
@@ -311,9 +313,9 @@ class Audited(Finding):
             ),
         )
 
-    def blocks(self) -> tuple[Block, ...]:
-        """The bound, then the direct estimate."""
-        columns = (
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        return (
             Column(key="stated", label="Stated"),
             Column(key="epsilon_lower", label="Epsilon at least", format=",.3g"),
             Column(key="confidence", label="Confidence", format=".0%"),
@@ -321,7 +323,8 @@ class Audited(Finding):
             Column(key="guesses", label="Guesses", format=",d"),
             Column(key="correct", label="Right", format=",d"),
         )
-        table = table_from_frame(
-            self.table, name="audit", caption="The audit's bound.", columns=columns
-        )
-        return (table, self.figure())
+
+    def blocks(self) -> tuple[Block, ...]:
+        """The bound, then the direct estimate."""
+        figure, table = super().blocks()
+        return (table, figure)

@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 
 from headcount.evaluate.homogeneity import bias_by, homogeneity_index
-from headcount.evaluate.metrics._base import Metric, publishes_counts
+from headcount.evaluate.metrics._base import LEVEL, Metric, publishes_counts
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, Control, band_chart
 from headcount.report.finding import SUPPORTED, Finding, Support
-from headcount.report.model import Block, Column, Figure, table_from_frame
+from headcount.report.model import Column, Figure
 from headcount.tabulate import Query
 
 STRATA = ("voting_age", "hispanic", "race")
@@ -106,6 +106,9 @@ class Bias(Finding):
     index: tuple[str, ...] = ("level", "homogeneity_index", "units")
     value: str = "mean_error"
     value_words: str = "mean error of totals, in people, by homogeneity index"
+    caption: str = "Errors of totals by level and homogeneity index."
+    table_name: str = "homogeneity"
+    folded: bool = True
 
     kinds: tuple[str, ...]
     cells: int
@@ -140,10 +143,10 @@ class Bias(Finding):
             ),
         )
 
-    def blocks(self) -> tuple[Block, ...]:
-        """The figure, and the table folded."""
-        columns = (
-            Column(key="level", label="Level"),
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        return (
+            LEVEL,
             Column(key="homogeneity_index", label="Kinds missing", format=",d"),
             Column(key="units", label="Places", format=",d"),
             Column(key="mean_error", label="Mean error", unit="people", format="+,.3g"),
@@ -151,11 +154,3 @@ class Bias(Finding):
             Column(key="p05", label="5 % below", unit="people", format="+,.3g"),
             Column(key="p95", label="95 % below", unit="people", format="+,.3g"),
         )
-        table = table_from_frame(
-            self.table,
-            name="homogeneity",
-            caption="Errors of totals by level and homogeneity index.",
-            columns=columns,
-            folded=True,
-        )
-        return (self.figure(), table)

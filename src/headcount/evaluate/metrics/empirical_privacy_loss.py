@@ -10,7 +10,14 @@ import polars as pl
 from headcount.evaluate._scores import answers
 from headcount.evaluate.calibration import Recipe, calibrate
 from headcount.evaluate.epl import published
-from headcount.evaluate.metrics._base import Metric, NotFeasible, publishes_counts
+from headcount.evaluate.metrics._base import (
+    LEVEL,
+    QUERY,
+    Metric,
+    NotFeasible,
+    by_level,
+    publishes_counts,
+)
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -181,7 +188,7 @@ class Losses(Finding):
             alt="Empirical privacy loss by geographic level",
             chart=point_chart(
                 long,
-                x=Axis(column="level", title="Level, from the whole down", names=self.levels),
+                x=by_level(self.levels),
                 y=Axis(column="value", title="Empirical privacy loss", zero=True),
                 series="kind",
             ),
@@ -190,8 +197,8 @@ class Losses(Finding):
     def columns(self) -> tuple[Column, ...]:
         """Headed in words."""
         return (
-            Column(key="level", label="Level"),
-            Column(key="query", label="Counts by"),
+            LEVEL,
+            QUERY,
             Column(key="n", label="Errors", format=",d"),
             Column(key="epl", label="EPL, as published", format=",.3g"),
             Column(key="epl_median", label="Median of the curve", format=",.3g"),

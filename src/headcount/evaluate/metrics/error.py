@@ -10,7 +10,7 @@ import polars as pl
 
 from headcount.evaluate._scores import Scores, score
 from headcount.evaluate.error import CELL_WORDS, CellSet, check_cells
-from headcount.evaluate.metrics._base import Metric, publishes_counts
+from headcount.evaluate.metrics._base import LEVEL, QUERY, Metric, by_level, publishes_counts
 from headcount.evaluate.truth import Truth
 from headcount.mechanisms.histogram import clips_answers
 from headcount.progress import Progress, silent
@@ -37,14 +37,14 @@ _SIZES = (
     Column(key="median_percent", label="Median error / count", unit="%", format=",.1f"),
 )
 _ERRORS = (
-    Column(key="level", label="Level"),
-    Column(key="query", label="Counts by"),
+    LEVEL,
+    QUERY,
     *_SIZES,
     Column(key="p95_absolute", label="95 % within", unit="people", format=",.1f"),
     Column(key="bias", label="Bias", unit="people", format="+,.2f"),
 )
 _GROUPS = (
-    Column(key="level", label="Level"),
+    LEVEL,
     Column(key="attribute", label="Attribute"),
     Column(key="group", label="Group"),
     *_SIZES,
@@ -52,8 +52,8 @@ _GROUPS = (
     Column(key="lost", label="Lost", unit="units", format=",.0f"),
 )
 _MISSING = (
-    Column(key="level", label="Level"),
-    Column(key="query", label="Counts by"),
+    LEVEL,
+    QUERY,
     Column(key="lost", label="Lost", unit="groups", format=",.0f"),
     Column(key="lost_people", label="In lost groups", unit="people", format=",.0f"),
     Column(key="negative", label="Below 0", unit="counts", format=",.0f"),
@@ -226,7 +226,9 @@ class Errors(Finding):
             caption="Mean size of released minus exact count: of totals, of counts by each "
             "attribute, and of every cell.",
             alt="Mean absolute error by geographic level, one line per query",
-            chart=line_chart(self._named(), x=self._x(), y=people, series="query", points=True),
+            chart=line_chart(
+                self._named(), x=by_level(self.levels), y=people, series="query", points=True
+            ),
         )
 
     def _relative(self) -> Figure:
@@ -244,7 +246,9 @@ class Errors(Finding):
             caption="The same errors relative to what is counted: their sum as a percentage of "
             "people, on a logarithmic scale. Above 100 % the errors outnumber the people.",
             alt="Errors as a percentage of people by geographic level, one line per query",
-            chart=line_chart(self._named(), x=self._x(), y=percent, series="query", points=True),
+            chart=line_chart(
+                self._named(), x=by_level(self.levels), y=percent, series="query", points=True
+            ),
         )
 
     def _by_group(self) -> tuple[Block, ...]:
@@ -304,9 +308,6 @@ class Errors(Finding):
                 + self._set_words(),
             ),
         )
-
-    def _x(self) -> Axis:
-        return Axis(column="level", title="Level, from the whole down", names=self.levels)
 
     def _named(self) -> pl.DataFrame:
         return self.table.with_columns(query=pl.col("query").replace({CELLS: "every cell"}))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.evaluate.metrics._base import Metric, publishes_counts
+from headcount.evaluate.metrics._base import Metric, by_level, publishes_counts
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -87,7 +87,7 @@ class Impossible(Finding):
             alt="Number of impossible counts by geographic level",
             chart=point_chart(
                 self.table.with_columns(series=pl.lit("not 0")),
-                x=Axis(column="level", title="Level, from the whole down", names=self.levels),
+                x=by_level(self.levels),
                 y=Axis(column="not_zero", title="Counts", zero=True),
                 series="series",
                 height=200,

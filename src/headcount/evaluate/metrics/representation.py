@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headcount.evaluate.metrics._base import Metric, publishes_counts
+from headcount.evaluate.metrics._base import LEVEL, Metric, publishes_counts
 from headcount.evaluate.representation import (
     HISPANIC_BY_RACE,
     MOST_ANSWERS,
@@ -19,7 +19,7 @@ from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.report.figures import Axis, Control, line_chart
 from headcount.report.finding import SUPPORTED, Finding, Support
-from headcount.report.model import Block, Column, Figure, table_from_frame
+from headcount.report.model import Column, Figure
 
 _WORDS = {
     "kl": "divergence of shares (nats)",
@@ -27,7 +27,7 @@ _WORDS = {
     "underallocated": "groups that lost people (per area)",
 }
 _COLUMNS = (
-    Column(key="level", label="Level"),
+    LEVEL,
     Column(key="metric", label="Metric"),
     Column(key="group", label="Groups"),
     Column(key="people", label="People in the area"),
@@ -89,6 +89,9 @@ class Represented(Finding):
     index: tuple[str, ...] = ("level", "metric", "group", "low", "high", "areas")
     value: str = "mean"
     value_words: str = "representation of small groups, mean over areas"
+    caption: str = "Metrics of representation by level and size of area."
+    table_name: str = Representation.name
+    folded: bool = True
 
     by: Yardsticks
     levels: tuple[str, ...]
@@ -114,7 +117,7 @@ class Represented(Finding):
 
     def figure(self) -> Figure:
         """Means by size of area; the metric and the level are chosen by the reader."""
-        shown = self._named()
+        shown = self.shown()
         bands = tuple(dict.fromkeys(shown.sort("low")["people"].to_list()))
         return Figure(
             name="representation-by-size",
@@ -133,18 +136,12 @@ class Represented(Finding):
             ),
         )
 
-    def blocks(self) -> tuple[Block, ...]:
-        """The figure, and the table folded."""
-        table = table_from_frame(
-            self._named(),
-            name="representation",
-            caption="Metrics of representation by level and size of area.",
-            columns=_COLUMNS,
-            folded=True,
-        )
-        return (self.figure(), table)
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        return _COLUMNS
 
-    def _named(self) -> pl.DataFrame:
+    def shown(self) -> pl.DataFrame:
+        """Metrics and sizes of areas in words."""
         high = pl.col("high").cast(pl.Int64)
         return self.table.with_columns(
             pl.col("mean", "sd").fill_nan(None),

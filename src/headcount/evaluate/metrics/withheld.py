@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headcount.evaluate.metrics._base import Metric, publishes_tables
+from headcount.evaluate.metrics._base import LEVEL, Metric, by_level, publishes_tables
 from headcount.evaluate.suppressed import WITNESSES, TablesAudit, audit_release, withheld_frame
 from headcount.evaluate.truth import Truth
 from headcount.progress import Progress, silent
@@ -21,12 +21,11 @@ from headcount.report.model import (
     KeyNumber,
     Prose,
     Subheading,
-    table_from_frame,
 )
 
 _COLUMNS = (
     Column(key="table", label="Table"),
-    Column(key="level", label="Level"),
+    LEVEL,
     Column(key="units", label="Units with people", format=",.0f"),
     Column(key="cells", label="Cells", format=",.0f"),
     Column(key="withheld", label="Withheld", unit="cells", format=",.0f"),
@@ -75,6 +74,8 @@ class WithheldCells(Finding):
     index: tuple[str, ...] = ("table", "level", "cells")
     value: str = "percent"
     value_words: str = "cells withheld or published as 0, in per cent"
+    caption: str = "Detailed cells in units with people, by table and level."
+    table_name: str = Withheld.name
 
     audits: tuple[TablesAudit, ...]
     levels: tuple[str, ...]
@@ -161,12 +162,16 @@ class WithheldCells(Finding):
         names = tuple(level for level in self.levels if level in shown)
         chart = line_chart(
             self.table,
-            x=Axis(column="level", title="Level, from the whole down", names=names),
+            x=by_level(names),
             y=Axis(column=column, title=title, zero=True),
             series="table",
             points=True,
         )
         return Figure(name=name, caption=caption, alt=alt, chart=chart)
+
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        return _COLUMNS
 
     def blocks(self) -> tuple[Block, ...]:
         """Cells and people by level, the table, and the audit in words."""
@@ -177,16 +182,11 @@ class WithheldCells(Finding):
             caption="People in these cells, as a percentage of all: a few cells can hold many.",
             alt="Percent of people in withheld cells by geographic level, one line per table",
         )
-        table = table_from_frame(
-            self.table,
-            name="withheld",
-            columns=_COLUMNS,
-            caption="Detailed cells in units with people, by table and level.",
-        )
         leaks = "\n".join(f"- {', '.join(one.tables)}: {one}." for one in self.audits)
         nothing = "Nothing was audited: no table's cells add up, or records were changed before."
+        figure, table = super().blocks()
         return (
-            self.figure(),
+            figure,
             people,
             table,
             Subheading("What still leaks"),
