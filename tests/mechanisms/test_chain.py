@@ -16,6 +16,7 @@ from headcount.mechanisms import (
     Context,
     Geometric,
     Identity,
+    Kept,
     PreTabular,
     Raked,
     Sampling,
@@ -28,6 +29,7 @@ from headcount.mechanisms._chain import group_loss
 from headcount.mechanisms.person_swapping import PersonSwapping
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
+from headcount.mechanisms.targeted_swapping import TargetedSwapping
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
@@ -202,6 +204,7 @@ def test_losses_scale_by_the_stability_exactly():
     assert measured.law == noisy.plan(SCHEMA, TREE)[0].law
     said = " ".join(stated.sentences())
     assert "4 when one person is added or removed, 1 when one person's record changes" in said
+    assert "One of them can change at most so many records after it, and the loss is multi" in said
     assert "no credit is taken for the people whom a sample leaves out" in said
 
 
@@ -257,15 +260,114 @@ def test_attributes_that_follow_from_the_household_leave_no_guarantee():
     size = Attribute("size", ("1", "2", "3"), follows=Follows.SIZE)
     noisy = Geometric(epsilon=Fraction(1), count_housemates=True)
     stated = Chain((EXACT,), noisy).guarantee(Schema((size,)), TREE)
-    assert "an attribute that follows from the household" in stated.why_none
+    assert "an attribute follows from the household, and no step's bound counts" in stated.why_none
     assert noisy.guarantee(Schema((size,)), TREE).losses
 
 
-def test_what_the_last_step_publishes_exactly_is_said_to_be_of_the_changed_records():
-    chain = Chain((SWAP,), topdown(invariant=[TOTAL]))
-    said = chain.guarantee(SCHEMA, TREE).released_exactly
-    assert said
-    assert all(what.startswith("after person-swapping: ") for what in said)
+def exactly(*steps, schema=SCHEMA, tree=TREE):
+    return Chain.of(steps).guarantee(schema, tree).released_exactly
+
+
+def test_what_the_last_step_publishes_exactly_is_of_the_people_where_no_step_changes_it():
+    ages = {"by_age": {"by": ["age"]}, "total": {"by": []}, "cells": {"share": 1}}
+    place = {"level": "level_1", "query": "by_age"}
+    top = topdown(queries=ages, invariant=[TOTAL, place])
+    assert exactly(top) == ("'total' of every whole", "'by_age' of every level_1")
+    assert exactly(SWAP, top) == (
+        "'total' of every whole",
+        "after person-swapping: 'by_age' of every level_1",
+    )
+    assert exactly(Unchanged(), top) == (
+        "after unchanged: 'total' of every whole",
+        "after unchanged: 'by_age' of every level_1",
+    )
+
+
+HOUSEHOLDS = "the number of households in each level_2"
+IN_QUARTERS = "everyone in group quarters, where they live"
+BY_SIZE = "the number of households by size in each level_2"
+PEOPLE = "the number of people in each level_2"
+
+
+def within(level):
+    return f"every count of each {level}: nobody moves out of it"
+
+
+def test_what_a_swap_leaves_is_stated_wherever_it_stands_unless_a_later_step_changes_it():
+    near = HouseholdSwapping(rate=HALF, key=("size",), within="level_1", between="level_2")
+    far = HouseholdSwapping(rate=HALF, key=("size",), between="level_2")
+    own = (HOUSEHOLDS, IN_QUARTERS, within("level_1"), BY_SIZE, PEOPLE)
+    assert exactly(near) == own
+    assert exactly(near, far) == (HOUSEHOLDS, IN_QUARTERS, BY_SIZE, PEOPLE, within("whole"))
+    assert exactly(far, near) == (
+        HOUSEHOLDS,
+        IN_QUARTERS,
+        within("whole"),
+        BY_SIZE,
+        PEOPLE,
+        f"after swapping: {within('level_1')}",
+    )
+    assert exactly(near, SWAP) == (PEOPLE, "the number of people by age in each whole")
+    assert exactly(near, EXACT) == ()
+    assert exactly(near, Geometric(epsilon=Fraction(1))) == ()
+
+
+def test_what_a_swap_leaves_is_published_as_far_as_suppression_does():
+    swap = HouseholdSwapping(rate=HALF, key=("size",))
+    said = exactly(swap, Suppression(), schema=load_schema(RACES))
+    assert f"{PEOPLE}, as far as suppression publishes it" in said
+    assert all(what.endswith(", as far as suppression publishes it") for what in said)
+
+
+def test_numbers_of_living_quarters_are_those_of_the_people_after_a_swap_of_households():
+    swap = HouseholdSwapping(rate=HALF, key=("size",))
+    quarters = Kept("living quarters", TREE.leaf)
+    assert swap.leaves(quarters, SCHEMA, TREE)
+    assert not EXACT.leaves(quarters, SCHEMA, TREE)
+
+
+class InWords(PreTabular):
+    """A method of somebody else, which says what it publishes exactly in words alone."""
+
+    name = "in-words"
+
+    def apply(self, population, noise, *, run, context):
+        return population
+
+    def guarantee(self, schema, geography):
+        return Guarantee.none("a toy").also_exact("the number of dogs")
+
+
+def test_what_a_method_says_in_words_alone_is_said_with_a_doubt():
+    assert exactly(SWAP, InWords())[-1] == "after person-swapping: the number of dogs"
+    assert "the number of dogs, unless person-swapping changes it" in exactly(InWords(), SWAP)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_stated_of_swaps_in_turn_is_true_of_the_counts(seed):
+    people = to_population(towns(seed=seed, people=1_500, counties=2), ("sex", "tenure"))
+    tree = people.geography
+    chain = Chain.of(
+        [
+            HouseholdSwapping(rate=HALF, key=("size",), within="county"),
+            TargetedSwapping(
+                rate=HALF, risk_variables=("sex",), similar=(("size",),), carry_along=("tenure",)
+            ),
+        ]
+    )
+    said = chain.guarantee(people.schema, tree).released_exactly
+    before = tabulate(people)
+    after = chain.changed(Tabulated.of(people), keyed(seed), run=0, context=Context())
+    assert not np.array_equal(before.dense(), after.dense())
+    assert f"the number of people in each {tree.leaf}" in said
+    assert np.array_equal(before.totals(), after.totals())
+    assert f"the number of people by sex in each {tree.levels[0]}" in said
+    sexes = [
+        counts.at(tree.levels[0]).dense().reshape(2, -1).sum(axis=1) for counts in (before, after)
+    ]
+    assert np.array_equal(*sexes)
+    assert within("county") not in said
+    assert not np.array_equal(before.at("county").dense(), after.at("county").dense())
 
 
 def test_reasons_of_several_steps_without_noise_are_all_said():

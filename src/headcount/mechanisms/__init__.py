@@ -2,6 +2,7 @@
 
 from headcount.mechanisms._base import Context, PostTabular, PreTabular
 from headcount.mechanisms._chain import Chain, Mechanism
+from headcount.mechanisms._kept import Kept
 from headcount.mechanisms._measured import Measured, losses_of, total_loss
 from headcount.mechanisms._outcome import CountsOutcome, Outcome, TablesOutcome
 from headcount.mechanisms._protect import (
@@ -24,6 +25,7 @@ __all__ = [
     "CountsOutcome",
     "Geometric",
     "Identity",
+    "Kept",
     "Measured",
     "Mechanism",
     "Outcome",

@@ -17,6 +17,7 @@ import numpy as np
 from headcount.arrays import Ints
 from headcount.engines.protocol import Engine, InOrder
 from headcount.geography import Geography
+from headcount.mechanisms._kept import LIVING_QUARTERS, Kept
 from headcount.mechanisms._measured import Measured
 from headcount.mechanisms._outcome import CountsOutcome as CountsOutcome
 from headcount.mechanisms._outcome import Outcome
@@ -121,12 +122,22 @@ class PreTabular(MethodBase):
         """The changed population of a run; run r never reuses run s's noise."""
 
     def stability(self, unit: UnitOfPrivacy) -> int | None:
-        """How many steps between neighbours, at most, one step in the input becomes; None if open.
+        """The most records of the result that one record can change; None if nothing is proved.
 
         A number k is a proof: for any neighbours D, D' there is a coupling of the step's results
         in which they are at most k steps apart, with certainty.
         """
         return None
+
+    def keeps(self, schema: Schema, geography: Geography) -> tuple[Kept, ...]:
+        """What is the same before and after: published exactly, if the records are."""
+        return ()
+
+    def leaves(self, kept: Kept, schema: Schema, geography: Geography) -> bool:
+        """Whether some counts are surely the same before and after."""
+        if kept.of == LIVING_QUARTERS:
+            return self.keeps_households  # dwellings stay where they are, and so does their number
+        return any(own.covers(kept, geography) for own in self.keeps(schema, geography))
 
     @property
     def no_bound(self) -> str:
@@ -151,6 +162,10 @@ class PostTabular(MethodBase):
     def plan(self, schema: Schema, geography: Geography) -> tuple[Measured, ...]:
         """Every measurement that will be made, with its exact loss, before data is read."""
         return ()
+
+    def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Kept]:
+        """Which counts the statements about what is released exactly are about, where they are."""
+        return {}
 
     def check_people(self, population: Population) -> None:
         """Refuse people for whom the plan's losses would not be true."""

@@ -32,6 +32,7 @@ from typing import TypeAlias
 from headcount.errors import ConfigError, PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, PostTabular, PreTabular
+from headcount.mechanisms._kept import Kept
 from headcount.mechanisms._measured import Measured
 from headcount.mechanisms._outcome import CountsOutcome, Outcome
 from headcount.mechanisms._step_noise import StepNoise
@@ -45,7 +46,10 @@ from headcount.schema import Schema
 from headcount.schema.follows import ALONE
 from headcount.tabulate import Counts, Tabulated, tabulate
 
-FOLLOWS_HOUSEHOLD = "an attribute that follows from the household, whose changes no bound counts"
+FOLLOWS_HOUSEHOLD = (
+    "an attribute follows from the household, and no step's bound counts what one person changes "
+    "for the people they live with"
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -170,7 +174,7 @@ class Chain:
             return self.parts[0].guarantee(schema, geography)
         stated = self.last.guarantee(schema, geography)
         after = " and ".join(step.name for step in self.steps)
-        exact = tuple(f"after {after}: {what}" for what in stated.released_exactly)
+        exact = self._exact(stated, schema, geography)
         if not stated.losses:
             reasons = [f"{p.name}: {p.guarantee(schema, geography).why_none}" for p in self.parts]
             return Guarantee.none("; ".join(reasons)).also_exact(*exact)
@@ -181,16 +185,55 @@ class Chain:
             # is published exactly; the changed records of two neighbours need not have it.
             return Guarantee.none(
                 f"{self.last.name} publishes some counts of the records that {after} made exactly, "
-                "and nothing is proved of people before a step when that is so"
+                f"and for that case no guarantee about the people before {after} is proved"
             ).also_exact(*exact)
         if not scaled:
             return Guarantee.none(self._why_none(stated.losses[0].unit, schema)).also_exact(*exact)
         bounds = ", ".join(f"{k} when {loss.unit.phrase}" for loss, k in losses if k is not None)
         return replace(stated, losses=tuple(scaled), released_exactly=exact).meaning(
-            f"people are those before {after}; one step between neighbours becomes at most this "
-            f"many steps after it, which multiplies losses (rho by the square): {bounds}",
+            f"the people are those before {after}. One of them can change at most so many records "
+            f"after it, and the loss is multiplied by that number (rho by its square): {bounds}",
             "no credit is taken for the people whom a sample leaves out",
         )
+
+    def _exact(self, stated: Guarantee, schema: Schema, geography: Geography) -> tuple[str, ...]:
+        """What is published exactly, and of whom: the people, or the records after some steps.
+
+        Some counts of the last records are published. They are counts of the people too if every
+        step leaves them as they are, else of the records after the last step that may change them.
+        Noise hides all but what the last step itself publishes exactly.
+        """
+
+        def of_whom(kept: Kept) -> str:
+            changed = [n for n, s in enumerate(self.steps) if not s.leaves(kept, schema, geography)]
+            return self._after(changed[-1] + 1 if changed else 0)
+
+        known, everywhere = self.last.exact(schema, geography), self._after(len(self.steps))
+        said = [
+            f"{of_whom(known[what]) if what in known else everywhere}{what}"
+            for what in stated.released_exactly
+        ]
+        if stated.losses:
+            return tuple(said)
+        as_far = "" if self.ends_in_records else f", as far as {self.last.name} publishes it"
+        for number, step in enumerate(self.steps):
+            later, kept = self.steps[number + 1 :], step.keeps(schema, geography)
+            for one in kept:
+                if all(each.leaves(one, schema, geography) for each in later):
+                    said.append(f"{of_whom(one)}{one}{as_far}")
+            # In words alone, of a method of somebody else: nothing says what later steps do to it.
+            unless = f", unless {' or '.join(each.name for each in later)} changes it"
+            said += [
+                f"{self._after(number)}{what}{unless if later else ''}{as_far}"
+                for what in step.guarantee(schema, geography).released_exactly
+                if what not in map(str, kept)
+            ]
+        return tuple(dict.fromkeys(said))
+
+    def _after(self, number: int) -> str:
+        """The beginning of a statement about the records after so many steps."""
+        names = " and ".join(step.name for step in self.steps[:number])
+        return f"after {names}: " if names else ""
 
     def _why_none(self, unit: UnitOfPrivacy, schema: Schema) -> str:
         open_steps = [step for step in self.steps if step.stability(unit) is None]

@@ -27,7 +27,7 @@ from headcount.schema.follows import ALONE, Steps
 from headcount.tabulate import CELLS
 
 ONE_FOR_ONE = tuple((unit, 1) for unit in UnitOfPrivacy)
-"""Measured are the people themselves: one step is one step."""
+"""What is measured are the people themselves: each is one record."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,9 +38,9 @@ class Measured:
         entries             counts in the measured vector: units of the level x possible cells
         steps               how the counts go by household size, where they do
         largest_household   where households are the units of privacy: people in the largest
-        stability           by unit of privacy, how many steps between neighbours of what is
-                            measured one step between neighbours of the people becomes (_chain.py);
-                            a unit without one has no loss about the people
+        stability           by unit of privacy, how many of the measured records one of the people
+                            can change at most, where steps changed records before (_chain.py); a
+                            unit without a number has no loss about the people
         distance            True for the L1 distance of the vector to one that was published, one
                             number, in place of the vector: it moves as far as the vector does
     """

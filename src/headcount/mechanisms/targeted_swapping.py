@@ -12,12 +12,12 @@ from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context
+from headcount.mechanisms._kept import EVERYTHING, HOUSEHOLDS, PEOPLE, Kept
 from headcount.mechanisms.swapping._donors import swap_areas
 from headcount.mechanisms.swapping._moving import (
     HouseholdStep,
     carried,
     move,
-    no_guarantee,
     some_households,
     swapped_population,
 )
@@ -36,7 +36,6 @@ from headcount.mechanisms.swapping.risk import DwellingRisk, Risk, standing
 from headcount.noise import Noise
 from headcount.population import Population
 from headcount.population.households import Households
-from headcount.privacy import Guarantee
 from headcount.schema import Schema
 
 
@@ -87,11 +86,20 @@ class TargetedSwapping(HouseholdStep):
             )
         Risk(attributes=self.risk_variables, levels=self.hierarchy or ("all",), k=self.k)
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """None, and it says so."""
-        if all(SIZE in profile for profile in self.similar):
-            return no_guarantee(geography, f"the number of people in each {geography.leaf}")
-        return no_guarantee(geography)
+    def keeps(self, schema: Schema, geography: Geography) -> tuple[Kept, ...]:
+        """What all profiles share, what stays with the place, and all that nobody moves out of."""
+        leaf, whole = geography.leaf, geography.levels[self._levels(geography)[1]]
+        kept = list(super().keeps(schema, geography))
+        shared = tuple(n for n in self.similar[0] if all(n in names for names in self.similar))
+        if by := tuple(dict.fromkeys((*shared, *self.carry_along))):
+            kept.append(Kept(HOUSEHOLDS, leaf, by))
+        if SIZE in shared:
+            kept.append(Kept(PEOPLE, leaf))
+        if not self.carry_along:
+            kept.append(Kept(EVERYTHING, whole))
+        elif others := tuple(n for n in schema.names if n not in self.carry_along):
+            kept.append(Kept(PEOPLE, whole, others))
+        return tuple(kept)
 
     def check(self, population: Population) -> tuple[str, ...]:
         """Refuse data without households, without what the settings name, or without any donor."""

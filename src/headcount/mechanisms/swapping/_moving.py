@@ -12,6 +12,7 @@ from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, PreTabular
+from headcount.mechanisms._kept import GROUP_QUARTERS, HOUSEHOLDS, Kept
 from headcount.mechanisms._seeded import SEED_DRAWS, generator
 from headcount.mechanisms.swapping.report import (
     Swapped,
@@ -23,6 +24,7 @@ from headcount.noise import Noise, Stream
 from headcount.population import Population
 from headcount.population.households import Households
 from headcount.privacy import Guarantee
+from headcount.schema import Schema
 
 PROVENANCE = "provenance.parquet"
 """Who changed places with whom: in the curator's folder, never part of a release."""
@@ -36,6 +38,17 @@ class HouseholdStep(PreTabular):
 
     needs_households = True
     keeps_households = True
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """None, and it says so; what no swap changes is released exactly."""
+        return Guarantee.none(
+            "a household that is not swapped is published where it lives, one that is swapped is "
+            "published whole in another place, and neither is hidden by noise"
+        ).also_exact(*map(str, self.keeps(schema, geography)))
+
+    def keeps(self, schema: Schema, geography: Geography) -> tuple[Kept, ...]:
+        """What every swap of households leaves as it is."""
+        return (Kept(HOUSEHOLDS, geography.leaf), Kept(GROUP_QUARTERS, geography.leaf))
 
     @property
     def no_bound(self) -> str:
@@ -58,18 +71,6 @@ def some_households(population: Population, mechanism: str) -> Households:
             expected="at least one: vacant dwellings and group quarters never move",
         )
     return population.households
-
-
-def no_guarantee(geography: Geography, *exact: str) -> Guarantee:
-    """What every swap of households leaves open to see, and what else this one releases exactly."""
-    return Guarantee.none(
-        "a household that is not swapped is published where it lives, one that is swapped is "
-        "published whole in another place, and neither is hidden by noise"
-    ).also_exact(
-        f"the number of households in each {geography.leaf}",
-        "everyone in group quarters, where they live",
-        *exact,
-    )
 
 
 def move(households: Households, partner: Ints, *, carry: Sequence[str] = ()) -> Households:

@@ -12,11 +12,11 @@ from headcount.errors import ConfigError, InputError
 from headcount.fields import Rate
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context
+from headcount.mechanisms._kept import EVERYTHING, HOUSEHOLDS, PEOPLE, Kept
 from headcount.mechanisms.swapping._fits import Fits
 from headcount.mechanisms.swapping._moving import (
     HouseholdStep,
     move,
-    no_guarantee,
     some_households,
     swapped_population,
 )
@@ -41,7 +41,6 @@ from headcount.mechanisms.swapping.risk import NEVER, DwellingRisk, Risk, by_ris
 from headcount.noise import Noise
 from headcount.population import Population
 from headcount.population.households import Households
-from headcount.privacy import Guarantee
 from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
 from headcount.typed import PRESET, from_table
@@ -121,18 +120,16 @@ class HouseholdSwapping(HouseholdStep):
         """With the settings of a preset, but for the keys that are given."""
         return from_table(cls, {PRESET: name, **keys}, source="swapping")
 
-    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
-        """None, and it says so; what no swap changes is released exactly."""
-        reach = self._depths(geography)
-        whole = geography.levels[reach.within]
-        exact = [f"every count of each {whole}: households only move inside it"]
+    def keeps(self, schema: Schema, geography: Geography) -> tuple[Kept, ...]:
+        """All within the level that nobody leaves, and in each leaf what partners share."""
+        leaf, whole = geography.leaf, geography.levels[self._depths(geography).within]
+        kept = [*super().keeps(schema, geography), Kept(EVERYTHING, whole)]
         if self.size_noise is None:
             if self.key:
-                by = " x ".join(self.key)
-                exact.append(f"the number of households by {by} in each {geography.leaf}")
+                kept.append(Kept(HOUSEHOLDS, leaf, self.key))
             if SIZE in self.key:
-                exact.append(f"the number of people in each {geography.leaf}")
-        return no_guarantee(geography, *exact)
+                kept.append(Kept(PEOPLE, leaf))
+        return tuple(kept)
 
     def check(self, population: Population) -> tuple[str, ...]:
         """Refuse data without households, without what the key needs, or without any partner."""

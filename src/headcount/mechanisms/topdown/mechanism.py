@@ -10,6 +10,7 @@ from math import exp, floor, log
 from headcount.errors import ConfigError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms._base import COPIES, SCALAR, Context, CountsOutcome, PostTabular
+from headcount.mechanisms._kept import Kept
 from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all, measure_cells
 from headcount.mechanisms._units import refuse_uncut
 from headcount.mechanisms.topdown._neighbours import refuse_no_neighbour
@@ -27,6 +28,7 @@ from headcount.mechanisms.topdown.measure import (
 )
 from headcount.mechanisms.topdown.restrict import (
     Restrictions,
+    exact_counts,
     exact_statements,
     nests,
     refuse_truth_outside,
@@ -102,6 +104,10 @@ class TopDown(TopDownSettings, PostTabular):
         stated = replace(stated, losses=stated.losses[:1])
         beyond = "databases that differ in what is released without noise"
         return replace(stated.also_exact(*exact), not_covered=(*stated.not_covered, beyond))
+
+    def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Kept]:
+        """The counts behind invariants, and living quarters."""
+        return exact_counts(self, geography)
 
     @property
     def asks_of_population(self) -> tuple[str, ...]:

@@ -16,9 +16,10 @@ import numpy as np
 from headcount.arrays import Ints
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.geography import Geography
+from headcount.mechanisms._kept import LIVING_QUARTERS, PEOPLE, Kept
 from headcount.mechanisms.topdown._bounds_table import group_name, read_bounds
 from headcount.mechanisms.topdown._neighbours import refuse_fixed_total
-from headcount.mechanisms.topdown.choices import QuartersBounds, TableBounds
+from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.schema import Recode, Schema
 from headcount.solve.batch import NO_BOUND
@@ -162,13 +163,10 @@ def nests(restrictions: tuple[Restriction, ...], schema: Schema) -> bool:
 
 def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
     """What the restrictions publish, in plain words."""
-    said = [f"{one.query!r} of every {one.level}" for one in settings.invariant]
+    said = [_invariant_words(one) for one in settings.invariant]
     for bounds in settings.bounds:
         if isinstance(bounds, QuartersBounds):
-            said.append(
-                f"the number of living quarters of each type ({bounds.query!r}), and of vacant "
-                f"ones, everywhere"
-            )
+            said.append(_quarters_words(bounds))
         elif bounds.public:
             said.append(
                 f"that {bounds.query!r} of every {bounds.level} is within the bounds of a public "
@@ -180,6 +178,30 @@ def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
                 f"confidential data ({bounds.file.name})"
             )
     return tuple(said)
+
+
+def exact_counts(settings: TopDownSettings, geography: Geography) -> dict[str, Kept]:
+    """The counts that these statements are about; those on bounds from a file are about none."""
+    found = {}
+    for one in settings.invariant:
+        axes = settings.query(one.query).by
+        by = tuple(axis.source.name if isinstance(axis, Recode) else axis for axis in axes)
+        found[_invariant_words(one)] = Kept(PEOPLE, one.level, by)
+    for bounds in settings.bounds:
+        if isinstance(bounds, QuartersBounds):
+            found[_quarters_words(bounds)] = Kept(LIVING_QUARTERS, geography.leaf)
+    return found
+
+
+def _invariant_words(one: Invariant) -> str:
+    return f"{one.query!r} of every {one.level}"
+
+
+def _quarters_words(bounds: QuartersBounds) -> str:
+    return (
+        f"the number of living quarters of each type ({bounds.query!r}), and of vacant ones, "
+        "everywhere"
+    )
 
 
 def _at_or_above(level: str, counts: Mapping[str, Counts]) -> tuple[str, ...]:
