@@ -379,6 +379,7 @@ file = "p1.csv"
             "table 1.zero_hides: found '",
         ),
         (('level = "block"', 'level = "blok"'), "b1,total,5", "table P1, level: found 'blok'"),
+        (('name = "P1"', 'name = "P99"'), "b1,total,5", "table: found 'P99', expected one of 'P1'"),
     ],
 )
 def test_tables_with_errors_are_refused_by_row_and_key(

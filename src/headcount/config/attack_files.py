@@ -30,14 +30,6 @@ LARGEST = 1 << 39
 """No count is as large: half of what stands for an unknown one."""
 
 
-def find_table(product: str, name: str, *, source: str) -> PublishedTable:
-    """A table of a product by name."""
-    known = tables(product)
-    if name not in known:
-        raise ConfigError(source, place="table", found=repr(name), expected=one_of(known))
-    return known[name]
-
-
 @dataclass(frozen=True, kw_only=True)
 class TableFile:
     """A published table in a file with the columns unit, cell and value, or low and high.
@@ -87,7 +79,10 @@ def read_tables_file(path: Path) -> Knowledge:
     geography, _ = build_geography(units, places, name=str(said.units))
     held = []
     for one in said.table:
-        table = find_table(one.product, one.name, source=source)
+        known = tables(one.product)
+        if one.name not in known:
+            raise ConfigError(source, place="table", found=repr(one.name), expected=one_of(known))
+        table = known[one.name]
         support = table.supports(schema)
         if not support:
             raise ConfigError(
@@ -198,15 +193,9 @@ def _levels(values: pl.Series, attribute: Attribute, schema: Schema, source: str
     return _numbers(values, names, source, expected)
 
 
-@dataclass(frozen=True, eq=False)
-class NamedPeople:
-    """People of a file with their ids, as the file has them."""
-
-    ids: pl.Series
-    known: KnownPeople
-
-
-def read_known(path: Path, features: Features, geography: Geography) -> NamedPeople:
+def read_known(
+    path: Path, features: Features, geography: Geography
+) -> tuple[pl.Series, KnownPeople]:
     """An attacker's file: columns person, block (named as the leaf level, or "block"), sex, age."""
     columns = [geography.leaf, "block", *KNOWN, *features.schema.names]
     frame = read_table(path, ["person", *columns], optional=set(columns))
@@ -216,7 +205,7 @@ def read_known(path: Path, features: Features, geography: Geography) -> NamedPeo
     known = KnownPeople(
         name=path.stem, features=features, person=np.arange(len(ids)), block=block, key=key
     )
-    return NamedPeople(ids, known)
+    return ids, known
 
 
 def read_true_people(

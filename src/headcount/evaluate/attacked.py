@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import singledispatch
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -61,9 +62,11 @@ class Attacked(Finding):
 
     words: str
 
-
-def _words(claims: Claims, part: Part) -> str:
-    return f"{claims.words} {part.words}"
+    @classmethod
+    def by(cls, claims: Claims, part: Part, **more: Any) -> Self:
+        """The finding about some claims."""
+        words = f"{claims.words} {part.words}"
+        return cls(name=claims.attack, title=claims.title, words=words, **more)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -139,22 +142,15 @@ def score_records(claims: ClaimedRecords, people: TruePeople, part: Part) -> Rec
     """Agreement of claimed records with people, unit by unit."""
     records = records_of(claims.matrix, Features.of(claims.schema))
     table = agreement_frame(records, people.records(), claims.geography.size(claims.geography.leaf))
-    return RecordsAgree(
-        name=claims.attack,
-        title=claims.title,
-        words=_words(claims, part),
-        table=_with_people(table),
-        attributes=_attributes(claims),
-    )
+    return RecordsAgree.by(claims, part, table=_with_people(table), attributes=_attributes(claims))
 
 
 @score_claims.register
 def score_rebuilt(claims: Rebuilt, people: TruePeople, part: Part) -> RecordsAgree:
     """The same, and agreement in what the tables tell apart."""
-    return RecordsAgree(
-        name=claims.attack,
-        title=claims.title,
-        words=_words(claims, part),
+    return RecordsAgree.by(
+        claims,
+        part,
         table=_with_people(rebuilt_frame(claims, people.records())),
         attributes=_attributes(claims),
         certain=claims.facts["zero_variability_records"],
@@ -295,23 +291,16 @@ def score_people(claims: ClaimedPeople, people: TruePeople, part: Part) -> Peopl
         }
         for name, inside in universes.items()
     ]
-    return PeopleFound(
-        name=claims.attack,
-        title=claims.title,
-        words=_words(claims, part),
-        table=pl.DataFrame(rows),
-        learnt=claims.learnt,
-    )
+    return PeopleFound.by(claims, part, table=pl.DataFrame(rows), learnt=claims.learnt)
 
 
 @score_claims.register
 def score_matches(claims: Matches, people: TruePeople, part: Part) -> PeopleFound:
     """Matches, over several random orders of ties, beside guesses from the records attacked."""
     scores = matches_frame(claims, people.records())
-    return PeopleFound(
-        name=claims.attack,
-        title=claims.title,
-        words=_words(claims, part),
+    return PeopleFound.by(
+        claims,
+        part,
         table=beside_guesses(scores).rename({"putative": "claimed", "confirmed": "right"}),
         learnt=claims.learnt,
         guess="modal_guess_%",

@@ -211,10 +211,10 @@ def _people(
             else commercial_attacker(real.records, geography=geography, quality=quality, seed=seed)
         )
         return real.ids[made.person], made
-    named = read_known(known, features, geography)
+    ids, people = read_known(known, features, geography)
     if real is None:
-        return named.ids, named.known
-    person = positions(real.ids, named.ids)
+        return ids, people
+    person = positions(real.ids, ids)
     if len(person) and person.max() < 0:
         raise InputError(
             str(known),
@@ -222,7 +222,7 @@ def _people(
             found="no id that is in the truth",
             expected="ids of the truth: its column person, or with a config the row number, from 0",
         )
-    return named.ids, replace(named.known, person=person)
+    return ids, replace(people, person=person)
 
 
 def load_truth(path: Path, features: Features, geography: Geography) -> TrueRecords:
