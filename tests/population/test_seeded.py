@@ -49,11 +49,15 @@ def _christ() -> Arrays:
 
 
 POPULATIONS: dict[str, tuple[Callable[[], Arrays], str]] = {
-    "us1940 of one state": (lambda: _us1940(states=("WA",)), "56f0448f7368cd98"),
-    "us1940 in part": (lambda: _us1940(scale=0.05), "8da99f957c6cd33b"),
+    "us1940 of one state": (lambda: _us1940(states=("WA",)), "7aa35b4ac6b2870d"),
+    "us1940 in part": (lambda: _us1940(scale=0.05), "6a43d037f79657c4"),
     "us1940 with nurse_nva_0": (
         lambda: _us1940(states=("VT",), nurse_nva_0=True),
-        "2ed9adf359758f18",
+        "22711a28df3ff435",
+    ),
+    "us1940 with presence": (
+        lambda: _us1940(states=("VT",), presence=True),
+        "abd360da7ff700e7",
     ),
     "towns": (lambda: _households(towns(seed=2010, people=40_000)), "df26b23393c71db6"),
     "towns of other counties": (

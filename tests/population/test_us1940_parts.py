@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from headcount.population.us1940._groups import (
     draw_groups,
     fit_expected,
+    gather,
     group_targets,
     settle,
     settle_groups,
@@ -140,6 +141,27 @@ def test_proportional_fitting_reaches_its_targets() -> None:
     assert np.ptp(np.log(odds), axis=0).max() < 1e-6
 
 
+def test_a_gathered_group_is_there_with_enough_people_or_not_at_all() -> None:
+    county = np.repeat(np.arange(30_000), 2)
+    expected = np.column_stack(
+        [np.tile([0.5, 1.0], 30_000), np.tile([2.0, 2.5], 30_000), np.tile([0.0, 90.0], 30_000)]
+    )
+    gathered = gather(np.random.default_rng(12), expected, county=county, least=4.5)
+    of_county = gathered[::2] + gathered[1::2]
+    assert set(np.unique(of_county[:, 0]).tolist()) == {0.0, 4.5}
+    assert gathered[1::2, 0] == pytest.approx(2 * gathered[::2, 0])  # districts keep their shares
+    assert (gathered[:, 1:] == expected[:, 1:]).all()  # enough people are left as they are
+    # Present with probability 1.5 / 4.5, so that the mean stays 1.5.
+    error = 4.5 * np.sqrt(1 / 3 * 2 / 3 / 30_000)
+    assert of_county[:, 0].mean() == pytest.approx(1.5, abs=4 * error)
+
+
+def test_gathering_leaves_an_absent_group_absent() -> None:
+    expected = np.array([[0.0, 3.0], [0.0, 3.0]])
+    gathered = gather(np.random.default_rng(1), expected, county=np.array([0, 0]), least=4.5)
+    assert gathered.tolist() == expected.tolist()
+
+
 def test_settled_groups_are_exact_and_fit_in() -> None:
     rng = np.random.default_rng(3)
     persons = rng.integers(5, 60, 40)
@@ -234,6 +256,8 @@ def test_model_names_every_group_and_type() -> None:
 
     schema = load_schema("e2e-2018")
     assert set(model()["group"]) == set(GROUPS[1:])
+    for name, changed in model()["presence"]["group"].items():
+        assert changed.keys() < model()["group"][name].keys()
     types = [row["type"] for row in model()["facility"]]
     assert types == list(schema.attribute("hhgq").levels[1:])
     assert list(schema.attribute("race").levels) == list(GROUPS[:6])

@@ -22,6 +22,7 @@ class Us1940(Generated):
         scale         share of its places, of the same sizes
         states        some states only; all if empty
         nurse_nva_0   nobody under 18 in homes for the elderly or poor: a structural zero
+        presence      an assumption: a group is in a county as a cluster or not at all
     """
 
     kind = "us1940"
@@ -29,6 +30,7 @@ class Us1940(Generated):
     scale: Share = Fraction(1)
     states: tuple[str, ...] = ()
     nurse_nva_0: Annotated[bool, VIEW] = False
+    presence: bool = False
 
     def read(self, progress: Progress = silent) -> Population:
         """Generate the people and their living quarters."""
@@ -37,5 +39,6 @@ class Us1940(Generated):
             scale=float(self.scale),
             states=self.states or None,
             nurse_nva_0=self.nurse_nva_0,
+            presence=self.presence,
         )
         return replace(people, quarters=quarters)

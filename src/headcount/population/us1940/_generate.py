@@ -36,6 +36,7 @@ def us1940(
     scale: float = 1.0,
     states: Sequence[str] | None = None,
     nurse_nva_0: bool = False,
+    presence: bool = False,
 ) -> tuple[Population, Quarters]:
     """A population with the published shape of the United States of 1940, and its quarters.
 
@@ -47,6 +48,8 @@ def us1940(
         nurse_nva_0 nobody under voting age in homes for the elderly or poor, as the schema
                     ``e2e-2018-nurse`` has it: adults of the district live there instead, and
                     every count by age, race and ethnicity stays as it is
+        presence    an ASSUMPTION: a group expected in a county with a few people only is there as a
+                    cluster of so many, or not at all (``model.toml``, [presence])
 
     At full scale the totals of persons, races, ethnicities, states, counties, districts and living
     quarters are those published; ``fit`` says how near everything else comes.
@@ -59,14 +62,23 @@ def us1940(
     targets = nation_targets(plan)
     counties = _chosen_counties(plan, kept, scale, seed)
     parts = [
-        draw_state(plan, targets, number, counties[plan.state[counties] == number], seed, schema)
+        draw_state(
+            plan,
+            targets,
+            number,
+            counties[plan.state[counties] == number],
+            seed,
+            schema,
+            presence=presence,
+        )
         for number in kept
     ]
     geography = _geography(plan, counties)
     start = np.cumsum([0, *(len(part.occupied) for part in parts)])
     name = f"us1940(seed={seed}, scale={scale:g}, states={states and list(states)}"
+    chosen = {"nurse_nva_0": nurse_nva_0, "presence": presence}
     population = Population(
-        name=name + (", nurse_nva_0=True)" if nurse_nva_0 else ")"),
+        name="".join([name, *(f", {key}=True" for key, wished in chosen.items() if wished), ")"]),
         schema=schema,
         geography=geography,
         unit=np.concatenate([part.unit + at for part, at in zip(parts, start, strict=False)]),
@@ -91,7 +103,14 @@ class StatePart:
 
 
 def draw_state(
-    plan: NationPlaces, targets: Targets, number: int, counties: Ints, seed: int, schema: Schema
+    plan: NationPlaces,
+    targets: Targets,
+    number: int,
+    counties: Ints,
+    seed: int,
+    schema: Schema,
+    *,
+    presence: bool = False,
 ) -> StatePart:
     """Everybody in the chosen counties of one state, from the state's own random streams."""
     for_minors = schema.possible.reshape(-1, CELLS)[1:, 0]  # every group alike
@@ -99,7 +118,7 @@ def draw_state(
     persons = plan.persons[here]
     county = np.searchsorted(counties, plan.county[here])
     part = persons.sum() / targets.persons[number]
-    cells, rng = _draw_cells(persons, county, targets, number, seed)
+    cells, rng = _draw_cells(persons, county, targets, number, seed, presence=presence)
     facilities = tuple(
         Facilities(
             districts=max(1, round(targets.facility_districts[number, t] * part)),
@@ -125,7 +144,7 @@ def draw_state(
 
 
 def _draw_cells(
-    persons: Ints, county: Ints, targets: Targets, number: int, seed: int
+    persons: Ints, county: Ints, targets: Targets, number: int, seed: int, *, presence: bool
 ) -> tuple[Ints, np.random.Generator]:
     """Districts x ages x groups, and the stream to go on with.
 
@@ -144,6 +163,7 @@ def _draw_cells(
             persons=persons,
             county=county,
             targets=apportion(targets.groups[number].astype(np.float64), int(persons.sum())),
+            presence=presence,
         )
         cells = draw_ages(
             rng,

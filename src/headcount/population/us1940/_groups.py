@@ -72,17 +72,28 @@ def _hispanic_shares(races: Ints, persons: Ints, known: list[dict[str, float]]) 
     return result
 
 
-def draw_groups(rng: np.random.Generator, *, persons: Ints, county: Ints, targets: Ints) -> Ints:
+def draw_groups(
+    rng: np.random.Generator,
+    *,
+    persons: Ints,
+    county: Ints,
+    targets: Ints,
+    presence: bool = False,
+) -> Ints:
     """People of each group in each district of one state (districts x groups).
 
     where
         persons     people of each district
         county      position of each district's county within the state
         targets     people of each group in the state, which the draw meets exactly
+        presence    whether a small group is in a county as a cluster or not at all
     """
-    shapes = [model()["group"][name] for name in GROUPS[1:]]
+    changed = model()["presence"]["group"] if presence else {}
+    shapes = [model()["group"][name] | changed.get(name, {}) for name in GROUPS[1:]]
     weight = np.column_stack([_spread(rng, shape, persons, county) for shape in shapes])
     expected = fit_expected(weight, persons=persons, targets=targets[1:])
+    if presence:
+        expected = gather(rng, expected, county=county, least=model()["presence"]["people"])
     counts = np.column_stack(
         [_clumps(rng, mean, shape) for mean, shape in zip(expected.T, shapes, strict=True)]
     )
@@ -119,6 +130,26 @@ def fit_expected(weight: Floats, *, persons: Ints, targets: Ints, rounds: int = 
         sums = expected.sum(axis=0)
         factor = factor * np.divide(targets, sums, out=np.ones(len(sums)), where=sums > 0)
     return expected
+
+
+def gather(rng: np.random.Generator, expected: Floats, *, county: Ints, least: float) -> Floats:
+    """Expected people of groups that are in a county with enough people, or not at all.
+
+    F[c, g] = 1                                               if E[c, g] >= L
+              L / E[c, g] with probability E[c, g] / L, or 0  otherwise
+
+    where
+        E   expected people of a group in a county, the sum over its districts
+        F   factor on the group in all districts of the county: on average 1
+        L   people with whom a group is expected in a county, if it is there
+    """
+    of_county = np.zeros((int(county.max()) + 1, expected.shape[1]))
+    np.add.at(of_county, county, expected)
+    there = rng.random(of_county.shape) * least < of_county
+    few = of_county < least
+    enough = np.divide(least, of_county, out=np.ones_like(of_county), where=few & (of_county > 0))
+    gathered: Floats = expected * np.where(there, enough, 0.0)[county]
+    return gathered
 
 
 def _clumps(rng: np.random.Generator, mean: Floats, shape: dict[str, float]) -> Ints:

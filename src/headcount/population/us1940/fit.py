@@ -14,6 +14,7 @@ from headcount.errors import InputError
 from headcount.population.homogeneity import homogeneity_index
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
+from headcount.population.us1940._codes import Spread
 from headcount.population.us1940.figures import GROUPS, RACES, counties, published, states
 from headcount.schema import load_schema
 
@@ -28,6 +29,9 @@ ALLOWED = {
 }
 LEVELS = ("state", "county", "enumeration_district")
 ALLOWED_SD = 0.10
+ALLOWED_BY_CODE = 0.01
+CODE_OF_TYPE = np.array([0, 1, 1, 1, 2, 2, 2, 2])
+"""Households (IPUMS codes 1, 2 and 6), institutions (3), other group quarters (4)."""
 ALLOWED_STATE = 0.01
 """For the detail of a state; printed means of released tables may also be 3 people off."""
 
@@ -56,6 +60,7 @@ def fit(population: Population, quarters: Quarters | None = None) -> pl.DataFram
     rows = [*_shape(population, counts, whole=whole)]
     if whole:
         rows = [*_totals(population, counts), *rows, *_homogeneity(population, counts)]
+        rows.append(_by_code(population))
         if quarters is not None:
             rows += _records(quarters)
     judged = [whole] * len(rows)
@@ -176,6 +181,23 @@ def _homogeneity(population: Population, counts: Ints) -> Iterator[TargetRow]:
                 achieved=float((index == int(value)).sum()),
                 tolerance=(high - low) / 2,
             )
+
+
+def _by_code(population: Population) -> TargetRow:
+    """Cells with the codes of living quarters apart; for codes 2 and 6 their expected number."""
+    code = CODE_OF_TYPE[population.cell // 24]
+    cells = _table(population, (24 * code + population.cell % 24).astype(np.int32), 72)
+    spread, households = Spread.assumed(), cells[:, :24]
+    target = published()["cells"]["by_code"]
+    return TargetRow(
+        quantity="cells by IPUMS code of living quarters (2 and 6 by assumption)",
+        level="enumeration_district",
+        target=target,
+        achieved=(cells > 0).sum()
+        + spread.fragments(households)
+        + spread.more_households(households),
+        tolerance=ALLOWED_BY_CODE * target,
+    )
 
 
 def _states(population: Population, counts: Ints, quarters: Quarters | None) -> Iterator[TargetRow]:
