@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import nbinom
 
 from headcount.population.us1940 import fit, us1940
-from headcount.population.us1940._codes import Spread, _persons
+from headcount.population.us1940._codes import CodeSpread, _persons
 from headcount.population.us1940.figures import GROUPS, model, published
 
 DISTRICTS, DRAWS = 60, 400
@@ -36,7 +36,7 @@ def small_codes(monkeypatch: pytest.MonkeyPatch, households: np.ndarray) -> None
 
 def test_presence_is_that_of_a_negative_binomial_number() -> None:
     mean = np.array([0.0, 0.01, 1.0, 30.0])
-    spread = Spread(shape=0.3, place=16)
+    spread = CodeSpread(shape=0.3, place=16)
     assert spread.present(mean) == pytest.approx(nbinom.sf(0, 0.3, 0.3 / (0.3 + mean)))
 
 
@@ -73,14 +73,14 @@ def drawn_cells(
 
 @pytest.mark.usefixtures("small_codes")
 def test_expected_cells_of_fragments_are_those_drawn(households: np.ndarray) -> None:
-    expected = Spread(shape=0.2, place=16).fragments(households)
+    expected = CodeSpread(shape=0.2, place=16).fragments(households)
     drawn = drawn_cells(
         np.random.default_rng(2), households, shape=0.2, number=_persons("fragments"), size=1
     )
     error = drawn.std() / np.sqrt(DRAWS)
     assert expected == pytest.approx(drawn.mean(), abs=3.5 * error)
     # Negative control: spread evenly they would be in far more cells.
-    assert Spread(shape=2.0, place=16).fragments(households) > drawn.mean() + 10 * error
+    assert CodeSpread(shape=2.0, place=16).fragments(households) > drawn.mean() + 10 * error
 
 
 @pytest.mark.usefixtures("small_codes")
@@ -89,7 +89,7 @@ def test_expected_cells_of_large_households_are_those_drawn(
 ) -> None:
     records = published()["quarters"]["more_households"]
     monkeypatch.setattr("headcount.population.us1940._codes._persons", lambda code: 7 * records)
-    spread = Spread(shape=0.2, place=16)
+    spread = CodeSpread(shape=0.2, place=16)
     drawn = drawn_cells(np.random.default_rng(3), households, shape=0.2, number=records, size=7)
     error = drawn.std() / np.sqrt(DRAWS)
     assert spread.more_households(households) == pytest.approx(drawn.mean(), abs=3.5 * error)
@@ -113,5 +113,5 @@ def test_the_model_solves_its_two_equations(monkeypatch: pytest.MonkeyPatch) -> 
         held = np.zeros((len(quarters.occupied), 8), dtype=np.int64)
         np.add.at(held, (people.unit, people.cell // 24), people.count)
         with_places = int((held[:, 6:].sum(axis=1) > 0).sum())
-        by_law = Spread.assumed().other_places(held.sum(axis=1), held=int(held[:, 6:].sum()))
+        by_law = CodeSpread.assumed().other_places(held.sum(axis=1), held=int(held[:, 6:].sum()))
         assert (abs(with_places / by_law - 1) < 0.01) is solved

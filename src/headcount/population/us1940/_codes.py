@@ -11,7 +11,7 @@ from headcount.population.us1940.figures import GROUPS, model, published
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spread:
+class CodeSpread:
     """How codes 2 and 6 and the places of code 4 spread over districts (``model.toml``, [codes]).
 
     where
@@ -23,7 +23,7 @@ class Spread:
     place: float
 
     @classmethod
-    def assumed(cls) -> Spread:
+    def assumed(cls) -> CodeSpread:
         """As the model assumes it."""
         return cls(**model()["codes"])
 

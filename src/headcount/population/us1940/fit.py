@@ -14,7 +14,7 @@ from headcount.errors import InputError
 from headcount.population.homogeneity import homogeneity_index
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
-from headcount.population.us1940._codes import Spread
+from headcount.population.us1940._codes import CodeSpread
 from headcount.population.us1940.figures import GROUPS, RACES, counties, published, states
 from headcount.schema import load_schema
 
@@ -187,7 +187,7 @@ def _by_code(population: Population) -> TargetRow:
     """Cells with the codes of living quarters apart; for codes 2 and 6 their expected number."""
     code = CODE_OF_TYPE[population.cell // 24]
     cells = _table(population, (24 * code + population.cell % 24).astype(np.int32), 72)
-    spread, households = Spread.assumed(), cells[:, :24]
+    spread, households = CodeSpread.assumed(), cells[:, :24]
     target = published()["cells"]["by_code"]
     return TargetRow(
         quantity="cells by IPUMS code of living quarters (2 and 6 by assumption)",
