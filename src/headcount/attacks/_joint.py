@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -80,6 +80,22 @@ class Joint:
         return cls(plan, level, levels, fine, limits)
 
 
+class _Given(NamedTuple):
+    """What is published of all leaves under one unit.
+
+    where
+        leaves      their numbers
+        published   ends of their own tables
+        upper       ends of the tables of each level above
+        places      the units of each level above, and the position of each leaf's unit among them
+    """
+
+    leaves: Ints
+    published: Ends
+    upper: Sequence[Ends]
+    places: Sequence[tuple[Ints, Ints]]
+
+
 def solve_together(joint: Joint, unit: int) -> LeafOutcomes:
     """All leaves under one unit of the level."""
     plan = joint.plan
@@ -91,11 +107,12 @@ def solve_together(joint: Joint, unit: int) -> LeafOutcomes:
         layout.published(units)
         for layout, (units, _) in zip(joint.fine.layouts[1:], places, strict=True)
     ]
+    given = _Given(leaves, published, upper, places)
     piece = LeafOutcomes(conflict=[False] * len(leaves))
-    x, classes = _solve(joint, published, upper, places)
+    x, classes = _solve(joint, given)
     if x.x is None and x.proven:
-        x, classes = _after_fix(joint, piece, leaves, published, upper, places)
-    _records(joint, piece, leaves, published, upper, places, x, classes)
+        x, classes = _after_fix(joint, piece, given)
+    _records(joint, piece, given, x, classes)
     return piece
 
 
@@ -106,17 +123,13 @@ def _places(joint: Joint, level: str, leaves: Ints) -> tuple[Ints, Ints]:
     return units.astype(np.int64), position
 
 
-def _solve(
-    joint: Joint, published: Ends, upper: Sequence[Ends], places: Sequence[tuple[Ints, Ints]]
-) -> tuple[SolvedLeaf, list[Ints]]:
+def _solve(joint: Joint, given: _Given) -> tuple[SolvedLeaf, list[Ints]]:
     """One solution for all leaves, each leaf's part of it after the other."""
-    ends = [joint.fine.layouts[0].rows_of(*published)]
-    ends += [
-        layout.rows_of(*one) for layout, one in zip(joint.fine.layouts[1:], upper, strict=True)
-    ]
+    every = (given.published, *given.upper)
+    ends = [layout.rows_of(*one) for layout, one in zip(joint.fine.layouts, every, strict=True)]
     if not all(agree.all() for _, _, agree in ends):
         return SolvedLeaf(None, NO_METHOD, True), []
-    classes, rows = _unknowns(joint, ends, places)
+    classes, rows = _unknowns(joint, ends, given.places)
     low = np.concatenate([low.reshape(-1) for low, _, _ in ends])
     high = np.concatenate([high.reshape(-1) for _, high, _ in ends])
     settled = settle(rows, low, high)
@@ -154,15 +167,12 @@ def _unknowns(
 def _records(
     joint: Joint,
     piece: LeafOutcomes,
-    leaves: Ints,
-    published: Ends,
-    upper: Sequence[Ends],
-    places: Sequence[tuple[Ints, Ints]],
+    given: _Given,
     found: SolvedLeaf,
     classes: Sequence[Ints],
 ) -> None:
     """Records of each leaf, and its variability over what its own tables tell apart."""
-    plan = joint.plan
+    plan, leaves = joint.plan, given.leaves
     if found.x is None:
         record_variability(plan, piece, [None] * len(leaves), [found] * len(leaves))
         return
@@ -170,14 +180,18 @@ def _records(
     coarse = plan.structure.class_of[joint.fine.cell_of]
     problems: list[Settled | None] = []
     solved = []
-    low, high, _ = plan.structure.layouts[0].rows_of(*published)
+    low, high, _ = plan.structure.layouts[0].rows_of(*given.published)
     above = [
         limits.sums @ np.minimum(layout.rows_of(*one)[1], 1 << 40).T
-        for limits, layout, one in zip(joint.limits, joint.fine.layouts[1:], upper, strict=True)
+        for limits, layout, one in zip(
+            joint.limits, joint.fine.layouts[1:], given.upper, strict=True
+        )
     ]
     for i, leaf in enumerate(leaves):
         piece.add(int(leaf), joint.fine.cell_of[classes[i]], split[i])
-        limit = [most[:, position[i]] for most, (_, position) in zip(above, places, strict=True)]
+        limit = [
+            most[:, position[i]] for most, (_, position) in zip(above, given.places, strict=True)
+        ]
         alive, settled = _limited_problem(plan, joint.limits, low[i], high[i], limit)
         histogram = np.bincount(coarse[classes[i]], weights=split[i], minlength=coarse.max() + 1)
         problems.append(settled)
@@ -251,56 +265,50 @@ def _limits(layout: Layout, coarse: Ints) -> Limits:
 def _after_fix(
     joint: Joint,
     piece: LeafOutcomes,
-    leaves: Ints,
-    published: Ends,
-    upper: Sequence[Ends],
-    places: Sequence[tuple[Ints, Ints]],
+    given: _Given,
 ) -> tuple[SolvedLeaf, list[Ints]]:
     """Find the least change of all tables at once, those of the leaves and those above.
 
-    Changes ``published`` and ``upper`` in place, and solves again if asked to.
+    Changes what is published in place, and solves again if asked to.
     """
     plan, layouts = joint.plan, joint.fine.layouts
-    every = [published, *upper]
+    every = [given.published, *given.upper]
     cells = [side_by_side(layout.held, joint.fine.cell_of) for layout in layouts]
     above = [
         (matrix, position, len(units))
-        for matrix, (units, position) in zip(cells[1:], places, strict=True)
+        for matrix, (units, position) in zip(cells[1:], given.places, strict=True)
     ]
     weights = [
         np.tile(table_weights(layout.held, plan.weights), len(low))
         for layout, (low, _) in zip(layouts, every, strict=True)
     ]
     fix = least_change(
-        Sums(cells[0], len(leaves), tuple(above)),
+        Sums(cells[0], len(given.leaves), tuple(above)),
         np.concatenate([low.reshape(-1) for low, _ in every]),
         np.concatenate([high.reshape(-1) for _, high in every]),
         weight=np.concatenate(weights),
         seconds=plan.seconds_to_fix,
     )
-    _move(joint, piece, leaves, published, upper, places, fix)
+    _move(joint, piece, given, fix)
     if plan.on_conflict != LEAST_CHANGE:
         return SolvedLeaf(None, NO_METHOD, fix.proven), []
-    solved, classes = _solve(joint, published, upper, places)
+    solved, classes = _solve(joint, given)
     return SolvedLeaf(solved.x, solved.method, solved.proven and fix.proven), classes
 
 
 def _move(
     joint: Joint,
     piece: LeafOutcomes,
-    leaves: Ints,
-    published: Ends,
-    upper: Sequence[Ends],
-    places: Sequence[tuple[Ints, Ints]],
+    given: _Given,
     fix: Fix,
 ) -> None:
     """Name the moves, and make them. A change above the leaves is in conflict with all of them."""
     geography = joint.plan.knowledge.geography
     levels = [geography.leaf, *joint.levels]
-    units_of = [leaves, *(units for units, _ in places)]
+    units_of = [given.leaves, *(units for units, _ in given.places)]
     start = 0
     for layout, (first, last), level, units in zip(
-        joint.fine.layouts, [published, *upper], levels, units_of, strict=True
+        joint.fine.layouts, [given.published, *given.upper], levels, units_of, strict=True
     ):
         names = geography.units[geography.depth(level)]
         for number, unit in enumerate(units):
@@ -314,4 +322,4 @@ def _move(
             if level == geography.leaf:
                 piece.conflict[number] = True
             else:
-                piece.conflict = [True] * len(leaves)
+                piece.conflict = [True] * len(given.leaves)
