@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headcount.arrays import Floats, Ints
+from headcount.arrays import Ints
 from headcount.solve.batch import NO_BOUND, Batch
 
 
@@ -77,11 +77,25 @@ def from_dense(
     )
 
 
-def to_dense(batch: Batch, x: Floats, *, n: int) -> Floats:
+def to_dense(batch: Batch, x: NDArray[Any], *, n: int) -> NDArray[Any]:
     """The answer of a batch as (cells, children of all parents)."""
     dense = np.zeros((n, int(batch.child_start[-1])), x.dtype)
     dense[np.repeat(batch.cell, np.diff(batch.var_start)), batch.var_child] = x
     return dense
+
+
+def on_variables(batch: Batch, dense: NDArray[Any]) -> NDArray[Any]:
+    """A dense answer (cells, children) in the batch's order."""
+    cell = np.repeat(batch.cell, np.diff(batch.var_start))
+    return np.ascontiguousarray(dense[cell, batch.var_child])
+
+
+def groups_keeping(shape: Sequence[int], axes: Sequence[int]) -> Ints:
+    """The number of each cell's group when all but some axes are summed over."""
+    if not axes:
+        return np.zeros(int(np.prod(shape)), np.int64)
+    levels = np.unravel_index(np.arange(int(np.prod(shape))), tuple(shape))
+    return np.ravel_multi_index([levels[a] for a in axes], [shape[a] for a in axes])
 
 
 def side_by_side(batches: Sequence[Batch]) -> Batch:

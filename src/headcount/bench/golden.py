@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
+from headcount.bench.dense import on_variables, to_dense
 from headcount.bench.figures import Reading
 from headcount.bench.golden_files import Golden, golden_problems
 from headcount.solve.batch import Batch
@@ -66,7 +67,7 @@ def judge(golden: Golden, directory: Path) -> GoldenVerdict:
     """One problem against its stored answers; rounding starts from the stored estimate."""
     if golden.failsafe:
         return _judge_failsafe(golden, directory)
-    batch, stored = golden.batch, _on_variables(golden.batch, golden.estimate)
+    batch, stored = golden.batch, on_variables(golden.batch, golden.estimate)
     solved = least_squares(batch, threads=1)
     done = bool((solved.outcome.status == Status.SOLVED).all())
     found = round_batch(batch, stored)
@@ -92,7 +93,7 @@ def _judge_failsafe(golden: Golden, directory: Path) -> GoldenVerdict:
         noisy = arrays["noisy_detail"].reshape(cells, -1)
     batch = reopen(golden.batch, keep=keep, total=golden.parent, answer=noisy)
     x, least = estimate(batch, keep=keep)
-    counts, _ = round_kept(batch, _on_variables(batch, golden.estimate), keep=keep)
+    counts, _ = round_kept(batch, on_variables(batch, golden.estimate), keep=keep)
     own, _ = round_kept(batch, x, keep=keep)
     return GoldenVerdict(
         name=golden.name,
@@ -107,8 +108,6 @@ def _judge_failsafe(golden: Golden, directory: Path) -> GoldenVerdict:
 
 def _kept_violation(batch: Batch, x: Floats, keep: Ints32, *, allowed: float) -> float:
     """Largest violation of bounds, of the kept margin, and of the change allowed to the parent."""
-    from dataclasses import replace
-
     sums = np.add.reduceat(np.append(x, 0.0), batch.var_start[:-1])
     sums[np.diff(batch.var_start) == 0] = 0.0
     margin = np.bincount(keep[batch.cell], weights=sums - batch.total)
@@ -153,16 +152,9 @@ def _gap(batch: Batch, x: Floats, stored: float) -> float:
     return (float(objective(batch, x).sum()) - stored) / max(abs(stored), 1e-300)
 
 
-def _on_variables(batch: Batch, dense: Floats) -> Floats:
-    """A dense answer (cells, children) in the batch's order."""
-    cell = np.repeat(batch.cell, np.diff(batch.var_start))
-    return np.ascontiguousarray(dense[cell, batch.var_child])
-
-
 def _distance(batch: Batch, counts: Ints, golden: Golden) -> float:
     """How much farther our counts are from the stored estimate than the stored ones."""
-    dense = np.zeros(golden.estimate.shape)
-    dense[np.repeat(batch.cell, np.diff(batch.var_start)), batch.var_child] = counts
+    dense = to_dense(batch, counts, n=len(golden.estimate))
     return float(np.abs(dense - golden.estimate).sum()) - golden.distance
 
 

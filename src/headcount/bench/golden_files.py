@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Floats, Ints
-from headcount.bench.dense import Margin, from_dense
+from headcount.bench.dense import Margin, from_dense, groups_keeping
 from headcount.errors import InputError
 from headcount.solve.batch import Batch
 
@@ -110,18 +110,13 @@ def _families(
             family["low"] = np.maximum(rhs, family["low"]) if "low" in family else rhs
         if above:
             family["high"] = np.minimum(rhs, family["high"]) if "high" in family else rhs
-    return [Margin(group=_groups(shape, over), **parts) for over, parts in by_axes.items()]
+    return [
+        Margin(
+            group=groups_keeping(shape, [a for a in range(len(shape)) if a not in over]), **parts
+        )
+        for over, parts in by_axes.items()
+    ]
 
 
 def _table(values: NDArray[Any]) -> NDArray[Any]:
     return values.reshape(-1, values.shape[-1])
-
-
-def _groups(shape: tuple[int, ...], over: tuple[int, ...]) -> Ints:
-    """The number of each cell's group when the given axes are summed over."""
-    kept = [a for a in range(len(shape)) if a not in over]
-    group = np.zeros(shape, np.int64)
-    for axis in kept:
-        level = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))])
-        group = group * shape[axis] + level
-    return group.ravel()

@@ -20,6 +20,7 @@ import polars as pl
 from headcount.bench.neighbour_homes import (
     DwellingFiles,
     Rng,
+    codes_by_level,
     drawn_dwellings,
     from_households,
     quoted,
@@ -219,11 +220,7 @@ def _table_of(kind: str) -> Cells:
         homes = {name: quarters.occupied[:, k].tolist() for k, name in enumerate(types)}
         homes["vacant"] = quarters.vacant.tolist()
     return Cells(
-        units={
-            level: tree.units[depth][tree.ancestors(level)].tolist()
-            for depth, level in enumerate(tree.levels)
-            if depth
-        },
+        units=codes_by_level(tree),
         counts=tabulate(people).dense(),
         schema=schema,
         columns=people.schema.cell_names,

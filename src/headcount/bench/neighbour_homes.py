@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from headcount.geography import Geography
 from headcount.population.households import Households
 from headcount.privacy import UnitOfPrivacy
 
@@ -203,6 +204,14 @@ def some(rng: Rng, names: tuple[str, ...]) -> tuple[str, ...]:
     return (names[0], *(name for name in names[1:] if rng.random() < 0.6))
 
 
+def codes_by_level(tree: Geography) -> dict[str, list[str]]:
+    """Columns of a file of units: the code of each leaf at every level below the whole."""
+    return {
+        level: codes[tree.ancestors(level)].tolist()
+        for level, codes in zip(tree.levels[1:], tree.units[1:], strict=True)
+    }
+
+
 def from_households(state: Households, *, persons: tuple[str, ...]) -> DwellingFiles:
     """People in dwellings as rows that can be changed and written."""
     tree = state.geography
@@ -221,11 +230,7 @@ def from_households(state: Households, *, persons: tuple[str, ...]) -> DwellingF
     ]
     return DwellingFiles(
         homes=homes,
-        units={
-            level: tree.units[depth][tree.ancestors(level)].tolist()
-            for depth, level in enumerate(tree.levels)
-            if depth
-        },
+        units=codes_by_level(tree),
         persons=own,
         kinds=state.kinds,
         sizes=tuple(level for level in size if level != "none"),

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 from math import exp
-from time import process_time
 
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.bench.figures import Reading
+from headcount.bench.figures import Reading, timed
 from headcount.noise import DiscreteGaussian, KeyedNoise, Law, RunKey, Stream, TwoSidedGeometric
 from headcount.noise.opendp_backend import opendp_sampler
 
@@ -77,12 +76,7 @@ def _reading(what: str, speed: float, *, opendp: float | None = None) -> Reading
 
 
 def _draws_per_second(work: Callable[[], object], draws: int, *, repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        start = process_time()
-        work()
-        times.append(process_time() - start)
-    return draws / min(times)
+    return draws / min(timed(work)[2] for _ in range(repeats))
 
 
 def _noise() -> KeyedNoise:

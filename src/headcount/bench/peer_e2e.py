@@ -21,6 +21,8 @@ from headcount.bench.peer_files import Peer, Releases, read_peer
 from headcount.bench.peer_tree import ABOVE_LEAF, EXACT, LEAF
 from headcount.bench.two_samples import energy_p_value, means_p_value
 from headcount.errors import ConfigError
+from headcount.mechanisms import protect
+from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.tabulate import Counts, Tabulated
 
@@ -85,9 +87,6 @@ def _joined(parts: list[Releases]) -> Releases:
 
 def peer_settings(peer: Peer, epsilon: Fraction) -> TopDown:
     """The preset of the 2018 test on the peer's schema, without the report."""
-    from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds
-    from headcount.mechanisms.topdown.mechanism import TopDown
-
     first, *others = peer.population.schema.names
     types = peer.population.schema.shape[0]
     preset = TopDown.from_preset("e2e-2018", epsilon=epsilon)
@@ -109,8 +108,6 @@ def replicate(data: Tabulated, mechanism: TopDown, times: int) -> tuple[Releases
 
     Returns the releases and the CPU seconds they took.
     """
-    from headcount.mechanisms import protect
-
     begin = process_time()
     totals, cells = [], []
     for _ in range(times):

@@ -14,7 +14,7 @@ from math import exp, prod
 import numpy as np
 
 from headcount.arrays import Floats, Ints
-from headcount.bench.dense import Margin, from_dense
+from headcount.bench.dense import Margin, from_dense, groups_keeping
 from headcount.draws import multinomial
 from headcount.solve.batch import Batch
 
@@ -106,7 +106,7 @@ def problem(name: str, *, seed: int, children: int | None = None) -> Batch:
     n = truth.shape[0]
     families = []
     for keep, variance in setting.queries.items():
-        group = _groups(setting.sizes, keep)
+        group = groups_keeping(setting.sizes, keep)
         exact = np.zeros((group.max() + 1, kids), np.int64)
         np.add.at(exact, group, truth)
         noisy = exact + draw_noise(rng, setting.discrete, variance, exact.shape)
@@ -188,10 +188,3 @@ def draw_noise(
     # variance = 2 (1 - p) / p^2, solved for p
     p = ((1 + 2 * variance) ** 0.5 - 1) / variance
     return (rng.geometric(p, shape) - rng.geometric(p, shape)).astype(np.float64)
-
-
-def _groups(sizes: tuple[int, ...], keep: tuple[int, ...]) -> Ints:
-    if not keep:
-        return np.zeros(prod(sizes), np.int64)
-    levels = np.unravel_index(np.arange(prod(sizes)), sizes)
-    return np.ravel_multi_index([levels[a] for a in keep], [sizes[a] for a in keep])

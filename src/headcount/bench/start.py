@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from statistics import median
-from time import perf_counter
 
-from headcount.bench.figures import Reading
+from headcount.bench.figures import Reading, timed
 
 COMMANDS = {
     "python alone": [sys.executable, "-c", "pass"],
@@ -20,11 +20,8 @@ def measure(*, repeats: int = 7) -> list[Reading]:
     """Median wall seconds of each command over several fresh processes."""
     readings = []
     for name, command in COMMANDS.items():
-        seconds = []
-        for _ in range(repeats):
-            start = perf_counter()
-            subprocess.run(command, check=True, capture_output=True)
-            seconds.append(perf_counter() - start)
+        run = partial(subprocess.run, command, check=True, capture_output=True)
+        seconds = [timed(run)[1] for _ in range(repeats)]
         note = f"median of {repeats} processes"
         readings.append(Reading(name, median(seconds), "s", note))
     return readings

@@ -8,6 +8,7 @@ from typing import get_args
 
 import numpy as np
 
+from headcount.arrays import Flags
 from headcount.bench.figures import Reading, timed
 from headcount.bench.suppression_exact import cheapest_pattern
 from headcount.bench.suppression_oracle import unprotected
@@ -20,7 +21,7 @@ from headcount.bench.suppression_workloads import (
 )
 from headcount.evaluate.suppressed import WITNESSES, audit_release
 from headcount.evaluate.withheld import Attacker, audit_withheld
-from headcount.evaluate.witnessed import check_witnesses
+from headcount.evaluate.witnessed import WitnessAudit, check_witnesses
 from headcount.mechanisms import Context, protect
 from headcount.mechanisms.suppression.complementary import Pattern, complement
 from headcount.mechanisms.suppression.mechanism import Suppression
@@ -77,17 +78,19 @@ def _protect(table: AdditiveTable, effort: int) -> Pattern:
     )
 
 
+def _witnessed(table: AdditiveTable, pattern: Pattern, withheld: Flags) -> WitnessAudit:
+    return check_witnesses(
+        table.additive,
+        table.values,
+        withheld=withheld,
+        primary=pattern.primary,
+        witnesses=pattern.witnesses,
+    )
+
+
 def _one(table: AdditiveTable, effort: int) -> tuple[list[Reading], float]:
     pattern, wall, cpu = timed(lambda: _protect(table, effort))
-    shown, _, checking = timed(
-        lambda: check_witnesses(
-            table.additive,
-            table.values,
-            withheld=pattern.withheld,
-            primary=pattern.primary,
-            witnesses=pattern.witnesses,
-        )
-    )
+    shown, _, checking = timed(lambda: _witnessed(table, pattern, pattern.withheld))
     sample = SAMPLE if table.additive.size >= LARGE else None
     attack, _, spent = timed(
         lambda: audit_withheld(
@@ -239,13 +242,7 @@ def _holes(number: int) -> list[Reading]:
         leaky = pattern.withheld.copy()
         leaky[rng.choice(secondary)] = False
         made += 1
-        seen += not check_witnesses(
-            table.additive,
-            table.values,
-            withheld=leaky,
-            primary=pattern.primary,
-            witnesses=pattern.witnesses,
-        ).clean
+        seen += not _witnessed(table, pattern, leaky).clean
         by_rules, by_naive = (
             audit_withheld(
                 table.additive, table.values, withheld=leaky, primary=pattern.primary, attacker=who

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from time import process_time
+from functools import partial
 
 import numpy as np
 
 from headcount.arrays import Ints
 from headcount.bench.dense import side_by_side
-from headcount.bench.figures import Reading
+from headcount.bench.figures import Reading, timed
 from headcount.bench.problems import problem
 from headcount.solve.batch import Batch
 from headcount.solve.leastsquares import least_squares
@@ -46,13 +46,9 @@ def measure() -> list[Reading]:
 def _compare(name: str, problems: list[Batch]) -> list[Reading]:
     batch = side_by_side(problems)
     x = least_squares(batch, threads=1).x
-    found = round_batch(batch, x, threads=1)  # compile and warm
-    times = []
-    for _ in range(REPEATS):
-        begin = process_time()
-        found = round_batch(batch, x, threads=1)
-        times.append(process_time() - begin)
-    ours = float(np.median(times)) / len(problems)
+    work = partial(round_batch, batch, x, threads=1)
+    found = work()  # compile and warm
+    ours = float(np.median([timed(work)[2] for _ in range(REPEATS)])) / len(problems)
     whole, cost = np.empty(len(x), np.int64), np.empty(len(x), np.int64)
     split(x, whole, cost)
     seconds, equal = [], 0
@@ -86,9 +82,7 @@ def _compare(name: str, problems: list[Batch]) -> list[Reading]:
 def _highs(batch: Batch, whole: Ints, cost: Ints) -> tuple[Ints, float]:
     """HiGHS' counts, and the CPU seconds of its run."""
     solver = load(_binaries(rounding_program(batch, whole, cost), len(whole)))
-    begin = process_time()
-    solver.run()
-    seconds = process_time() - begin
+    _, _, seconds = timed(solver.run)
     steps = optimum(solver, integer=True)
     if steps is None:
         raise RuntimeError("found no rounding by HiGHS, expected one")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import process_time
 from typing import NamedTuple
 
 import numpy as np
@@ -53,9 +52,8 @@ def measure() -> list[Reading]:
 def _compare(name: str, problems: list[Batch]) -> list[Reading]:
     batch = side_by_side(problems)
     least_squares(batch, threads=1)  # warm
-    begin = process_time()
-    solved = least_squares(batch, threads=1)
-    ours = (process_time() - begin) / len(problems)
+    solved, _, cpu = timed(lambda: least_squares(batch, threads=1))
+    ours = cpu / len(problems)
     outcome = solved.outcome
     best = objective(batch, solved.x)
     readings = [
