@@ -9,118 +9,108 @@ Imports point one way, from the command line down to the schema; see docs/archit
 
 from __future__ import annotations
 
+import ast
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headcount._version import __version__
+from headcount._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from headcount.attacks.kinds.linkage import Link
-    from headcount.attacks.kinds.reconstruction import Reconstruct
-    from headcount.attacks.kinds.reidentification import Reidentify
-    from headcount.config.load import load_config
-    from headcount.evaluate.attacked import attack_release
-    from headcount.evaluate.choice import Choice
-    from headcount.evaluate.evaluation import Evaluation, evaluate_release
-    from headcount.evaluate.truth import Truth
-    from headcount.geography import Geography
-    from headcount.geography.build import CodeColumns, Prefixes
-    from headcount.mechanisms import (
-        Averaged,
-        Chain,
-        Geometric,
-        Identity,
-        PostTabular,
-        PreTabular,
-        Raked,
-        Sampling,
-        Tabulated,
-        protect,
-    )
-    from headcount.mechanisms.histogram import Histogram
-    from headcount.mechanisms.person_swapping import PersonSwapping
-    from headcount.mechanisms.suppression.mechanism import Suppression
-    from headcount.mechanisms.suppression.rules import Thresholds
-    from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise
-    from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
-    from headcount.mechanisms.swapping.risk import Risk
-    from headcount.mechanisms.targeted_swapping import TargetedSwapping
-    from headcount.mechanisms.topdown.choices import (
-        Grouped,
-        Invariant,
-        Marginal,
-        QuartersBounds,
-        TableBounds,
-    )
-    from headcount.mechanisms.topdown.mechanism import TopDown
-    from headcount.noise import KeyedNoise, OpenDPNoise, RunKey
-    from headcount.population import Households, Population, uniform
-    from headcount.population.from_households import to_population
-    from headcount.population.household_readers import read_households
-    from headcount.population.household_writer import write_households
-    from headcount.population.ipums1940 import read_ipums1940
-    from headcount.population.readers import (
-        AttributeColumn,
-        read_counts,
-        read_microdata,
-        read_quarters,
-    )
-    from headcount.population.towns import towns
-    from headcount.population.us1940 import us1940
-    from headcount.privacy import Guarantee, Ledger, UnitOfPrivacy
-    from headcount.release import CountsRelease, Release, TablesRelease
-    from headcount.release.store import read_release
-    from headcount.run.evaluate import evaluate_run
-    from headcount.run.protect import protect_run
-    from headcount.schema import Attribute, Follows, Recode, Schema, load_schema
-    from headcount.tabulate import Counts, Query
+    from headcount.attacks.kinds import Attack as Attack
+    from headcount.attacks.kinds.linkage import Link as Link
+    from headcount.attacks.kinds.reconstruction import Reconstruct as Reconstruct
+    from headcount.attacks.kinds.reidentification import Reidentify as Reidentify
+    from headcount.config.load import load_config as load_config
+    from headcount.evaluate.attacked import attack_release as attack_release
+    from headcount.evaluate.choice import Choice as Choice
+    from headcount.evaluate.evaluation import Evaluation as Evaluation
+    from headcount.evaluate.evaluation import evaluate_release as evaluate_release
+    from headcount.evaluate.metrics import Metric as Metric
+    from headcount.evaluate.truth import Truth as Truth
+    from headcount.geography import Geography as Geography
+    from headcount.geography.build import CodeColumns as CodeColumns
+    from headcount.geography.build import Prefixes as Prefixes
+    from headcount.mechanisms import Averaged as Averaged
+    from headcount.mechanisms import Chain as Chain
+    from headcount.mechanisms import Geometric as Geometric
+    from headcount.mechanisms import Identity as Identity
+    from headcount.mechanisms import PostTabular as PostTabular
+    from headcount.mechanisms import PreTabular as PreTabular
+    from headcount.mechanisms import Raked as Raked
+    from headcount.mechanisms import Sampling as Sampling
+    from headcount.mechanisms import Tabulated as Tabulated
+    from headcount.mechanisms import protect as protect
+    from headcount.mechanisms.histogram import Histogram as Histogram
+    from headcount.mechanisms.person_swapping import PersonSwapping as PersonSwapping
+    from headcount.mechanisms.suppression.mechanism import Suppression as Suppression
+    from headcount.mechanisms.suppression.rules import Thresholds as Thresholds
+    from headcount.mechanisms.swapping.keys import PseudoUnits as PseudoUnits
+    from headcount.mechanisms.swapping.keys import SizeNoise as SizeNoise
+    from headcount.mechanisms.swapping.mechanism import HouseholdSwapping as HouseholdSwapping
+    from headcount.mechanisms.swapping.risk import Risk as Risk
+    from headcount.mechanisms.targeted_swapping import TargetedSwapping as TargetedSwapping
+    from headcount.mechanisms.topdown.choices import Grouped as Grouped
+    from headcount.mechanisms.topdown.choices import Invariant as Invariant
+    from headcount.mechanisms.topdown.choices import Marginal as Marginal
+    from headcount.mechanisms.topdown.choices import QuartersBounds as QuartersBounds
+    from headcount.mechanisms.topdown.choices import TableBounds as TableBounds
+    from headcount.mechanisms.topdown.mechanism import TopDown as TopDown
+    from headcount.noise import KeyedNoise as KeyedNoise
+    from headcount.noise import OpenDPNoise as OpenDPNoise
+    from headcount.noise import RunKey as RunKey
+    from headcount.population import Households as Households
+    from headcount.population import Population as Population
+    from headcount.population import uniform as uniform
+    from headcount.population.from_households import to_population as to_population
+    from headcount.population.household_readers import read_households as read_households
+    from headcount.population.household_writer import write_households as write_households
+    from headcount.population.ipums1940 import read_ipums1940 as read_ipums1940
+    from headcount.population.readers import AttributeColumn as AttributeColumn
+    from headcount.population.readers import read_counts as read_counts
+    from headcount.population.readers import read_microdata as read_microdata
+    from headcount.population.readers import read_quarters as read_quarters
+    from headcount.population.towns import towns as towns
+    from headcount.population.us1940 import us1940 as us1940
+    from headcount.privacy import Guarantee as Guarantee
+    from headcount.privacy import Ledger as Ledger
+    from headcount.privacy import UnitOfPrivacy as UnitOfPrivacy
+    from headcount.release import CountsRelease as CountsRelease
+    from headcount.release import Release as Release
+    from headcount.release import TablesRelease as TablesRelease
+    from headcount.release.store import read_release as read_release
+    from headcount.report.finding import Finding as Finding
+    from headcount.run.evaluate import evaluate_run as evaluate_run
+    from headcount.run.protect import protect_run as protect_run
+    from headcount.schema import Attribute as Attribute
+    from headcount.schema import Follows as Follows
+    from headcount.schema import Recode as Recode
+    from headcount.schema import Schema as Schema
+    from headcount.schema import load_schema as load_schema
+    from headcount.tabulate import Counts as Counts
+    from headcount.tabulate import Query as Query
 
-_ROOMS = {
-    "attacks.kinds.linkage": "Link",
-    "attacks.kinds.reconstruction": "Reconstruct",
-    "attacks.kinds.reidentification": "Reidentify",
-    "config.load": "load_config",
-    "evaluate.attacked": "attack_release",
-    "evaluate.choice": "Choice",
-    "evaluate.evaluation": "Evaluation evaluate_release",
-    "evaluate.truth": "Truth",
-    "geography": "Geography",
-    "geography.build": "CodeColumns Prefixes",
-    "mechanisms": "Averaged Chain Geometric Identity PostTabular PreTabular Raked Sampling "
-    "Tabulated protect",
-    "mechanisms.histogram": "Histogram",
-    "mechanisms.person_swapping": "PersonSwapping",
-    "mechanisms.suppression.mechanism": "Suppression",
-    "mechanisms.suppression.rules": "Thresholds",
-    "mechanisms.swapping.keys": "PseudoUnits SizeNoise",
-    "mechanisms.swapping.mechanism": "HouseholdSwapping",
-    "mechanisms.swapping.risk": "Risk",
-    "mechanisms.targeted_swapping": "TargetedSwapping",
-    "mechanisms.topdown.choices": "Grouped Invariant Marginal QuartersBounds TableBounds",
-    "mechanisms.topdown.mechanism": "TopDown",
-    "noise": "KeyedNoise OpenDPNoise RunKey",
-    "population": "Households Population uniform",
-    "population.from_households": "to_population",
-    "population.household_readers": "read_households",
-    "population.household_writer": "write_households",
-    "population.ipums1940": "read_ipums1940",
-    "population.readers": "AttributeColumn read_counts read_microdata read_quarters",
-    "population.towns": "towns",
-    "population.us1940": "us1940",
-    "privacy": "Guarantee Ledger UnitOfPrivacy",
-    "release": "CountsRelease Release TablesRelease",
-    "release.store": "read_release",
-    "run.evaluate": "evaluate_run",
-    "run.protect": "protect_run",
-    "schema": "Attribute Follows Recode Schema load_schema",
-    "tabulate": "Counts Query",
-}
-_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+def _homes() -> dict[str, str]:
+    """The module of each name above: read from the imports, so that they are listed once."""
+    source = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    return {
+        alias.name: str(node.module)
+        for block in source.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+
+
+_HOMES = _homes()
+__all__ = sorted([*_HOMES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"headcount.{_HOME[name]}"), name)
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     if name[:1].isupper():  # a mechanism that is listed nowhere
         from headcount.registry import MECHANISMS
 
@@ -131,78 +121,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_HOME, "__version__"])
-
-
-__all__ = [
-    "Attribute",
-    "AttributeColumn",
-    "Averaged",
-    "Chain",
-    "Choice",
-    "CodeColumns",
-    "Counts",
-    "CountsRelease",
-    "Evaluation",
-    "Follows",
-    "Geography",
-    "Geometric",
-    "Grouped",
-    "Guarantee",
-    "Histogram",
-    "HouseholdSwapping",
-    "Households",
-    "Identity",
-    "Invariant",
-    "KeyedNoise",
-    "Ledger",
-    "Link",
-    "Marginal",
-    "OpenDPNoise",
-    "PersonSwapping",
-    "Population",
-    "PostTabular",
-    "PreTabular",
-    "Prefixes",
-    "PseudoUnits",
-    "QuartersBounds",
-    "Query",
-    "Raked",
-    "Recode",
-    "Reconstruct",
-    "Reidentify",
-    "Release",
-    "Risk",
-    "RunKey",
-    "Sampling",
-    "Schema",
-    "SizeNoise",
-    "Suppression",
-    "TableBounds",
-    "TablesRelease",
-    "Tabulated",
-    "TargetedSwapping",
-    "Thresholds",
-    "TopDown",
-    "Truth",
-    "UnitOfPrivacy",
-    "__version__",
-    "attack_release",
-    "evaluate_release",
-    "evaluate_run",
-    "load_config",
-    "load_schema",
-    "protect",
-    "protect_run",
-    "read_counts",
-    "read_households",
-    "read_ipums1940",
-    "read_microdata",
-    "read_quarters",
-    "read_release",
-    "to_population",
-    "towns",
-    "uniform",
-    "us1940",
-    "write_households",
-]
+    return __all__

@@ -35,43 +35,31 @@ class Publication(ABC):
         """Write the files, from the release and the published quarters: the truth has no part."""
 
 
+@dataclass(frozen=True)
 class PeopleInQuarters(Publication):
-    """Synthetic people, placed in the living quarters that are published exactly."""
+    """Synthetic people, placed in the living quarters that are published exactly.
+
+    where
+        mdf   in the layout of the 2018 end-to-end test, fields between bars, instead of tidy tables
+    """
+
+    mdf: bool = False
 
     def check(self, population: Population) -> None:
-        """Refuse a domain whose tables would have two columns of one name."""
-        _known(population.quarters, population.name)
-        refuse_same_names(population.schema, population.geography)
-
-    def write(
-        self, release: Release, folder: Path, *, quarters: Quarters | None, progress: Progress
-    ) -> Sequence[Path]:
-        """Two tidy tables."""
-        folder.mkdir(parents=True, exist_ok=True)
-        return write_tidy(
-            release.as_counts().tables[release.geography.leaf],
-            schema=release.schema,
-            geography=release.geography,
-            quarters=_known(quarters, "release"),
-            folder=folder,
-            progress=progress,
-        )
-
-
-class Mdf(Publication):
-    """The same people in the layout of the 2018 end-to-end test."""
-
-    def check(self, population: Population) -> None:
-        """Refuse a schema or geography that the layout has no fields for."""
+        """Refuse a domain that the layout has no fields for, or two columns of one name."""
         quarters = _known(population.quarters, population.name)
-        refuse_other_layout(population.schema, population.geography, quarters)
+        if self.mdf:
+            refuse_other_layout(population.schema, population.geography, quarters)
+        else:
+            refuse_same_names(population.schema, population.geography)
 
     def write(
         self, release: Release, folder: Path, *, quarters: Quarters | None, progress: Progress
     ) -> Sequence[Path]:
-        """Two files of fields between bars."""
+        """Two files: people, and living quarters."""
         folder.mkdir(parents=True, exist_ok=True)
-        return write_mdf(
+        written = write_mdf if self.mdf else write_tidy
+        return written(
             release.as_counts().tables[release.geography.leaf],
             schema=release.schema,
             geography=release.geography,

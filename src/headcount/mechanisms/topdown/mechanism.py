@@ -38,7 +38,7 @@ from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import Noise, TwoSidedGeometric
 from headcount.population import Population
 from headcount.privacy import Guarantee
-from headcount.release.publication import Mdf, PeopleInQuarters, Publication
+from headcount.release.publication import PeopleInQuarters, Publication
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts, counts_digest
 
@@ -153,7 +153,7 @@ class TopDown(TopDownSettings, PostTabular):
         """Measurements; and people, where the counts are bounded to fit living quarters."""
         found: dict[str, Publication] = {"measurements": PublishedMeasurements(self)}
         if any(isinstance(one, QuartersBounds) for one in self.bounds):
-            found |= {"microdata": PeopleInQuarters(), "mdf": Mdf()}
+            found |= {"microdata": PeopleInQuarters(), "mdf": PeopleInQuarters(mdf=True)}
         return found
 
     def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
