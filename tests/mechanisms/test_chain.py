@@ -16,7 +16,7 @@ from headcount.mechanisms import (
     Context,
     Geometric,
     Identity,
-    Kept,
+    Preserved,
     PreTabular,
     Raked,
     Sampling,
@@ -321,7 +321,7 @@ def test_what_a_swap_leaves_is_published_as_far_as_suppression_does():
 
 def test_numbers_of_living_quarters_are_those_of_the_people_after_a_swap_of_households():
     swap = HouseholdSwapping(rate=HALF, key=("size",))
-    quarters = Kept("living quarters", TREE.leaf)
+    quarters = Preserved("living quarters", TREE.leaf)
     assert swap.leaves(quarters, SCHEMA, TREE)
     assert not EXACT.leaves(quarters, SCHEMA, TREE)
 

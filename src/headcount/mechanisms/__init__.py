@@ -2,9 +2,9 @@
 
 from headcount.mechanisms._base import Context, PostTabular, PreTabular
 from headcount.mechanisms._chain import Chain, Mechanism
-from headcount.mechanisms._kept import Kept
 from headcount.mechanisms._measured import Measured, losses_of, total_loss
 from headcount.mechanisms._outcome import CountsOutcome, Outcome, TablesOutcome
+from headcount.mechanisms._preserved import Preserved
 from headcount.mechanisms._protect import (
     complete_guarantee,
     mechanism_digest,
@@ -25,12 +25,12 @@ __all__ = [
     "CountsOutcome",
     "Geometric",
     "Identity",
-    "Kept",
     "Measured",
     "Mechanism",
     "Outcome",
     "PostTabular",
     "PreTabular",
+    "Preserved",
     "Raked",
     "Sampling",
     "TablesOutcome",

@@ -17,11 +17,11 @@ import numpy as np
 from headcount.arrays import Ints
 from headcount.engines.protocol import Engine, InOrder
 from headcount.geography import Geography
-from headcount.mechanisms._kept import LIVING_QUARTERS, Kept
 from headcount.mechanisms._measured import Measured
 from headcount.mechanisms._outcome import CountsOutcome as CountsOutcome
 from headcount.mechanisms._outcome import Outcome
 from headcount.mechanisms._outcome import TablesOutcome as TablesOutcome
+from headcount.mechanisms._preserved import LIVING_QUARTERS, Preserved
 from headcount.noise import Law, Noise, Stream
 from headcount.population import Population
 from headcount.privacy import Guarantee, UnitOfPrivacy
@@ -129,15 +129,15 @@ class PreTabular(MethodBase):
         """
         return None
 
-    def keeps(self, schema: Schema, geography: Geography) -> tuple[Kept, ...]:
+    def preserves(self, schema: Schema, geography: Geography) -> tuple[Preserved, ...]:
         """What is the same before and after: published exactly, if the records are."""
         return ()
 
-    def leaves(self, kept: Kept, schema: Schema, geography: Geography) -> bool:
+    def leaves(self, kept: Preserved, schema: Schema, geography: Geography) -> bool:
         """Whether some counts are surely the same before and after."""
         if kept.of == LIVING_QUARTERS:
             return self.keeps_households  # dwellings stay where they are, and so does their number
-        return any(own.covers(kept, geography) for own in self.keeps(schema, geography))
+        return any(own.covers(kept, geography) for own in self.preserves(schema, geography))
 
     @property
     def no_bound(self) -> str:
@@ -163,7 +163,7 @@ class PostTabular(MethodBase):
         """Every measurement that will be made, with its exact loss, before data is read."""
         return ()
 
-    def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Kept]:
+    def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Preserved]:
         """Which counts the statements about what is released exactly are about, where they are."""
         return {}
 

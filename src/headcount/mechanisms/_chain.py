@@ -32,9 +32,9 @@ from typing import TypeAlias
 from headcount.errors import ConfigError, PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, PostTabular, PreTabular
-from headcount.mechanisms._kept import Kept
 from headcount.mechanisms._measured import Measured
 from headcount.mechanisms._outcome import CountsOutcome, Outcome
+from headcount.mechanisms._preserved import Preserved
 from headcount.mechanisms._step_noise import StepNoise
 from headcount.mechanisms._units import steps_of_all
 from headcount.mechanisms.identity import Identity
@@ -204,7 +204,7 @@ class Chain:
         Noise hides all but what the last step itself publishes exactly.
         """
 
-        def of_whom(kept: Kept) -> str:
+        def of_whom(kept: Preserved) -> str:
             changed = [n for n, s in enumerate(self.steps) if not s.leaves(kept, schema, geography)]
             return self._after(changed[-1] + 1 if changed else 0)
 
@@ -217,7 +217,7 @@ class Chain:
             return tuple(said)
         as_far = "" if self.ends_in_records else f", as far as {self.last.name} publishes it"
         for number, step in enumerate(self.steps):
-            later, kept = self.steps[number + 1 :], step.keeps(schema, geography)
+            later, kept = self.steps[number + 1 :], step.preserves(schema, geography)
             for one in kept:
                 if all(each.leaves(one, schema, geography) for each in later):
                     said.append(f"{of_whom(one)}{one}{as_far}")

@@ -18,7 +18,7 @@ from headcount.fields import AtLeast0, Rate
 from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, PreTabular
-from headcount.mechanisms._kept import PEOPLE, Kept
+from headcount.mechanisms._preserved import PEOPLE, Preserved
 from headcount.mechanisms._seeded import SEED_DRAWS, generator
 from headcount.mechanisms.swapping._moving import NO_BOUND, PROVENANCE
 from headcount.mechanisms.swapping.keys import depth_of, share
@@ -82,15 +82,15 @@ class PersonSwapping(PreTabular):
         return Guarantee.none(
             "records are published as they are, some of them in another place; swapping only "
             "leaves open which ones, and leaf totals are exact"
-        ).also_exact(*map(str, self.keeps(schema, geography)))
+        ).also_exact(*map(str, self.preserves(schema, geography)))
 
-    def keeps(self, schema: Schema, geography: Geography) -> tuple[Kept, ...]:
+    def preserves(self, schema: Schema, geography: Geography) -> tuple[Preserved, ...]:
         """In each leaf what stays with the place, and in the whole all that is swapped."""
         stay = tuple(name for name in schema.names if name in self.keep)
         swapped = tuple(name for name in schema.names if name not in self.keep)
         return (
-            Kept(PEOPLE, geography.leaf, stay),
-            Kept(PEOPLE, geography.levels[0], swapped),
+            Preserved(PEOPLE, geography.leaf, stay),
+            Preserved(PEOPLE, geography.levels[0], swapped),
         )
 
     @property

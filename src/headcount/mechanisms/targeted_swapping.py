@@ -12,7 +12,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context
-from headcount.mechanisms._kept import EVERYTHING, HOUSEHOLDS, PEOPLE, Kept
+from headcount.mechanisms._preserved import EVERYTHING, HOUSEHOLDS, PEOPLE, Preserved
 from headcount.mechanisms.swapping._donors import swap_areas
 from headcount.mechanisms.swapping._moving import (
     HouseholdStep,
@@ -86,19 +86,19 @@ class TargetedSwapping(HouseholdStep):
             )
         Risk(attributes=self.risk_variables, levels=self.hierarchy or ("all",), k=self.k)
 
-    def keeps(self, schema: Schema, geography: Geography) -> tuple[Kept, ...]:
+    def preserves(self, schema: Schema, geography: Geography) -> tuple[Preserved, ...]:
         """What all profiles share, what stays with the place, and all that nobody moves out of."""
         leaf, whole = geography.leaf, geography.levels[self._levels(geography)[1]]
-        kept = list(super().keeps(schema, geography))
+        kept = list(super().preserves(schema, geography))
         shared = tuple(n for n in self.similar[0] if all(n in names for names in self.similar))
         if by := tuple(dict.fromkeys((*shared, *self.carry_along))):
-            kept.append(Kept(HOUSEHOLDS, leaf, by))
+            kept.append(Preserved(HOUSEHOLDS, leaf, by))
         if SIZE in shared:
-            kept.append(Kept(PEOPLE, leaf))
+            kept.append(Preserved(PEOPLE, leaf))
         if not self.carry_along:
-            kept.append(Kept(EVERYTHING, whole))
+            kept.append(Preserved(EVERYTHING, whole))
         elif others := tuple(n for n in schema.names if n not in self.carry_along):
-            kept.append(Kept(PEOPLE, whole, others))
+            kept.append(Preserved(PEOPLE, whole, others))
         return tuple(kept)
 
     def check(self, population: Population) -> tuple[str, ...]:

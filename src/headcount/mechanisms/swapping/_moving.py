@@ -12,7 +12,7 @@ from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, PreTabular
-from headcount.mechanisms._kept import GROUP_QUARTERS, HOUSEHOLDS, Kept
+from headcount.mechanisms._preserved import GROUP_QUARTERS, HOUSEHOLDS, Preserved
 from headcount.mechanisms._seeded import SEED_DRAWS, generator
 from headcount.mechanisms.swapping.report import (
     Swapped,
@@ -44,11 +44,11 @@ class HouseholdStep(PreTabular):
         return Guarantee.none(
             "a household that is not swapped is published where it lives, one that is swapped is "
             "published whole in another place, and neither is hidden by noise"
-        ).also_exact(*map(str, self.keeps(schema, geography)))
+        ).also_exact(*map(str, self.preserves(schema, geography)))
 
-    def keeps(self, schema: Schema, geography: Geography) -> tuple[Kept, ...]:
+    def preserves(self, schema: Schema, geography: Geography) -> tuple[Preserved, ...]:
         """What every swap of households leaves as it is."""
-        return (Kept(HOUSEHOLDS, geography.leaf), Kept(GROUP_QUARTERS, geography.leaf))
+        return (Preserved(HOUSEHOLDS, geography.leaf), Preserved(GROUP_QUARTERS, geography.leaf))
 
     @property
     def no_bound(self) -> str:

@@ -12,7 +12,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.fields import Rate
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context
-from headcount.mechanisms._kept import EVERYTHING, HOUSEHOLDS, PEOPLE, Kept
+from headcount.mechanisms._preserved import EVERYTHING, HOUSEHOLDS, PEOPLE, Preserved
 from headcount.mechanisms.swapping._fits import Fits
 from headcount.mechanisms.swapping._moving import (
     HouseholdStep,
@@ -120,15 +120,15 @@ class HouseholdSwapping(HouseholdStep):
         """With the settings of a preset, but for the keys that are given."""
         return from_table(cls, {PRESET: name, **keys}, source="swapping")
 
-    def keeps(self, schema: Schema, geography: Geography) -> tuple[Kept, ...]:
+    def preserves(self, schema: Schema, geography: Geography) -> tuple[Preserved, ...]:
         """All within the level that nobody leaves, and in each leaf what partners share."""
         leaf, whole = geography.leaf, geography.levels[self._depths(geography).within]
-        kept = [*super().keeps(schema, geography), Kept(EVERYTHING, whole)]
+        kept = [*super().preserves(schema, geography), Preserved(EVERYTHING, whole)]
         if self.size_noise is None:
             if self.key:
-                kept.append(Kept(HOUSEHOLDS, leaf, self.key))
+                kept.append(Preserved(HOUSEHOLDS, leaf, self.key))
             if SIZE in self.key:
-                kept.append(Kept(PEOPLE, leaf))
+                kept.append(Preserved(PEOPLE, leaf))
         return tuple(kept)
 
     def check(self, population: Population) -> tuple[str, ...]:

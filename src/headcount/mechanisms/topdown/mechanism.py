@@ -10,8 +10,8 @@ from math import exp, floor, log
 from headcount.errors import ConfigError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms._base import COPIES, SCALAR, Context, CountsOutcome, PostTabular
-from headcount.mechanisms._kept import Kept
 from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all, measure_cells
+from headcount.mechanisms._preserved import Preserved
 from headcount.mechanisms._units import refuse_uncut
 from headcount.mechanisms.topdown._neighbours import refuse_no_neighbour
 from headcount.mechanisms.topdown._publish import PublishedMeasurements, write_measurements
@@ -105,7 +105,7 @@ class TopDown(TopDownSettings, PostTabular):
         beyond = "databases that differ in what is released without noise"
         return replace(stated.also_exact(*exact), not_covered=(*stated.not_covered, beyond))
 
-    def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Kept]:
+    def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Preserved]:
         """The counts behind invariants, and living quarters."""
         return exact_counts(self, geography)
 

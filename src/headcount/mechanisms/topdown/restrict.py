@@ -16,7 +16,7 @@ import numpy as np
 from headcount.arrays import Ints
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.geography import Geography
-from headcount.mechanisms._kept import LIVING_QUARTERS, PEOPLE, Kept
+from headcount.mechanisms._preserved import LIVING_QUARTERS, PEOPLE, Preserved
 from headcount.mechanisms.topdown._bounds_table import group_name, read_bounds
 from headcount.mechanisms.topdown._neighbours import refuse_fixed_total
 from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds, TableBounds
@@ -180,16 +180,16 @@ def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
     return tuple(said)
 
 
-def exact_counts(settings: TopDownSettings, geography: Geography) -> dict[str, Kept]:
+def exact_counts(settings: TopDownSettings, geography: Geography) -> dict[str, Preserved]:
     """The counts that these statements are about; those on bounds from a file are about none."""
     found = {}
     for one in settings.invariant:
         axes = settings.query(one.query).by
         by = tuple(axis.source.name if isinstance(axis, Recode) else axis for axis in axes)
-        found[_invariant_words(one)] = Kept(PEOPLE, one.level, by)
+        found[_invariant_words(one)] = Preserved(PEOPLE, one.level, by)
     for bounds in settings.bounds:
         if isinstance(bounds, QuartersBounds):
-            found[_quarters_words(bounds)] = Kept(LIVING_QUARTERS, geography.leaf)
+            found[_quarters_words(bounds)] = Preserved(LIVING_QUARTERS, geography.leaf)
     return found
 
 

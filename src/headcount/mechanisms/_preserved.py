@@ -11,7 +11,7 @@ GROUP_QUARTERS, LIVING_QUARTERS = "group quarters", "living quarters"
 
 
 @dataclass(frozen=True)
-class Kept:
+class Preserved:
     """Counts of every unit of a level that are the same before and after a step.
 
     where
@@ -32,7 +32,7 @@ class Kept:
         by = f" by {' x '.join(self.by)}" if self.by else ""
         return f"the number of {self.of}{by} in each {self.level}"
 
-    def covers(self, other: Kept, geography: Geography) -> bool:
+    def covers(self, other: Preserved, geography: Geography) -> bool:
         """Whether these counts being the same means that the others are the same too.
 
         Counts of a level add up to those above it, and counts by some attributes to those by fewer.
