@@ -11,7 +11,6 @@ from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context
 from headcount.mechanisms._preserved import EVERYTHING, HOUSEHOLDS, PEOPLE, Preserved
 from headcount.mechanisms.swapping._donors import swap_areas
 from headcount.mechanisms.swapping._moving import (
@@ -19,7 +18,6 @@ from headcount.mechanisms.swapping._moving import (
     carried,
     move,
     some_households,
-    swapped_population,
 )
 from headcount.mechanisms.swapping.keys import (
     ADULTS,
@@ -33,7 +31,6 @@ from headcount.mechanisms.swapping.keys import (
 )
 from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import DwellingRisk, Risk, standing
-from headcount.noise import Noise
 from headcount.population import Population
 from headcount.population.households import Households
 from headcount.schema import Schema
@@ -113,14 +110,6 @@ class TargetedSwapping(HouseholdStep):
             finest = households.geography.ancestors(levels[-1])[households.block[rows]]
             self._refuse_nobody(alike, finest)
         return ()
-
-    def apply(
-        self, population: Population, noise: Noise, *, run: int, context: Context
-    ) -> Population:
-        """The population after the swap of a run."""
-        return swapped_population(
-            self.name, self.swap, population, noise, rate=self.rate, run=run, context=context
-        )
 
     def swap(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -38,6 +39,19 @@ class HouseholdStep(PreTabular):
 
     needs_households = True
     keeps_households = True
+    rate: Fraction
+
+    @abstractmethod
+    def swap(self, households: Households, rng: np.random.Generator) -> Swapped:
+        """Swap the households once."""
+
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        """The population after the swap of a run."""
+        return swapped_population(
+            self.name, self.swap, population, noise, rate=self.rate, run=run, context=context
+        )
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so; what no swap changes is released exactly."""

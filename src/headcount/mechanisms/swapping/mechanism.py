@@ -11,14 +11,12 @@ from headcount.arrays import Ints, Ints32
 from headcount.errors import ConfigError, InputError
 from headcount.fields import Rate
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context
 from headcount.mechanisms._preserved import EVERYTHING, HOUSEHOLDS, PEOPLE, Preserved
 from headcount.mechanisms.swapping._fits import Fits
 from headcount.mechanisms.swapping._moving import (
     HouseholdStep,
     move,
     some_households,
-    swapped_population,
 )
 from headcount.mechanisms.swapping._need import alone
 from headcount.mechanisms.swapping._pairing import Stage, SwapPairs, choose_pairs
@@ -38,7 +36,6 @@ from headcount.mechanisms.swapping.keys import (
 )
 from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import NEVER, DwellingRisk, Risk, by_risk, standing
-from headcount.noise import Noise
 from headcount.population import Population
 from headcount.population.households import Households
 from headcount.schema import Schema
@@ -144,14 +141,6 @@ class HouseholdSwapping(HouseholdStep):
         if self.rate and not self._some_fit(households, rows, reach, key):
             self._nobody()
         return ()
-
-    def apply(
-        self, population: Population, noise: Noise, *, run: int, context: Context
-    ) -> Population:
-        """The population after the swap of a run."""
-        return swapped_population(
-            self.name, self.swap, population, noise, rate=self.rate, run=run, context=context
-        )
 
     def swap(self, households: Households, rng: np.random.Generator) -> Swapped:
         """Swap the households once."""
