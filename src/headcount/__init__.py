@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from headcount.population.household_readers import read_households as read_households
     from headcount.population.household_writer import write_households as write_households
     from headcount.population.ipums1940 import read_ipums1940 as read_ipums1940
-    from headcount.population.readers import AttributeColumn as AttributeColumn
+    from headcount.population.attribute_column import AttributeColumn as AttributeColumn
     from headcount.population.readers import read_counts as read_counts
     from headcount.population.readers import read_microdata as read_microdata
     from headcount.population.readers import read_quarters as read_quarters

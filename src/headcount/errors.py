@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import islice
+from typing import Any, Protocol
+
+Where = Callable[[Sequence[int]], Sequence[str]]
+"""What a user's file calls some of its rows, given by their positions from 0: "line 7"."""
+
+MOST_PROBLEMS = 10
+"""Problems of a file that one message lists."""
 
 MOST_SHOWN = 300
 """Characters of what was found, or of its place, that a message repeats."""
@@ -13,6 +21,11 @@ def brief(text: str, *, most: int = MOST_SHOWN) -> str:
     """Text of a user's on one line of a message: cut where long, control characters escaped."""
     cut = text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+def by_row(rows: Sequence[int]) -> list[str]:
+    """Rows by their number from 1, for files that have no lines."""
+    return [f"row {row + 1}" for row in rows]
 
 
 def one_of(names: Iterable[str], *, most: int = 12) -> str:
@@ -47,6 +60,64 @@ class InputError(HeadcountError):
         self.expected = expected
         where = f"{source}: {place}" if place else source
         super().__init__(f"{where}: found {found}, expected {expected}")
+
+
+class Positions(Protocol):
+    """Numbers of rows: a list, an array or a series."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Problems:
+    """All that is wrong with the rows of a file, refused together: the first, and how many more."""
+
+    def __init__(self, source: str, where: Where) -> None:
+        self.source, self.where = source, where
+        self._number = 0
+        self._first: list[tuple[int, str, str, str]] = []
+
+    def add(
+        self, rows: Positions, *, place: str = "", found: Callable[[int], str], expected: str
+    ) -> None:
+        """Note rows, in their order, that have one fault in common."""
+        self._number += len(rows)
+        first = (int(row) for row in islice(rows, MOST_PROBLEMS))
+        self._first += [(row, place, found(row), expected) for row in first]
+
+    def refuse(self) -> None:
+        """Raise an InputError if there are any."""
+        if not self._number:
+            return
+        self._first.sort(key=lambda problem: problem[0])
+        first = self._first[:MOST_PROBLEMS]
+        names = self.where([row for row, *_ in first])
+        errors = [
+            InputError(
+                self.source,
+                place=f"{place}, {name}".removeprefix(", "),
+                found=found,
+                expected=expected,
+            )
+            for name, (_, place, found, expected) in zip(names, first, strict=True)
+        ]
+        if self._number == 1:
+            raise errors[0]
+        raise InputErrors(self.source, errors, number=self._number)
+
+
+class InputErrors(InputError):
+    """Several faults of one file, each on a line of its own."""
+
+    def __init__(self, source: str, errors: Sequence[InputError], *, number: int) -> None:
+        super().__init__(source, found=f"{number:,} problems", expected="none")
+        listed = [
+            f"  {error.place}: found {error.found}, expected {error.expected}" for error in errors
+        ]
+        if number > len(errors):
+            listed.append(f"  and {number - len(errors):,} more")
+        self.args = ("\n".join([f"{source}: {number:,} problems", *listed]),)
 
 
 class ConfigError(InputError):

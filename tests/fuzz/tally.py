@@ -8,6 +8,7 @@ import sqlite3
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
+from io import StringIO
 from pathlib import Path
 
 import polars as pl
@@ -32,7 +33,10 @@ def read_rows(path: Path) -> list[Row]:
             raise Unreadable(str(error)) from None
         return [{name: _text(value) for name, value in row.items()} for row in frame.to_dicts()]
     with path.open(newline="", encoding="utf-8-sig") as file:
-        header, *lines = [line for line in csv.reader(file) if line]
+        text = file.read()
+    read = [list(csv.reader(StringIO(text, newline=""), delimiter=one)) for one in ",;\t|"]
+    best = max(read, key=lambda rows: len(next((row for row in rows if row), [])))
+    header, *lines = [line for line in best if any(line)]
     filled = [line + [""] * (len(header) - len(line)) for line in lines]
     return [dict(zip(header, line, strict=False)) for line in filled]
 

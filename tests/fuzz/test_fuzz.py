@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import polars as pl
 import pytest
 
 from headcount.population import tables
@@ -59,11 +59,11 @@ def test_sound_input_is_released_and_tallied(population: base.Tree, tmp_path: Pa
 
 
 def test_a_lost_row_is_a_wrong_tally(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def careless(path: Path, *arguments: Any, **options: Any) -> pl.DataFrame:
-        found = tables.read_table(path, *arguments, **options)
-        return found.head(-1) if path.stem == "people" else found
+    def careless(path: Path, *arguments: Any, **options: Any) -> tables.Rows:
+        found = tables.read_rows(path, *arguments, **options)
+        return replace(found, frame=found.frame.head(-1)) if path.stem == "people" else found
 
-    monkeypatch.setattr("headcount.population.readers.read_table", careless)
+    monkeypatch.setattr("headcount.population.readers.read_rows", careless)
     verdict = sound(tmp_path)
     assert verdict.fault == "wrong tally"
     assert "too few {" in verdict.seen
@@ -73,7 +73,7 @@ def test_an_exception_is_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def broken(*_: Any, **__: Any) -> Any:
         raise KeyError("x")
 
-    monkeypatch.setattr("headcount.population.readers.read_table", broken)
+    monkeypatch.setattr("headcount.population.readers.read_rows", broken)
     verdict = sound(tmp_path)
     assert verdict.fault == "traceback"
     assert "KeyError: 'x'" in verdict.seen

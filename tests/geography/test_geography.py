@@ -194,7 +194,7 @@ def test_prefixes_columns_and_local_codes_agree_with_brute_force(rows):
         (
             {"state": ["1", None], "county": ["a", "b"]},
             False,
-            "t: column 'state', row 2: found None, expected a code of at least 1 character",
+            "t: column 'state', row 2: found nothing, expected a code of at least 1 character",
         ),
         ({"state": ["1", "1"], "county": ["a", ""]}, False, "column 'county', row 2: found ''"),
         (
@@ -211,7 +211,7 @@ def test_prefixes_columns_and_local_codes_agree_with_brute_force(rows):
         (
             {"state": ["1", "1", "1"], "county": ["a", "b", "a"]},
             True,
-            "t: row 3, unit 'a': found a second row for the same 'county', expected one row for",
+            "t: row 3: found a second row for county 'a', expected one row for",
         ),
     ],
 )

@@ -13,10 +13,10 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.geography.build import CodeColumns, Prefixes
+from headcount.population.attribute_column import AttributeColumn, levels_of
 from headcount.population.household_readers import read_households
 from headcount.population.household_writer import write_households
 from headcount.population.households import Households
-from headcount.population.readers import AttributeColumn, levels_of
 from headcount.population.towns import towns
 from headcount.schema import Follows
 
@@ -155,48 +155,48 @@ BAD_DWELLINGS: dict[str, tuple[str, int, Any, str]] = {
         "hh",
         2,
         "a",
-        r"dwellings.csv: column 'hh', row 3: found key 'a' a second time, expected one row",
+        r"dwellings.csv: column 'hh', line 4: found key 'a' a second time, expected one row",
     ),
-    "key missing": ("hh", 1, None, r"dwellings.csv: column 'hh', row 2: found nothing"),
+    "key missing": ("hh", 1, None, r"dwellings.csv: column 'hh', line 3: found nothing"),
     "nobody's key": (
         "hh",
         2,
         "z",
-        r"persons.csv: column 'hh', row 1: found key 'b', expected a key of .*dwellings.csv",
+        r"persons.csv: column 'hh', line 2: found key 'b', expected a key of .*dwellings.csv",
     ),
-    "unknown kind": ("kind", 3, "jail", r"column 'kind', row 4: found level 'jail', expected one"),
+    "unknown kind": ("kind", 3, "jail", r"column 'kind', line 5: found level 'jail', expected one"),
     "vacant with people": (
         "kind",
         2,
         "vacant",
-        r"column 'kind', row 3, hh 'b': found people in a vacant dwelling, expected nobody",
+        r"column 'kind', line 4: found people in a vacant dwelling \(hh 'b'\), expected nobody",
     ),
     "occupied by nobody": (
         "kind",
         1,
         "household",
-        r"column 'kind', row 2, hh 'v': found an occupied dwelling without people, expected some",
+        r"column 'kind', line 3: found an occupied dwelling without people \(hh 'v'\), expec",
     ),
     "wrong size": (
         "people",
         3,
         2,
-        r"column 'people', row 4, hh 'c': found a size other than the number of its persons",
+        r"column 'people', line 5: found a size of hh 'c' other than its number of persons",
     ),
-    "unknown level": ("tenure", 0, "squat", r"column 'tenure', row 1: found level 'squat'"),
-    "no level": ("tenure", 0, None, r"column 'tenure', row 1: found nothing"),
+    "unknown level": ("tenure", 0, "squat", r"column 'tenure', line 2: found level 'squat'"),
+    "no level": ("tenure", 0, None, r"column 'tenure', line 2: found nothing"),
     "no block": (
         "block",
         0,
         None,
-        r"column 'block', row 1: found a blank code, as rows of totals have, expected rows of "
+        r"column 'block', line 2: found a blank code, as rows of totals have, expected rows of "
         r"units, each with its code$",
     ),
     "block in two areas": (
         "place",
         1,
         "P2",
-        r"column 'place', row 1, unit '01x': found a unit in two areas, expected each unit in one",
+        r"column 'place', line 2: found unit '01x' in two areas, expected each unit in one",
     ),
     "block in two counties": ("county", 1, "02", r"unit '01x': found two parents, '01' and '02'"),
 }
@@ -212,12 +212,12 @@ def test_bad_dwellings(tmp_path: Path, case: str) -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        (changed(PERSONS, "hh", 4, None), r"persons.csv: column 'hh', row 5: found nothing"),
-        (changed(PERSONS, "hh", 4, "d"), r"persons.csv: column 'hh', row 5: found key 'd'"),
-        (changed(PERSONS, "sex", 1, "x"), r"persons.csv: column 'sex', row 2: found level 'x'"),
+        (changed(PERSONS, "hh", 4, None), r"persons.csv: column 'hh', line 6: found nothing"),
+        (changed(PERSONS, "hh", 4, "d"), r"persons.csv: column 'hh', line 6: found key 'd'"),
+        (changed(PERSONS, "sex", 1, "x"), r"persons.csv: column 'sex', line 3: found level 'x'"),
         (
             PERSONS | {"block": ["02x", "01x", "01y", "02x", "01y", "01y"]},
-            r"column 'block', row 4, hh 'a': found '02x' where the dwelling has '01x', "
+            r"column 'block', line 5: found '02x' where dwelling 'a' has '01x', "
             r"expected a household in one unit",
         ),
     ],
@@ -241,21 +241,21 @@ def test_no_message_tells_a_count(tmp_path: Path) -> None:
         (
             changed(ALONE, "code", 2, "02y"),
             {},
-            r"column 'code', row 3, hh '2': found '02y' where the dwelling has '01x', "
+            r"column 'code', line 4: found '02y' where dwelling '2' has '01x', "
             r"expected a household in one unit",
         ),
         (
             changed(ALONE, "tenure", 2, "rent"),
             {},
-            r"column 'tenure', row 3, hh '2': found 'rent' .* expected one value for each dwelling",
+            r"column 'tenure', line 4: found 'rent' where dwelling '2' .* expected one value for",
         ),
-        (changed(ALONE, "tenure", 3, "x"), {}, r"column 'tenure', row 4: found level 'x'"),
-        (changed(ALONE, "hh", 0, None), {}, r"column 'hh', row 1: found nothing"),
-        (ALONE | {"n": [2, 1, 2, 9]}, {"size": "n"}, r"column 'n', row 4, hh '3': found a size"),
+        (changed(ALONE, "tenure", 3, "x"), {}, r"column 'tenure', line 5: found level 'x'"),
+        (changed(ALONE, "hh", 0, None), {}, r"column 'hh', line 2: found nothing"),
+        (ALONE | {"n": [2, 1, 2, 9]}, {"size": "n"}, r"column 'n', line 5: found a size of hh '3'"),
         (
             ALONE | {"k": ["household"] * 3 + ["vacant"]},
             {"kind": "k"},
-            r"column 'k', row 4, hh '3': found people in a vacant dwelling",
+            r"column 'k', line 5: found people in a vacant dwelling \(hh '3'\)",
         ),
         (ALONE, {"kinds": ("household",)}, r"kinds: found 1: \['household'\], expected household"),
         (

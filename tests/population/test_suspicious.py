@@ -15,15 +15,17 @@ from hypothesis import strategies as st
 from headcount.errors import InputError
 from headcount.geography.build import CodeColumns, Prefixes, build_geography
 from headcount.population import Population
+from headcount.population.attribute_column import AttributeColumn
+from headcount.population.format import PLAIN
 from headcount.population.household_readers import read_households
 from headcount.population.readers import (
-    AttributeColumn,
     read_counts,
     read_microdata,
     read_quarters,
     whole_numbers,
 )
 from headcount.population.suspicious import looks_missing, sums_of_others
+from headcount.population.tables import Rows
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import tabulate
 
@@ -84,9 +86,10 @@ AGE = AttributeColumn(name="age", column="age")
 def test_a_missing_value_does_not_become_a_level(tmp_path: Path) -> None:
     path = write(tmp_path, "people.csv", people())
     message = (
-        r"people.csv: column 'age', row 3: found what looks like a missing value, as a level: "
-        r'"NA", expected levels that people have \(real_levels = \["NA"\] of the attribute, or a '
-        r"list of all its levels, says that they are real\)"
+        r"people.csv: column 'age', line 4: found what looks like a missing value, as a level: "
+        r'"NA", expected levels that people have \(missing = "drop" or "level" of the attribute, '
+        r'with missing_values = \["NA"\], says what to do with such rows; real_levels = \["NA"\], '
+        r"or a list of all levels, says that they are real\)"
     )
     with pytest.raises(InputError, match=message):
         read_microdata(path, attributes=[AGE], geography=PLACE)
@@ -115,9 +118,9 @@ def test_missing_values_of_dwellings_and_their_people(tmp_path: Path) -> None:
         )
 
     tenure = AttributeColumn(name="tenure", column="tenure")
-    with pytest.raises(InputError, match="'age', row 3: found what looks like a missing value"):
+    with pytest.raises(InputError, match="'age', line 4: found what looks like a missing value"):
         read(AGE, tenure=tenure)
-    with pytest.raises(InputError, match="'tenure', row 3: found what looks like a missing value"):
+    with pytest.raises(InputError, match="'tenure', line 4: found what looks like a missing value"):
         read(tenure=tenure)
     read(tenure=replace(tenure, real_levels=("null",)))
 
@@ -131,8 +134,8 @@ def test_codes_longer_than_the_last_prefix(tmp_path: Path) -> None:
     path = write(tmp_path, "p.csv", {"code": ["010203", "010204", "020101"]})
     with pytest.raises(
         InputError,
-        match=r"column 'code', row 1: found codes of 6 characters, expected 4, where the prefix of "
-        r"'tract' ends \(longer = \"cut\" under \[population.geography\] says that the rest is to",
+        match=r"column 'code', line 2: found codes of 6 characters, expected 4, where the prefix "
+        r"of 'tract' ends \(longer = \"cut\" under \[population.geography\] says that the rest",
     ):
         read_microdata(path, attributes=[], geography=BLOCKS)
     cut = read_microdata(path, attributes=[], geography=replace(BLOCKS, longer="cut"))
@@ -146,7 +149,7 @@ def test_codes_of_different_lengths_are_never_cut(tmp_path: Path, longer: str) -
     source = replace(BLOCKS, longer=longer)  # type: ignore[arg-type]
     with pytest.raises(
         InputError,
-        match="row 2: found codes of different lengths, expected codes of 4 characters, all of",
+        match="line 3: found codes of different lengths, expected codes of 4 characters, all of",
     ):
         read_microdata(path, attributes=[], geography=source)
 
@@ -178,12 +181,15 @@ def counted(folder: Path, columns: Columns, **more: object) -> Population:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (("TOTAL", "TOTAL", 9, 16), "column 'county', row 6: found 'TOTAL', the name of a total"),
-        (("a", "Total a", 8, 8), "column 'tract', row 6: found 'Total a', the name of a total"),
-        (("b", "Sum", 1, 2), "column 'tract', row 6: found 'Sum', the name of a total"),
+        (("TOTAL", "TOTAL", 9, 16), "column 'county', line 7: found 'TOTAL', the name of a total"),
+        (("a", "Total a", 8, 8), "column 'tract', line 7: found 'Total a', the name of a total"),
+        (("b", "Sum", 1, 2), "column 'tract', line 7: found 'Sum', the name of a total"),
         (("b", "county b, total", 1, 2), "found 'county b, total', the name of a total"),
-        ((None, None, 9, 16), "column 'county', row 6: found a blank code, as rows of totals have"),
-        (("b", "  ", 9, 16), "column 'tract', row 6: found a blank code, as rows of totals have"),
+        (
+            (None, None, 9, 16),
+            "column 'county', line 7: found a blank code, as rows of total",
+        ),
+        (("b", "  ", 9, 16), "column 'tract', line 7: found a blank code, as rows of total"),
     ],
 )
 def test_rows_of_totals(tmp_path: Path, row: tuple[object, ...], message: str) -> None:
@@ -232,8 +238,8 @@ def test_two_equal_rows_among_empty_ones_are_no_totals(tmp_path: Path) -> None:
 )
 def test_rows_that_add_up_others(tmp_path: Path, row: tuple[object, ...]) -> None:
     message = (
-        f"counts.csv: row 6, unit '{row[1]}': found a row that is the sum of all others under the "
-        r"same parent, in every column, expected rows of units only \(take it out of the file if "
+        f"counts.csv: line 7: found unit '{row[1]}', the sum of all others under the same parent, "
+        r"in every column, expected rows of units only \(take it out of the file, or .* if "
         r'it is a total; sums = "keep" under \[population\] says that such a row is a unit like oth'
     )
     # Left out it is never: one person more in another row would bring all of its people back.
@@ -249,16 +255,18 @@ def test_a_total_among_people_and_in_the_list_of_units(tmp_path: Path) -> None:
     path = write(tmp_path, "people.csv", rows)
     listed = {name: [*rows[name][:3], "TOTAL"] for name in PLACE.columns}
     units = write(tmp_path, "units.csv", listed)
-    with pytest.raises(InputError, match=r"people.csv: column 'county', row 5: found 'TOTAL', the"):
+    with pytest.raises(
+        InputError, match=r"people.csv: column 'county', line 6: found 'TOTAL', the"
+    ):
         read_microdata(path, attributes=[], geography=PLACE)
     read = read_microdata(path, attributes=[], geography=PLACE, units=units, totals="drop")
     assert tabulate(read).totals().tolist() == [1, 1, 2]
     clean = write(tmp_path, "clean.csv", people())
-    with pytest.raises(InputError, match=r"units.csv: column 'county', row 4: found 'TOTAL', the"):
+    with pytest.raises(InputError, match=r"units.csv: column 'county', line 5: found 'TOTAL', "):
         read_microdata(clean, attributes=[], geography=PLACE, units=units)
     bad = write(tmp_path, "bad.csv", {**rows, "sex": ["f", "m", "x", "f", "TOTAL"]})
     sex = AttributeColumn(name="sex", column="sex", levels=("f", "m"))
-    with pytest.raises(InputError, match=r"bad.csv \(rows of totals left out\): column 'sex', row"):
+    with pytest.raises(InputError, match=r"bad.csv: column 'sex', line 4: found level 'x'"):
         read_microdata(bad, attributes=[sex], geography=PLACE, totals="drop")
 
 
@@ -272,7 +280,7 @@ def test_a_total_among_dwellings(tmp_path: Path) -> None:
 
     with pytest.raises(
         InputError,
-        match=r"column 'tract', row 4: found 'All', the name of a total, expected rows of units, "
+        match=r"column 'tract', line 5: found 'All', the name of a total, expected rows of units, "
         r'each with its code \(totals = "keep" says that it is a unit like others, under',
     ):
         read("refuse")
@@ -320,7 +328,7 @@ def test_a_column_that_counts_people(tmp_path: Path, column: str, numbers: list[
     with pytest.raises(
         InputError,
         match=rf"long.csv: column '{column}': found whole numbers, as if a row stood for several "
-        rf'people, expected one row per person .*not_counts = \["{column}"\] under \[population\]',
+        rf'people, expected one row per person .count = "{column}".*not_counts = \["{column}"\]',
     ):
         read_microdata(path, attributes=[], geography=PLACE)
     read = read_microdata(path, attributes=[], geography=PLACE, not_counts=[column])
@@ -369,18 +377,21 @@ LARGE = 2**53 + 1  # no float holds it
     ],
 )
 def test_large_numbers_are_read_exactly(values: pl.Series) -> None:
-    assert set(whole_numbers(values, "f").tolist()) == {LARGE}
+    assert set(numbers_of(values).tolist()) == {LARGE}
+
+
+def numbers_of(values: pl.Series) -> np.ndarray:
+    rows = Rows(Path("f.parquet"), PLAIN, values.to_frame())
+    problems = rows.problems()
+    numbers = whole_numbers(rows, values.name, problems)
+    problems.refuse()
+    return numbers
 
 
 def test_small_numbers_in_any_spelling() -> None:
-    assert whole_numbers(pl.Series("n", ["3", "3.0", "1e3", "0", "2E2"]), "f").tolist() == [
-        3,
-        3,
-        1000,
-        0,
-        200,
-    ]
-    assert whole_numbers(pl.Series("n", [3.0, 2.0**53 - 1]), "f").tolist() == [3, 2**53 - 1]
+    text = pl.Series("n", ["3", "3.0", "1e3", "0", "2E2"])
+    assert numbers_of(text).tolist() == [3, 3, 1000, 0, 200]
+    assert numbers_of(pl.Series("n", [3.0, 2.0**53 - 1])).tolist() == [3, 2**53 - 1]
 
 
 @pytest.mark.parametrize(
@@ -398,7 +409,7 @@ def test_small_numbers_in_any_spelling() -> None:
 )
 def test_numbers_that_may_have_been_others_are_refused(values: pl.Series, found: str) -> None:
     with pytest.raises(InputError, match=f"column 'n', row 2: found {found}, expected a whole num"):
-        whole_numbers(values, "f")
+        numbers_of(values)
 
 
 # --- living quarters -------------------------------------------------------------------------
@@ -416,7 +427,7 @@ def test_quarters_must_be_those_of_the_population(tmp_path: Path) -> None:
     moved = {**rows, "county": ["a", "a", "a", "b", "b"]}
     with pytest.raises(
         InputError,
-        match=r"quarters.csv: row 4, unit 'a4': found county 'b', expected 'a', as in the popul",
+        match=r"quarters.csv: line 5, unit 'a4': found county 'b', expected 'a', as in the popul",
     ):
         read(moved)
     with pytest.raises(

@@ -339,10 +339,10 @@ def test_a_folder_with_foreign_files_is_refused_before_data_is_read(stranger: st
 
 BAD_DATA = {
     "missing column": ("county,tract,age\na,a1,minor\n", "column 'sex'", "no such column"),
-    "unknown level": ("county,tract,sex,age\na,a1,f,baby\n", "row 1", "level 'baby'"),
-    "unknown unit": ("county,tract,sex,age\na,zz,f,old\n", "row 1", "unit 'zz'"),
-    "other parent": ("county,tract,sex,age\na,b1,f,old\n", "row 1", "other parents"),
-    "structural zero": ("county,tract,sex,age\na,a1,m,old\n", "row 1", "a structural zero"),
+    "unknown level": ("county,tract,sex,age\na,a1,f,baby\n", "line 2", "level 'baby'"),
+    "unknown unit": ("county,tract,sex,age\na,zz,f,old\n", "line 2", "unit 'zz'"),
+    "other parent": ("county,tract,sex,age\na,b1,f,old\n", "line 2", "other parents"),
+    "structural zero": ("county,tract,sex,age\na,a1,m,old\n", "line 2", "a structural zero"),
     "empty file": ("", "", "an empty file"),
     "no rows": ("county,tract,sex,age\n", "", "no rows"),
 }

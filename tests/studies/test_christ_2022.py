@@ -339,9 +339,9 @@ def test_areas_that_are_not_there_or_too_many(tmp_path: Path):
         read_table(path, column="tract", names=("z",))
     with pytest.raises(InputError, match=r"found no such file, expected a .parquet or .csv"):
         read_table(tmp_path / "none.csv")
-    (tmp_path / "people.txt").write_text("x")
-    with pytest.raises(InputError, match=r"found a file ending in '.txt', expected"):
-        read_table(tmp_path / "people.txt")
+    (tmp_path / "people.doc").write_text("x")
+    with pytest.raises(InputError, match=r"found a file ending in '.doc', expected"):
+        read_table(tmp_path / "people.doc")
     PEOPLE.with_columns(tract=pl.Series(["a", "a", "a", "b"])).write_csv(path)
     with pytest.raises(InputError, match=r"area 'a': found more than half of all people"):
         read_table(path, column="tract", names=("a",))

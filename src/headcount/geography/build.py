@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints32
-from headcount.errors import InputError
+from headcount.errors import InputError, Problems, Where, by_row
 from headcount.fields import Named, Pairs
 from headcount.geography.geography import Geography
 
@@ -60,13 +60,16 @@ class Prefixes:
     """One column of leaf codes whose first characters name the units above: 44, 44007, ...
 
     Codes that go on after the last prefix are refused. With ``longer="cut"`` they are cut, if all
-    have one length: a file of blocks is then read as one of tracts.
+    have one length: a file of blocks is then read as one of tracts. ``fill_zeros`` gives codes of
+    digits the zeros back that they lost at the front when they were taken for numbers: fewer than
+    the first prefix has characters.
     """
 
     column: str
     prefixes: Annotated[tuple[tuple[str, int], ...], Named(int)]
     root: str = "whole"
     longer: Literal["refuse", "cut"] = "refuse"
+    fill_zeros: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prefixes", Pairs.of(self.prefixes))
@@ -92,8 +95,18 @@ class Prefixes:
 
     def codes(self, table: pl.DataFrame) -> list[pl.Series]:
         """Unit codes per level below the whole, row by row."""
-        code = table[self.column].cast(pl.String)
+        code = self.full(table)
         return [code.str.slice(0, length) for _, length in self.prefixes]
+
+    def full(self, table: pl.DataFrame) -> pl.Series:
+        """The codes of the leaves, with the zeros that were lost."""
+        code = table[self.column].cast(pl.String)
+        if not self.fill_zeros:
+            return code
+        last, may_lack = self.prefixes[-1][1], self.prefixes[0][1] - 1
+        short = code.str.contains(rf"^\d{{{max(last - may_lack, 1)},{last}}}$")
+        filled = pl.when(short.fill_null(False)).then(code.str.zfill(last)).otherwise(code)
+        return pl.select(filled.alias(self.column)).to_series()
 
 
 GeographySource = CodeColumns | Prefixes
@@ -115,18 +128,26 @@ def _refuse_levels(levels: tuple[str, ...]) -> None:
 
 
 def build_geography(
-    table: pl.DataFrame, source: GeographySource, *, name: str, distinct: bool = False
+    table: pl.DataFrame,
+    source: GeographySource,
+    *,
+    name: str,
+    where: Where = by_row,
+    distinct: bool = False,
 ) -> tuple[Geography, Ints32]:
     """Build the geography of a table and say for each row which leaf it is in.
 
-    ``name`` is the file, for errors. With ``distinct`` a leaf that stands in two rows is an error.
+    ``name`` is the file, for errors, and ``where`` names its rows. With ``distinct`` a leaf that
+    stands in two rows is an error.
     """
-    check_codes(table, source, name=name)
+    problems = Problems(name, where)
+    check_codes(table, source, problems)
+    problems.refuse()
     codes = pl.DataFrame(dict(zip(_keys(source), source.codes(table), strict=True)))
     places = codes.unique().sort(codes.columns)
     _refuse_two_parents(places, source, name)  # first: it says more than "a second row"
     if distinct:
-        _refuse_repeated_leaf(codes[codes.columns[-1]], source, name)
+        _refuse_repeated_leaf(codes[codes.columns[-1]], source, problems)
     units: list[NDArray[np.str_]] = [np.array([source.root])]
     parents: list[Ints32] = [np.empty(0, dtype=np.int32)]
     above: pl.DataFrame | None = None
@@ -141,24 +162,25 @@ def build_geography(
     return geography, place_rows(codes[codes.columns[-1]], geography, name=name)
 
 
-def place_rows(leaf: pl.Series, geography: Geography, *, name: str) -> Ints32:
+def place_rows(
+    leaf: pl.Series, geography: Geography, *, name: str, where: Where = by_row
+) -> Ints32:
     """For each row the position of its leaf unit; a code outside the geography is an error."""
     known = pl.DataFrame({"code": geography.units[-1].tolist()}).with_row_index("unit")
     found = leaf.to_frame("code").join(known, on="code", how="left", maintain_order="left")["unit"]
-    if found.null_count():
-        row = int(found.is_null().arg_true()[0])
-        raise InputError(
-            name,
-            place=f"row {row + 1}",
-            found=f"unit {leaf[row]!r}",
-            expected=f"one of the {geography.size(geography.leaf):,} units of level "
-            f"{geography.leaf!r}",
-        )
+    problems = Problems(name, where)
+    problems.add(
+        found.is_null().arg_true(),
+        found=lambda row: f"unit {leaf[row]!r}",
+        expected=f"one of the {geography.size(geography.leaf):,} units of level {geography.leaf!r}",
+    )
+    problems.refuse()
     return found.to_numpy().astype(np.int32)
 
 
-def check_codes(table: pl.DataFrame, source: GeographySource, *, name: str) -> None:
-    """Refuse an empty table, missing columns, missing codes, and codes too short to cut."""
+def check_codes(table: pl.DataFrame, source: GeographySource, problems: Problems) -> None:
+    """Refuse an empty table and missing columns; note missing codes, and codes that do not fit."""
+    name = problems.source
     for column in source.columns:
         if column not in table.columns:
             raise InputError(
@@ -169,41 +191,46 @@ def check_codes(table: pl.DataFrame, source: GeographySource, *, name: str) -> N
             )
     if table.is_empty():
         raise InputError(name, found="no rows", expected="at least one")
-    shortest = source.prefixes[-1][1] if isinstance(source, Prefixes) else 1
+    if isinstance(source, Prefixes):
+        _check_lengths(source.full(table), source, problems)
+        return
     for column in source.columns:
         code = table[column].cast(pl.String)
-        bad = (code.str.len_chars() < shortest).fill_null(True)
-        if bad.any():
-            row = int(bad.arg_true()[0])
-            raise InputError(
-                name,
-                place=f"column {column!r}, row {row + 1}",
-                found=repr(code[row]),
-                expected=f"a code of at least {shortest} character{'s' * (shortest > 1)}",
-            )
-    if isinstance(source, Prefixes):
-        _refuse_longer(table[source.column].cast(pl.String), source, name)
+        problems.add(
+            (code.str.len_chars() < 1).fill_null(True).arg_true(),
+            place=f"column {column!r}",
+            found=lambda row, code=code: _said(code[row]),  # type: ignore[misc]
+            expected="a code of at least 1 character",
+        )
 
 
-def _refuse_longer(code: pl.Series, source: Prefixes, name: str) -> None:
-    """Refuse codes that go on after the last prefix: they would be cut, and units merged."""
-    level, last = source.prefixes[-1]
+def _check_lengths(code: pl.Series, source: Prefixes, problems: Problems) -> None:
+    """Note codes too short to cut, and those that go on: cut, units would be merged."""
+    (level, last), place = source.prefixes[-1], f"column {source.column!r}"
     length = code.str.len_chars()
-    longer = length > last
+    short = (length < last).fill_null(True)
+    lost = (length >= last - source.prefixes[0][1] + 1).fill_null(False)
+    lost &= code.str.contains(r"^\d+$").fill_null(False)
+    hint = " (fill_zeros = true under [population.geography] gives lost zeros back)"
+    for rows, more in ((short & ~lost, ""), (short & lost, "" if source.fill_zeros else hint)):
+        problems.add(
+            rows.arg_true(),
+            place=place,
+            found=lambda row: _said(code[row]),
+            expected=f"a code of at least {last} character{'s' * (last > 1)}{more}",
+        )
+    longer = (length > last).fill_null(False)
     if not longer.any():
         return
-    row = int(longer.arg_true()[0])
-    if length.n_unique() > 1:
+    if length.drop_nulls().n_unique() > 1:
         found, expected = "codes of different lengths", f"codes of {last} characters, all of them"
     elif source.longer == "refuse":
-        found = f"codes of {length[row]} characters"
+        found = f"codes of {length.drop_nulls()[0]} characters"
         expected = f'{last}, where the prefix of {level!r} ends (longer = "cut" under '
         expected += "[population.geography] says that the rest is to be cut off)"
     else:
         return
-    raise InputError(
-        name, place=f"column {source.column!r}, row {row + 1}", found=found, expected=expected
-    )
+    problems.add(longer.arg_true()[:1], place=place, found=lambda row: found, expected=expected)
 
 
 def _keys(source: GeographySource) -> Sequence[str]:
@@ -233,12 +260,15 @@ def _refuse_two_parents(places: pl.DataFrame, source: GeographySource, name: str
             )
 
 
-def _refuse_repeated_leaf(leaf: pl.Series, source: GeographySource, name: str) -> None:
-    if leaf.is_duplicated().any():
-        again = int((~leaf.is_first_distinct()).arg_true()[0])
-        raise InputError(
-            name,
-            place=f"row {again + 1}, unit {leaf[again]!r}",
-            found=f"a second row for the same {source.levels[-1]!r}",
-            expected="one row for each unit",
-        )
+def _refuse_repeated_leaf(leaf: pl.Series, source: GeographySource, problems: Problems) -> None:
+    problems.add(
+        (~leaf.is_first_distinct()).arg_true(),
+        place="",
+        found=lambda row: f"a second row for {source.levels[-1]} {leaf[row]!r}",
+        expected="one row for each unit",
+    )
+    problems.refuse()
+
+
+def _said(code: str | None) -> str:
+    return "nothing" if code is None else repr(code)

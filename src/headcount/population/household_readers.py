@@ -11,22 +11,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints
-from headcount.errors import InputError
+from headcount.errors import InputError, Problems
 from headcount.geography import Areas, Geography
 from headcount.geography.build import GeographySource, place_rows
+from headcount.population.attribute_column import AttributeColumn, coded, without_missing
+from headcount.population.format import PLAIN, Format
 from headcount.population.households import HOUSEHOLD, VACANT, Households
-from headcount.population.readers import (
-    AttributeColumn,
-    cut_codes,
-    encode,
-    levels_of,
-    place_table,
-    refuse_null,
-    whole_numbers,
-)
+from headcount.population.readers import cut_codes, left_out_by, place_table, whole_numbers
 from headcount.population.reading import ReadSummary
-from headcount.population.suspicious import Totals, refuse_missing_levels, without_totals
-from headcount.population.tables import read_table
+from headcount.population.row_choice import EVERY_ROW, RowChoice
+from headcount.population.suspicious import Totals, without_totals
+from headcount.population.tables import Rows, header_of, read_rows
 from headcount.schema import Attribute, Follows
 
 KINDS = ("household", "vacant")
@@ -52,8 +47,11 @@ def read_households(
     size: str = "",
     areas: Sequence[str] = (),
     units: Path | None = None,
+    units_from_data: bool = False,
     public: bool = False,
     totals: Totals = "refuse",
+    choice: RowChoice = EVERY_ROW,
+    form: Format = PLAIN,
 ) -> Households:
     """Read people in dwellings.
 
@@ -71,37 +69,41 @@ def read_households(
                               ``units`` if it has them
         units                 the public list of leaf units, as for ``read_microdata``
         totals                ``"keep"``: codes that look like rows of totals are those of units
+        choice, form          which rows are read, and how files are written
 
     Persons may carry geography columns beside a dwelling table; they must then agree with it.
+    Whoever lives in a dwelling that is left out is left out too, and so is a dwelling all of whose
+    people are. Sizes are checked before rows without a value are left out.
     """
-    listed = _listed(areas, units, geography)
+    listed = _listed(areas, units, geography, form)
     shared = [*geography.columns, *(a.column for a in dwelling_attributes)]
     shared += [column for column in (kind, size) if column]
     shared += [area for area in areas if area not in listed]
     own = [key, *(a.column for a in attributes)]
-    people = read_table(
-        persons,
-        [*own, *(shared if dwellings is None else geography.columns)],
-        optional=set(geography.columns) - set(own) if dwellings else None,
-    )
-    table = people if dwellings is None else read_table(dwellings, [key, *shared])
-    files = (str(persons), str(dwellings or persons))
-    without_totals(table, geography, totals, name=files[1], may_drop=False)
-    pick, dwelling = _join(people, table, key, files)
+    people, homes = _chosen(persons, dwellings, own, shared, geography, choice, form)
+    without_totals(homes, geography, totals, may_drop=False)
+    pick, dwelling = _join(people, homes, key)
     for column in dict.fromkeys(shared):
-        if column in people.columns:
-            _refuse_spread(column, people, table, pick[dwelling], key, files[0], geography)
-    tree, unit, read_off = place_table(table, geography, units, files[1], totals=totals)
-    living = np.bincount(dwelling, minlength=len(pick))
-    codes = _kinds(table, kind, kinds, pick, living, key, files[1])
+        if column in people.frame.columns:
+            _refuse_spread(column, people, homes, pick[dwelling], key, geography)
     if size:
-        _check_size(table, size, pick, living, key, files[1])
+        _check_size(homes, size, pick, np.bincount(dwelling, minlength=len(pick)), key)
+    people, homes = _with_values(people, homes, attributes, dwelling_attributes, key)
+    pick, dwelling = _join(people, homes, key)
+    living = np.bincount(dwelling, minlength=len(pick))
+    problems, of_homes = people.problems(), homes.problems()
+    codes = _kinds(homes, kind, kinds, pick, living, key)
     own_columns = [_open_if_size(column, size) for column in attributes]
-    of_persons, person_codes, more = _attributes(people, own_columns, files[0])
-    of_dwellings, dwelling_codes, most = _attributes(table, dwelling_attributes, files[1])
+    of_persons, person_codes, more = _attributes(people, own_columns, problems)
+    of_dwellings, dwelling_codes, most = _attributes(homes, dwelling_attributes, of_homes)
+    problems.refuse()
+    of_homes.refuse()
+    tree, unit, read_off = place_table(
+        homes, geography, units, totals=totals, from_data=units_from_data
+    )
     order = np.argsort(dwelling, kind="stable")
     return Households(
-        files[0],
+        people.name,
         tree,
         of_persons,
         of_dwellings,
@@ -111,127 +113,192 @@ def read_households(
         np.concatenate([[0], np.cumsum(living)]),
         {name: values[order] for name, values in person_codes.items()},
         {name: values[pick] for name, values in dwelling_codes.items()},
-        tuple(
-            _areas(area, listed[area], geography, tree, str(units))
-            if area in listed
-            else _areas(area, table, geography, tree, files[1])
-            for area in areas
-        ),
+        tuple(_areas(area, listed.get(area, homes), geography, tree) for area in areas),
         public=public,
         read_off=(*read_off, *more, *most),
         reading=ReadSummary(
-            rows=tuple({files[1]: table.height, files[0]: people.height}.items()),
-            remarks=cut_codes(table, geography),
+            rows=tuple({one.name: one.frame.height for one in (homes, people)}.items()),
+            left_out=people.left_out if homes is people else (*people.left_out, *homes.left_out),
+            remarks=cut_codes(homes.frame, geography),
         ),
+        left_out=left_out_by(choice, (*attributes, *dwelling_attributes)),
     )
 
 
-def _join(
-    people: pl.DataFrame, table: pl.DataFrame, key: str, files: tuple[str, str]
-) -> tuple[Ints, Ints]:
+def _chosen(
+    persons: Path,
+    dwellings: Path | None,
+    own: Sequence[str],
+    shared: Sequence[str],
+    geography: GeographySource,
+    choice: RowChoice,
+    form: Format,
+) -> tuple[Rows, Rows]:
+    """The rows of persons and of dwellings that are chosen; one and the same without dwellings."""
+    if dwellings is None:
+        rows = choice.of(read_rows(persons, [*own, *shared, *choice.columns], form=form))
+        return rows, rows
+    both = header_of(dwellings, form) if choice.columns else []
+    of_homes = choice.within(both)
+    here = header_of(persons, form) if choice.columns else []
+    of_people = choice.within([c for c in choice.columns if c in here or c not in both])
+    people = read_rows(
+        persons,
+        [*own, *geography.columns, *of_people.columns],
+        optional=set(geography.columns) - {*own, *of_people.columns},
+        form=form,
+    )
+    homes = read_rows(dwellings, [own[0], *shared, *of_homes.columns], form=form)
+    return _agreeing(people, of_people.of(people), homes, of_homes.of(homes), own[0])
+
+
+def _with_values(
+    people: Rows,
+    homes: Rows,
+    attributes: Sequence[AttributeColumn],
+    dwelling_attributes: Sequence[AttributeColumn],
+    key: str,
+) -> tuple[Rows, Rows]:
+    """Persons and dwellings without those that lack a value and are then to be left out."""
+    if homes is people:
+        rows = without_missing(people, (*attributes, *dwelling_attributes))
+        return rows, rows
+    left = without_missing(people, attributes), without_missing(homes, dwelling_attributes)
+    return _agreeing(people, left[0], homes, left[1], key)
+
+
+def _agreeing(
+    all_people: Rows, people: Rows, all_homes: Rows, homes: Rows, key: str
+) -> tuple[Rows, Rows]:
+    """Without people whose dwelling is left out, and dwellings whose people all are."""
+
+    def keys(rows: Rows) -> pl.Series:
+        return rows.frame[key].cast(pl.String)
+
+    if homes is not all_homes:
+        gone = keys(all_homes).filter(~keys(all_homes).is_in(keys(homes).implode()))
+        people = people.only(
+            ~keys(people).is_in(gone.implode()).fill_null(False),
+            without="people of dwellings left out",
+        )
+    if people is not all_people:
+        gone = keys(all_people).filter(~keys(all_people).is_in(keys(people).implode()))
+        homes = homes.only(
+            ~keys(homes).is_in(gone.implode()).fill_null(False),
+            without="dwellings of people left out",
+        )
+    return people, homes
+
+
+def _join(people: Rows, homes: Rows, key: str) -> tuple[Ints, Ints]:
     """The row of the table where each dwelling stands, and for each person the dwelling.
 
     If the table is that of the persons, a dwelling stands where its first person does.
     """
-    known, wanted = table[key].cast(pl.String), people[key].cast(pl.String)
-    refuse_null(wanted, key, files[0])
-    refuse_null(known, key, files[1])
+    known, wanted = homes.frame[key].cast(pl.String), people.frame[key].cast(pl.String)
+    place = f"column {key!r}"
+    for rows, values in ((people, wanted), (homes, known)):
+        problems = rows.problems()
+        problems.add(
+            values.is_null().arg_true(),
+            place=place,
+            found=lambda row: "nothing",
+            expected="the key of a dwelling",
+        )
+        problems.refuse()
     once = known.is_first_distinct()
-    if table is not people and not once.all():
-        row = int((~once).arg_true()[0])
-        raise InputError(
-            files[1],
-            place=f"column {key!r}, row {row + 1}",
-            found=f"key {known[row]!r} a second time",
+    if homes is not people:
+        problems = homes.problems()
+        problems.add(
+            (~once).arg_true(),
+            place=place,
+            found=lambda row: f"key {known[row]!r} a second time",
             expected="one row for each dwelling",
         )
+        problems.refuse()
     numbered = known.filter(once).to_frame(key).with_row_index(_DWELLING)
     found = wanted.to_frame(key).join(numbered, on=key, how="left", maintain_order="left")
-    if (missing := found[_DWELLING].is_null()).any():
-        row = int(missing.arg_true()[0])
-        raise InputError(
-            files[0],
-            place=f"column {key!r}, row {row + 1}",
-            found=f"key {wanted[row]!r}",
-            expected=f"a key of {files[1]}",
-        )
-    rows = once.arg_true().to_numpy().astype(np.int64)
-    return rows, found[_DWELLING].to_numpy().astype(np.int64)
+    problems = people.problems()
+    problems.add(
+        found[_DWELLING].is_null().arg_true(),
+        place=place,
+        found=lambda row: f"key {wanted[row]!r}",
+        expected=f"a key of {homes.name}",
+    )
+    problems.refuse()
+    at = once.arg_true().to_numpy().astype(np.int64)
+    return at, found[_DWELLING].to_numpy().astype(np.int64)
 
 
 def _refuse_spread(
     column: str,
-    people: pl.DataFrame,
-    table: pl.DataFrame,
+    people: Rows,
+    homes: Rows,
     row_of: Ints,
     key: str,
-    name: str,
     geography: GeographySource,
 ) -> None:
     """A dwelling stands in one unit and has one value of each of its columns."""
-    here = people[column].cast(pl.String)
-    there = table[column].cast(pl.String).gather(row_of)
-    differs = here.ne_missing(there)
-    if differs.any():
-        row = int(differs.arg_true()[0])
-        placed = column in geography.columns
-        raise InputError(
-            name,
-            place=f"column {column!r}, row {row + 1}, {key} {people[key][row]!r}",
-            found=f"{here[row]!r} where the dwelling has {there[row]!r}",
-            expected="a household in one unit" if placed else "one value for each dwelling",
-        )
+    here = people.frame[column].cast(pl.String)
+    there = homes.frame[column].cast(pl.String).gather(row_of)
+    problems, placed = people.problems(), column in geography.columns
+    problems.add(
+        here.ne_missing(there).arg_true(),
+        place=f"column {column!r}",
+        found=lambda row: (
+            f"{here[row]!r} where dwelling {people.frame[key][row]!r} has {there[row]!r}"
+        ),
+        expected="a household in one unit" if placed else "one value for each dwelling",
+    )
+    problems.refuse()
 
 
 def _kinds(
-    table: pl.DataFrame,
-    column: str,
-    kinds: tuple[str, ...],
-    pick: Ints,
-    living: Ints,
-    key: str,
-    name: str,
+    homes: Rows, column: str, kinds: tuple[str, ...], pick: Ints, living: Ints, key: str
 ) -> NDArray[np.int8]:
     if not len(KINDS) <= len(kinds) <= MOST_KINDS:
         raise InputError(
-            name,
+            homes.name,
             place="kinds",
             found=f"{len(kinds)}: {list(kinds)}",
             expected=f"household, vacant, facilities; at most {MOST_KINDS}",
         )
     if not column:
         return np.where(living > 0, HOUSEHOLD, VACANT).astype(np.int8)
-    values = table[column].cast(pl.String)
-    codes = encode(values, Attribute("kind", kinds), column, name).astype(np.int8)[pick]
+    problems = homes.problems()
+    _, numbers, _ = coded(
+        homes, AttributeColumn(name="kind", column=column, levels=kinds), problems
+    )
+    problems.refuse()
+    codes = numbers.astype(np.int8)[pick]
     for bad, found, expected in (
         ((codes == VACANT) & (living > 0), "people in a vacant dwelling", "nobody there"),
         ((codes == HOUSEHOLD) & (living == 0), "an occupied dwelling without people", "someone"),
     ):
-        if bad.any():
-            row = int(pick[np.flatnonzero(bad)[0]])
-            place = f"column {column!r}, row {row + 1}, {key} {table[key][row]!r}"
-            raise InputError(name, place=place, found=found, expected=expected)
+        problems.add(
+            np.sort(pick[bad]).tolist(),
+            place=f"column {column!r}",
+            found=lambda row, found=found: f"{found} ({key} {homes.frame[key][row]!r})",  # type: ignore[misc]
+            expected=expected,
+        )
+    problems.refuse()
     return codes
 
 
-def _check_size(
-    table: pl.DataFrame,
-    column: str,
-    pick: Ints,
-    living: Ints,
-    key: str,
-    name: str,
-) -> None:
+def _check_size(homes: Rows, column: str, pick: Ints, living: Ints, key: str) -> None:
+    problems = homes.problems()
+    sizes = whole_numbers(homes, column, problems)[pick]
+    problems.refuse()
     # Which number was found, and which expected, would be counts of the truth.
-    wrong = np.flatnonzero(whole_numbers(table[column], name)[pick] != living)
-    if len(wrong):
-        row = int(pick[wrong[0]])
-        raise InputError(
-            name,
-            place=f"column {column!r}, row {row + 1}, {key} {table[key][row]!r}",
-            found="a size other than the number of its persons",
-            expected="the number of persons with that key",
-        )
+    problems.add(
+        np.sort(pick[sizes != living]).tolist(),
+        place=f"column {column!r}",
+        found=lambda row: (
+            f"a size of {key} {homes.frame[key][row]!r} other than its number of persons"
+        ),
+        expected="the number of persons with that key",
+    )
+    problems.refuse()
 
 
 def _open_if_size(column: AttributeColumn, size: str) -> AttributeColumn:
@@ -242,61 +309,52 @@ def _open_if_size(column: AttributeColumn, size: str) -> AttributeColumn:
 
 
 def _attributes(
-    table: pl.DataFrame, columns: Sequence[AttributeColumn], name: str
+    rows: Rows, columns: Sequence[AttributeColumn], problems: Problems
 ) -> tuple[tuple[Attribute, ...], dict[str, NDArray[np.int16]], tuple[str, ...]]:
     """Attributes, their codes, and which levels were read from the data."""
-    known, codes, read_off = [], {}, []
+    known: list[Attribute] = []
+    codes: dict[str, NDArray[np.int16]] = {}
+    read_off: tuple[str, ...] = ()
     for wanted in columns:
-        values = table[wanted.column].cast(pl.String)
-        refuse_null(values, wanted.column, name)
-        levels = wanted.levels
-        if levels is None:
-            levels = levels_of(values)
-            refuse_missing_levels(
-                values, levels, wanted.real_levels, column=wanted.column, name=name
-            )
-            read_off.append(f"which levels of {wanted.name!r} exist")
-        if len(levels) > MOST_LEVELS:
+        attribute, numbers, said = coded(rows, wanted, problems)
+        if attribute.size > MOST_LEVELS:
             raise InputError(
-                name,
+                rows.name,
                 place=f"column {wanted.column!r}",
-                found=f"{len(levels):,} levels",
+                found=f"{attribute.size:,} levels",
                 expected=f"at most {MOST_LEVELS:,}",
             )
-        attribute = wanted.attribute(levels)
         known.append(attribute)
-        codes[wanted.name] = encode(values, attribute, wanted.column, name).astype(np.int16)
-    return tuple(known), codes, tuple(read_off)
+        codes[wanted.name] = numbers.astype(np.int16)
+        read_off = (*read_off, *said)
+    return tuple(known), codes, read_off
 
 
 def _listed(
-    areas: Sequence[str], units: Path | None, geography: GeographySource
-) -> dict[str, pl.DataFrame]:
+    areas: Sequence[str], units: Path | None, geography: GeographySource, form: Format
+) -> dict[str, Rows]:
     """The area columns that the list of units has, each with that list."""
     if units is None or not areas:
         return {}
-    rows = read_table(units, [*geography.columns, *areas], optional=set(areas))
-    return {area: rows for area in areas if area in rows.columns}
+    rows = read_rows(units, [*geography.columns, *areas], optional=set(areas), form=form)
+    return {area: rows for area in areas if area in rows.frame.columns}
 
 
-def _areas(
-    column: str, table: pl.DataFrame, source: GeographySource, tree: Geography, name: str
-) -> Areas:
+def _areas(column: str, rows: Rows, source: GeographySource, tree: Geography) -> Areas:
     """The map from leaf units to areas; a leaf in two areas is an error."""
-    leaf = place_rows(source.codes(table)[-1], tree, name=name)
-    codes = table[column].cast(pl.String).replace("", None)
+    leaf = place_rows(source.codes(rows.frame)[-1], tree, name=rows.name, where=rows.where)
+    codes = rows.frame[column].cast(pl.String).replace("", None)
     known = codes.drop_nulls().unique().sort()
     numbers = {code: number for number, code in enumerate(known.to_list())}
     area = codes.replace_strict(numbers, default=-1, return_dtype=pl.Int32).to_numpy()
     of_leaf = np.full(tree.size(tree.leaf), -1, dtype=np.int32)
     of_leaf[leaf] = area
-    differs = np.flatnonzero(of_leaf[leaf] != area)
-    if len(differs):
-        row = int(differs[0])
-        raise InputError(
-            name,
-            place=f"column {column!r}, row {row + 1}, unit {str(tree.units[-1][leaf[row]])!r}",
-            found="a unit in two areas",
-            expected="each unit in one area, or in none",
-        )
+    problems = rows.problems()
+    problems.add(
+        np.flatnonzero(of_leaf[leaf] != area).tolist(),
+        place=f"column {column!r}",
+        found=lambda row: f"unit {str(tree.units[-1][leaf[row]])!r} in two areas",
+        expected="each unit in one area, or in none",
+    )
+    problems.refuse()
     return Areas(column, known.to_numpy().astype(np.str_), of_leaf)

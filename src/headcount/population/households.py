@@ -36,6 +36,7 @@ class Households:
         first                 persons first[d] to first[d + 1] live in dwelling d
         persons, dwellings    level numbers by attribute name
         areas                 off-spine areas over the same leaf units
+        left_out              whom the settings of its reader leave out, for the guarantee
 
     The truth: never written to a release. A swapped copy is of this type too, because a swap only
     changes where dwellings stand; what leaves the curator's side are counts and records made of it.
@@ -55,6 +56,7 @@ class Households:
     public: bool = False
     read_off: tuple[str, ...] = ()
     reading: ReadSummary = field(default_factory=ReadSummary)
+    left_out: str = ""
 
     def __post_init__(self) -> None:
         rows = len(self.block)

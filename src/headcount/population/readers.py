@@ -1,10 +1,8 @@
-"""Reading a population from Parquet or CSV: one row per person, or a wide table of counts."""
+"""Reading a population from files: one row per person or for several, or a wide table of counts."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Literal
@@ -13,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints, Ints32
-from headcount.errors import InputError, one_of
+from headcount.errors import InputError, Problems
 from headcount.geography.build import (
     GeographySource,
     Prefixes,
@@ -22,80 +20,28 @@ from headcount.geography.build import (
     place_rows,
 )
 from headcount.geography.geography import Geography
+from headcount.population.attribute_column import AttributeColumn, coded, without_missing
+from headcount.population.format import PLAIN, Format
 from headcount.population.population import MOST_PEOPLE, Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
+from headcount.population.row_choice import EVERY_ROW, RowChoice
 from headcount.population.suspicious import (
     COUNT_COLUMNS,
     Totals,
     refuse_counts_of_people,
-    refuse_missing_levels,
     refuse_sums,
     sums_of_others,
     without_totals,
 )
-from headcount.population.tables import read_table
-from headcount.schema import Attribute, Follows, Schema
-from headcount.schema.follows import looks_like_size
+from headcount.population.tables import Rows, read_rows
+from headcount.schema import Schema
 
+NO_COUNT = ("", ".", "..", "-", "–", "NA")
+"""What stands in a table for a count of nobody, beside nothing at all."""
 
-@dataclass(frozen=True, kw_only=True)
-class AttributeColumn:
-    """Where an attribute stands in a file.
-
-    where
-        column        its column; by default the name
-        levels        the public list of levels; without it they are read from the data
-        real_levels   levels that look like missing values but are real
-        follows       whose doing it is; left out, it is the person's, unless a name like that of
-                      a household size or a table of dwellings leaves it open
-    """
-
-    name: str
-    column: str = ""
-    levels: tuple[str, ...] | None = None
-    real_levels: tuple[str, ...] = ()
-    follows: Follows | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "column", self.column or self.name)
-        if self.levels is not None and self.real_levels:
-            raise InputError(
-                f"attribute {self.name!r}",
-                found="levels and real_levels",
-                expected="real_levels only where levels are read from the data",
-            )
-
-    def refuse_follows(self, *known: Follows) -> None:
-        """Refuse what an attribute of this table cannot follow."""
-        if self.follows is not None and self.follows not in known:
-            expected = " or ".join(f"'{one}'" for one in known)
-            raise InputError(
-                "population",
-                found=f"attribute {self.name!r} with follows = '{self.follows}'",
-                expected=f"{expected} for an attribute of this table",
-            )
-
-    def refuse_size(self, *, size_column: str) -> None:
-        """Refuse the number of people in the household under another flag."""
-        if self.follows not in (Follows.PERSON, Follows.DWELLING):
-            return
-        if self.column == size_column or looks_like_size(self.name, self.column):
-            raise InputError(
-                "population",
-                found=f"attribute {self.name!r}, judging by its name the number of people in the "
-                f"household, with follows = '{self.follows}'",
-                expected="a [[population.dwelling_attribute]] with follows = 'size' or 'members'",
-            )
-
-    def attribute(self, levels: tuple[str, ...]) -> Attribute:
-        """The attribute with these levels."""
-        unsaid = looks_like_size(self.name, self.column)
-        return Attribute(
-            self.name,
-            levels,
-            self.follows or (Follows.UNSTATED if unsaid else Follows.PERSON),
-        )
+BlankCounts = Literal["refuse", "zero"]
+"""What to do with counts that are not there."""
 
 
 def read_microdata(
@@ -105,57 +51,59 @@ def read_microdata(
     geography: GeographySource,
     structural_zeros: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = (),
     units: Path | None = None,
+    units_from_data: bool = False,
     public: bool = False,
     totals: Totals = "refuse",
     not_counts: Sequence[str] = (),
+    count: str = "",
+    blank_counts: BlankCounts = "refuse",
+    choice: RowChoice = EVERY_ROW,
+    form: Format = PLAIN,
 ) -> Population:
     """Read one row per person: geography columns and one column per attribute.
 
     ``units`` is a file with the geography columns, one row for each leaf that exists; without it
-    the units are read from the data, and the population says so. ``totals`` says what to do with
-    rows that look like totals, ``not_counts`` names columns that are not numbers of people though
-    they are called so.
+    the units are read from the data, and the population says so, as with ``units_from_data``.
+    ``count`` is a column that says for how many people a row stands. ``totals`` says what to do
+    with rows that look like totals, ``not_counts`` names columns that are not numbers of people
+    though they are called so, ``choice`` which rows are read, ``form`` how files are written.
     """
-    name = str(path)
-    used = [*geography.columns, *(a.column for a in attributes)]
-    table = read_table(path, [*used, *COUNT_COLUMNS], optional={*COUNT_COLUMNS} - {*used})
-    refuse_counts_of_people(table, used, not_counts, name=name)
-    table, left_out = without_totals(table, geography, totals, name=name)
-    reading = _reading(name, table.height, left_out, table, geography)
-    name = name if not left_out else f"{name} (rows of totals left out)"
-    tree, unit, read_off = place_table(table, geography, units, name, totals=totals)
-    chosen = []
-    codes: list[Ints32] = []
-    for attribute in attributes:
-        values = table[attribute.column].cast(pl.String)
-        if attribute.levels is None:
-            refuse_null(values, attribute.column, name)
-            levels = levels_of(values)
-            refuse_missing_levels(
-                values, levels, attribute.real_levels, column=attribute.column, name=name
-            )
-            read_off += (f"which levels of {attribute.name!r} exist",)
-        else:
-            levels = attribute.levels
-        known = attribute.attribute(levels)
-        chosen.append(known)
-        codes.append(encode(values, known, attribute.column, name))
-    schema = Schema(tuple(chosen), structural_zeros)
-    cell = np.zeros(table.height, dtype=np.int32)
-    for known, code in zip(chosen, codes, strict=True):
-        cell = cell * np.int32(known.size) + code
-    _refuse_impossible(schema, cell, name)
+    used = [*geography.columns, *(a.column for a in attributes), *([count] if count else [])]
+    asked = [*used, *choice.columns]
+    more = [] if count else COUNT_COLUMNS
+    rows = read_rows(path, [*asked, *more], optional={*more} - {*asked}, form=form)
+    rows = choice.of(rows)
+    refuse_counts_of_people(rows, asked, not_counts)
+    rows = without_missing(without_totals(rows, geography, totals), attributes)
+    problems = rows.problems()
+    check_codes(rows.frame, geography, problems)
+    counts = None
+    if count:
+        counts = whole_numbers(rows, count, problems, blank=blank_counts)
+    made = [coded(rows, column, problems, counted=bool(count)) for column in attributes]
+    problems.refuse()
+    schema = Schema(tuple(attribute for attribute, _, _ in made), structural_zeros)
+    cell = np.zeros(rows.frame.height, dtype=np.int32)
+    for attribute, code, _ in made:
+        cell = cell * np.int32(attribute.size) + code
+    _refuse_impossible(schema, cell, problems, counts=counts)
+    tree, unit, read_off = place_table(
+        rows, geography, units, totals=totals, from_data=units_from_data
+    )
+    one = "one of the people for whom a row stands" if count else "one row of the file"
     return Population(
         str(path),
         schema,
         tree,
         unit,
         cell,
+        counts,
         public=public,
-        read_off=read_off,
-        reading=reading,
-        one_person="one person is one row of the file, and nothing of any other row"
-        + _nobodys(totals),
+        read_off=(*read_off, *(said for _, _, several in made for said in several)),
+        reading=reading_of(rows, geography),
+        one_person=f"one person is {one}, and nothing of any other row"
+        + _nobodys(totals)
+        + left_out_by(choice, attributes),
     )
 
 
@@ -166,33 +114,43 @@ def read_counts(
     geography: GeographySource,
     columns: Mapping[str, Mapping[str, str]] | None = None,
     units: Path | None = None,
+    units_from_data: bool = False,
     public: bool = False,
     totals: Totals = "refuse",
     sums: Literal["refuse", "keep"] = "refuse",
+    blank_counts: BlankCounts = "refuse",
+    choice: RowChoice = EVERY_ROW,
+    form: Format = PLAIN,
 ) -> Population:
     """Read a wide table of counts: geography columns, then one column per cell.
 
     ``columns`` maps a column to the levels of its cell; without it a cell's column is the cell's
-    levels joined by '_' (see ``Schema.cell_names``). Structural zeros may have no column.
-    ``totals`` says what to do with rows that look like totals by their code, ``sums`` with those
-    that equal the sum of others.
+    levels joined by '_' (see ``Schema.cell_names``). Columns of one cell are added up. Structural
+    zeros may have no column. ``totals`` says what to do with rows that look like totals by their
+    code, ``sums`` with those that equal the sum of others; the rest is as for ``read_microdata``.
     """
-    name = str(path)
     cells = _cell_columns(schema, columns)
     optional = {column for column, cell in cells.items() if not schema.possible[cell]}
-    table = read_table(path, [*geography.columns, *cells], optional=optional)
-    present = {column: cell for column, cell in cells.items() if column in table.columns}
-    table, left_out = without_totals(table, geography, totals, name=name)
-    told = name if not left_out else f"{name} (rows of totals left out)"
-    counts = np.column_stack([whole_numbers(table[column], told) for column in present])
-    tree, unit, read_off = place_table(table, geography, units, told, distinct=True, totals=totals)
+    asked = [*geography.columns, *choice.columns]
+    rows = read_rows(path, [*asked, *cells], optional=optional - {*asked}, form=form)
+    present = {column: cell for column, cell in cells.items() if column in rows.frame.columns}
+    rows = without_totals(choice.of(rows), geography, totals)
+    problems = rows.problems()
+    check_codes(rows.frame, geography, problems)
+    counts = np.column_stack(
+        [whole_numbers(rows, column, problems, blank=blank_counts) for column in present]
+    )
+    problems.refuse()
+    tree, unit, read_off = place_table(
+        rows, geography, units, distinct=True, totals=totals, from_data=units_from_data
+    )
     if sums == "refuse":
-        refuse_sums(sums_of_others(counts, unit, tree), geography.codes(table)[-1], name=told)
+        refuse_sums(sums_of_others(counts, unit, tree), geography.codes(rows.frame)[-1], rows)
     row, position = np.nonzero(counts)
     cell = np.fromiter(present.values(), dtype=np.int32)[position]
-    _refuse_impossible(schema, cell, told, rows=row)
+    _refuse_impossible(schema, cell, problems, rows=row)
     return Population(
-        name,
+        str(path),
         schema,
         tree,
         unit[row],
@@ -200,8 +158,10 @@ def read_counts(
         counts[row, position],
         public=public,
         read_off=read_off,
-        reading=_reading(name, table.height, left_out, table, geography),
-        one_person="one person is one count in one cell of one row of the table" + _nobodys(totals),
+        reading=reading_of(rows, geography),
+        one_person="one person is one count in one cell of one row of the table"
+        + _nobodys(totals)
+        + left_out_by(choice, ()),
     )
 
 
@@ -210,13 +170,22 @@ def _nobodys(totals: Totals) -> str:
     return "; a row of totals is left out, and is nobody's" if totals == "drop" else ""
 
 
-def _reading(
-    name: str, rows: int, left_out: int, table: pl.DataFrame, source: GeographySource
-) -> ReadSummary:
+def left_out_by(choice: RowChoice, attributes: Sequence[AttributeColumn]) -> str:
+    """What the guarantee says of people who are left out: by the settings, not by the data."""
+    dropped = [repr(one.name) for one in attributes if one.missing == "drop"]
+    why = [choice.said] if choice.said else []
+    why += [f"rows without a value of {' or '.join(dropped)}"] if dropped else []
+    if not why:
+        return ""
+    return f"; {' and '.join(why)} are left out, and no record changes into one of them"
+
+
+def reading_of(rows: Rows, source: GeographySource) -> ReadSummary:
+    """What was read, for the curator's eyes."""
     return ReadSummary(
-        rows=((name, rows),),
-        left_out=(("rows of totals", left_out),) if left_out else (),
-        remarks=cut_codes(table, source),
+        rows=((rows.name, rows.frame.height),),
+        left_out=rows.left_out,
+        remarks=cut_codes(rows.frame, source),
     )
 
 
@@ -231,103 +200,85 @@ def cut_codes(table: pl.DataFrame, source: GeographySource) -> tuple[str, ...]:
 
 
 def place_table(
-    table: pl.DataFrame,
+    rows: Rows,
     source: GeographySource,
     units: Path | None,
-    name: str,
     *,
     distinct: bool = False,
     totals: Totals = "refuse",
+    from_data: bool = False,
 ) -> tuple[Geography, Ints32, tuple[str, ...]]:
     """The geography, each row's leaf, and what of it was read from the data."""
+    table, name, where = rows.frame, rows.name, rows.where
+    read_off = ("which units exist",)
     if units is None:
-        tree, unit = build_geography(table, source, name=name, distinct=distinct)
-        return tree, unit, ("which units exist",)
-    listed = read_table(units, source.columns)
-    listed, _ = without_totals(listed, source, totals, name=str(units), may_drop=False)
-    tree, _ = build_geography(listed, source, name=str(units), distinct=True)
+        tree, unit = build_geography(table, source, name=name, where=where, distinct=distinct)
+        return tree, unit, read_off
+    listed = read_rows(units, source.columns, form=rows.form)
+    listed = without_totals(listed, source, totals, may_drop=False)
+    tree, _ = build_geography(
+        listed.frame, source, name=listed.name, where=listed.where, distinct=True
+    )
     if distinct:
-        build_geography(table, source, name=name, distinct=True)
-    check_codes(table, source, name=name)
-    _refuse_other_parents(table, listed, source, name)
-    return tree, place_rows(source.codes(table)[-1], tree, name=name), ()
+        build_geography(table, source, name=name, where=where, distinct=True)
+    problems = rows.problems()
+    check_codes(table, source, problems)
+    problems.refuse()
+    _refuse_other_parents(table, listed.frame, source, problems)
+    unit = place_rows(source.codes(table)[-1], tree, name=name, where=where)
+    return tree, unit, read_off if from_data else ()
 
 
 def _refuse_other_parents(
-    table: pl.DataFrame, listed: pl.DataFrame, source: GeographySource, name: str
+    table: pl.DataFrame, listed: pl.DataFrame, source: GeographySource, problems: Problems
 ) -> None:
     """A row whose leaf is known but whose upper codes differ from the list's is an error."""
     keys = [f"{number}" for number in range(len(source.levels) - 1)]
     known = pl.DataFrame(dict(zip(keys, source.codes(listed), strict=True)))
     rows = pl.DataFrame(dict(zip(keys, source.codes(table), strict=True))).with_row_index("row")
     listed_rows = rows.join(known.select(keys[-1]), on=keys[-1], how="semi")
-    wrong = listed_rows.join(known, on=keys, how="anti")
-    if wrong.height:
-        first = wrong.sort("row").row(0, named=True)
-        raise InputError(
-            name,
-            place=f"row {first['row'] + 1}, unit {first[keys[-1]]!r}",
-            found="other parents than in the list of units",
-            expected="the same parent units in both files",
-        )
+    wrong = listed_rows.join(known, on=keys, how="anti").sort("row")
+    leaf = dict(zip(wrong["row"].to_list(), wrong[keys[-1]].to_list(), strict=True))
+    problems.add(
+        wrong["row"].to_list(),
+        found=lambda row: f"unit {leaf[row]!r} under other parents than in the list of units",
+        expected="the same parent units in both files",
+    )
+    problems.refuse()
 
 
-def levels_of(values: pl.Series) -> tuple[str, ...]:
-    """The levels that occur, by number where each begins with one (9, 10-14, 85+), else by text."""
-    found = values.unique().sort().to_list()
-    numbers = [re.match(r"\d+", level) for level in found]
-    if all(numbers):
-        order = np.argsort([int(number[0]) for number in numbers if number], kind="stable")
-        found = [found[place] for place in order]
-    return tuple(found)
-
-
-def encode(
-    values: pl.Series, attribute: Attribute, column: str, name: str, *, what: str = "level"
-) -> Ints32:
-    """The number of each value among an attribute's levels; another is named with its row."""
-    refuse_null(values, column, name)
-    numbers = {level: number for number, level in enumerate(attribute.levels)}
-    code = values.replace_strict(numbers, default=None, return_dtype=pl.Int32)
-    if code.null_count():
-        row = int(code.is_null().arg_true()[0])
-        raise InputError(
-            name,
-            place=f"column {column!r}, row {row + 1}",
-            found=f"{what} {values[row]!r}",
-            expected=one_of(attribute.levels),
-        )
-    return code.to_numpy()
-
-
-def refuse_null(values: pl.Series, column: str, name: str) -> None:
-    """Refuse a column with gaps; the first is named by its row."""
-    if values.null_count():
-        row = int(values.is_null().arg_true()[0])
-        raise InputError(
-            name, place=f"column {column!r}, row {row + 1}", found="nothing", expected="a value"
-        )
-
-
-def whole_numbers(values: pl.Series, name: str) -> Ints:
-    """The counts of one column; anything but whole numbers from 0 is an error."""
+def whole_numbers(
+    rows: Rows, column: str, problems: Problems, *, blank: BlankCounts = "refuse"
+) -> Ints:
+    """The counts of one column; anything but whole numbers from 0 is noted as a problem."""
+    values = rows.frame[column]
     if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Null)):
         raise InputError(
-            name,
-            place=f"column {values.name!r}",
+            rows.name,
+            place=f"column {column!r}",
             found=f"values of type {values.dtype}",
             expected="whole numbers, 0 or more",
         )
+    given = values
+    if values.dtype == pl.String:
+        values = rows.form.plain(values)
+    if blank == "zero":
+        values = values.fill_null("0" if values.dtype == pl.String else 0)
+        if values.dtype == pl.String:
+            values = values.replace(list(NO_COUNT), ["0"] * len(NO_COUNT))
     numbers = _exact(values)
     good = (numbers >= 0).fill_null(False)
     if not good.all():
-        row = int((~good).arg_true()[0])
-        raise InputError(
-            name,
-            place=f"column {values.name!r}, row {row + 1}",
-            found="nothing" if values[row] is None else repr(values[row]),
-            expected="a whole number, 0 or more",
-        )
+        nothing = ' (blank_counts = "zero" under [population] reads nothing as 0)'
+        empty = values.is_null()
+        for these, more in ((~good & empty, nothing), (~good & ~empty, "")):
+            problems.add(
+                these.arg_true(),
+                place=f"column {column!r}",
+                found=lambda row: "nothing" if given[row] is None else repr(given[row]),
+                expected=f"a whole number, 0 or more{more}",
+            )
+        numbers = numbers.set(~good, 0)
     return numbers.to_numpy()
 
 
@@ -368,11 +319,6 @@ def _cell_columns(
     if columns is None:
         return {column: cell for cell, column in enumerate(schema.cell_names)}
     cells = {column: schema.cell(**levels) for column, levels in columns.items()}
-    for column, cell in cells.items():
-        if list(cells.values()).count(cell) > 1:
-            raise InputError(
-                "columns", place=repr(column), found="a second column for its cell", expected="one"
-            )
     missing = set(np.flatnonzero(schema.possible).tolist()) - set(cells.values())
     if missing:
         raise InputError(
@@ -387,19 +333,23 @@ def _cell_columns(
 def _refuse_impossible(
     schema: Schema,
     cell: Ints32,
-    name: str,
+    problems: Problems,
     *,
     rows: Ints | None = None,
+    counts: Ints | None = None,
 ) -> None:
-    bad = np.flatnonzero(~schema.possible[cell])
-    if len(bad):
-        row = int(bad[0] if rows is None else rows[bad[0]])
-        raise InputError(
-            name,
-            place=f"row {row + 1}",
-            found=f"someone in cell {schema.cell_names[cell[bad[0]]]!r}, a structural zero",
-            expected="nobody there",
-        )
+    wrong = ~schema.possible[cell]
+    if counts is not None:
+        wrong &= counts > 0
+    bad = np.flatnonzero(wrong)
+    at = bad if rows is None else rows[bad]
+    cells = dict(zip(at.tolist(), cell[bad].tolist(), strict=True))
+    problems.add(
+        sorted(cells),
+        found=lambda row: f"someone in cell {schema.cell_names[cells[row]]!r}, a structural zero",
+        expected="nobody there",
+    )
+    problems.refuse()
 
 
 def read_quarters(
@@ -410,6 +360,7 @@ def read_quarters(
     attribute: str,
     columns: Mapping[str, str] | None = None,
     vacant: str = "",
+    form: Format = PLAIN,
 ) -> Quarters:
     """Read living quarters: geography columns, then one column for each type, one row per leaf.
 
@@ -420,21 +371,23 @@ def read_quarters(
     known = population.schema.attribute(attribute)
     chosen = {level: (columns or {}).get(level, level) for level in known.levels}
     extra = [vacant] if vacant else []
-    table = read_table(path, [*geography.columns, *chosen.values(), *extra])
-    own, at = build_geography(table, geography, name=name, distinct=True)  # refuses repeated units
-    unit = place_rows(geography.codes(table)[-1], tree, name=name)
-    _refuse_other_tree(own, at, tree, unit, name)
+    rows = read_rows(path, [*geography.columns, *chosen.values(), *extra], form=form)
+    table, where, problems = rows.frame, rows.where, rows.problems()
+    own, at = build_geography(table, geography, name=name, where=where, distinct=True)
+    unit = place_rows(geography.codes(table)[-1], tree, name=name, where=where)
+    _refuse_other_tree(own, at, tree, unit, rows)
     occupied = np.zeros((tree.size(tree.leaf), known.size), dtype=np.int64)
     empty = np.zeros(len(occupied), dtype=np.int64)
     for k, column in enumerate(chosen.values()):
-        occupied[unit, k] = whole_numbers(table[column], name)
+        occupied[unit, k] = whole_numbers(rows, column, problems)
     if vacant:
-        empty[unit] = whole_numbers(table[vacant], name)
+        empty[unit] = whole_numbers(rows, vacant, problems)
+    problems.refuse()
     return Quarters(tree, attribute, occupied, empty)
 
 
 def _refuse_other_tree(
-    own: Geography, at: Ints32, tree: Geography, unit: Ints32, name: str
+    own: Geography, at: Ints32, tree: Geography, unit: Ints32, rows: Rows
 ) -> None:
     """Refuse quarters of units under other parents, and units of the population without a row."""
     for level in tree.levels[1:-1]:
@@ -443,14 +396,14 @@ def _refuse_other_tree(
         if (wrong := np.flatnonzero(here != there)).size:
             row = int(wrong[0])
             raise InputError(
-                name,
-                place=f"row {row + 1}, unit {str(tree.units[-1][unit[row]])!r}",
+                rows.name,
+                place=f"{rows.where([row])[0]}, unit {str(tree.units[-1][unit[row]])!r}",
                 found=f"{level} {str(here[row])!r}",
                 expected=f"{str(there[row])!r}, as in the population",
             )
     if (missing := np.setdiff1d(np.arange(tree.size(tree.leaf)), unit)).size:
         raise InputError(
-            name,
+            rows.name,
             place=f"unit {str(tree.units[-1][missing[0]])!r}",
             found="no row",
             expected=f"one for each {tree.leaf}, with zeros where there are no living quarters",

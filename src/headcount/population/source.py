@@ -20,6 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.population._fixed_width import Lines, read_lines
+from headcount.population.format import PLAIN, Format
 from headcount.population.tables import text_columns
 
 WordPairs = NDArray[np.uint64]
@@ -28,10 +29,10 @@ WordPairs = NDArray[np.uint64]
 _NOTHING = "\0nothing"  # an empty field, as no file can write it
 
 
-def table_digest(path: Path) -> str:
-    """The digest of the rows of a CSV or Parquet file, over all of its columns; one at a time."""
+def table_digest(path: Path, form: Format = PLAIN) -> str:
+    """The digest of the rows of a table, over all of its columns; one at a time."""
     total: WordPairs | None = None
-    for column in text_columns(path):
+    for column in text_columns(path, form):
         words = _fields(column)
         total = words if total is None else total + words
     return _together([total] if total is not None else [])

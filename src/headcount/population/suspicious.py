@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,10 @@ from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.build import GeographySource
+from headcount.population.tables import Rows
+
+if TYPE_CHECKING:
+    from headcount.population.attribute_column import AttributeColumn
 
 Totals = Literal["refuse", "drop", "keep"]
 """What to do with rows that look like totals."""
@@ -71,51 +75,76 @@ def _says_nothing(level: str) -> bool:
 
 
 def refuse_missing_levels(
-    values: pl.Series, levels: Sequence[str], real: Sequence[str], *, column: str, name: str
+    values: pl.Series, levels: Sequence[str], column: AttributeColumn, rows: Rows
 ) -> None:
     """Refuse levels read from the data that look like missing values, unless said to be real."""
-    found = [level for level in looks_missing(levels) if level not in real]
+    found = [level for level in looks_missing(levels) if level not in column.real_levels]
     if found:
-        row = int((values == found[0]).arg_true()[0])
         listed = ", ".join(f'"{level}"' for level in found)
         raise InputError(
-            name,
-            place=f"column {column!r}, row {row + 1}",
+            rows.name,
+            place=f"column {column.column!r}, {_first(values, found, rows)}",
             found=f"what looks like a missing value, as a level: {listed}",
-            expected=f"levels that people have (real_levels = [{listed}] of the attribute, or a "
-            "list of all its levels, says that they are real)",
+            expected='levels that people have (missing = "drop" or "level" of the attribute, with '
+            f"missing_values = [{listed}], says what to do with such rows; real_levels = "
+            f"[{listed}], or a list of all levels, says that they are real)",
         )
 
 
+def refuse_total_levels(
+    values: pl.Series, levels: Sequence[str], column: AttributeColumn, rows: Rows
+) -> None:
+    """Refuse levels read from a table of counts that look like totals of the others."""
+    found = [
+        level
+        for level in levels
+        if level.strip().casefold() in TOTAL_WORDS and level not in column.real_levels
+    ]
+    if found and len(levels) > len(found):
+        listed = ", ".join(f'"{level}"' for level in found)
+        raise InputError(
+            rows.name,
+            place=f"column {column.column!r}, {_first(values, found, rows)}",
+            found=f"the name of a total, as a level: {listed}",
+            expected=f"levels that people have ({column.column} = [{listed}] under "
+            f"[population.exclude] leaves such rows out; real_levels = [{listed}] of the "
+            "attribute, or a list of all its levels, says that they are real)",
+        )
+
+
+def _first(values: pl.Series, levels: Sequence[str], rows: Rows) -> str:
+    return rows.where([int(values.is_in(list(levels)).arg_true()[0])])[0]
+
+
 def without_totals(
-    table: pl.DataFrame,
-    source: GeographySource,
-    totals: Totals,
-    *,
-    name: str,
-    may_drop: bool = True,
-) -> tuple[pl.DataFrame, int]:
-    """The table without rows whose code is blank or a word for a total, and how many they were."""
+    rows: Rows, source: GeographySource, totals: Totals, *, may_drop: bool = True
+) -> Rows:
+    """The rows without those whose code is blank or a word for a total."""
     if totals == "keep":
-        return table, 0
-    wrong = pl.Series(np.zeros(table.height, dtype=bool))
+        return rows
+    wrong = pl.Series(np.zeros(rows.frame.height, dtype=bool))
+    problems = rows.problems()
     for column in source.columns:
-        code = table[column].cast(pl.String).fill_null("").str.strip_chars()
+        values = rows.frame[column].cast(pl.String)
+        code = values.fill_null("").str.strip_chars()
         word = code.str.to_lowercase()
         named = word.is_in(TOTAL_WORDS) | word.str.contains(r"^(sub)?total\b|\b(sub)?total$")
+        problems.add(
+            (named & ~wrong).arg_true(),
+            place=f"column {column!r}",
+            found=lambda row, values=values: f"{values[row]!r}, the name of a total",  # type: ignore[misc]
+            expected=_with_codes(may_drop=may_drop, may_keep=True),
+        )
+        problems.add(
+            ((code == "") & ~wrong).arg_true(),
+            place=f"column {column!r}",
+            found=lambda row: "a blank code, as rows of totals have",
+            expected=_with_codes(may_drop=may_drop, may_keep=False),
+        )
         wrong |= named | (code == "")
-        if totals == "refuse" and wrong.any():
-            row = int(wrong.arg_true()[0])
-            found = f"{table[column][row]!r}, the name of a total"
-            if not named[row]:
-                found = "a blank code, as rows of totals have"
-            raise InputError(
-                name,
-                place=f"column {column!r}, row {row + 1}",
-                found=found,
-                expected=_with_codes(may_drop=may_drop, may_keep=bool(named[row])),
-            )
-    return (table.filter(~wrong), int(wrong.sum())) if wrong.any() else (table, 0)
+    if totals == "refuse":
+        problems.refuse()
+    return rows.only(~wrong, without="rows of totals")
 
 
 def _with_codes(*, may_drop: bool, may_keep: bool) -> str:
@@ -160,27 +189,28 @@ def sums_of_others(counts: Ints, unit: Ints32, geography: Geography) -> Ints:
     return np.flatnonzero(found)
 
 
-def refuse_sums(rows: Ints, leaf: pl.Series, *, name: str) -> None:
+def refuse_sums(sums: Ints, leaf: pl.Series, rows: Rows) -> None:
     """Refuse a row that equals the sum of others.
 
     It cannot be left out instead: whether it is a sum hangs on everybody in it and in the others,
     so that one person more or less would change the counts by all of its people.
     """
-    if len(rows):
-        row = int(rows[0])
-        raise InputError(
-            name,
-            place=f"row {row + 1}, unit {leaf[row]!r}",
-            found="a row that is the sum of all others under the same parent, in every column",
-            expected="rows of units only (take it out of the file if it is a total; "
-            'sums = "keep" under [population] says that such a row is a unit like others)',
-        )
+    problems = rows.problems()
+    problems.add(
+        sums.tolist(),
+        found=lambda row: (
+            f"unit {leaf[row]!r}, the sum of all others under the same parent, in every column"
+        ),
+        expected="rows of units only (take it out of the file, or leave it out by its code under "
+        '[population.exclude], if it is a total; sums = "keep" under [population] says that such '
+        "a row is a unit like others)",
+    )
+    problems.refuse()
 
 
-def refuse_counts_of_people(
-    table: pl.DataFrame, used: Sequence[str], not_counts: Sequence[str], *, name: str
-) -> None:
+def refuse_counts_of_people(rows: Rows, used: Sequence[str], not_counts: Sequence[str]) -> None:
     """Refuse a column that says how many people a row stands for, where a row is one person."""
+    table = rows.frame
     for column in table.columns:
         if column in used or column in not_counts or column not in COUNT_COLUMNS:
             continue
@@ -191,10 +221,10 @@ def refuse_counts_of_people(
         )
         if text.str.contains(r"^\d+$").all() and not (text == "1").all():
             raise InputError(
-                name,
+                rows.name,
                 place=f"column {column!r}",
                 found="whole numbers, as if a row stood for several people",
-                expected='one row per person (repeat the rows, or use kind = "counts" with a '
-                f'column for each cell; not_counts = ["{column}"] under [population] says that the '
-                "column counts something else)",
+                expected=f'one row per person (count = "{column}" under [population] says that '
+                f'each row stands for that many people; not_counts = ["{column}"] that the column '
+                "counts something else)",
             )

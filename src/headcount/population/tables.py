@@ -1,4 +1,4 @@
-"""The one place where a table is read from Parquet or CSV; what cannot be read is an InputError.
+"""The one place where a table is read; what cannot be read is an InputError.
 
 Parquet goes through Arrow's reader, which reports a damaged file as an error and counts its rows
 before they take memory; polars panics on some damage, and stops the process on other.
@@ -6,14 +6,31 @@ before they take memory; polars panics on some damage, and stops the process on 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from headcount.errors import InputError, one_of
+from headcount.errors import InputError, Problems, by_row, one_of
 from headcount.memory import SETTING, gib, memory_limit
+from headcount.population.format import PLAIN, Format
+from headcount.population.office_files import (
+    EXCEL,
+    STATISTICS,
+    read_sheet,
+    read_statistics,
+    statistics_rows,
+)
+from headcount.population.text_files import (
+    SUFFIXES,
+    TextFile,
+    TooLarge,
+    is_text,
+    not_utf8,
+    open_text,
+)
 
 if TYPE_CHECKING:
     from pyarrow import DataType
@@ -22,31 +39,88 @@ if TYPE_CHECKING:
 ROW_BYTES, VALUE_BYTES = 64, 40
 """Memory that a row takes while it is coded, and each of its values: for the estimate."""
 
-LARGER_AS_TEXT = 3
-"""Memory that a CSV file takes, in sizes of the file."""
+LARGER_AS_SHEET = 20
+"""Memory that an Excel file takes, in sizes of the file, which is packed."""
 
-_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
-"""How gzip, zstd and zlib begin: polars would unpack such a file unasked, whatever its size."""
+KNOWN = (".parquet", *SUFFIXES, *(f"{one}.gz" for one in SUFFIXES), *EXCEL, *STATISTICS)
+"""Endings of the files that can be read."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rows:
+    """Rows of a file, and where they stand in it.
+
+    where
+        frame      the columns that were asked for
+        at         the position of each row in the file; None if all are there
+        left_out   how many rows are not, by reason: for the curator's eyes
+    """
+
+    path: Path
+    form: Format
+    frame: pl.DataFrame
+    at: pl.Series | None = None
+    left_out: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The file, for errors."""
+        return str(self.path)
+
+    def where(self, rows: Sequence[int]) -> list[str]:
+        """What the file calls these rows: the line, the row of the sheet, or the number."""
+        if self.at is not None:
+            rows = self.at.gather(list(rows)).to_list()
+        if is_text(self.path):
+            return open_text(self.path, self.form, too_large(self.name)).lines(rows)
+        if self.path.suffix.lower() in EXCEL:
+            return [f"row {row + 2}" for row in rows]
+        return by_row(rows)
+
+    def problems(self) -> Problems:
+        """What is wrong with these rows, still to be found."""
+        return Problems(self.name, self.where)
+
+    def only(self, wanted: pl.Series, *, without: str) -> Rows:
+        """The rows that are wanted; ``without`` names the others."""
+        if wanted.all():
+            return self
+        at = pl.Series(range(self.frame.height), dtype=pl.Int64) if self.at is None else self.at
+        said = (*self.left_out, (without, int((~wanted).sum()))) if without else self.left_out
+        return replace(self, frame=self.frame.filter(wanted), at=at.filter(wanted), left_out=said)
 
 
 def read_table(
-    path: Path, columns: Sequence[str], *, optional: set[str] | None = None
+    path: Path,
+    columns: Sequence[str],
+    *,
+    optional: set[str] | None = None,
+    form: Format = PLAIN,
 ) -> pl.DataFrame:
     """Read the named columns; a missing file, an unreadable one or a missing column is an error."""
-    name = str(path)
-    readers: dict[str, Callable[[Path, Sequence[str], set[str]], pl.DataFrame]]
-    readers = {".parquet": _read_parquet, ".csv": _read_csv}
+    return read_rows(path, columns, optional=optional, form=form).frame
+
+
+def read_rows(
+    path: Path,
+    columns: Sequence[str],
+    *,
+    optional: set[str] | None = None,
+    form: Format = PLAIN,
+) -> Rows:
+    """Read the named columns, with the places of the rows; wholly blank rows are no rows."""
     _refuse_no_file(path)
-    if path.suffix not in readers:
-        raise InputError(name, found=f"a file ending in {path.suffix!r}", expected=one_of(readers))
-    with path.open("rb") as file:  # a file that may not be read is the system's error, not damage
-        start = file.read(4)
-    if path.suffix == ".csv" and start.startswith(_COMPRESSED):
-        raise InputError(name, found="compressed content", expected="plain text")
-    table = readers[path.suffix](path, list(dict.fromkeys(columns)), optional or set())
-    if table.is_empty():
-        raise InputError(name, found="no rows", expected="at least one")
-    return table
+    wanted, may_lack = list(dict.fromkeys(columns)), optional or set()
+    if is_text(path):
+        rows = _read_text(path, wanted, may_lack, form)
+    elif path.suffix.lower() in (*EXCEL, *STATISTICS):
+        rows = _read_office(path, wanted, may_lack, form)
+    else:
+        _refuse_no_permission(path)
+        rows = Rows(path, form, _read_parquet(path, wanted, may_lack))
+    if rows.frame.is_empty():
+        raise InputError(rows.name, found="no rows", expected="at least one")
+    return rows
 
 
 def read_parquet(path: Path) -> pl.DataFrame:
@@ -55,46 +129,123 @@ def read_parquet(path: Path) -> pl.DataFrame:
     return _read_parquet(path, None, set())
 
 
-def text_columns(path: Path) -> Iterator[pl.Series]:
+def text_columns(path: Path, form: Format = PLAIN) -> Iterator[pl.Series]:
     """Every column of a table as text, one after the other; columns of lists are left out."""
     from pyarrow.parquet import ParquetFile
 
-    if path.suffix == ".csv":
-        header = pl.scan_csv(path, infer_schema=False).collect_schema().names()
+    if is_text(path):
+        lazy = open_text(path, form, too_large(str(path))).scan()
+        # Also those of a name that stands twice, which nobody asked for: polars renames them.
+        for column in lazy.collect_schema().names():
+            yield _collected(lazy.select(column), path).to_series()
+    elif path.suffix.lower() in (*EXCEL, *STATISTICS):
+        yield from _office_table(path, form)[0]
     else:
         with ParquetFile(path) as file:
             header = [one.name for one in file.schema_arrow if _is_plain(one.type)]
-    for column in header:
-        if path.suffix == ".csv":  # also of a name that stands twice, which nobody asked for
-            lazy = pl.scan_csv(path, infer_schema=False)
-            yield lazy.select(column).collect().to_series()
-        else:
+        for column in header:
             yield read_table(path, [column])[column].cast(pl.String)
 
 
+def header_of(path: Path, form: Format = PLAIN) -> list[str]:
+    """The names of a file's columns, as they are written."""
+    _refuse_no_file(path)
+    if is_text(path):
+        return list(open_text(path, form, too_large(str(path))).header)
+    if path.suffix.lower() in (*EXCEL, *STATISTICS):
+        return _office_table(path, form)[1]
+    return list(_parquet_file(path).schema_arrow.names)
+
+
 def _refuse_no_file(path: Path) -> None:
-    name, expected = str(path), "a .parquet or .csv file"
+    name, expected = str(path), "a .parquet or .csv file, or another table"
     if path.is_dir():
         raise InputError(name, found="a directory", expected=expected)
     if not path.is_file():
         raise InputError(name, found="no such file", expected=expected)
+    known = is_text(path) or path.suffix.lower() in KNOWN
+    if not known:
+        raise InputError(
+            name, found=f"a file ending in {path.suffix!r}", expected=one_of(KNOWN, most=20)
+        )
     if path.stat().st_size == 0:
         raise InputError(name, found="an empty file", expected="a header and at least one row")
 
 
-def _read_parquet(path: Path, columns: Sequence[str] | None, optional: set[str]) -> pl.DataFrame:
-    import pyarrow as pa
-    from pyarrow.parquet import ParquetFile
+def _refuse_no_permission(path: Path) -> None:
+    with path.open("rb"):  # a file that may not be read is the system's error, not damage
+        pass
 
-    name = str(path)
-    # Damage shows as whatever the reader stumbles over, an OSError among them.
-    damaged = (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError)
+
+def _read_text(path: Path, columns: Sequence[str], optional: set[str], form: Format) -> Rows:
+    text = open_text(path, form, too_large(str(path)))
+    wanted = _present(str(path), columns, optional, text.header)
+    if not wanted:
+        return Rows(path, form, pl.DataFrame())
+    lazy = text.scan()
     try:
-        file = ParquetFile(path)
-        header = file.schema_arrow.names
-    except damaged as error:
-        raise _unreadable(name, error) from None
+        frame = lazy.select(wanted).collect()
+        rows = Rows(path, form, frame)
+        blank = _blank(frame)
+        if blank.any() and len(text.header) > len(wanted):
+            blank &= lazy.select(_all_null()).collect().to_series()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise _damaged(text, error) from None
+    return rows.only(~blank, without="")
+
+
+def _damaged(text: TextFile, error: BaseException) -> InputError:
+    """What is wrong with a text file that polars cannot read."""
+    if "utf-8" in str(error) and text.content is None:
+        return not_utf8(text.path)
+    text.refuse_longer()
+    return _unreadable(str(text.path), error)
+
+
+def _collected(lazy: pl.LazyFrame, path: Path) -> pl.DataFrame:
+    try:
+        return lazy.collect()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise _unreadable(str(path), error) from None
+
+
+def _read_office(path: Path, columns: Sequence[str], optional: set[str], form: Format) -> Rows:
+    name = str(path)
+    frame, header = _office_table(path, form)
+    wanted = _present(name, columns, optional, header)
+    rows = Rows(path, form, frame.select(wanted))
+    blank = (
+        frame.select(_all_null()).to_series() if frame.width else pl.Series([], dtype=pl.Boolean)
+    )
+    return rows.only(~blank, without="")
+
+
+def _office_table(path: Path, form: Format) -> tuple[pl.DataFrame, list[str]]:
+    name, size = str(path), path.stat().st_size
+    _refuse_no_permission(path)
+    if path.suffix.lower() in EXCEL:
+        if LARGER_AS_SHEET * size > memory_limit():
+            raise too_large(name)(size, LARGER_AS_SHEET * size)
+        return read_sheet(path, form)
+    number, header = statistics_rows(path)
+    _refuse_too_large(name, number, len(header))
+    return read_statistics(path)[0], header
+
+
+def _blank(frame: pl.DataFrame) -> pl.Series:
+    """Which rows have nothing in any column."""
+    return frame.select(_all_null()).to_series()
+
+
+def _all_null() -> pl.Expr:
+    return pl.all_horizontal(pl.all().is_null())
+
+
+def _read_parquet(path: Path, columns: Sequence[str] | None, optional: set[str]) -> pl.DataFrame:
+    name = str(path)
+    file = _parquet_file(path)
     with file:
+        header = file.schema_arrow.names
         wanted = header if columns is None else _present(name, columns, optional, header)
         _refuse_other_types(name, wanted, file)
         _refuse_too_large(name, file.metadata.num_rows, len(wanted))
@@ -102,42 +253,50 @@ def _read_parquet(path: Path, columns: Sequence[str] | None, optional: set[str])
             table = file.read(wanted).select(wanted)
             table.validate(full=True)
             frame = pl.from_arrow(table)
-        except (*damaged, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        except _damage() as error:
             raise _unreadable(name, error) from None
     assert isinstance(frame, pl.DataFrame)
     return frame
 
 
-def _read_csv(path: Path, columns: Sequence[str], optional: set[str]) -> pl.DataFrame:
-    name, size = str(path), path.stat().st_size
-    if LARGER_AS_TEXT * size > (most := memory_limit()):
-        raise InputError(
-            name, found=f"a file of {gib(size)}", expected=_fitting(most, LARGER_AS_TEXT * size)
-        )
+def _parquet_file(path: Path) -> ParquetFile:
+    from pyarrow.parquet import ParquetFile
+
     try:
-        # Everything as text: codes keep their leading zeros, counts are checked digit by digit.
-        lazy = pl.scan_csv(path, infer_schema=False)
-        header = lazy.collect_schema().names()
-        wanted = _present(name, columns, optional, header)
-        for column in wanted:
-            if f"{column}_duplicated_0" in header:  # polars renames them
-                raise _twice(name, column)
-        return lazy.select(wanted).collect()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise _unreadable(name, error) from None
+        file = ParquetFile(path)
+        file.schema_arrow.names  # noqa: B018  the schema is read when it is asked for
+    except _damage() as error:
+        raise _unreadable(str(path), error) from None
+    return file
+
+
+def _damage() -> tuple[type[BaseException], ...]:
+    """Damage shows as whatever the reader stumbles over, an OSError among them."""
+    from pyarrow import ArrowException
+
+    of_polars = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
+    return (ArrowException, OSError, ValueError, OverflowError, MemoryError, *of_polars)
 
 
 def _present(
     name: str, columns: Sequence[str], optional: set[str], header: Sequence[str]
 ) -> list[str]:
-    """The wanted columns that are there; one that is missing or twice is an error."""
+    """The wanted columns that are there; those missing, or one that is twice, are an error."""
+    missing = [column for column in columns if column not in header and column not in optional]
+    if missing:
+        one = len(missing) == 1
+        listed = ", ".join(repr(column) for column in missing[:12])
+        raise InputError(
+            name,
+            place=f"column{'' if one else 's'} {listed}",
+            found="no such column" if one else "no such columns",
+            expected=one_of(header),
+        )
     for column in columns:
-        if column not in header and column not in optional:
-            raise InputError(
-                name, place=f"column {column!r}", found="no such column", expected=one_of(header)
-            )
         if list(header).count(column) > 1:
-            raise _twice(name, column)
+            raise InputError(
+                name, place=f"column {column!r}", found="the column twice", expected="once"
+            )
     return [column for column in columns if column in header]
 
 
@@ -174,15 +333,22 @@ def _refuse_too_large(name: str, rows: int, columns: int) -> None:
         )
 
 
+def too_large(name: str) -> TooLarge:
+    """What refuses a file that does not fit into memory."""
+
+    def error(size: int, need: int) -> InputError:
+        return InputError(
+            name, found=f"a file of {gib(size)}", expected=_fitting(memory_limit(), need)
+        )
+
+    return error
+
+
 def _fitting(most: int, need: int) -> str:
     return (
         f"what fits into the {gib(most)} of memory here (this takes about {gib(need)}; if that is "
         f"too careful, set {SETTING} to the GiB that may be used)"
     )
-
-
-def _twice(name: str, column: str) -> InputError:
-    return InputError(name, place=f"column {column!r}", found="the column twice", expected="once")
 
 
 def _unreadable(name: str, error: BaseException) -> InputError:

@@ -227,6 +227,9 @@ def _make(
     write_text_atomic(directory.internal / "config.json", config_to_json(config))
     if mechanism.cut_to is not None:
         directory.note_cut(people=prepared.people_cut, digest=prepared.whole.digest.hex())
+    if prepared.reading.left_out:
+        rows = [{"why": why, "rows": number} for why, number in prepared.reading.left_out]
+        write_text_atomic(directory.internal / "left-out.json", json.dumps(rows, indent=2) + "\n")
     if ledger is not None:
         leave_note(config.population.data_file, ledger, config.run.dataset)
         _spend(ledger, prepared, facts)

@@ -111,14 +111,14 @@ def test_impossible_groups_may_be_left_out_and_hold_nobody(tmp_path):
 WRONG = {
     "an unknown unit": (
         ["moon,minor,0,1"],
-        r"column 'county', row 7: found unit 'moon', expected one",
+        r"column 'county', line 8: found level 'moon', expected one",
     ),
     "an unknown group": (
         ["county0,old,0,1"],
-        r"column 'age', row 7: found level 'old', expected one of",
+        r"column 'age', line 8: found level 'old', expected one of",
     ),
-    "no unit": ([",minor,0,1"], r"column 'county', row 7: found nothing"),
-    "a second row": (["county0,minor,0,1"], r"row 7: found a second row for its unit and group"),
+    "no unit": ([",minor,0,1"], r"column 'county', line 8: found nothing"),
+    "a second row": (["county0,minor,0,1"], r"line 8: found a second row for its unit and group"),
 }
 
 
@@ -132,12 +132,12 @@ def test_a_wrong_row_is_named(tmp_path, what):
 @pytest.mark.parametrize(
     ("low", "high", "message"),
     [
-        (5, 4, r"row 1: found low above high, expected low at most high"),
-        (-1, 4, r"column 'low', row 1: found '-1', expected a whole number from 0 to 2\^40"),
-        (0, 1.5, r"column 'high', row 1: found '1.5', expected a whole number"),
-        ("x", 4, r"column 'low', row 1: found 'x', expected a whole number"),
-        ("nan", 4, r"column 'low', row 1: found 'nan', expected a whole number"),
-        (0, 2**41, r"column 'high', row 1: found '2199023255552', expected a whole number"),
+        (5, 4, r"line 2: found low above high, expected low at most high"),
+        (-1, 4, r"column 'low', line 2: found '-1', expected a whole number from 0 to 2\^40"),
+        (0, 1.5, r"column 'high', line 2: found '1.5', expected a whole number"),
+        ("x", 4, r"column 'low', line 2: found 'x', expected a whole number"),
+        ("nan", 4, r"column 'low', line 2: found 'nan', expected a whole number"),
+        (0, 2**41, r"column 'high', line 2: found '2199023255552', expected a whole number"),
     ],
 )
 def test_a_wrong_bound_is_named(tmp_path, low, high, message):

@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags, Ints
-from headcount.errors import InputError
+from headcount.errors import InputError, Problems
 from headcount.geography import Geography
 from headcount.mechanisms.topdown.choices import TableBounds, file_digest
-from headcount.population.readers import encode
-from headcount.population.tables import read_table
+from headcount.population.attribute_column import AttributeColumn, coded
+from headcount.population.tables import Rows, read_rows
 from headcount.schema import Attribute, Schema
 from headcount.schema.attribute import first_repeated
 from headcount.solve.batch import NO_BOUND
@@ -44,20 +44,28 @@ def read_bounds(
             found="two columns of that name",
             expected="a level, attributes and recodes with distinct names, none low or high",
         )
-    table = read_table(path, columns)
+    rows = read_rows(path, columns)
     codes = [str(code) for code in geography.units[geography.depth(bounds.level)]]
-    text = {column: table[column].cast(pl.String) for column in columns}
-    units = Attribute(bounds.level, tuple(codes))
-    row = encode(text[bounds.level], units, bounds.level, name, what="unit").astype(np.int64)
-    for axis in axes:
-        row = row * axis.size + encode(text[axis.name], axis, axis.name, name)
-    low, high = _whole(table["low"], name, empty=0), _whole(table["high"], name, empty=None)
+    problems, row = rows.problems(), np.zeros(rows.frame.height, dtype=np.int64)
+    for axis in (Attribute(bounds.level, tuple(codes)), *axes):
+        known = AttributeColumn(name=axis.name, levels=axis.levels)
+        row = row * axis.size + coded(rows, known, problems)[1]
+    low, high = (
+        _whole(rows, which, problems, empty=n) for which, n in (("low", 0), ("high", None))
+    )
+    problems.refuse()
     shape = (len(codes), prod(axis.size for axis in axes))
-    _refuse_repeated(row, name)
-    if len(bad := np.flatnonzero(low > high)):
-        raise InputError(
-            name, place=f"row {bad[0] + 1}", found="low above high", expected="low at most high"
-        )
+    problems.add(
+        _repeated(row),
+        found=lambda _: "a second row for its unit and group",
+        expected="one",
+    )
+    problems.add(
+        np.flatnonzero(low > high),
+        found=lambda _: "low above high",
+        expected="low at most high",
+    )
+    problems.refuse()
     wanted = np.zeros(shape[1], dtype=bool)
     wanted[query.groups(schema)[schema.possible]] = True
     _refuse_missing(row, wanted, shape, bounds.level, codes, axes, name)
@@ -74,37 +82,30 @@ def group_name(axes: tuple[Attribute, ...], group: int) -> str:
     return ", ".join(names) or "everyone"
 
 
-def _whole(values: pl.Series, name: str, *, empty: int | None) -> Ints:
+def _whole(rows: Rows, column: str, problems: Problems, *, empty: int | None) -> Ints:
     """A column of bounds; ``empty`` stands for nothing, None for no bound."""
-    text = values.cast(pl.String).str.strip_chars()
+    text = rows.frame[column].cast(pl.String).str.strip_chars()
     blank = (text.is_null() | (text == "")).to_numpy()
     numbers = text.cast(pl.Float64, strict=False).to_numpy()
     with np.errstate(invalid="ignore"):
         good = blank | (
             (numbers >= 0) & (numbers <= LARGEST_BOUND) & (numbers == np.floor(numbers))
         )
-    if not good.all():
-        row = int(np.flatnonzero(~good)[0])
-        raise InputError(
-            name,
-            place=f"column {values.name!r}, row {row + 1}",
-            found=repr(text[row]),
-            expected="a whole number from 0 to 2^40, or nothing",
-        )
+    problems.add(
+        np.flatnonzero(~good),
+        place=f"column {column!r}",
+        found=lambda row: repr(text[row]),
+        expected="a whole number from 0 to 2^40, or nothing",
+    )
     missing = int(NO_BOUND) if empty is None else empty
-    return np.where(blank, missing, np.nan_to_num(numbers)).astype(np.int64)
+    known = np.where(good, np.nan_to_num(numbers, posinf=0), 0)
+    return np.where(blank, missing, known).astype(np.int64)
 
 
-def _refuse_repeated(row: Ints, name: str) -> None:
+def _repeated(row: Ints) -> Ints:
+    """Rows whose unit and group an earlier one has."""
     _, first = np.unique(row, return_index=True)
-    if len(first) < len(row):
-        again = int(np.setdiff1d(np.arange(len(row)), first)[0])
-        raise InputError(
-            name,
-            place=f"row {again + 1}",
-            found="a second row for its unit and group",
-            expected="one",
-        )
+    return np.setdiff1d(np.arange(len(row)), first)
 
 
 def _refuse_missing(

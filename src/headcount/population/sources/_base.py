@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from headcount.errors import ConfigError, one_of
-from headcount.fields import VIEW, ByKey, File, FilePath
+from headcount.fields import APART, VIEW, ByKey, File, FilePath, Named, Pairs
 from headcount.geography.build import CodeColumns, Prefixes
+from headcount.population.format import PLAIN, Format
 from headcount.population.from_households import KIND, to_population
 from headcount.population.households import Households
 from headcount.population.population import Population
 from headcount.population.readers import read_quarters
+from headcount.population.row_choice import RowChoice, Values
 from headcount.population.source import table_digest
 from headcount.progress import Progress, silent
 from headcount.schema import load_schema, shipped
@@ -90,6 +92,50 @@ class FromFile(Source):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FromTables(Source):
+    """People in tables of any known format, of which some rows may be chosen.
+
+    where
+        format            how the files are written, where headcount must be told
+        include           only rows with one of these values, for each column
+        exclude           no rows with one of these values, for any column
+        units             the public list of units
+        units_from_data   that the list was itself read from the data: the guarantee says so
+        public            whether the data are public: no "do not publish" banner
+    """
+
+    format: Annotated[Format, APART] = PLAIN
+    include: Annotated[Values, Named(tuple[str, ...])] = field(default_factory=Pairs)
+    exclude: Annotated[Values, Named(tuple[str, ...])] = field(default_factory=Pairs)
+    units: FilePath | None = None
+    units_from_data: bool = False
+    public: bool = False
+
+    def __post_init__(self) -> None:
+        if self.units_from_data and self.units is None:
+            raise ConfigError(
+                "population",
+                place="units_from_data",
+                found="true without units",
+                expected="a list that it is about",
+            )
+
+    @property
+    def choice(self) -> RowChoice:
+        """Which rows are read."""
+        return RowChoice(self.include, self.exclude)
+
+    @property
+    @abstractmethod
+    def data_file(self) -> Path:
+        """The table of people."""
+
+    def source_digest(self) -> str:
+        """The digest of the table's rows in any order, over all columns."""
+        return table_digest(self.data_file, self.format)
+
+
+@dataclass(frozen=True, kw_only=True)
 class QuartersTable:
     """A table of living quarters: one row per leaf unit, one column for each type.
 
@@ -104,7 +150,9 @@ class QuartersTable:
     columns: Mapping[str, str] = field(default_factory=dict)
     vacant: str = ""
 
-    def join(self, people: Population, geography: CodeColumns | Prefixes) -> Population:
+    def join(
+        self, people: Population, geography: CodeColumns | Prefixes, form: Format
+    ) -> Population:
         """The people with the living quarters of their units."""
         quarters = read_quarters(
             self.file,
@@ -113,6 +161,7 @@ class QuartersTable:
             attribute=self.attribute,
             columns=self.columns,
             vacant=self.vacant,
+            form=form,
         )
         return replace(people, quarters=quarters)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 from headcount.fields import FilePath
 from headcount.population.population import Population
-from headcount.population.readers import read_counts
+from headcount.population.readers import BlankCounts, read_counts
 from headcount.population.sources._base import (
-    FromFile,
+    FromTables,
     GeographyTable,
     QuartersTable,
     SchemaFile,
@@ -21,19 +22,19 @@ from headcount.schema import load_schema
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountsTable(FromFile):
+class CountsTable(FromTables):
     """A wide table of counts.
 
     where
-        file        the table, .csv or .parquet
-        geography   its columns of places
-        schema      a shipped schema, or a TOML file
-        cells       the levels of a column's cell, where columns are not named after their cells
-        units       the public list of units
-        quarters    living quarters by type
-        public      whether the data are public: no "do not publish" banner
-        totals      what to do with rows that look like totals by their code
-        sums        what to do with rows that equal the sum of others
+        file           the table: text, Parquet, Excel, Stata or SPSS
+        geography      its columns of places
+        schema         a shipped schema, or a TOML file
+        cells          the levels of a column's cell, where columns are not named after their
+                       cells; several columns of one cell are added up
+        quarters       living quarters by type
+        totals         what to do with rows that look like totals by their code
+        sums           what to do with rows that equal the sum of others
+        blank_counts   what to do with counts that are not there
     """
 
     kind = "counts"
@@ -41,11 +42,15 @@ class CountsTable(FromFile):
     geography: GeographyTable
     schema: Annotated[str, SchemaFile()]
     cells: Mapping[str, Mapping[str, str]] | None = None
-    units: FilePath | None = None
     quarters: QuartersTable | None = None
-    public: bool = False
     totals: Totals = "refuse"
     sums: Literal["refuse", "keep"] = "refuse"
+    blank_counts: BlankCounts = "refuse"
+
+    @property
+    def data_file(self) -> Path:
+        """The table of people."""
+        return self.file
 
     def read(self, progress: Progress = silent) -> Population:
         """Read the counts, and the living quarters if there are any."""
@@ -55,8 +60,14 @@ class CountsTable(FromFile):
             geography=self.geography,
             columns=self.cells,
             units=self.units,
+            units_from_data=self.units_from_data,
             public=self.public,
             totals=self.totals,
             sums=self.sums,
+            blank_counts=self.blank_counts,
+            choice=self.choice,
+            form=self.format,
         )
-        return people if self.quarters is None else self.quarters.join(people, self.geography)
+        if self.quarters is None:
+            return people
+        return self.quarters.join(people, self.geography, self.format)

@@ -8,11 +8,11 @@ from typing import Literal
 
 from headcount.errors import ConfigError
 from headcount.fields import FilePath
+from headcount.population.attribute_column import AttributeColumn
 from headcount.population.household_readers import KINDS, read_households
 from headcount.population.population import Population
-from headcount.population.readers import AttributeColumn
 from headcount.population.sources._base import (
-    FromFile,
+    FromTables,
     GeographyTable,
     InDwellings,
     refuse_twice,
@@ -22,11 +22,11 @@ from headcount.schema import Follows
 
 
 @dataclass(frozen=True, kw_only=True)
-class HouseholdTables(InDwellings, FromFile):
+class HouseholdTables(InDwellings, FromTables):
     """A table of persons, and one of dwellings.
 
     where
-        persons              one row per person, .csv or .parquet
+        persons              one row per person
         dwellings            one row per dwelling; without it its columns are read from the persons
         key                  the column of the dwelling's key, in both files
         geography            columns of places, of the dwellings
@@ -36,8 +36,6 @@ class HouseholdTables(InDwellings, FromFile):
         kinds                its values: household, vacant, then facilities
         size_column          number of people in each dwelling, to be checked
         areas                columns of areas that cut across the tree
-        units                the public list of leaf units
-        public               whether the data are public: no "do not publish" banner
         totals               what to do with rows that look like totals
     """
 
@@ -52,12 +50,11 @@ class HouseholdTables(InDwellings, FromFile):
     kinds: tuple[str, ...] = KINDS
     size_column: str = ""
     areas: tuple[str, ...] = ()
-    units: FilePath | None = None
-    public: bool = False
     totals: Literal["refuse", "keep"] = "refuse"
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        InDwellings.__post_init__(self)
+        FromTables.__post_init__(self)
         refuse_twice(self.known_attributes(), "attribute")
         refuse_twice(self.kinds, "kind")
         refuse_twice(self.areas, "area")
@@ -98,7 +95,10 @@ class HouseholdTables(InDwellings, FromFile):
             size=self.size_column,
             areas=self.areas,
             units=self.units,
+            units_from_data=self.units_from_data,
             public=self.public,
             totals=self.totals,
+            choice=self.choice,
+            form=self.format,
         )
         return self.chosen(households)

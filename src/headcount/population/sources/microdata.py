@@ -1,15 +1,17 @@
-"""``kind = "microdata"``: one row per person."""
+"""``kind = "microdata"``: one row per person, or for several."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 from headcount.fields import FilePath, Named
+from headcount.population.attribute_column import AttributeColumn
 from headcount.population.population import Population
-from headcount.population.readers import AttributeColumn, read_microdata
+from headcount.population.readers import BlankCounts, read_microdata
 from headcount.population.sources._base import (
-    FromFile,
+    FromTables,
     GeographyTable,
     QuartersTable,
     refuse_twice,
@@ -24,17 +26,18 @@ ImpossibleCombination = Annotated[Combination, Named(tuple[str, ...])]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Microdata(FromFile):
+class Microdata(FromTables):
     """A table of people.
 
     where
-        file              the table, .csv or .parquet
+        file              the table: text, Parquet, Excel, Stata or SPSS
         geography         its columns of places
         attribute         its columns of attributes
         structural_zero   combinations that cannot exist
-        units             the public list of units
         quarters          living quarters by type
-        public            whether the data are public: no "do not publish" banner
+        count             the column that says for how many people a row stands; without it a row
+                          is one person
+        blank_counts      what to do with counts that are not there
         totals            what to do with rows that look like totals
         not_counts        columns that do not count people, though their names suggest it
     """
@@ -44,18 +47,20 @@ class Microdata(FromFile):
     geography: GeographyTable
     attribute: tuple[AttributeColumn, ...] = ()
     structural_zero: tuple[ImpossibleCombination, ...] = ()
-    units: FilePath | None = None
     quarters: QuartersTable | None = None
-    public: bool = False
+    count: str = ""
+    blank_counts: BlankCounts = "refuse"
     totals: Totals = "refuse"
     not_counts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         refuse_twice(tuple(one.name for one in self.attribute), "attribute")
         for one in self.attribute:
             one.refuse_follows(Follows.PERSON)
         # With all levels given the schema is known before the data is; else its reader checks.
-        chosen = [Attribute(a.name, a.levels) for a in self.attribute if a.levels is not None]
+        known = [(one.name, one.known_levels) for one in self.attribute]
+        chosen = [Attribute(name, levels) for name, levels in known if levels is not None]
         if len(chosen) == len(self.attribute):
             Schema(tuple(chosen), self.zeros)
 
@@ -63,6 +68,11 @@ class Microdata(FromFile):
     def zeros(self) -> tuple[Combination, ...]:
         """Combinations that cannot exist, as a schema has them."""
         return tuple(impossible(dict(zero)) for zero in self.structural_zero)
+
+    @property
+    def data_file(self) -> Path:
+        """The table of people."""
+        return self.file
 
     def read(self, progress: Progress = silent) -> Population:
         """Read the people, and the living quarters if there are any."""
@@ -72,8 +82,15 @@ class Microdata(FromFile):
             geography=self.geography,
             structural_zeros=self.zeros,
             units=self.units,
+            units_from_data=self.units_from_data,
             public=self.public,
             totals=self.totals,
             not_counts=self.not_counts,
+            count=self.count,
+            blank_counts=self.blank_counts,
+            choice=self.choice,
+            form=self.format,
         )
-        return people if self.quarters is None else self.quarters.join(people, self.geography)
+        if self.quarters is None:
+            return people
+        return self.quarters.join(people, self.geography, self.format)

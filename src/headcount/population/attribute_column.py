@@ -1,0 +1,267 @@
+"""Where an attribute stands in a file, and how its values become levels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Ints32
+from headcount.errors import InputError, Problems, one_of
+from headcount.fields import Named, Pairs
+from headcount.population.format import Format
+from headcount.population.suspicious import NO_VALUE, refuse_missing_levels, refuse_total_levels
+from headcount.population.tables import Rows
+from headcount.schema import Attribute, Follows
+from headcount.schema.bins import BinsField, bin_labels, bin_of, starts_of
+from headcount.schema.follows import looks_like_size
+
+_NOTHING = "\0nothing"  # a value that no file can hold
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeColumn:
+    """Where an attribute stands in a file, and how its values become levels.
+
+    where
+        column             its column; by default the name
+        levels             the public list of levels; without it they are read from the data
+        levels_from_data   that the list was itself read from the data: the guarantee says so
+        real_levels        levels that look like missing values but are real
+        values             the level of a value where it is not the value itself; without levels
+                           these are all the levels there are, and a value must be listed
+        bins               years gathered into levels: where bins begin, or the name of a list
+        missing            what to do with rows without a value: refuse them, give them a level of
+                           their own, or leave them out
+        missing_values     values that mean that there is none, beside blanks and words like NA
+        missing_level      the level of rows without a value
+        follows            whose doing it is; left out, it is the person's, unless a name like that
+                           of a household size or a table of dwellings leaves it open
+    """
+
+    name: str
+    column: str = ""
+    levels: tuple[str, ...] | None = None
+    levels_from_data: bool = False
+    real_levels: tuple[str, ...] = ()
+    values: Annotated[tuple[tuple[str, str], ...], Named(str)] = field(default_factory=Pairs)
+    bins: Annotated[Any, BinsField()] = None
+    missing: Literal["refuse", "level", "drop"] = "refuse"
+    missing_values: tuple[str, ...] = ()
+    missing_level: str = "unknown"
+    follows: Follows | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "column", self.column or self.name)
+        object.__setattr__(self, "values", Pairs.of(self.values))
+        if self.bins is not None:
+            try:
+                object.__setattr__(self, "bins", BinsField().read(self.bins))
+            except ValueError as error:
+                self._refuse("bins", repr(self.bins), str(error))
+        if self.levels is not None and self.real_levels:
+            self._refuse(
+                "",
+                "levels and real_levels",
+                "real_levels only where levels are read from the data",
+            )
+        if self.levels is not None and self.bins is not None:
+            self._refuse("", "levels and bins", "one or the other: bins make levels")
+        if self.levels_from_data and self.levels is None:
+            self._refuse("levels_from_data", "true without levels", "a list that it is about")
+        if self.levels is not None and self.bins is None:
+            for value, level in self.values:
+                if level not in self.levels:
+                    self._refuse(f"values, {value!r}", repr(level), one_of(self.levels))
+
+    def _refuse(self, place: str, found: str, expected: str) -> None:
+        where = f"attribute {self.name!r}"
+        raise InputError(where, place=place, found=found, expected=expected)
+
+    def refuse_follows(self, *known: Follows) -> None:
+        """Refuse what an attribute of this table cannot follow."""
+        if self.follows is not None and self.follows not in known:
+            expected = " or ".join(f"'{one}'" for one in known)
+            raise InputError(
+                "population",
+                found=f"attribute {self.name!r} with follows = '{self.follows}'",
+                expected=f"{expected} for an attribute of this table",
+            )
+
+    def refuse_size(self, *, size_column: str) -> None:
+        """Refuse the number of people in the household under another flag."""
+        if self.follows not in (Follows.PERSON, Follows.DWELLING):
+            return
+        if self.column == size_column or looks_like_size(self.name, self.column):
+            raise InputError(
+                "population",
+                found=f"attribute {self.name!r}, judging by its name the number of people in the "
+                f"household, with follows = '{self.follows}'",
+                expected="a [[population.dwelling_attribute]] with follows = 'size' or 'members'",
+            )
+
+    @property
+    def known_levels(self) -> tuple[str, ...] | None:
+        """All levels, where they are known before the data is."""
+        if self.bins is not None:
+            return self.with_missing(bin_labels(self.bins))
+        if self.levels is not None:
+            return self.with_missing(self.levels)
+        if self.values:
+            return self.with_missing(tuple(dict.fromkeys(level for _, level in self.values)))
+        return None
+
+    def with_missing(self, levels: tuple[str, ...]) -> tuple[str, ...]:
+        """These levels, and that of rows without a value if they have one."""
+        if self.missing != "level" or self.missing_level in levels:
+            return levels
+        return (*levels, self.missing_level)
+
+    def attribute(self, levels: tuple[str, ...]) -> Attribute:
+        """The attribute with these levels."""
+        unsaid = looks_like_size(self.name, self.column)
+        return Attribute(
+            self.name,
+            levels,
+            self.follows or (Follows.UNSTATED if unsaid else Follows.PERSON),
+        )
+
+    def is_missing(self, value: str | None) -> bool:
+        """Whether a value stands for nothing; a fixed rule, which no other row changes."""
+        if value is None or value in self.missing_values:
+            return True
+        real = {*(self.levels or ()), *self.real_levels, *(value for value, _ in self.values)}
+        if self.missing == "refuse" or value in real:
+            return False
+        return value.strip().casefold() in NO_VALUE
+
+
+def without_missing(rows: Rows, columns: Iterable[AttributeColumn]) -> Rows:
+    """The rows without those that lack an attribute which says that they are to be left out."""
+    for column in columns:
+        if column.missing == "drop":
+            values = rows.frame[column.column].cast(pl.String).fill_null(_NOTHING)
+            gone = [
+                value
+                for value in values.unique().to_list()
+                if column.is_missing(None if value == _NOTHING else value)
+            ]
+            rows = rows.only(~values.is_in(gone), without=f"rows without {column.name!r}")
+    if rows.frame.is_empty():
+        raise InputError(rows.name, found="no rows that remain", expected="at least one")
+    return rows
+
+
+def coded(
+    rows: Rows, column: AttributeColumn, problems: Problems, *, counted: bool = False
+) -> tuple[Attribute, Ints32, tuple[str, ...]]:
+    """An attribute, each row's level by its number, and what of it was read from the data.
+
+    Values that are no level are noted as problems. With ``counted`` a row stands for several
+    people, and a level such as "Total" is refused.
+    """
+    raw = rows.frame[column.column].cast(pl.String)
+    values = raw.fill_null(_NOTHING)
+    levels, missing, faults = _translated(column, values.unique().to_list(), rows.form)
+    known, read_off = column.known_levels, column.levels_from_data
+    if known is None:
+        read_off, found = True, levels_of(levels.values())
+        if found:
+            level_values = raw.replace_strict(levels, default=None, return_dtype=pl.String)
+            refuse_missing_levels(level_values, found, column, rows)
+            if counted:
+                refuse_total_levels(level_values, found, column, rows)
+        known = column.with_missing(found) or ("nothing",)
+    attribute = column.attribute(known)
+    numbers = {level: number for number, level in enumerate(known)}
+    codes = {value: numbers[level] for value, level in levels.items() if level in numbers}
+    if column.missing == "level":
+        codes |= dict.fromkeys(missing, numbers[column.missing_level])
+    code = values.replace_strict(codes, default=None, return_dtype=pl.Int32)
+    if code.null_count():
+        _note(column, values, code.is_null(), known, faults, problems, missing)
+    said = (f"which levels of {column.name!r} exist",) if read_off else ()
+    return attribute, code.fill_null(0).to_numpy(), said
+
+
+def _translated(
+    column: AttributeColumn, values: Sequence[str], form: Format
+) -> tuple[dict[str, str], set[str], dict[str, str]]:
+    """The level of each value, values that are missing, and what was expected of the others."""
+    levels, missing, faults = {}, set(), {}
+    mapped = dict(column.values)
+    only_mapped = bool(mapped) and column.levels is None and column.bins is None
+    for value in values:
+        if column.is_missing(None if value == _NOTHING else value):
+            missing.add(value)
+            continue
+        level = mapped.get(value, value)
+        if only_mapped and value not in mapped:
+            faults[value] = one_of(mapped)
+        elif column.bins is None:
+            levels[value] = level
+        elif (binned := _binned(level, column, form)) is not None:
+            levels[value] = binned
+        else:
+            first = starts_of(column.bins)[0]
+            faults[value] = f"a whole number, {first} or more, for the bins"
+    return levels, missing, faults
+
+
+def _binned(text: str, column: AttributeColumn, form: Format) -> str | None:
+    """The bin of years written as "34", "34.0", or, in the last bin, "90+"."""
+    number = form.plain(pl.Series([text]))[0]
+    found = re.fullmatch(r"(\d{1,9})(?:\.0*)?(\+)?", number)
+    if found is None:
+        return None
+    label = bin_of(int(found[1]), column.bins)
+    return None if found[2] and label != bin_labels(column.bins)[-1] else label
+
+
+def _note(
+    column: AttributeColumn,
+    values: pl.Series,
+    wrong: pl.Series,
+    levels: tuple[str, ...],
+    faults: dict[str, str],
+    problems: Problems,
+    missing: set[str],
+) -> None:
+    """Note rows without a level: nothing there, no level, no number."""
+    place = f"column {column.column!r}"
+    absent = values.is_in(sorted(missing)) & wrong
+    problems.add(
+        absent.arg_true(),
+        place=place,
+        found=lambda row: "nothing" if values[row] == _NOTHING else f"{values[row]!r}, no value",
+        expected='a value (missing = "drop" or "level" of the attribute says what to do without)',
+    )
+    special = values.is_in(list(faults)) & wrong
+    for expected in dict.fromkeys(faults.values()):
+        these = values.is_in([value for value, said in faults.items() if said == expected])
+        problems.add(
+            (these & wrong).arg_true(),
+            place=place,
+            found=lambda row: repr(values[row]),
+            expected=expected,
+        )
+    problems.add(
+        (wrong & ~absent & ~special).arg_true(),
+        place=place,
+        found=lambda row: f"level {values[row]!r}",
+        expected=one_of(levels),
+    )
+
+
+def levels_of(values: Iterable[str]) -> tuple[str, ...]:
+    """The levels that occur, by number where each begins with one (9, 10-14, 85+), else by text."""
+    found = sorted(set(values))
+    numbers = [re.match(r"\d+", level) for level in found]
+    if all(numbers):
+        order = np.argsort([int(number[0]) for number in numbers if number], kind="stable")
+        found = [found[place] for place in order]
+    return tuple(found)

@@ -1,0 +1,220 @@
+"""Text files with delimiters: packed by gzip or not, in any encoding, with lines of records."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import TextIO
+
+import polars as pl
+
+from headcount.errors import InputError, Problems
+from headcount.memory import memory_limit
+from headcount.population.format import Format
+
+SUFFIXES = (".csv", ".tsv", ".txt")
+PACKED = ".gz"
+DELIMITERS = (",", ";", "\t", "|")
+
+LARGER_AS_TEXT = 3
+"""Memory that a text file takes, in sizes of the file."""
+
+_COMPRESSED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\x78\x01", b"\x78\x9c", b"\x78\xda")
+"""How gzip, zstd and zlib begin: polars would unpack such a file unasked, whatever its size."""
+
+_MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+"""Byte order marks, and what they mark."""
+
+_LIKELY = ("cp1252", "cp1250", "cp1251", "iso8859-2", "cp1253", "cp1254", "shift_jis", "gb18030")
+
+TooLarge = Callable[[int, int], InputError]
+"""The error about a file of so many bytes that takes so many."""
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text file that was found to be readable, and its header.
+
+    ``content`` is its text in UTF-8, where the file itself is packed or in another encoding.
+    """
+
+    path: Path
+    delimiter: str
+    encoding: str
+    header: tuple[str, ...]
+    content: bytes | None = field(default=None, repr=False)
+
+    def scan(self) -> pl.LazyFrame:
+        """The table, everything as text: codes keep their leading zeros."""
+        source = self.path if self.content is None else BytesIO(self.content)
+        return pl.scan_csv(source, infer_schema=False, separator=self.delimiter)
+
+    def lines(self, rows: Sequence[int]) -> list[str]:
+        """The lines on which rows begin, by their positions; a quoted field may hold several."""
+        wanted, found = set(rows), {}
+        try:
+            for row, (line, _) in enumerate(self._records(), start=-1):
+                if row in wanted:
+                    found[row] = line
+                    if len(found) == len(wanted):
+                        break
+        except csv.Error:  # a field of more than 131,072 characters
+            pass
+        return [f"line {found[row]}" if row in found else f"row {row + 1}" for row in rows]
+
+    def refuse_longer(self) -> None:
+        """Refuse rows with more fields than the header has."""
+        problems = Problems(str(self.path), self.lines)
+        width = len(self.header)
+        try:
+            sizes = {
+                row: len(fields)
+                for row, (_, fields) in enumerate(self._records(), start=-1)
+                if len(fields) > width
+            }
+        except csv.Error:
+            return
+        problems.add(
+            list(sizes),
+            found=lambda row: f"{sizes[row]} fields",
+            expected=f"{width} at most, as in the header (is the delimiter {self.delimiter!r}?)",
+        )
+        problems.refuse()
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """Each record from the header on, and the line on which it begins."""
+        with self._open() as text:
+            reader = csv.reader(text, delimiter=self.delimiter)
+            line, begun = 1, False
+            for fields in reader:
+                begun = begun or bool(fields)  # blank lines before the header are no records
+                if begun:
+                    yield line, fields
+                line = reader.line_num + 1
+
+    def _open(self) -> TextIO:
+        if self.content is not None:
+            return StringIO(self.content.decode("utf-8-sig", errors="replace"), newline="")
+        return self.path.open(encoding="utf-8-sig", errors="replace", newline="")
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file's name says that it is text, packed or not."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] == [PACKED]:
+        suffixes.pop()
+    return bool(suffixes) and suffixes[-1] in SUFFIXES
+
+
+def open_text(path: Path, form: Format, too_large: TooLarge) -> TextFile:
+    """Open a text file: unpacked and decoded if need be, with its delimiter and header."""
+    name, packed = str(path), path.suffix.lower() == PACKED
+    most = memory_limit() // LARGER_AS_TEXT
+    with path.open("rb") as file:  # a file that may not be read is the system's error, not damage
+        start = file.read(4)
+    if not packed and start.startswith(_COMPRESSED):
+        raise InputError(
+            name,
+            found="compressed content",
+            expected="plain text (a file that ends in .gz is unpacked)",
+        )
+    size = path.stat().st_size
+    if size > most:
+        raise too_large(size, LARGER_AS_TEXT * size)
+    raw = _unpacked(path, most, too_large) if packed else None
+    start = start if raw is None else raw[:4]
+    marked = next((encoding for mark, encoding in _MARKS if start.startswith(mark)), "")
+    encoding = marked or form.encoding
+    content = raw
+    if encoding.lower().replace("_", "-") not in ("utf-8", "utf8", "ascii", "utf-8-sig"):
+        content = _decoded(path.read_bytes() if raw is None else raw, encoding, name)
+    made = TextFile(path, form.delimiter or ",", encoding, (), content)
+    delimiter = form.delimiter or max(DELIMITERS, key=lambda one: len(_header(made, one)))
+    return TextFile(path, delimiter, encoding, tuple(_header(made, delimiter)), content)
+
+
+def _header(file: TextFile, delimiter: str) -> list[str]:
+    """The header's fields, were this the delimiter."""
+    try:
+        with file._open() as text:
+            return next((fields for fields in csv.reader(text, delimiter=delimiter) if fields), [])
+    except csv.Error:
+        return []
+
+
+def _unpacked(path: Path, most: int, too_large: TooLarge) -> bytes:
+    try:
+        with gzip.open(path) as file:
+            content = file.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            str(path),
+            found=f"content that cannot be unpacked ({error})",
+            expected="a file packed by gzip",
+        ) from None
+    if len(content) > most:
+        raise too_large(len(content), LARGER_AS_TEXT * len(content))
+    return content
+
+
+def _decoded(raw: bytes, encoding: str, name: str) -> bytes:
+    try:
+        return raw.decode(encoding).encode()
+    except UnicodeError as error:
+        start = error.start if isinstance(error, UnicodeDecodeError) else 0
+        line = raw[:start].count(b"\n") + 1
+        raise InputError(
+            name,
+            place=f"line {line}",
+            found=f"bytes that are not {encoding}",
+            expected='text in its encoding, such as encoding = "cp1252" under [population.format]',
+        ) from None
+
+
+def not_utf8(path: Path) -> InputError:
+    """The error about a file in another encoding than UTF-8, with a guess at which."""
+    guess = likely_encoding(path)
+    return InputError(
+        str(path),
+        found="bytes that are not UTF-8",
+        expected=f'text in UTF-8 (encoding = "{guess}" under [population.format] may be right)',
+    )
+
+
+def likely_encoding(path: Path, *, sample: int = 1 << 20) -> str:
+    """The encoding of a text file, judging by its beginning."""
+    opener = gzip.open if path.suffix.lower() == PACKED else open
+    with opener(path, "rb") as file:
+        raw = file.read(sample)
+    for mark, encoding in _MARKS:
+        if raw.startswith(mark):
+            return encoding
+    # A sample may end within a character.
+    if any(_decodes(raw[: len(raw) - cut]) for cut in range(min(4, len(raw) + 1))):
+        return "utf-8"
+    from charset_normalizer import from_bytes
+
+    # Only what is not ASCII tells encodings apart.
+    telling = b"\n".join(line for line in raw.splitlines()[:-1] or [raw] if not line.isascii())
+    found = list(from_bytes(telling, cp_isolation=list(_LIKELY), threshold=0.5))
+    best = min((one.chaos for one in found), default=1.0)
+    names = [
+        name
+        for one in found
+        if one.chaos <= best + 0.02
+        for name in (one.encoding, *one.could_be_from_charset)  # others read it the same way
+    ]
+    return "cp1252" if "cp1252" in names or not names else names[0]
+
+
+def _decodes(raw: bytes) -> bool:
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
