@@ -62,11 +62,11 @@ if TYPE_CHECKING:
     from headcount.population import Households as Households
     from headcount.population import Population as Population
     from headcount.population import uniform as uniform
+    from headcount.population.attribute_column import AttributeColumn as AttributeColumn
     from headcount.population.from_households import to_population as to_population
     from headcount.population.household_readers import read_households as read_households
     from headcount.population.household_writer import write_households as write_households
     from headcount.population.ipums1940 import read_ipums1940 as read_ipums1940
-    from headcount.population.attribute_column import AttributeColumn as AttributeColumn
     from headcount.population.readers import read_counts as read_counts
     from headcount.population.readers import read_microdata as read_microdata
     from headcount.population.readers import read_quarters as read_quarters
