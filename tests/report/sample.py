@@ -28,11 +28,12 @@ from headcount.report.model import (
     Report,
     Section,
     Subheading,
+    Table,
     table_from_frame,
 )
 
 EPSILON = {"geometric": 0.025, "averaged": 0.05, "raked": 0.1}
-FIGURE_NAMES = ("residuals", "loss-curves", "loss-by-epsilon", "error-by-level")
+FIGURE_NAMES = ("residuals", "loss-curves", "loss-by-epsilon", "error-by-level", "many-methods")
 
 PROVENANCE = Provenance(
     recipe="headcount study flaxman-2019 --out flaxman --seed 12345 --replicates 20",
@@ -162,6 +163,55 @@ def comparison_figures() -> tuple[Figure, Figure]:
     return by_epsilon, by_level
 
 
+def many_frame() -> pl.DataFrame:
+    """Eight series with long names; the last is not there in districts."""
+    rows = [
+        (level, f"method number {number} with a long name", epsilon, (number + 1) / epsilon)
+        for level in ("state", "district")
+        for number in range(8)
+        for epsilon in (0.5, 1.0, 2.0)
+        if (level, number) != ("district", 7)
+    ]
+    return pl.DataFrame(rows, schema=["level", "method", "epsilon", "error"], orient="row")
+
+
+def many_figure() -> Figure:
+    return Figure(
+        name="many-methods",
+        caption="**Many methods.** Their names are long.",
+        alt="Eight lines that fall.",
+        chart=line_chart(
+            many_frame(),
+            x=Axis(column="epsilon", title="Privacy loss (ε)"),
+            y=Axis(column="error", title="Error (people)"),
+            series="method",
+            controls=[Control(column="level", label="Level")],
+        ),
+    )
+
+
+def verdict_table() -> Table:
+    rows = (
+        ("A smaller ε errs more", "all methods", "yes", "", "loss-by-epsilon"),
+        ("Half of ε is seen", "within 10 %", "depends (60 %)", "chance; one draw", ""),
+        ("Nobody is found", "none", "no", "it does not hold", "residuals"),
+        ("It takes a year", "none", "not testable", "a plan, not a measurement", ""),
+    )
+    return Table(
+        name="verdicts",
+        caption="What is said, and whether it holds.",
+        columns=(
+            Column(key="claim", label="Claim"),
+            Column(key="rule", label="Judged by", under=True),
+            Column(key="holds", label="Holds", shows="verdict"),
+            Column(key="why", label="", under=True),
+            Column(key="figure", label="", shows="link", under=True),
+        ),
+        rows=rows,
+        groups=("2 Accuracy", "2 Accuracy", "3 Privacy", "3 Privacy"),
+    )
+
+
 @cache
 def sample_report(*, confidential: bool = False) -> Report:
     residuals, curves = residual_figures()
@@ -235,7 +285,7 @@ def sample_report(*, confidential: bool = False) -> Report:
                     whole,
                 ),
             ),
-            Section(title="Choose your level", blocks=(by_level,)),
+            Section(title="Choose your level", blocks=(by_level, many_figure(), verdict_table())),
         ),
         limits=(
             Callout("warning", "A measured loss is **not a guarantee**: only ε is."),

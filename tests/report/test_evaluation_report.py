@@ -19,9 +19,9 @@ from headcount.mechanisms.histogram import Histogram
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.report.evaluation import evaluation_report
-from headcount.report.figures import chart_spec
 from headcount.report.html import write_report
 from headcount.report.model import CONFIDENTIAL_BANNER, Callout, KeyNumbers, Prose, Report, Table
+from headcount.report.specs import chart_spec
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Tabulated, counts_digest, tabulate
 from tests.report.browser import open_report

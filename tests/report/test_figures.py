@@ -15,19 +15,28 @@ from hypothesis import strategies as st
 
 from headcount.errors import InputError
 from headcount.report.figures import (
-    STATIC_WIDTH,
     Axis,
     Control,
     Reference,
     band_chart,
     bin_values,
-    chart_spec,
     histogram_chart,
     line_chart,
     point_chart,
-    save_figure,
 )
-from headcount.report.theme import MECHANISM_LOOKS, looks_for, ordered_series
+from headcount.report.legends import STATIC_WIDTH, legend_of, shown_series
+from headcount.report.specs import chart_spec, save_figure
+from headcount.report.theme import (
+    DARK,
+    DARK_PAPER,
+    INK,
+    MECHANISM_LOOKS,
+    MUTED,
+    OTHER_LOOKS,
+    RULE,
+    looks_for,
+    ordered_series,
+)
 from tests.report.sample import level_frame
 
 X = Axis(column="epsilon", title="Loss", scale="log")
@@ -94,6 +103,18 @@ def test_colours_stand_out_from_paper():
     for look in MECHANISM_LOOKS.values():
         luminance = linear_rgb(look.colour) @ [0.2126, 0.7152, 0.0722]
         assert 1.05 / (0.05 + luminance) > 2.2
+
+
+def test_colours_on_a_dark_screen_stand_out_and_can_be_told_apart_by_everyone():
+    dark = [DARK[look.colour] for look in MECHANISM_LOOKS.values()]
+    assert nearest(dark) > 18
+    every = [look.colour for look in (*MECHANISM_LOOKS.values(), *OTHER_LOOKS)]
+    weights = [0.2126, 0.7152, 0.0722]
+    paper = linear_rgb(DARK_PAPER) @ weights
+    for colour in [*every, RULE]:
+        assert (0.05 + linear_rgb(DARK[colour]) @ weights) / (0.05 + paper) > 3
+    for text in (INK, MUTED):
+        assert (0.05 + linear_rgb(DARK[text]) @ weights) / (0.05 + paper) > 7
 
 
 def test_the_mechanisms_of_the_design_have_a_look_of_their_own():
@@ -231,3 +252,58 @@ def test_svg_and_png_are_written_and_say_what_they_show(tmp_path: Path):
 def test_each_check_fires(make, message: str):
     with pytest.raises(InputError, match=message):
         make(level_frame())
+
+
+def test_a_file_says_what_is_shown_and_what_was_chosen():
+    controls = [Control(column="level", label="Level", initial="county")]
+    chart = line_chart(level_frame(), x=X, y=Y, series="mechanism", controls=controls)
+    spec = chart_spec(chart, static=True, title="Errors fall as epsilon grows. " * 5)
+    assert spec["title"]["subtitle"] == ["Level: county"]
+    assert len(spec["title"]["text"]) == 2
+    assert "title" not in chart_spec(chart, title="on a page the caption says it")
+    plain = point_chart(level_frame(), x=X, y=Y, series="mechanism")
+    assert "title" not in chart_spec(plain, static=True)
+
+
+def test_a_choice_in_words_is_written_as_its_label():
+    import altair as alt
+
+    sizes = alt.binding_select(options=[0.0, 0.5], labels=["none", "50 %"], name="Sample")
+    chart: Any = point_chart(level_frame(), x=X, y=Y, series="mechanism")
+    chart = chart.add_params(alt.param(name="size", value=0.5, bind=sizes))
+    assert chart_spec(chart, static=True)["title"]["subtitle"] == ["Sample: 50 %"]
+
+
+def widths_of(chart: Any) -> list[float]:
+    width = chart_spec(chart)["layer"][0]["encoding"].get("strokeWidth")
+    return width["scale"]["range"] if width else []
+
+
+def test_lines_on_each_other_are_drawn_one_narrower_than_the_other():
+    frame = level_frame()
+    assert widths_of(line_chart(frame, x=X, y=Y, series="mechanism")) == []
+    same = frame.filter(mechanism="topdown").with_columns(mechanism=pl.lit("sampling"))
+    both = pl.concat([frame.filter(mechanism="topdown"), same]).filter(level="state")
+    assert widths_of(line_chart(both, x=X, y=Y, series="mechanism")) == [7.0, 1.5]
+    level = [Control(column="level", label="Level")]
+    only_in_states = pl.concat([frame.filter(mechanism="topdown"), same.filter(level="state")])
+    assert widths_of(line_chart(only_in_states, x=X, y=Y, series="mechanism", controls=level)) != []
+
+
+def test_a_legend_has_as_many_columns_as_its_names_leave_room_for():
+    short = legend_of(["a", "b", "c"], strokes=True).to_dict()
+    assert "columns" not in short
+    long = legend_of(["a name of some thirty letters...."] * 5, strokes=True).to_dict()
+    assert long["columns"] == 2
+    assert legend_of(["x" * 200, "y"], strokes=False).to_dict()["columns"] == 1
+
+
+def test_what_a_choice_lacks_is_left_out_of_its_legend():
+    frame = pl.DataFrame(
+        {"level": ["a", "a", "b"], "step": [1.5, 2.0, 2.0], "series": ["one", "two", "two"]}
+    )
+    assert shown_series(frame.filter(level="a"), series="series", chosen={"level": "x"}) == ""
+    assert shown_series(frame, series="series", chosen={"level": "x", "step": "y"}) == (
+        '[["one"], ["two"], [], ["two"]]'
+        '[((0) * 2 + indexof(["a", "b"], x)) * 2 + indexof([1.5, 2.0], y)]'
+    )

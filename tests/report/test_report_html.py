@@ -106,7 +106,7 @@ def test_identifiers_are_unique_and_contents_complete(outline: Outline):
 
 
 def test_table_headers_have_a_scope(outline: Outline):
-    assert {a.get("scope") for a in outline.named("th")} == {"col", "row"}
+    assert {a.get("scope") for a in outline.named("th")} == {"col", "row", "rowgroup"}
 
 
 def test_figures_and_tables_are_numbered_and_linked(page: str):

@@ -145,10 +145,8 @@ def sizes() -> pl.DataFrame:
 
 def verdicts(rows: list[dict[str, Any]]) -> pl.DataFrame:
     keys = {"epsilon": pl.Float64}
-    full = [
-        dict.fromkeys([*COLUMNS, *keys]) | {"claim": row["id"], "cause": "", "covered_by": ""} | row
-        for row in rows
-    ]
+    plain = {"section": "Results", "cause": "", "covered_by": ""}
+    full = [dict.fromkeys([*COLUMNS, *keys]) | plain | {"claim": row["id"]} | row for row in rows]
     gap = (pl.col("ours") - pl.col("published")).alias("difference")
     return pl.DataFrame(full, schema={**COLUMNS, **keys}).with_columns(gap)
 

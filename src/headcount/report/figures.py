@@ -7,27 +7,23 @@ chart: a study may change or layer it further.
 
 from __future__ import annotations
 
-import html
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headcount.errors import InputError
-from headcount.files import write_bytes_atomic, write_text_atomic
 from headcount.report.axes import Axis as Axis
 from headcount.report.axes import axis_of, field_of, scale_of
-from headcount.report.theme import INK, MUTED, looks_for, ordered_series, theme_config
+from headcount.report.legends import legend_of, shown_series
+from headcount.report.theme import INK, MUTED, looks_for, ordered_series
 
 if TYPE_CHECKING:
     import altair as alt
     import polars as pl
     from altair.typing import ChartType
 
-log = logging.getLogger(__name__)
-
-STATIC_WIDTH = 660  # pixels: a chart that fills its column on screen needs a width on paper
+WIDEST, NARROWEST = 7.0, 1.5
+"""Pixels of the first and the last of lines that lie on each other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +57,12 @@ def line_chart(
 ) -> ChartType:
     """Draw one line for each value of ``series``; ``points`` marks the values on it."""
     _require_columns(frame, "line chart", [x.column, y.column, series])
-    base, pick = _base(frame, x=x, y=y, series=series, strokes=not points)
-    line = _line(base, frame, series=series, pick=pick, dashed=not points)
-    dots = _dots(base, frame, series=series, pick=pick, visible=points)
+    base, pick = _base(frame, x=x, y=y, series=series, strokes=not points, controls=controls)
+    apart = _coincide(frame, x=x, y=y, series=series, controls=controls)
+    line = _line(
+        base, frame, series=series, pick=pick, dashed=not points, controls=controls, apart=apart
+    )
+    dots = _dots(base, frame, series=series, pick=pick, visible=points, controls=controls)
     return _finish([line, dots.add_params(pick)], frame, controls, references, height)
 
 
@@ -87,7 +86,7 @@ def two_scale_chart(
     _require_columns(frame, "two-scale chart", [x.column, top.column, y.column, series])
     sides = []
     for axis in (x, top):
-        base, pick = _base(frame, x=axis, y=y, series=series, strokes=True)
+        base, pick = _base(frame, x=axis, y=y, series=series, strokes=True, controls=controls)
         base = base.encode(
             x=alt.X(
                 f"{field_of(axis.column)}:Q",
@@ -98,8 +97,11 @@ def two_scale_chart(
                 ),
             )
         ).transform_filter(alt.datum[axis.column] != None)  # noqa: E711
-        line = _line(base, frame, series=series, pick=pick, dashed=True)
-        dots = _dots(base, frame, series=series, pick=pick, visible=False)
+        apart = _coincide(frame, x=axis, y=y, series=series, controls=controls)
+        line = _line(
+            base, frame, series=series, pick=pick, dashed=True, controls=controls, apart=apart
+        )
+        dots = _dots(base, frame, series=series, pick=pick, visible=False, controls=controls)
         sides.append(alt.LayerChart(layer=[line, dots.add_params(pick)]))
     both = alt.LayerChart(layer=sides).resolve_scale(x="independent")
     return _finish([both], frame, controls, references, height)
@@ -117,8 +119,8 @@ def point_chart(
 ) -> ChartType:
     """Draw one symbol for each row."""
     _require_columns(frame, "point chart", [x.column, y.column, series])
-    base, pick = _base(frame, x=x, y=y, series=series, strokes=False)
-    dots = _dots(base, frame, series=series, pick=pick, visible=True)
+    base, pick = _base(frame, x=x, y=y, series=series, strokes=False, controls=controls)
+    dots = _dots(base, frame, series=series, pick=pick, visible=True, controls=controls)
     return _finish([dots.add_params(pick)], frame, controls, references, height)
 
 
@@ -139,15 +141,20 @@ def band_chart(
     import altair as alt
 
     _require_columns(frame, "band chart", [x.column, y.column, low, high, series])
-    base, pick = _base(frame, x=x, y=y, series=series, strokes=not points, also=(low, high))
+    base, pick = _base(
+        frame, x=x, y=y, series=series, strokes=not points, controls=controls, also=(low, high)
+    )
     band = base.mark_area().encode(
         y=alt.Y(f"{field_of(low)}:Q", title=y.title, scale=scale_of(y, padded=True)),
         y2=alt.Y2(field_of(high)),
         opacity=_faded_unless(pick, shown=0.18, hidden=0.03),
         tooltip=alt.value(None),
     )
-    line = _line(base, frame, series=series, pick=pick, dashed=not points)
-    dots = _dots(base, frame, series=series, pick=pick, visible=points)
+    apart = _coincide(frame, x=x, y=y, series=series, controls=controls)
+    line = _line(
+        base, frame, series=series, pick=pick, dashed=not points, controls=controls, apart=apart
+    )
+    dots = _dots(base, frame, series=series, pick=pick, visible=points, controls=controls)
     return _finish([band, line, dots.add_params(pick)], frame, controls, references, height)
 
 
@@ -184,7 +191,7 @@ def histogram_chart(
         ticks=value.ticks,
     )
     y = Axis(column="share", title=y_title, format=".3~g", zero=True)
-    base, pick = _base(binned, x=x, y=y, series=series, strokes=True)
+    base, pick = _base(binned, x=x, y=y, series=series, strokes=True, controls=controls)
     area = base.mark_area(interpolate="step", clip=True).encode(
         y=alt.Y(
             "share:Q", title=y.title, scale=scale_of(y, padded=True), axis=axis_of(y), stack=None
@@ -194,60 +201,19 @@ def histogram_chart(
     line = base.mark_line(interpolate="step", strokeWidth=1.75, clip=True).encode(
         opacity=_faded_unless(pick, shown=1.0)
     )
-    dots = _dots(base, binned, series=series, pick=pick, visible=False)
+    dots = _dots(base, binned, series=series, pick=pick, visible=False, controls=controls)
     return _finish([area, line, dots.add_params(pick)], frame, controls, references, height)
 
 
-def chart_spec(chart: ChartType, *, alt_text: str = "", static: bool = False) -> dict[str, Any]:
-    """The complete Vega-Lite specification of a chart: theme, data and description included.
-
-    ``static`` gives a chart that fills its column a width of its own, for a file.
-    """
-    import altair as alt
-
-    theme = alt.theme.ThemeConfig(config=theme_config())  # type: ignore[typeddict-item]
-    alt.theme.register("headcount", enable=False)(lambda: theme)
-    # In a context: a notebook's own theme and row limit stay as they were.
-    with (
-        alt.theme.enable("headcount"),
-        alt.data_transformers.enable("default", max_rows=None),
-    ):
-        spec: dict[str, Any] = chart.to_dict()
-    if alt_text:
-        spec["description"] = alt_text
-    if static and spec.get("width") == "container":
-        spec["width"] = STATIC_WIDTH
-    return spec
-
-
-def save_figure(chart: ChartType, path_without_suffix: Path, *, alt_text: str = "") -> None:
-    """Write ``path_without_suffix`` + ``.svg`` and ``.png`` (twice the pixels, for print)."""
-    import vl_convert
-
-    target = Path(path_without_suffix)
-    spec = chart_spec(chart, alt_text=alt_text, static=True)
-    version = vegalite_version()
-    svg = vl_convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[])
-    if alt_text:
-        label = html.escape(alt_text, quote=True)
-        svg = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-    png = vl_convert.vegalite_to_png(spec, vl_version=version, scale=2, allowed_base_urls=[])
-    target.parent.mkdir(parents=True, exist_ok=True)
-    write_text_atomic(target.with_name(target.name + ".svg"), svg)
-    write_bytes_atomic(target.with_name(target.name + ".png"), png)
-    log.debug("wrote figure %s as svg and png", target)
-
-
-def vegalite_version() -> str:
-    """The Vega-Lite version, as "6.4", that altair writes and that must draw its charts."""
-    import altair as alt
-
-    major, minor, *_ = str(alt.SCHEMA_VERSION).removeprefix("v").split(".")
-    return f"{major}.{minor}"
-
-
 def _base(
-    frame: pl.DataFrame, *, x: Axis, y: Axis, series: str, strokes: bool, also: Sequence[str] = ()
+    frame: pl.DataFrame,
+    *,
+    x: Axis,
+    y: Axis,
+    series: str,
+    strokes: bool,
+    controls: Sequence[Control],
+    also: Sequence[str] = (),
 ) -> tuple[alt.Chart, alt.Parameter]:
     """Axes, colours and tooltip shared by the layers of a chart, and its legend selection."""
     import altair as alt
@@ -267,7 +233,7 @@ def _base(
         f"{field_of(series)}:N",
         title=None,
         scale=alt.Scale(domain=names, range=[look.colour for look in looks]),
-        legend=_legend(strokes=strokes, many=len(names) > 6),
+        legend=series_legend(frame, series, controls, strokes=strokes),
     )
     chart = alt.Chart(frame).encode(
         x=x.encode(alt.X, padded=False),
@@ -279,22 +245,70 @@ def _base(
 
 
 def _line(
-    base: alt.Chart, frame: pl.DataFrame, *, series: str, pick: alt.Parameter, dashed: bool
+    base: alt.Chart,
+    frame: pl.DataFrame,
+    *,
+    series: str,
+    pick: alt.Parameter,
+    dashed: bool,
+    controls: Sequence[Control],
+    apart: bool,
 ) -> alt.Chart:
-    """Lines: dashed to tell them apart in black and white, or solid where symbols do that."""
+    """Lines: dashed to tell them apart in black and white, or solid where symbols do that.
+
+    Where some lie on each other (``apart``), each is drawn narrower than the one below it.
+    """
+    import altair as alt
+
     line: alt.Chart = base.mark_line().encode(opacity=_faded_unless(pick, shown=1.0))
+    names, looks = _series(frame, series)
+    field = f"{field_of(series)}:N"
     if dashed:
-        line = line.encode(strokeDash=_dash_encoding(frame, series))
+        scale = alt.Scale(domain=names, range=[list(look.dash) for look in looks])
+        legend = series_legend(frame, series, controls, strokes=True)
+        line = line.encode(strokeDash=alt.StrokeDash(field, title=None, scale=scale, legend=legend))
+    if apart:
+        drawn = [str(name) for name in frame[series].unique(maintain_order=True)]
+        step = (WIDEST - NARROWEST) / max(1, len(drawn) - 1)
+        widths = [WIDEST - step * number for number in range(len(drawn))]
+        width = alt.StrokeWidth(field, scale=alt.Scale(domain=drawn, range=widths), legend=None)
+        line = line.encode(strokeWidth=width)
     return line
 
 
+def _coincide(
+    frame: pl.DataFrame, *, x: Axis, y: Axis, series: str, controls: Sequence[Control]
+) -> bool:
+    """Whether two lines lie on each other for most of their way, at some choice of the reader."""
+    import polars as pl
+
+    by = [x.column, *(control.column for control in controls)]
+    rows = frame.select(*by, series, pl.col(y.column).alias("height")).drop_nulls()
+    wide = rows["height"].max() or 0, rows["height"].min() or 0
+    near = (pl.col("height") - pl.col("height_right")).abs() <= (wide[0] - wide[1]) / 200  # type: ignore[operator]
+    pairs = rows.join(rows, on=by).filter(pl.col(series) < pl.col(f"{series}_right"))
+    shares = pairs.group_by(series, f"{series}_right", *by[1:]).agg(near.mean().alias("share"))
+    return bool((shares["share"] > 0.5).any())
+
+
 def _dots(
-    base: alt.Chart, frame: pl.DataFrame, *, series: str, pick: alt.Parameter, visible: bool
+    base: alt.Chart,
+    frame: pl.DataFrame,
+    *,
+    series: str,
+    pick: alt.Parameter,
+    visible: bool,
+    controls: Sequence[Control],
 ) -> alt.Chart:
     """Points that carry the tooltip. A line is too thin to aim at, so there are always some."""
+    import altair as alt
+
     dots: alt.Chart = base.mark_point() if visible else base.mark_point(size=110, opacity=0)
     if visible:
-        shape = _shape_encoding(frame, series)
+        names, looks = _series(frame, series)
+        scale = alt.Scale(domain=names, range=[look.symbol for look in looks])
+        legend = series_legend(frame, series, controls, strokes=False)
+        shape = alt.Shape(f"{field_of(series)}:N", title=None, scale=scale, legend=legend)
         dots = dots.encode(shape=shape, opacity=_faded_unless(pick, shown=1.0))
     return dots
 
@@ -308,9 +322,7 @@ def _finish(
 ) -> ChartType:
     import altair as alt
 
-    chart = alt.LayerChart(layer=layers)
-    for control in controls:
-        chart = _add_control(chart, frame, control)
+    chart: ChartType = with_controls(alt.LayerChart(layer=layers), frame, controls)
     # References come after the controls' filters, which would otherwise look for their columns.
     if references:
         marks = [mark for reference in references for mark in _reference(reference)]
@@ -318,26 +330,29 @@ def _finish(
     return chart.properties(width="container", height=height)
 
 
-def _add_control(chart: alt.LayerChart, frame: pl.DataFrame, control: Control) -> alt.LayerChart:
+def with_controls(chart: Any, frame: pl.DataFrame, controls: Sequence[Control]) -> Any:
+    """The chart with a list for each control; it draws the rows of ``frame`` that are chosen."""
     import altair as alt
 
-    _require_columns(frame, "control", [control.column])
-    options = frame.get_column(control.column).unique(maintain_order=True).to_list()
-    initial = options[0] if control.initial is None else control.initial
-    if initial not in options:
-        raise InputError(
-            f"report control {control.column!r}",
-            place="initial",
-            found=repr(initial),
-            expected="one of " + ", ".join(repr(option) for option in options),
+    for control in controls:
+        _require_columns(frame, "control", [control.column])
+        options = frame.get_column(control.column).unique(maintain_order=True).to_list()
+        initial = options[0] if control.initial is None else control.initial
+        if initial not in options:
+            raise InputError(
+                f"report control {control.column!r}",
+                place="initial",
+                found=repr(initial),
+                expected="one of " + ", ".join(repr(option) for option in options),
+            )
+        parameter = alt.param(
+            name=control_name(control.column),
+            value=initial,
+            bind=alt.binding_select(options=options, name=control.label),
         )
-    parameter = alt.param(
-        name=control_name(control.column),
-        value=initial,
-        bind=alt.binding_select(options=options, name=control.label),
-    )
-    keep = alt.datum[control.column] == parameter
-    return chart.add_params(parameter).transform_filter(keep)
+        keep = alt.datum[control.column] == parameter
+        chart = chart.add_params(parameter).transform_filter(keep)
+    return chart
 
 
 def control_name(column: str) -> str:
@@ -398,32 +413,13 @@ def _series(frame: pl.DataFrame, series: str) -> tuple[list[str], list[Any]]:
     return names, looks_for(names)
 
 
-def _dash_encoding(frame: pl.DataFrame, series: str) -> alt.StrokeDash:
-    import altair as alt
-
-    names, looks = _series(frame, series)
-    scale = alt.Scale(domain=names, range=[list(look.dash) for look in looks])
-    legend = _legend(strokes=True, many=len(names) > 6)
-    return alt.StrokeDash(f"{field_of(series)}:N", title=None, scale=scale, legend=legend)
-
-
-def _legend(*, strokes: bool, many: bool = False) -> alt.Legend:
-    """A legend of short strokes, or of the symbols themselves; many go into columns."""
-    import altair as alt
-
-    if strokes:
-        columns: dict[str, Any] = {"columns": 4} if many else {}
-        return alt.Legend(symbolOpacity=1, symbolType="stroke", symbolSize=360, **columns)
-    return alt.Legend(symbolOpacity=1)
-
-
-def _shape_encoding(frame: pl.DataFrame, series: str) -> alt.Shape:
-    import altair as alt
-
-    names, looks = _series(frame, series)
-    scale = alt.Scale(domain=names, range=[look.symbol for look in looks])
-    legend = _legend(strokes=False)
-    return alt.Shape(f"{field_of(series)}:N", title=None, scale=scale, legend=legend)
+def series_legend(
+    frame: pl.DataFrame, series: str, controls: Sequence[Control], *, strokes: bool
+) -> alt.Legend:
+    """The legend of the series that have rows at what the reader chose."""
+    chosen = {control.column: control_name(control.column) for control in controls}
+    shown = shown_series(frame, series=series, chosen=chosen)
+    return legend_of(_series(frame, series)[0], strokes=strokes, shown=shown)
 
 
 def _faded_unless(pick: alt.Parameter, *, shown: float, hidden: float = 0.1) -> Any:

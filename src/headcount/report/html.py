@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from headcount.errors import InputError
 from headcount.files import write_text_atomic
-from headcount.report.figures import chart_spec, save_figure, vegalite_version
 from headcount.report.markdown import render_block, render_line
 from headcount.report.model import CONFIDENTIAL_BANNER, LIMITS_TITLE, Figure, Report, Table
+from headcount.report.specs import chart_spec, save_figure, vegalite_version
+from headcount.report.theme import DARK
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,7 +38,9 @@ def write_report(report: Report, path: Path) -> None:
 def save_figures(report: Report, directory: Path) -> None:
     """Write every figure of the report as ``directory/NAME.svg`` and ``.png``."""
     for figure in report.figures():
-        save_figure(figure.chart, Path(directory) / figure.name, alt_text=figure.alt)
+        save_figure(
+            figure.chart, Path(directory) / figure.name, alt_text=figure.alt, title=figure.lead
+        )
 
 
 def render_html(report: Report) -> str:
@@ -53,6 +56,7 @@ def render_html(report: Report) -> str:
             banner=CONFIDENTIAL_BANNER,
             specs={figure.name: _safe_json(figure) for figure in report.figures()},
             library=_library(),
+            dark=DARK,
         )
     )
     page = _EMPTY_LINK.sub(lambda m: f'<a href="#{m[1]}">{labels.get(m[1], m[1])}</a>', page)

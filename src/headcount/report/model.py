@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from headcount.errors import InputError
@@ -23,6 +25,7 @@ LIMITS_TITLE = "What this does not protect, and other limits"
 
 CellValue: TypeAlias = str | int | float | bool | None
 
+_BOLD_LEAD = re.compile(r"\*\*(.+?)\*\*")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 # Anchors the page itself uses; a figure of the same name would be unreachable.
 _RESERVED_NAMES = frozenset({"summary", "limits", "provenance"})
@@ -110,19 +113,29 @@ class Figure:
         _require_text(self.caption, f"figure {self.name!r}", "caption")
         _require_text(self.alt, f"figure {self.name!r}", "alt")
 
+    @property
+    def lead(self) -> str:
+        """What the caption says first, in bold; "" if it does not."""
+        bold = _BOLD_LEAD.match(self.caption)
+        return bold[1].rstrip(".:") if bold else ""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
     """One column of a table: ``key`` names it in the data, ``label`` and ``unit`` head it.
 
     ``format`` is a Python format specification such as ``",.0f"``. A column with a format holds
-    numbers and is set to the right; one without holds text as it is.
+    numbers and is set to the right; one without holds text as it is, verdicts ("yes", "depends
+    (60 %)"), which have a sign and a colour, or names of figures, which are links. One that stands
+    ``under`` the column before it has no head, and its values are in the same cells, in small.
     """
 
     key: str
     label: str
     unit: str = ""
     format: str = ""
+    shows: Literal["text", "verdict", "link"] = "text"
+    under: bool = False
 
     @property
     def numeric(self) -> bool:
@@ -137,10 +150,25 @@ class Column:
             return str(value)
         return format(value, self.format).replace("-", "\N{MINUS SIGN}")
 
+    def mark(self, value: CellValue) -> tuple[str, str]:
+        """The class and the sign of a verdict: not colour alone tells it."""
+        return _MARKS.get(str(value).partition(" (")[0], _NO_MARK)
+
+
+_MARKS = {
+    "yes": ("good", "\N{CHECK MARK}"),
+    "no": ("bad", "\N{BALLOT X}"),
+    "depends": ("mixed", "\N{CIRCLE WITH LEFT HALF BLACK}"),
+}
+_NO_MARK = ("none", "\N{WHITE CIRCLE}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table whose first column names its rows. A folded one opens on a click, and in print."""
+    """A table whose first column names its rows. A folded one opens on a click, and in print.
+
+    ``groups`` has the group of each row; neighbouring rows of the same stand under its name.
+    """
 
     name: str
     caption: str
@@ -148,10 +176,25 @@ class Table:
     rows: tuple[tuple[CellValue, ...], ...]
     notes: str = ""
     folded: bool = False
+    groups: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _require_name(self.name, "table")
         _require_text(self.caption, f"table {self.name!r}", "caption")
+        if self.columns and self.columns[0].under:
+            raise InputError(
+                f"report table {self.name!r}",
+                place=f"column {self.columns[0].key!r}",
+                found="a first column that stands under another",
+                expected="one with a head of its own",
+            )
+        if len(self.groups) not in (0, len(self.rows)):
+            raise InputError(
+                f"report table {self.name!r}",
+                place="groups",
+                found=str(len(self.groups)),
+                expected=f"{len(self.rows)}, one for each row",
+            )
         for number, row in enumerate(self.rows, start=1):
             if len(row) != len(self.columns):
                 raise InputError(
@@ -169,6 +212,27 @@ class Table:
                         expected=f"a number, because the column has the format {column.format!r}",
                     )
 
+    def heads(self) -> list[Column]:
+        """The columns that stand beside each other."""
+        return [column for column in self.columns if not column.under]
+
+    def cells(self, row: tuple[CellValue, ...]) -> list[list[tuple[Column, CellValue]]]:
+        """The values of each cell of a row: that of its column, and those that stand under it."""
+        found: list[list[tuple[Column, CellValue]]] = []
+        for column, value in zip(self.columns, row, strict=True):
+            if column.under:
+                found[-1].append((column, value))
+            else:
+                found.append([(column, value)])
+        return found
+
+    def parts(self) -> list[tuple[str, list[tuple[CellValue, ...]]]]:
+        """Rows by their group, in order; one part without a name if there are no groups."""
+        named = zip(self.groups or [""] * len(self.rows), self.rows, strict=True)
+        return [
+            (group, [row for _, row in rows]) for group, rows in groupby(named, key=itemgetter(0))
+        ]
+
 
 def table_from_frame(
     frame: pl.DataFrame,
@@ -178,8 +242,9 @@ def table_from_frame(
     columns: Sequence[Column],
     notes: str = "",
     folded: bool = False,
+    group: str = "",
 ) -> Table:
-    """Take the named columns of a frame, in the order given, as a table."""
+    """Take the named columns of a frame, in the order given, as a table; grouped by ``group``."""
     for column in columns:
         if column.key not in frame.columns:
             raise InputError(
@@ -196,6 +261,7 @@ def table_from_frame(
         rows=rows,
         notes=notes,
         folded=folded,
+        groups=tuple(frame[group]) if group else (),
     )
 
 

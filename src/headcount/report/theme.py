@@ -1,8 +1,8 @@
 """How figures look: one theme, and one colour, dash and symbol for each mechanism.
 
 A mechanism has the same look in every report. The colours stay apart under the three common kinds
-of colour blindness (a test measures it); dashes and symbols carry the same distinction in a
-black-and-white print.
+of colour blindness (a test measures it), on white paper and on a dark screen; dashes and symbols
+carry the same distinction in a black-and-white print.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ FONT = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, s
 INK = "#1b2530"
 MUTED = "#5b6672"
 GRID = "#eceff2"
+RULE = "#9aa4ae"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,36 @@ OTHER_LOOKS: tuple[Look, ...] = (
     Look("#0B6E4F", SOLID, "triangle-right"),
     Look("#1D4E9E", (9, 2), "stroke"),
 )
+
+
+DARK_PAPER = "#14191f"
+DARK: dict[str, str] = {
+    # What is not a series: text, grid and axes, and the paper itself.
+    INK: "#e4e9ee",
+    MUTED: "#a4afba",
+    GRID: "#29313a",
+    RULE: "#5f6b77",
+    "white": DARK_PAPER,
+    # Mechanisms.
+    "#0072B2": "#39a9ea",
+    "#CB5200": "#d96602",
+    "#0FA050": "#48f48a",
+    "#332288": "#5952ef",
+    "#E69F00": "#fee629",
+    "#CB90AF": "#de9bad",
+    "#45B9EB": "#c8ebff",
+    "#5D5D5D": "#716767",
+    # Other series.
+    "#7A5C00": "#b3a600",
+    "#B0306A": "#a75c73",
+    "#1F8A8A": "#68f8e0",
+    "#8A8F98": "#53689a",
+    "#4B2E83": "#8b58d2",
+    "#C8643F": "#c55636",
+    "#0B6E4F": "#1abd76",
+    "#1D4E9E": "#a3b7eb",
+}
+"""What each colour of a figure becomes on a dark screen; files and prints keep the light ones."""
 
 
 def looks_for(series: Sequence[str]) -> list[Look]:
@@ -95,12 +126,12 @@ def _mechanism_of(name: str) -> str | None:
 def theme_config() -> dict[str, Any]:
     """The Vega-Lite ``config`` that every figure of headcount is drawn with."""
     axis = {
-        "domainColor": "#9aa4ae",
+        "domainColor": RULE,
         "gridColor": GRID,
         "labelColor": MUTED,
         "labelFontSize": 12,
         "labelPadding": 6,
-        "tickColor": "#9aa4ae",
+        "tickColor": RULE,
         "tickSize": 4,
         "titleColor": INK,
         "titleFontSize": 12.5,

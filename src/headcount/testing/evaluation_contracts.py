@@ -35,9 +35,9 @@ from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.release import Release
-from headcount.report.figures import chart_spec
 from headcount.report.finding import Finding, Support
 from headcount.report.model import Figure
+from headcount.report.specs import chart_spec
 from headcount.schema import Attribute, Schema, impossible, load_schema
 from headcount.testing.contracts import ContractError
 

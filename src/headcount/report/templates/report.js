@@ -11,14 +11,23 @@
     tooltip: { theme: "headcount" },
   };
 
+  // A legend made for a wide page would be cut off on a narrow one: as many columns as fit.
+  function fitLegends(part, width) {
+    if (part === null || typeof part !== "object") return;
+    const names = part.scale && part.scale.domain;
+    if (part.legend && Array.isArray(names)) {
+      const longest = Math.max(...names.map((name) => String(name).length));
+      const columns = Math.max(1, Math.floor((width - 56) / (7 * longest + 56)));
+      part.legend = { ...part.legend, columns, labelLimit: width - 56 };
+    }
+    Object.keys(part).filter((key) => key !== "datasets").forEach((key) => fitLegends(part[key], width));
+  }
+
   async function draw(figure) {
     const chart = figure.querySelector(".chart");
     try {
       const spec = JSON.parse(figure.querySelector("script.spec").textContent);
-      if (chart.clientWidth < 520) {
-        // A legend in one row would be cut off on a narrow screen: set it in one column.
-        spec.config.legend = { ...spec.config.legend, columns: 1 };
-      }
+      if (chart.clientWidth < 660) fitLegends(spec, chart.clientWidth);
       const name = figure.dataset.figure;
       await window.vegaEmbed(chart, spec, { ...options, downloadFileName: name });
       return true;
@@ -37,13 +46,29 @@
     document.body.dataset.state = drawn.every(Boolean) ? "ready" : "failed";
   });
 
-  // Paper cannot be clicked: open what is folded before printing, and fold it again after.
+  // Paper cannot be clicked: open what is folded before printing, and fold it again after. Tables
+  // go to the appendix; a line stays where each was.
+  const appendix = document.querySelector(".appendix");
   let opened = [];
+  let moved = [];
   window.addEventListener("beforeprint", () => {
     opened = Array.from(document.querySelectorAll("details.folded:not([open])"));
     opened.forEach((element) => { element.open = true; });
+    const tables = document.querySelectorAll("main > section:not(.summary) :is(div.table, details.folded[id])");
+    moved = Array.from(tables, (table) => {
+      const line = document.createElement("p");
+      line.className = "moved";
+      line.textContent = table.querySelector(".label").textContent.replace(/\.$/, "") + " is in the appendix.";
+      table.replaceWith(line);
+      appendix.append(table);
+      return { table, line };
+    });
+    if (moved.length === 0) appendix.hidden = true;
   });
   window.addEventListener("afterprint", () => {
     opened.forEach((element) => { element.open = false; });
+    moved.forEach(({ table, line }) => { line.replaceWith(table); });
+    appendix.hidden = false;
+    moved = [];
   });
 })();

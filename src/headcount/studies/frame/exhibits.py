@@ -2,15 +2,18 @@
 
 ``[columns]`` is the dictionary of columns: a label, or {label, unit, format}. ``[axes]`` and
 ``[controls]`` name what several figures share; an axis with ``ticks = "values"`` marks every value.
-``[tables.NAME]`` has a caption and columns, ``[figures.NAME]`` a caption, a text for those who
-cannot see it and a chart. The data of both is a table of the study or a view: a function in
-``VIEWS`` of the study's module ``report``. Captions and labels are templates, as the report's text.
+``[tables.NAME]`` has a caption and columns; with ``verdicts = true`` it is a table of verdicts, by
+section of the paper, and may have the columns holds, why and figure. ``[figures.NAME]`` has a
+caption, a text for those who cannot see it and a chart. The data of both is a table of the study or
+a view: a function in ``VIEWS`` of the study's module ``report``. Captions and labels are templates,
+as the report's text.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from functools import cached_property
 from importlib import import_module, resources
 from typing import TYPE_CHECKING, Any
@@ -19,6 +22,8 @@ from headcount.errors import ConfigError
 from headcount.report import figures as charts
 from headcount.report.figures import Axis, Control, Reference
 from headcount.report.model import Column, Figure, Table, table_from_frame
+from headcount.studies.frame.claims_table import COLUMNS as VERDICT_COLUMNS
+from headcount.studies.frame.claims_table import GROUP, claims_table
 from headcount.studies.frame.study import Findings
 
 if TYPE_CHECKING:
@@ -41,10 +46,19 @@ class Exhibits:
     where
         package    the study's
         render     fills in a template
+        drawn      names of the figures that this report has
     """
 
-    def __init__(self, *, package: str, findings: Findings, render: Callable[[str], str]) -> None:
+    def __init__(
+        self,
+        *,
+        package: str,
+        findings: Findings,
+        render: Callable[[str], str],
+        drawn: Collection[str],
+    ) -> None:
         self._package, self._findings, self._render = package, findings, render
+        self._shown = drawn
         text = (resources.files(package) / "report.toml").read_text(encoding="utf-8")
         self._list = tomllib.loads(text)
         module = import_module(f"{package}.report")
@@ -65,13 +79,20 @@ class Exhibits:
         """The table of that name."""
         about = self._entry("tables", name)
         more = self._more[name](self._findings) if name in self._more else []
+        frame = self.frame(about.get("frame", name))
+        columns = [self._column(one) for one in (*about["columns"], *more)]
+        judged = about.get("verdicts", False)
+        if judged:
+            frame = claims_table(frame, figures=self._shown)
+            columns = [_of_verdicts(column) for column in columns]
         return table_from_frame(
-            self.frame(about.get("frame", name)),
+            frame,
             name=name,
             caption=about["caption"],
-            columns=[self._column(one) for one in (*about["columns"], *more)],
+            columns=columns,
             notes=about.get("notes", ""),
             folded=about.get("folded", False),
+            group=GROUP if judged else "",
         )
 
     def figure(self, name: str) -> Figure:
@@ -142,6 +163,14 @@ class Exhibits:
             found=repr(name),
             expected="one of " + ", ".join(known),
         )
+
+
+def _of_verdicts(column: Column) -> Column:
+    """A column that every table of verdicts may have, under the study's own label if it has one."""
+    known = VERDICT_COLUMNS.get(column.key)
+    if known is None:
+        return column
+    return known if column.label == column.key else replace(known, label=column.label)
 
 
 def _drawn_columns(frame: pl.DataFrame, about: dict[str, Any]) -> pl.DataFrame:

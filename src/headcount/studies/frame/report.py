@@ -79,8 +79,12 @@ class _Page:
         if hasattr(module, "facts"):
             findings = replace(findings, facts={**findings.facts, **module.facts(findings)})
         self.findings, self.filters = findings, {**FILTERS, **getattr(module, "FILTERS", {})}
+        self.drawn: set[str] = set()
         self.exhibits = Exhibits(
-            package=study.package, findings=findings, render=lambda text: joined(self.render(text))
+            package=study.package,
+            findings=findings,
+            render=lambda text: joined(self.render(text)),
+            drawn=self.drawn,
         )
 
     def render(self, text: str) -> str:
@@ -97,13 +101,17 @@ class _Page:
             settings=found.settings,
             facts=found.facts,
             tables=found.tables,
-            figure=lambda name: f"{_MARK}figure {name}",
+            figure=self._figure,
             table=lambda name: f"{_MARK}table {name}",
             number=lambda value, label, unit="": f"{_MARK}{_NUMBER.join((value, label, unit))}",
             cell=lambda table, column, /, **where: cell(found.tables[table], column, **where),
             held=lambda table="claims": held(found.tables[table]),
         )
         return jinja
+
+    def _figure(self, name: str) -> str:
+        self.drawn.add(name)
+        return f"{_MARK}figure {name}"
 
     def blocks(self, text: str) -> Iterator[Block]:
         """Take a section's text apart."""

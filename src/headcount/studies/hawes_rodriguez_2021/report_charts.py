@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from headcount.report.figures import Control, control_name
+from headcount.report.figures import Control, series_legend, with_controls
 from headcount.report.theme import INK, looks_for
 from headcount.studies.frame.study import Findings
 
@@ -42,7 +42,11 @@ def bars(frame: pl.DataFrame, *, findings: Findings, controls: Sequence[Control]
     here = base.mark_bar().encode(
         y=alt.Y("percent:Q", title="Withheld (%)", scale=alt.Scale(domain=[0, 100])),
         color=alt.Color(
-            "table:N", title=None, sort=names, scale=alt.Scale(domain=names, range=colours)
+            "table:N",
+            title=None,
+            sort=names,
+            scale=alt.Scale(domain=names, range=colours),
+            legend=series_legend(frame, "table", controls, strokes=False),
         ),
     )
     slides = base.mark_tick(color=INK, thickness=2.5).encode(
@@ -106,6 +110,7 @@ def by_category(
     largest = float(frame["mae"].max() or 0)  # type: ignore[arg-type]
     ticks = [tick for tick in _ERROR_TICKS if tick <= max(1.5 * largest, 1)]
     title = "Mean absolute error (people)"
+    legend = series_legend(frame, "method", controls, strokes=False)
     base = alt.Chart(frame).encode(
         x=alt.X("group:N", sort=order, title=None, axis=alt.Axis(labelAngle=-25)),
         y=alt.Y(
@@ -114,14 +119,12 @@ def by_category(
             scale=alt.Scale(type="symlog", constant=1, nice=False),
             axis=alt.Axis(values=ticks, format=",d"),
         ),
-        color=alt.Color(
-            "method:N", title=None, scale=colour, legend=alt.Legend(columns=3, symbolOpacity=1)
-        ),
+        color=alt.Color("method:N", title=None, scale=colour, legend=legend),
         tooltip=["group", "method", alt.Tooltip("mae:Q", format=",.1f", title=title)],
     )
     line = base.mark_line(strokeWidth=1.25, opacity=0.6)
     dots = base.mark_point(size=75, filled=True).encode(
-        shape=alt.Shape("method:N", title=None, scale=symbol)
+        shape=alt.Shape("method:N", title=None, scale=symbol, legend=legend)
     )
     layers = alt.LayerChart(layer=[line, dots] if joined else [dots])
     return _chosen(layers, frame, controls, height=300)
@@ -131,15 +134,7 @@ def _chosen(
     chart: Any, frame: pl.DataFrame, controls: Sequence[Control], *, height: int
 ) -> ChartType:
     """A chart of named groups with lists to choose from, as other figures have them."""
-    import altair as alt
-
-    for control in controls:
-        options = frame[control.column].unique(maintain_order=True).to_list()
-        chosen = alt.param(
-            name=control_name(control.column),
-            value=options[0] if control.initial is None else control.initial,
-            bind=alt.binding_select(options=options, name=control.label),
-        )
-        chart = chart.add_params(chosen).transform_filter(alt.datum[control.column] == chosen)
-    finished: ChartType = chart.properties(width="container", height=height)
+    finished: ChartType = with_controls(chart, frame, controls).properties(
+        width="container", height=height
+    )
     return finished

@@ -322,19 +322,6 @@ def _agreement(found: Findings) -> pl.DataFrame:
     )
 
 
-def _paper(found: Findings) -> pl.DataFrame:
-    word = (
-        pl.when(pl.col("ours").is_null())
-        .then(pl.lit("not run"))
-        .when("near")
-        .then(pl.lit("yes"))
-        .when("roughly")
-        .then(pl.lit("roughly"))
-        .otherwise(pl.lit("no"))
-    )
-    return judged(found.tables["paper"]).with_columns(word.alias("agrees"))
-
-
 def _fit(found: Findings) -> pl.DataFrame:
     word = (
         pl.when(pl.col("within").is_null())
@@ -370,7 +357,7 @@ VIEWS = {
     "meaning": _meaning,
     "table-1": _table_1,
     "agreement": _agreement,
-    "paper-numbers": _paper,
+    "paper-numbers": lambda found: found.tables["paper"],
     "fit": _fit,
     "topdown-table": _named("topdown"),
     "sampling-table": lambda found: _named("sampling")(found).with_columns(

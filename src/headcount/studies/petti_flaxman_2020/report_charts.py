@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
-from headcount.report.figures import band_chart, control_name, line_chart
+from headcount.report.figures import (
+    Control,
+    band_chart,
+    control_name,
+    line_chart,
+    series_legend,
+    with_controls,
+)
 from headcount.report.theme import INK, MUTED, looks_for
 from headcount.studies.frame.study import Findings
 from headcount.studies.petti_flaxman_2020.empty_choices import hide_anchors
@@ -64,6 +72,7 @@ def of_a_setting(frame: pl.DataFrame, *, findings: Findings, **about: Any) -> Ch
     chart: Any = line_chart(frame, **about)
     chart = chart.add_params(epsilon, sample).transform_filter(keep)
     missing = _without_curve(findings)
+    _list_only_drawn(chart, missing)
     if missing.is_empty():
         return cast("ChartType", chart)
     names = {"counts": "counts", "place": "place", "parameter": "epsilon"}
@@ -82,6 +91,26 @@ def of_a_setting(frame: pl.DataFrame, *, findings: Findings, **about: Any) -> Ch
     width, height = chart.width, chart.height
     chart.width = chart.height = alt.Undefined
     return alt.LayerChart(layer=[chart, note]).properties(width=width, height=height)
+
+
+def _list_only_drawn(chart: Any, missing: pl.DataFrame) -> None:
+    """Leave out of the legend what has no curve: TopDown at some choices, and no sample."""
+    import altair as alt
+
+    lacking = " || ".join(
+        f"({control_name('counts')} === {json.dumps(counts)} && {control_name('place')} === "
+        f"{json.dumps(place)} && {control_name('epsilon')} === {epsilon!r})"
+        for counts, place, epsilon in missing.iter_rows()
+    )
+    drawn = alt.ExprRef(
+        f"{control_name('sample')} === 0 ? ['topdown'] : "
+        f"({lacking or 'false'}) ? ['sampling'] : ['topdown', 'sampling']"
+    )
+    for layer in chart.layer:
+        for channel in ("color", "strokeDash"):
+            encoding = getattr(layer.encoding, channel)
+            if encoding is not alt.Undefined:
+                encoding.legend.values = drawn
 
 
 def _without_curve(findings: Findings) -> pl.DataFrame:
@@ -130,37 +159,38 @@ def groups(frame: pl.DataFrame, *, findings: Findings, **about: Any) -> ChartTyp
     """One row for each group, one symbol for each epsilon."""
     import altair as alt
 
-    places, promises, names = (
-        frame[column].unique(maintain_order=True).to_list()
-        for column in ("place", "promise", "group")
+    promises, names = (
+        frame[column].unique(maintain_order=True).to_list() for column in ("promise", "group")
     )
-    level = alt.param(
-        name=control_name("place"),
-        value=places[0],
-        bind=alt.binding_select(options=places, name="Level"),
-    )
+    levels = [Control(column="place", label="Level")]
     looks = looks_for(promises)
     colour = alt.Scale(domain=promises, range=[look.colour for look in looks])
     symbol = alt.Scale(domain=promises, range=[look.symbol for look in looks])
     pick = alt.selection_point(fields=["promise"], bind="legend")
-    legend = alt.Legend(symbolOpacity=1)
-    base = alt.Chart(frame).transform_filter(alt.datum.place == level)
-    dots = base.mark_point(size=90).encode(
-        x=alt.X(
-            "mean_error:Q", title="Mean error (people)", axis=alt.Axis(format="+,.2~f", tickCount=6)
-        ),
-        y=alt.Y("group:N", title=None, sort=names, axis=alt.Axis(grid=True, labelFontSize=13)),
-        color=alt.Color("promise:N", title=None, scale=colour, legend=legend),
-        shape=alt.Shape("promise:N", title=None, scale=symbol, legend=legend),
-        opacity=alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1)),
-        tooltip=[
-            alt.Tooltip("group:N"),
-            alt.Tooltip("promise:N"),
-            alt.Tooltip("mean_error:Q", title="mean error (people)", format="+,.2f"),
-            alt.Tooltip("mean_absolute_error:Q", title="mean size of error", format=",.2f"),
-        ],
+    legend = series_legend(frame, "promise", levels, strokes=False)
+    dots = (
+        alt.Chart(frame)
+        .mark_point(size=90)
+        .encode(
+            x=alt.X(
+                "mean_error:Q",
+                title="Mean error (people)",
+                axis=alt.Axis(format="+,.2~g", tickCount=6),
+            ),
+            y=alt.Y("group:N", title=None, sort=names, axis=alt.Axis(grid=True, labelFontSize=13)),
+            color=alt.Color("promise:N", title=None, scale=colour, legend=legend),
+            shape=alt.Shape("promise:N", title=None, scale=symbol, legend=legend),
+            opacity=alt.when(pick).then(alt.value(1.0)).otherwise(alt.value(0.1)),
+            tooltip=[
+                alt.Tooltip("group:N"),
+                alt.Tooltip("promise:N"),
+                alt.Tooltip("mean_error:Q", title="mean error (people)", format="+,.2f"),
+                alt.Tooltip("mean_absolute_error:Q", title="mean size of error", format=",.2f"),
+            ],
+        )
     )
     zero = alt.Chart(pl.DataFrame({"at": [0.0]})).mark_rule(color=MUTED, tooltip=None)
-    chart = alt.LayerChart(layer=[zero.encode(x="at:Q"), dots.add_params(pick)])
-    drawn: ChartType = chart.add_params(level).properties(width="container", height=26 * len(names))
+    shown = with_controls(alt.LayerChart(layer=[dots.add_params(pick)]), frame, levels)
+    chart = alt.LayerChart(layer=[zero.encode(x="at:Q"), shown])
+    drawn: ChartType = chart.properties(width="container", height=26 * len(names))
     return drawn

@@ -93,7 +93,12 @@ def run_on(population: Population, settings: Settings, work: Work) -> Findings:
     }
     return Findings(
         settings=settings,
-        tables={**tables, **judge(tables, judged=_comparable(draws), examined=settings.usual)},
+        tables={
+            **tables,
+            **judge(
+                tables, judged=settings.synthetic and _comparable(draws), examined=settings.usual
+            ),
+        },
         confidential=not population.public,
         facts=_facts(population),
     )

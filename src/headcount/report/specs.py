@@ -1,0 +1,95 @@
+"""A chart as a specification of Vega-Lite, and as files that need no page around them."""
+
+from __future__ import annotations
+
+import html
+import logging
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headcount.files import write_bytes_atomic, write_text_atomic
+from headcount.report.legends import STATIC_WIDTH
+from headcount.report.theme import theme_config
+
+if TYPE_CHECKING:
+    from altair.typing import ChartType
+
+log = logging.getLogger(__name__)
+
+TITLE_LETTERS, SUBTITLE_LETTERS = 88, 105
+"""Letters of a line of a static figure's title, and of what is chosen below it."""
+
+
+def chart_spec(
+    chart: ChartType, *, alt_text: str = "", static: bool = False, title: str = ""
+) -> dict[str, Any]:
+    """The complete Vega-Lite specification of a chart: theme, data and description included.
+
+    ``static`` is for a file: the chart has a width of its own and, since nothing can be chosen and
+    no caption is near, the ``title`` above it and what is chosen in its lists.
+    """
+    import altair as alt
+
+    theme = alt.theme.ThemeConfig(config=theme_config())  # type: ignore[typeddict-item]
+    alt.theme.register("headcount", enable=False)(lambda: theme)
+    # In a context: a notebook's own theme and row limit stay as they were.
+    with (
+        alt.theme.enable("headcount"),
+        alt.data_transformers.enable("default", max_rows=None),
+    ):
+        spec: dict[str, Any] = chart.to_dict()
+    if alt_text:
+        spec["description"] = alt_text
+    if not static:
+        return spec
+    if spec.get("width") == "container":
+        spec["width"] = STATIC_WIDTH
+    above = {
+        "text": textwrap.wrap(title, TITLE_LETTERS),
+        "subtitle": textwrap.wrap(_choices(spec), SUBTITLE_LETTERS),
+    }
+    if any(above.values()):
+        spec["title"] = above
+    return spec
+
+
+def _choices(spec: dict[str, Any]) -> str:
+    """What is chosen in the lists of a chart, in words."""
+    said = []
+    for param in spec.get("params", ()):
+        bind = param.get("bind")
+        if isinstance(bind, dict) and "options" in bind:
+            options = list(bind["options"])
+            value = list(bind.get("labels") or options)[options.index(param["value"])]
+            shown = f"{value:g}" if isinstance(value, float) else str(value)
+            said.append(f"{bind['name']}: {shown}")
+    return "; ".join(said)
+
+
+def save_figure(
+    chart: ChartType, path_without_suffix: Path, *, alt_text: str = "", title: str = ""
+) -> None:
+    """Write ``path_without_suffix`` + ``.svg`` and ``.png`` (twice the pixels, for print)."""
+    import vl_convert
+
+    target = Path(path_without_suffix)
+    spec = chart_spec(chart, alt_text=alt_text, static=True, title=title)
+    version = vegalite_version()
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[])
+    if alt_text:
+        label = html.escape(alt_text, quote=True)
+        svg = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    png = vl_convert.vegalite_to_png(spec, vl_version=version, scale=2, allowed_base_urls=[])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_text_atomic(target.with_name(target.name + ".svg"), svg)
+    write_bytes_atomic(target.with_name(target.name + ".png"), png)
+    log.debug("wrote figure %s as svg and png", target)
+
+
+def vegalite_version() -> str:
+    """The Vega-Lite version, as "6.4", that altair writes and that must draw its charts."""
+    import altair as alt
+
+    major, minor, *_ = str(alt.SCHEMA_VERSION).removeprefix("v").split(".")
+    return f"{major}.{minor}"
