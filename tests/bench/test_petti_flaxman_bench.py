@@ -7,7 +7,7 @@ import polars as pl
 from headcount.bench.petti_flaxman_2020 import judged, tolerances
 from headcount.studies.frame.claims import COLUMNS
 
-SCHEMA = {**COLUMNS, "level": pl.String}
+SCHEMA = {**COLUMNS, "count_type": pl.String, "level": pl.String}
 
 
 def table(*rows: dict[str, object]) -> pl.DataFrame:
@@ -29,6 +29,10 @@ def test_misses_are_counted_by_kind_and_named_with_what_was_asked():
     )
     told = [(reading.what, reading.value, reading.unit, reading.note) for reading in readings]
     assert told == [
+        ("published numbers: met", 1, "of 2", ""),
+        ("signs and orders that the paper reports: met", 1, "of 2", ""),
+        ("laws: met", 0, "of 0", ""),
+        ("identities: met", 0, "of 0", ""),
         ("numbers missed", 2, "of 4", ""),
         ("  topdown rmse, county", 1, "of 2", ""),
         ("  topdown order of bias, county", 1, "of 2", ""),

@@ -37,7 +37,7 @@ from headcount.studies.petti_flaxman_2020.residuals import (
     pool,
     pool_histograms,
 )
-from headcount.studies.petti_flaxman_2020.scores import calibrated, sampling_law
+from headcount.studies.petti_flaxman_2020.scores import calibrated, loss_of, sampling_law
 from headcount.studies.petti_flaxman_2020.settings import (
     COUNT_TYPES,
     EPSILONS,
@@ -47,7 +47,7 @@ from headcount.studies.petti_flaxman_2020.settings import (
     Settings,
 )
 from headcount.studies.petti_flaxman_2020.study import run_on
-from headcount.studies.petti_flaxman_2020.targets import judge
+from headcount.studies.petti_flaxman_2020.targets import judge, met_by_kind
 from headcount.tabulate import Query
 
 EPS = tuple(Fraction(e) for e in ("1/2", "1", "2"))
@@ -191,7 +191,9 @@ def test_curves_hold_the_maximum_that_the_tables_state(study):
 
 def test_the_paper_table_quotes_every_number_of_the_results(study):
     paper = study.paper
-    assert paper.height == 69 + 1 + 12 + 4  # errors, losses and biases; state; sizes; table 1
+    own = paper.filter(pl.col("covered_by") == "")
+    assert own.height == 69 + 1 + 12 + 4  # errors, losses and biases; state; sizes; table 1
+    assert paper.height == own.height + 12  # losses of samples, a second way
     assert paper["claim"].n_unique() == paper.height
     assert (paper["difference"] == paper["ours"] - paper["published"]).drop_nulls().all()
     row = paper.filter(claim="TopDown epsilon 1: median absolute error of TC, enumeration district")
@@ -199,7 +201,7 @@ def test_the_paper_table_quotes_every_number_of_the_results(study):
     assert row.select("published", "ours").row(0) == (15.0, ours["mae"][0])
     missing = paper.filter(pl.col("claim").str.contains("nearest to epsilon [46]"))
     assert missing["ours"].to_list() == [None, None]  # this run has neither
-    assert missing["holds"].to_list() == ["not testable"] * 2
+    assert missing["holds"].to_list() == ["not judged"] * 2
     printed = paper.filter(id="TopDown: bias", level="county", homogeneity_index=22, epsilon=2.0)
     assert printed["published"].to_list() == [11.1]
 
@@ -278,6 +280,44 @@ def test_a_part_of_the_nation_is_judged_by_what_is_exact_only(study):
         "topdown bias",
         "topdown order of bias",
     } <= set(whole["id"])
+
+
+def test_published_numbers_are_counted_apart_from_what_must_hold(study):
+    found = judge_all(study)
+    met = met_by_kind(found)
+    assert list(met) == [
+        *("published numbers", "signs and orders that the paper reports", "laws", "identities")
+    ]
+    judged = found.filter(pl.col("holds").is_in(["yes", "no"]))
+    assert sum(of for _, of in met.values()) == judged.height
+    # Totals of states: four statistics are published as 0; the rest is so by construction.
+    assert met["identities"] == (3 * 4 + 3 + 3 * 3, 3 * 4 + 3 + 3 * 3)
+    laws = ["topdown EPL below epsilon", "sampling rmse by its formula"]
+    assert met["laws"][1] == judged.filter(pl.col("id").is_in(laws)).height == 5 * 3 + 5 * 6
+    off = found.with_columns(holds=pl.when(id="topdown rmse").then(pl.lit("no")).otherwise("holds"))
+    rows = found.filter(id="topdown rmse", holds="yes").filter(
+        ~((pl.col("count_type") == "TC") & (pl.col("level") == "state"))
+    )
+    assert met["published numbers"][0] - met_by_kind(off)["published numbers"][0] == rows.height > 0
+
+
+def test_losses_of_one_sample_stand_beside_those_of_all(study, data, cache):
+    draws = draw_all(data, SMALL, work(cache))
+    row = study.sampling.filter(count_type="SC", level="enumeration_district", fraction=0.5)
+    first, _ = draws.of("sampling", Fraction(1, 2))
+    alone = pool([first], "SC", "enumeration_district")
+    assert row["epl_one_sample"].item() == loss_of(alone).max_abs
+    assert row["epl_one_sample"].item() != row["epl"].item()
+    wider = {"range_percentile": 99.0, "range_multiplier": 1.5}
+    assert row["epl_one_sample_2019_settings"].item() == loss_of(alone, **wider).max_abs
+    # The paper's way, one sample pooled with itself, is that sample.
+    twice = pool([first, first], "SC", "enumeration_district")
+    assert loss_of(twice).max_abs == pytest.approx(loss_of(alone).max_abs, rel=1e-3)
+    quoted = study.paper.filter(pl.col("id").str.starts_with("samples: EPL"))
+    assert quoted.group_by("id", maintain_order=True).len().rows() == [
+        ("samples: EPL", 12),
+        ("samples: EPL of four samples", 12),
+    ]
 
 
 def missed(table, kind):

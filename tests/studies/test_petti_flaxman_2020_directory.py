@@ -126,7 +126,7 @@ def test_a_second_call_keeps_the_result_and_another_is_refused(
         (
             {"population": "us1950"},
             ConfigError,
-            r"--population: found 'us1950', expected 'us1940'",
+            r"--population: found 'us1950', expected 'us1940', 'us1940:presence', or 'ipums:FILE'",
         ),
         (
             {"population": "ipums:none.dat"},

@@ -147,8 +147,9 @@ def test_report_says_how_many_numbers_agree_and_which_are_missing(tables, undraw
     page = words_of(made(tables, WHOLE))
     assert "Of the 5 that this run has too, **3 agree**" in page
     assert "1 belong to settings or places that are not in this run" in page
-    assert "make 2 numbers that can be judged" in page
-    assert "**1 are within them**" in page
+    assert "Of 2 *published numbers*" in page
+    assert "**1 are met**" in page
+    assert "how far an earlier prototype" in " ".join(page.split())
     assert "1 of 2 figures that can be judged here are within tolerance" in page
     numbers = table(made(tables), "paper-numbers")
     agrees = [row[[c.key for c in numbers.columns].index("verdict")] for row in numbers.rows]

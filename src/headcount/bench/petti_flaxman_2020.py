@@ -28,6 +28,7 @@ from headcount.studies.petti_flaxman_2020 import STUDY
 from headcount.studies.petti_flaxman_2020.residuals import STRATA, TrueCounts, pool, reduce_release
 from headcount.studies.petti_flaxman_2020.settings import CountType, Level, Settings
 from headcount.studies.petti_flaxman_2020.study import run_on
+from headcount.studies.petti_flaxman_2020.targets import met_by_kind
 from headcount.tabulate import CELLS, Counts, counts_digest, tabulate
 
 SEED = 1940
@@ -53,13 +54,17 @@ def measure(*, replicates: int = 4) -> list[Reading]:
 
 
 def judged(targets: pl.DataFrame) -> list[Reading]:
-    """How many numbers were judged and missed, by kind, and every miss beside what was asked."""
+    """How many published numbers are met, how much else, and every miss beside what was asked."""
     all_of = targets.filter(pl.col("holds").is_in([YES, NO]))
     missed = all_of.filter(holds=NO)
     kinds = all_of.group_by("id", "level", maintain_order=True).agg(
         pl.len().alias("judged"), (pl.col("holds") == NO).sum().alias("missed")
     )
     return [
+        *(
+            Reading(f"{kind}: met", met, f"of {of}")
+            for kind, (met, of) in met_by_kind(targets).items()
+        ),
         Reading("numbers missed", missed.height, f"of {all_of.height}"),
         *(
             Reading(f"  {kind}{'' if level is None else f', {level}'}", misses, f"of {number}")

@@ -13,7 +13,8 @@ STUDY = Study(
     name=NAME,
     title="Petti & Flaxman (2020): what TopDown does to the counts of 1940, beside a random "
     "sample.",
-    about="An unfinished study goes on where it stopped. The nation takes up to an hour.\n\n"
+    about="An unfinished study goes on where it stopped. The nation takes about four minutes of "
+    "CPU.\n\n"
     "Example: headcount study petti-flaxman-2020 --out out/petti --states WA,GA",
     settings=Settings,
     keeps="releases",

@@ -16,6 +16,7 @@ from headcount.studies.petti_flaxman_2020.report_facts import (
     FEWEST_PLACES,
     LEVEL_NAMES,
     LEVELS,
+    OWN,
     compared,
     headline,
     judged,
@@ -312,6 +313,7 @@ def _agreement(found: Findings) -> pl.DataFrame:
     ratio = pl.when(pl.col("published") != 0).then(pl.col("ours") / pl.col("published"))
     return (
         judged(found.tables["paper"])
+        .filter(OWN)
         .group_by("kind", maintain_order=True)
         .agg(
             pl.len().alias("quoted"),

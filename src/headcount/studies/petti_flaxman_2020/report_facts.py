@@ -11,6 +11,7 @@ import polars as pl
 from headcount.studies.frame.claims import Tables, read_claims
 from headcount.studies.frame.report import percent
 from headcount.studies.frame.study import Findings
+from headcount.studies.petti_flaxman_2020.targets import met_by_kind
 
 LEVELS = {"enumeration_district": "districts", "county": "counties", "state": "states"}
 """Smallest places first."""
@@ -100,6 +101,7 @@ def facts(found: Findings) -> dict[str, Any]:
         "worst_group": _worst_group(tables["group_bias"]),
         "quoted": _quoted(tables["paper"]),
         "only_exact": _only_exact(tables["targets"]),
+        "met": met_by_kind(tables["targets"]),
         "fit": _fit_judged(tables["fit"]),
         "one_state": one_cell,
         "place": tables["appendix_composition"]["place"][0],
@@ -208,6 +210,10 @@ def _worst_group(group_bias: pl.DataFrame) -> dict[str, Any]:
     return rows.sort(pl.col("mean_error").abs(), descending=True).row(0, named=True)
 
 
+OWN = pl.col("covered_by") == ""
+"""A quoted number that is set beside ours in two ways is counted once."""
+
+
 def judged(paper: pl.DataFrame) -> pl.DataFrame:
     """The quoted numbers with their kind, and whether ours is near or at least roughly so.
 
@@ -237,7 +243,7 @@ def judged(paper: pl.DataFrame) -> pl.DataFrame:
 
 def _quoted(paper: pl.DataFrame) -> dict[str, Any]:
     """How many quoted numbers agree, and how TopDown's errors compare with the paper's."""
-    found = judged(paper)
+    found = judged(paper).filter(OWN)
     there = found.filter(pl.col("ours").is_not_null())
     errors = there.filter(pl.col("kind") == "TopDown: errors", pl.col("published") > 0)
     return {

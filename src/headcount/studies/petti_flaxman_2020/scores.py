@@ -62,6 +62,8 @@ class Score:
     error: ErrorSummary
     loss: EmpiricalLoss
     printed_2019: float | None
+    one_sample: float | None
+    one_sample_2019: float | None
     calibrated: float | None
 
     def row(self, parameter: str) -> dict[str, Any]:
@@ -78,6 +80,8 @@ class Score:
             "epl": self.loss.max_abs,
             "epl_calibrated": self.calibrated,
             "epl_2019_settings": self.printed_2019,
+            "epl_one_sample": self.one_sample,
+            "epl_one_sample_2019_settings": self.one_sample_2019,
             "n": self.error.n,
         }
 
@@ -118,6 +122,7 @@ def score_all(draws: Draws, work: Work) -> tuple[list[Score], pl.DataFrame]:
         errors = pool(draws.of(name, parameter), kind, level)
         loss = loss_of(errors)
         of_topdown = name == "topdown"
+        first = pool(draws.of(name, parameter)[:1], kind, level)  # the paper's sample was one
         score = Score(
             mechanism=name,
             parameter=parameter,
@@ -126,6 +131,8 @@ def score_all(draws: Draws, work: Work) -> tuple[list[Score], pl.DataFrame]:
             error=summarise(errors, cells="either"),
             loss=loss,
             printed_2019=None if of_topdown else loss_of(errors, **PRINTED_2019).max_abs,
+            one_sample=None if of_topdown else loss_of(first).max_abs,
+            one_sample_2019=None if of_topdown else loss_of(first, **PRINTED_2019).max_abs,
             calibrated=calibrated(loss.max_abs, loss.n, seed=seed, work=work)
             if of_topdown
             else None,
@@ -155,7 +162,8 @@ def sampling_table(scores: list[Score], draws: Draws) -> pl.DataFrame:
         ]
     ]
     more = ("mean_error", "epl_2019_settings", "n", "rmse_expected", "rmse_standard_error")
-    return _frame(rows).select(*SAMPLING_COLUMNS, *more)
+    single = ("epl_one_sample", "epl_one_sample_2019_settings")
+    return _frame(rows).select(*SAMPLING_COLUMNS, *more, *single)
 
 
 def sampling_law(counts: Ints, fraction: Fraction, *, replicates: int) -> tuple[float, float]:
@@ -212,9 +220,8 @@ def size_table(draws: Draws) -> pl.DataFrame:
 
 
 def _frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    return pl.DataFrame(rows, infer_schema_length=None).cast(
-        {"epl": pl.Float64, "epl_calibrated": pl.Float64, "epl_2019_settings": pl.Float64}
-    )
+    found = pl.DataFrame(rows, infer_schema_length=None)
+    return found.cast({name: pl.Float64 for name in found.columns if name.startswith("epl")})
 
 
 def _curve(score: Score, errors: np.ndarray[Any, Any]) -> pl.DataFrame:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headcount.progress import Progress
 
 STUDY = "petti-flaxman-2020"
-US1940, IPUMS = "us1940", "ipums:"
+US1940, PRESENCE, IPUMS = "us1940", "us1940:presence", "ipums:"
 EPSILONS = tuple(Fraction(e) for e in ("1/4", "1/2", "3/4", "1", "2", "4", "6", "8"))
 FRACTIONS = tuple(Fraction(k, 20) for k in range(1, 20))
 
@@ -35,14 +35,19 @@ class Settings(StudySettings):
     """Parameters to sweep, the replicates pooled at each of them, and the people.
 
     where
-        population   "us1940" for the synthetic nation, or "ipums:FILE" for an extract of the real
+        population   "us1940" for the synthetic nation, "us1940:presence" for the one with that
+                     assumption, or "ipums:FILE" for an extract of the real
         scale        share of the counties of each state, for us1940 only
         states       postal abbreviations, for us1940 only; empty for all
         fractions    sizes of samples
     """
 
     population: Annotated[
-        str, Option(help="us1940 (synthetic), or ipums:FILE for an extract of the real one.")
+        str,
+        Option(
+            help="us1940 (synthetic), us1940:presence (with an assumption about small groups), "
+            "or ipums:FILE for an extract of the real one."
+        ),
     ] = US1940
     scale: Annotated[float, Option(help="Share of the counties of each state (us1940).")] = 1.0
     states: Annotated[
@@ -73,7 +78,7 @@ class Settings(StudySettings):
             raise self.refused(
                 "--population",
                 found=repr(self.population),
-                expected=f"{US1940!r}, or '{IPUMS}FILE' with the name of an extract",
+                expected=f"{US1940!r}, {PRESENCE!r}, or '{IPUMS}FILE' with the name of an extract",
             )
         if not self.synthetic and (self.scale != 1 or self.states):
             raise self.refused(
@@ -89,7 +94,7 @@ class Settings(StudySettings):
     @property
     def synthetic(self) -> bool:
         """Whether nobody in it is real."""
-        return self.population == US1940
+        return self.population in (US1940, PRESENCE)
 
     @property
     def file(self) -> Path:
@@ -119,7 +124,12 @@ class Settings(StudySettings):
             from headcount.population.us1940 import us1940
 
             states = self.states or None
-            people, quarters = us1940(seed=self.seed, scale=self.scale, states=states)
+            people, quarters = us1940(
+                seed=self.seed,
+                scale=self.scale,
+                states=states,
+                presence=self.population == PRESENCE,
+            )
         else:
             from headcount.population.ipums1940 import read_ipums1940
 

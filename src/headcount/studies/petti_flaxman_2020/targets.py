@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.studies.frame.claims import MeasuredClaim, Tables, verdicts
+from headcount.studies.frame.claims import NO, YES, MeasuredClaim, Tables, verdicts
 from headcount.studies.petti_flaxman_2020.appendix import published_data
 
 ORDERED = (0, 4, 8, 12, 16)
@@ -40,6 +40,34 @@ def judge(tables: Tables, *, judged: bool, examined: bool = False) -> dict[str, 
         judged=judged,
         examined=examined,
     )
+
+
+PUBLISHED, SIGNS = "published numbers", "signs and orders that the paper reports"
+LAWS, IDENTITIES = "laws", "identities"
+
+
+def met_by_kind(targets: pl.DataFrame) -> dict[str, tuple[int, int]]:
+    """How many of the judged rows are met, and how many there are, by what they are beside.
+
+    Published numbers are errors, losses, biases and fractions that the paper or its notebooks
+    print. A law or an identity holds in any run that is built rightly, whatever the paper found;
+    the published 0 of totals of states is one.
+    """
+    source, kind = pl.col("source"), pl.col("id")
+    states = (pl.col("count_type") == "TC") & (pl.col("level") == "state")
+    named = (
+        pl.when(source.is_in(["the promise", "theory"]))
+        .then(pl.lit(LAWS))
+        .when((source == "by construction") | states.fill_null(value=False))
+        .then(pl.lit(IDENTITIES))
+        .when(kind.is_in(["topdown sign of bias", "topdown order of bias"]))
+        .then(pl.lit(SIGNS))
+        .otherwise(pl.lit(PUBLISHED))
+    )
+    judged = targets.filter(pl.col("holds").is_in([YES, NO])).with_columns(named.alias("kind"))
+    found = judged.group_by("kind").agg((pl.col("holds") == YES).sum(), pl.len().alias("judged"))
+    counts = {row[0]: (row[1], row[2]) for row in found.iter_rows()}
+    return {name: counts.get(name, (0, 0)) for name in (PUBLISHED, SIGNS, LAWS, IDENTITIES)}
 
 
 def _largest_error_of_states(tables: Tables) -> MeasuredClaim:
