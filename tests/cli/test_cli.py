@@ -67,7 +67,7 @@ def town(tmp_path: Path) -> Path:
 
 
 STUDIES = ("study flaxman-2019", "study petti-flaxman-2020")
-VERBS = ("demo", "protect", "check", "close", "evaluate", *STUDIES, "bench")
+VERBS = ("demo", "init", "protect", "check", "close", "evaluate", *STUDIES, "bench")
 BOOK = ("ledger init", "ledger show", "ledger history", "ledger void")
 
 

@@ -133,6 +133,35 @@ def _populations() -> list[Example]:
             files.people,
         ),
         Example(
+            "files",
+            "config.md",
+            ("[population.format]",),
+            {
+                "population": {**PEOPLE, "file": "survey.csv", "units": "places.csv"},
+                **mechanism("geometric", epsilon=1),
+            },
+            files.survey,
+        ),
+        Example(
+            "long-counts",
+            more={
+                "population": {
+                    "kind": "microdata",
+                    "file": "long.csv",
+                    "count": "n",
+                    "blank_counts": "zero",
+                    "geography": {
+                        "column": "geocode",
+                        "prefixes": {"state": 2, "county": 5, "tract": 11},
+                        "fill_zeros": True,
+                    },
+                    "attribute": [{"name": "sex", "levels": ["f", "m", "x"]}],
+                },
+                **mechanism("geometric", epsilon=1),
+            },
+            data=files.long_counts,
+        ),
+        Example(
             "counts",
             "config.md",
             ('kind = "counts"',),

@@ -56,6 +56,33 @@ def odd(folder: Path) -> None:
     pl.DataFrame(rows).write_csv(folder / "odd.csv")
 
 
+def survey(folder: Path) -> None:
+    """``survey.csv`` and ``places.csv``: Windows text, gaps, visitors, two years."""
+    rng, n = np.random.default_rng(6), 200
+    rows = pl.DataFrame(
+        {
+            **_codes(rng.choice(sorted(TRACTS), n).tolist()),
+            "year": rng.choice(["2010", "2020"], n),
+            "status": rng.choice(["resident", "visitor", ""], n, p=[0.8, 0.1, 0.1]),
+            "p_sex": rng.choice(["1", "2", "9", "-1", "NA"], n),
+            "age": rng.choice(["7", "34,0", "90+", ""], n),
+            "note": ["für später"] * n,
+        }
+    )
+    (folder / "survey.csv").write_bytes(rows.write_csv(separator=";").encode("cp1252"))
+    pl.DataFrame(_codes(list(TRACTS))).write_csv(folder / "places.csv", separator=";")
+
+
+def long_counts(folder: Path) -> None:
+    """``long.csv``: a row for each tract and sex, with a number of people or nothing."""
+    rows = [
+        {"geocode": tract, "sex": sex, "n": number}
+        for tract in TRACTS
+        for sex, number in (("f", 7), ("m", 5), ("x", None))
+    ]
+    pl.DataFrame(rows).write_csv(folder / "long.csv")
+
+
 def _codes(tracts: list[str]) -> dict[str, list[str]]:
     counties = [TRACTS[tract] for tract in tracts]
     return {"state": [COUNTIES[c] for c in counties], "county": counties, "tract": tracts}

@@ -14,6 +14,7 @@ from headcount.cli import (
     close,
     demo,
     evaluate,
+    init,
     ledger,
     protect,
     schema,
@@ -26,6 +27,7 @@ EXAMPLES = """Protect census-like counts, and measure what the protection costs.
 \b
 Examples:
   headcount demo                                  a small study, ending in a report
+  headcount init people.csv                       look at a file, write a config
   headcount check config.toml                     are config and data all right?
   headcount protect config.toml                   make a release
   headcount schema > headcount.schema.json        keys of a config, for your editor
@@ -48,6 +50,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("init")(init.init)
 app.command("protect")(protect.protect)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)

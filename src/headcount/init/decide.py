@@ -1,0 +1,374 @@
+"""What to make of a file: its kind, its places, its attributes; each decision with its reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+import polars as pl
+
+from headcount.errors import InputError, one_of
+from headcount.geography.build import CodeColumns, GeographySource, Prefixes, build_geography
+from headcount.init.attributes import (
+    Chosen,
+    attribute_name,
+    chosen,
+    fitting,
+    why_not,
+    years_of_census,
+)
+from headcount.init.look import Column, Look, look, same_for_all
+from headcount.init.places import Places, find_places, is_total, without_totals
+from headcount.init.wide import Cells, find_cells, numbers_of
+from headcount.population.suspicious import COUNT_WORDS, sums_of_others
+
+Kind = Literal["people", "dwellings", "long", "wide"]
+
+KINDS: dict[Kind, str] = {
+    "people": "one row for each person",
+    "dwellings": "one row for each person, with the key of the dwelling",
+    "long": "one row for each place and group, with a number of people",
+    "wide": "one row for each place, with a column of counts for each group",
+}
+
+_KEY = re.compile(
+    r"(^|.* )(hh|hhid|household|hhold|serial|dwelling|family|haushalt|hogar|foyer|ménage|menage"
+    r"|housing unit|home|wohnung|vivienda)( (id|no|nr|number|num|key|serial|code))?$"
+)
+_COUNT = re.compile(
+    rf"^({'|'.join(COUNT_WORDS)}|cnt|obs|obs value|value|anzahl|personen|effectif|nombre|cantidad"
+    r"|personas|total|tot|headcount|(n|count|number) (of )?(people|persons))$"
+)
+_NO_COUNT = re.compile(
+    r"area|aland|awater|sqkm|km2|density|income|median|mean|average|rate|percent|pct|share|lat|lon"
+    r"|objectid|fid|(^| )id$|code|year|housing|dwelling|household|units"
+)
+
+
+class Ask(Protocol):
+    """Whoever answers questions: a person, or whoever takes what is proposed."""
+
+    def choose(self, question: str, options: Sequence[str], proposed: str) -> str:
+        """One of the options."""
+
+
+class TakeProposals:
+    """Answers as proposed, for scripts."""
+
+    def choose(self, question: str, options: Sequence[str], proposed: str) -> str:
+        """What is proposed."""
+        return proposed
+
+
+@dataclass(kw_only=True)
+class Draft:
+    """What is to be written.
+
+    where
+        units      the places of the leaf level, with those above
+        notes      what was decided, and why
+        include    values of a column whose rows alone are read
+        exclude    values of a column whose rows are left out
+        sizes      number of units at each level, the whole first
+        codes      the columns of places as they are in all rows
+    """
+
+    look: Look
+    kind: Kind
+    places: Places
+    units: pl.DataFrame
+    sizes: tuple[int, ...]
+    attributes: list[Chosen] = field(default_factory=list)
+    cells: Cells | None = None
+    count: str = ""
+    key: str = ""
+    not_counts: list[str] = field(default_factory=list)
+    include: dict[str, list[str]] = field(default_factory=dict)
+    exclude: dict[str, list[str]] = field(default_factory=dict)
+    blank_counts: bool = False
+    epsilon: str = "1"
+    codes: dict[str, Column] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def geography(self) -> GeographySource:
+        """The geography as a config has it."""
+        return source_of(self.places)
+
+
+def draft(
+    path: Path, *, ask: Ask | None = None, places: Sequence[str] = (), epsilon: str = "1"
+) -> Draft:
+    """Look at a file and decide what to make of it; whoever is asked may decide otherwise."""
+    answers = ask or TakeProposals()
+    seen = look(path)
+    notes = [_told_format(seen)]
+    where = _places(seen, places)
+    include = _years(seen, notes)
+    frame = seen.frame
+    for column, values in include.items():
+        frame = frame.filter(frame[column].is_in(values))
+    inside = without_totals(frame, where.columns)[0]
+    codes = {name: seen.column(name) for name in where.columns}
+    seen = seen.of(inside)
+    kind, count, key = _kind(seen, inside, where)
+    reason = _why(kind, count, key)
+    picked = answers.choose(f"What is {path.name}? {reason}", list(KINDS), kind)
+    kind = next(one for one in KINDS if one == picked)
+    notes.append(f"kind: {KINDS[kind]} ({reason})")
+    notes += _told_places(where)
+    tree, _ = build_geography(inside, source_of(where), name=str(path))
+    made = Draft(
+        look=seen,
+        kind=kind,
+        places=where,
+        units=_units(inside, where),
+        sizes=tuple(len(units) for units in tree.units),
+        count=count if kind == "long" else "",
+        key=key if kind == "dwellings" else "",
+        include=include,
+        epsilon=epsilon,
+        codes=codes,
+        notes=notes,
+    )
+    if kind == "wide":
+        _fill_wide(made, inside)
+    else:
+        _fill_attributes(made, inside, answers)
+    return made
+
+
+def source_of(places: Places) -> GeographySource:
+    """Places as the classes of a config have them."""
+    if places.prefixes:
+        return Prefixes(
+            column=places.columns[0],
+            prefixes=places.prefixes,
+            root=places.root,
+            fill_zeros=places.fill_zeros,
+        )
+    return CodeColumns(columns=places.columns, root=places.root, local_codes=places.local_codes)
+
+
+def _places(seen: Look, named: Sequence[str]) -> Places:
+    known = [one.name for one in seen.columns]
+    for name in named:
+        if name not in known:
+            raise InputError(
+                str(seen.path),
+                place=f"column {name!r}",
+                found="no such column",
+                expected=one_of(known),
+            )
+    found = find_places(seen, named)
+    if found is None:
+        raise InputError(
+            str(seen.path),
+            place="places",
+            found=f"no column named like one: {', '.join(map(repr, known[:12]))}",
+            expected='--places "state,county": the columns that say where, from the top down',
+        )
+    return found
+
+
+def _years(seen: Look, notes: list[str]) -> dict[str, list[str]]:
+    for column in seen.columns:
+        if years := years_of_census(column):
+            notes.append(
+                f"rows: only those of {years[-1]} in {column.name!r}, the last of several years"
+            )
+            return {column.name: [years[-1]]}
+    return {}
+
+
+def _kind(seen: Look, inside: pl.DataFrame, places: Places) -> tuple[Kind, str, str]:
+    """The kind of file, the column of counts of a long one, and the key of dwellings."""
+    others = [one for one in seen.columns if one.name not in (*places.columns, *places.others)]
+    leaf = source_of(places).codes(inside)[-1]
+    if leaf.n_unique() == inside.height and any(_counts_people(one) for one in others):
+        return "wide", "", ""
+    counts = [
+        one.name
+        for one in others
+        if _COUNT.match(one.says) and one.whole and one.real != ["1"] and one.number > 1
+    ]
+    if counts:
+        best = [name for name in counts if seen.column(name).says in COUNT_WORDS]
+        return "long", (best or counts)[0], ""
+    for one in others:
+        repeats = 1 < one.number < 0.95 * inside.height
+        if _KEY.match(one.says) and repeats and len(one.present) == len(one.values):
+            lives = inside.select(leaf.alias("\0leaf"), one.name)
+            if same_for_all(lives, one.name, "\0leaf"):
+                return "dwellings", "", one.name
+    return "people", "", ""
+
+
+def _counts_people(column: Column) -> bool:
+    return column.whole and not _NO_COUNT.search(column.says)
+
+
+def _why(kind: Kind, count: str, key: str) -> str:
+    return {
+        "wide": "every place stands in one row, beside columns of whole numbers",
+        "long": f"{count!r} holds whole numbers, and places stand in several rows",
+        "dwellings": f"{key!r} is shared by rows of the same place",
+        "people": "places stand in several rows, and no column counts people",
+    }[kind]
+
+
+def _fill_wide(made: Draft, inside: pl.DataFrame) -> None:
+    """Cells and totals of a wide table."""
+    seen, places = made.look, made.places
+    names = [
+        one.name
+        for one in seen.columns
+        if one.name not in (*places.columns, *places.others, *made.include) and _counts_people(one)
+    ]
+    if not names:
+        raise InputError(
+            str(seen.path), found="no column of whole numbers", expected="counts of people"
+        )
+    cells = find_cells(inside, names, seen.form)
+    made.cells = cells
+    if cells.totals:
+        listed = ", ".join(map(repr, cells.totals))
+        made.notes.append(f"not used: {listed}: they add up others")
+    others = [
+        one.name
+        for one in seen.columns
+        if one.name not in (*places.columns, *places.others, *made.include, *names)
+    ]
+    if others:
+        listed = ", ".join(map(repr, others))
+        made.notes.append(f"not used: {listed}: no counts of people")
+    for name, levels in cells.attributes:
+        made.notes.append(f"attribute {name!r}: {len(levels)} levels, from the names of columns")
+    used = [seen.column(name) for name in cells.levels_of]
+    made.blank_counts = any(one.has_gaps for one in used)
+    if made.blank_counts:
+        made.notes.append("counts: what is not there is read as 0")
+    _leave_sums_out(made, inside, list(cells.levels_of))
+
+
+def _leave_sums_out(made: Draft, inside: pl.DataFrame, names: Sequence[str]) -> None:
+    """Rows that add up others, without a word that says so, are left out by their codes."""
+    source = made.geography
+    tree, unit = build_geography(inside, source, name=str(made.look.path))
+    rows = sums_of_others(numbers_of(inside, names, made.look.form), unit, tree)
+    column = made.places.columns[-1]
+    codes = inside[column].gather(rows.tolist()).to_list()
+    if not codes or inside.filter(inside[column].is_in(codes)).height > len(codes):
+        return
+    made.exclude[column] = codes
+    made.notes.append(f"rows left out: {column} {', '.join(codes)}, the sum of all others")
+    kept = inside.filter(~inside[column].is_in(codes))
+    made.units = _units(kept, made.places)
+    tree, _ = build_geography(kept, source, name=str(made.look.path))
+    made.sizes = tuple(len(units) for units in tree.units)
+
+
+def _fill_attributes(made: Draft, inside: pl.DataFrame, answers: Ask) -> None:
+    """Attributes of people, and the columns that are none, with the reason."""
+    seen, places = made.look, made.places
+    gone = {*places.columns, *places.others, *made.include, made.count, made.key}
+    found: list[Chosen] = []
+    reasons: dict[str, list[str]] = {}
+    for column in seen.columns:
+        if column.name in gone:
+            continue
+        reason = why_not(column, rows=inside.height)
+        if not reason and made.kind != "long" and _is_count_name(column) and column.whole:
+            reason = "it is called like a number of people, and is not taken for one"
+        if made.kind != "long" and _is_count_name(column):
+            made.not_counts.append(column.name)
+        if not reason and made.key and same_for_all(inside, made.key, column.name):
+            reason = "it is the same for all who share a dwelling"
+        if reason:
+            reasons.setdefault(reason, []).append(column.name)
+            continue
+        name = attribute_name(column.name, {one.name for one in found})
+        found.append(chosen(column, name, totals=made.kind == "long"))
+    kept, others = fitting(found)
+    if others:
+        reasons["the table would have too many cells"] = [one.column for one in others]
+    for reason, names in reasons.items():
+        made.notes.append(f"not used: {', '.join(map(repr, names))}: {reason}")
+    made.attributes = [_asked(one, made, answers) for one in kept]
+    if made.kind == "long":
+        _long_rows(made)
+    if made.kind == "dwellings" and places.totals:
+        for name in places.columns:
+            made.exclude[name] = ["", *filter(is_total, made.codes[name].distinct)]
+
+
+def _asked(one: Chosen, made: Draft, answers: Ask) -> Chosen:
+    """An attribute with what is done about missing values and totals, and a note of it."""
+    how = f"years in bins ({one.bins})" if one.bins else f"{one.size - bool(one.missing)} levels"
+    how += ", named by the file" if one.values else ""
+    made.notes.append(f"attribute {one.name!r} from column {one.column!r}: {how}")
+    if one.missing:
+        question = f"Some rows have no {one.name!r}. A level of their own, or leave them out?"
+        answer = answers.choose(question, ["level", "drop"], "level")
+        one = Chosen(**{**vars(one), "missing": answer})
+        said = "get the level 'unknown'" if answer == "level" else "are left out"
+        made.notes.append(f"rows without {one.name!r} {said}")
+    if one.totals:
+        made.exclude[one.column] = list(one.totals)
+        listed = ", ".join(map(repr, one.totals))
+        made.notes.append(f"rows left out: {listed} in {one.column!r}, the total of the others")
+    return one
+
+
+def _long_rows(made: Draft) -> None:
+    counts = made.look.column(made.count)
+    made.blank_counts = counts.has_gaps
+    if made.blank_counts:
+        made.notes.append("counts: what is not there is read as 0")
+
+
+def _is_count_name(column: Column) -> bool:
+    return column.name.casefold() in COUNT_WORDS
+
+
+def _units(inside: pl.DataFrame, places: Places) -> pl.DataFrame:
+    """The list of units: codes of the leaf with those above, each once."""
+    if places.prefixes:
+        column, source = places.columns[0], source_of(places)
+        assert isinstance(source, Prefixes)
+        return source.full(inside).alias(column).unique().sort().to_frame()
+    return inside.select(places.columns).unique().sort(list(places.columns))
+
+
+def _told_format(seen: Look) -> str:
+    parts = []
+    if seen.delimiter_found:
+        names = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+        parts.append(f"text parted by {names.get(seen.delimiter_found, seen.delimiter_found)}")
+        parts.append(f"in {seen.encoding_found}")
+    if seen.form.decimal == ",":
+        parts.append("with decimal commas")
+    if seen.form.thousands:
+        parts.append(f"with {seen.form.thousands!r} between thousands")
+    return f"file: {', '.join(parts) or 'a ' + seen.path.suffix + ' file'}"
+
+
+def _told_places(places: Places) -> list[str]:
+    notes = []
+    if places.prefixes:
+        levels = ", ".join(f"{level} ({length} characters)" for level, length in places.prefixes)
+        notes.append(f"places: the code in {places.columns[0]!r}, cut into {levels}")
+    else:
+        notes.append(f"places: {', '.join(map(repr, places.columns))}, each within the one before")
+    if places.fill_zeros:
+        notes.append("places: some codes are one digit short; zeros are put back in front")
+    if places.local_codes:
+        notes.append("places: codes repeat between parents, so that a place is known by its path")
+    if places.totals:
+        notes.append("rows of totals (by their code, or without one) are left out")
+    if places.unused:
+        notes.append(f"not used: {', '.join(map(repr, places.unused))}, other names of places")
+    return notes

@@ -1,0 +1,182 @@
+"""What is in a file: its format, and for each column what kind of values it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from headcount.population.format import Format
+from headcount.population.office_files import STATISTICS, ValueLabels, read_statistics
+from headcount.population.suspicious import NO_VALUE, TOTAL_WORDS, looks_missing
+from headcount.population.tables import Rows, header_of, read_rows, too_large
+from headcount.population.text_files import is_text, likely_encoding, open_text
+
+MOST_DISTINCT = 5000
+"""Values of a column that are looked at one by one."""
+
+_GROUPED = re.compile(r"^-?\d{1,3}([.,'\s])\d{3}(\1\d{3})*$")
+_DECIMAL_COMMA = re.compile(r"^-?\d+,\d+$")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Column:
+    """One column of a file: its values as text, and what they look like."""
+
+    name: str
+    values: pl.Series
+    form: Format
+    labels: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def present(self) -> pl.Series:
+        """The values that are there."""
+        return self.values.drop_nulls()
+
+    @cached_property
+    def number(self) -> int:
+        """How many different values there are."""
+        return int(self.present.n_unique())
+
+    @cached_property
+    def distinct(self) -> list[str]:
+        """The different values, as many as are looked at."""
+        return sorted(self.present.unique(maintain_order=True).head(MOST_DISTINCT).to_list())
+
+    @cached_property
+    def missing(self) -> tuple[str, ...]:
+        """Values that look like missing ones, words for nothing included."""
+        return looks_missing(self.distinct) if self.number <= MOST_DISTINCT else ()
+
+    @property
+    def odd_missing(self) -> tuple[str, ...]:
+        """Those that must be listed to be taken for missing."""
+        return tuple(one for one in self.missing if one.strip().casefold() not in NO_VALUE)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some rows have no value."""
+        return len(self.present) < len(self.values) or bool(self.missing)
+
+    @cached_property
+    def totals(self) -> tuple[str, ...]:
+        """Values that are words for a total."""
+        return tuple(one for one in self.distinct if one.strip().casefold() in TOTAL_WORDS)
+
+    @cached_property
+    def real(self) -> list[str]:
+        """The different values without missing ones and totals."""
+        return [one for one in self.distinct if one not in (*self.missing, *self.totals)]
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether all that is there are whole numbers, 0 or more."""
+        if not self.real or self.number > MOST_DISTINCT:
+            known = self.form.plain(self.present)
+        else:
+            known = self.form.plain(pl.Series(self.real))
+        return bool(len(known)) and bool(known.str.contains(r"^\d{1,15}(\.0*)?$").all())
+
+    @property
+    def decimal(self) -> bool:
+        """Whether all are numbers, some with decimals."""
+        known = self.form.plain(pl.Series(self.real, dtype=pl.String))
+        numbers = bool(len(known)) and known.str.contains(r"^-?\d*\.?\d*$").all()
+        return numbers and known.str.contains(r"\.\d*[1-9]\d*$").any()
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The different values as whole numbers."""
+        return sorted(int(float(one)) for one in self.form.plain(pl.Series(self.real)))
+
+    @property
+    def says(self) -> str:
+        """The name in small letters, words parted by blanks."""
+        parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.name)
+        return re.sub(r"[\s._\-]+", " ", parted).strip().casefold()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Look:
+    """A file as it is found."""
+
+    path: Path
+    form: Format
+    rows: Rows
+    columns: tuple[Column, ...]
+    encoding_found: str = ""
+    delimiter_found: str = ""
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """All columns as text."""
+        return self.rows.frame
+
+    def of(self, frame: pl.DataFrame) -> Look:
+        """The same file as far as some of its rows go."""
+        columns = (replace(one, values=frame[one.name]) for one in self.columns)
+        return replace(self, columns=tuple(columns))
+
+    def column(self, name: str) -> Column:
+        """The column of that name."""
+        return next(one for one in self.columns if one.name == name)
+
+
+def look(path: Path) -> Look:
+    """Read a whole file as text, and find out how it is written."""
+    encoding = likely_encoding(path) if is_text(path) else ""
+    told = "utf-8" if encoding in ("", "utf-16") else encoding  # that has its own mark
+    form = Format(encoding=told)
+    header = list(dict.fromkeys(header_of(path, form)))
+    text = is_text(path)
+    delimiter = open_text(path, form, too_large(str(path))).delimiter if text else ""
+    rows = read_rows(path, header, form=form)
+    frame = rows.frame.select(_text(rows.frame[name]) for name in header)
+    form = Format(encoding=told, **_signs(frame, delimiter))  # type: ignore[arg-type]
+    rows = Rows(path, form, frame, rows.at)
+    labels: ValueLabels = {}
+    if path.suffix.lower() in STATISTICS:
+        labels = read_statistics(path)[1]
+    columns = tuple(Column(name, frame[name], form, labels.get(name, {})) for name in header)
+    return Look(path, form, rows, columns, encoding, delimiter)
+
+
+def _text(values: pl.Series) -> pl.Series:
+    """A column as text, without blanks around it for the look."""
+    text = values.cast(pl.String)
+    return text.str.strip_chars().replace("", None)
+
+
+def _signs(frame: pl.DataFrame, delimiter: str) -> dict[str, str]:
+    """The signs before decimals and between thousands, from columns of numbers that have them."""
+    for name in frame.columns:
+        values = frame[name].drop_nulls().unique().head(MOST_DISTINCT).to_list()
+        numbers = [one for one in values if re.fullmatch(r"-?\d[\d.,'\s]*", one)]
+        if len(numbers) < max(1, 0.9 * len(values)):
+            continue
+        grouped = {found[1] for one in numbers if (found := _GROUPED.match(one))}
+        plain = [one for one in numbers if re.fullmatch(r"-?\d+", one)]
+        comma = [one for one in numbers if _DECIMAL_COMMA.match(one) and not _GROUPED.match(one)]
+        point = [one for one in numbers if re.fullmatch(r"-?\d+\.\d+", one)]
+        if comma and not grouped - {"."}:
+            return {"decimal": ",", **({"thousands": "."} if "." in grouped and not point else {})}
+        # All numbers above 999 are grouped, and in the same way; others have no sign at all.
+        if len(grouped) == 1 and all(len(one.lstrip("-")) <= 3 for one in plain):
+            sign = grouped.pop()
+            odd = [one for one in numbers if one not in plain and not _GROUPED.match(one)]
+            # With a point and no other sign of it, 1.234 may as well have decimals.
+            if sign in ",' \u00a0\u202f" + "." * (delimiter == ";") and not odd:
+                kept = " " if sign.isspace() else sign
+                return {"thousands": kept, **({"decimal": ","} if kept == "." else {})}
+    return {}
+
+
+def same_for_all(frame: pl.DataFrame, key: str | Sequence[str], column: str) -> bool:
+    """Whether rows with the same key have the same value of a column."""
+    keys = [key] if isinstance(key, str) else list(key)
+    both = list(dict.fromkeys([*keys, column]))
+    return frame.select(both).unique().height == frame.select(keys).unique().height

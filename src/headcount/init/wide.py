@@ -1,0 +1,147 @@
+"""Columns of counts: which of them are cells, and what their names say of the cells."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from math import prod
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Ints
+from headcount.population.format import Format
+
+SEXES = {"m", "f", "male", "female", "males", "females", "men", "women", "man", "woman", "w", "h"}
+_AGE = re.compile(r"\d|minor|adult|child|under|over|plus|young|old|senior|elderly|u18|o18")
+_TOTAL = re.compile(r"(?i)(^|[\s._\-])(total|tot|all|sum|pop|population|insgesamt|ensemble)\d*$")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """Cells of a wide table.
+
+    where
+        attributes   names with their levels, in order
+        levels_of    for each column the levels of its cell
+        totals       columns that add up others
+    """
+
+    attributes: tuple[tuple[str, tuple[str, ...]], ...]
+    levels_of: Mapping[str, tuple[str, ...]]
+    totals: tuple[str, ...] = ()
+
+
+def find_cells(frame: pl.DataFrame, names: Sequence[str], form: Format) -> Cells:
+    """The cells among columns of whole numbers; columns that add up others are none."""
+    counts = numbers_of(frame, names, form)
+    totals = _sums(names, counts)
+    cells = [name for name in names if name not in totals]
+    attributes, levels_of = _taken_apart(cells)
+    return Cells(attributes=attributes, levels_of=levels_of, totals=tuple(totals))
+
+
+def numbers_of(frame: pl.DataFrame, names: Sequence[str], form: Format) -> Ints:
+    """The counts, rows x columns; what is not there counts as nobody."""
+    columns = [
+        form.plain(frame[name]).cast(pl.Float64, strict=False).fill_null(0).to_numpy()
+        for name in names
+    ]
+    return np.column_stack(columns).astype(np.int64)
+
+
+def _sums(names: Sequence[str], counts: Ints) -> list[str]:
+    """Columns that in every row are the sum of others.
+
+    The total of all is looked for first: a column that equals the sum of all that are no totals
+    themselves. Then totals of parts: the columns between it and the next total add up to it.
+    """
+    alive = [k for k in range(len(names)) if counts[:, k].any()]
+    found: list[int] = []
+    for k in sorted(alive, key=lambda k: -int(counts[:, k].sum())):
+        others = [j for j in alive if j != k and j not in found]
+        if len(others) >= 2 and _adds_up(k, others, counts, names):
+            found.append(k)
+    return [names[k] for k in sorted(found)]
+
+
+def _adds_up(k: int, others: Sequence[int], counts: Ints, names: Sequence[str]) -> bool:
+    """Whether a column is the sum of the others: of all, of a run, or of those of its own name."""
+    whole = counts[:, others].sum(axis=1)
+    if np.array_equal(counts[:, k], whole):
+        return True
+    runs = [
+        [j for j in range(k + 1, end) if j in others] for end in range(k + 3, len(names) + 1)
+    ] + [[j for j in range(start, k) if j in others] for start in range(k - 1)]
+    stem = re.sub(_TOTAL, "", names[k]).casefold()
+    if stem and stem != names[k].casefold():
+        runs.append([j for j in others if names[j].casefold().startswith(stem)])
+        runs.append([j for j in others if names[j].casefold().endswith(stem)])
+    named = bool(_TOTAL.search(names[k]))
+    return any(
+        len(run) >= 2
+        and (named or len(run) >= 3)
+        and np.array_equal(counts[:, k], counts[:, run].sum(axis=1))
+        for run in runs
+    )
+
+
+def _taken_apart(
+    columns: Sequence[str],
+) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], dict[str, tuple[str, ...]]]:
+    """Attributes whose combinations the names of columns are; one attribute if there are none."""
+    for sign in ("_", " ", ".", "-", ":", "/"):
+        split = {name: name.split(sign) for name in columns}
+        for parts in _groupings(split, sign):
+            levels = [
+                tuple(dict.fromkeys(parts[name][place] for name in columns))
+                for place in range(len(parts[columns[0]]))
+            ]
+            distinct = len(set(parts.values())) == len(columns)
+            if distinct and min(map(len, levels)) > 1 and prod(map(len, levels)) == len(columns):
+                return tuple(zip(_names(levels), levels, strict=True)), parts
+    levels = [tuple(columns)]
+    if len(columns) == 1:
+        return (), {columns[0]: ()}
+    return ((_names(levels)[0], levels[0]),), {name: (name,) for name in columns}
+
+
+def _groupings(split: Mapping[str, list[str]], sign: str) -> list[dict[str, tuple[str, ...]]]:
+    """Ways to take names apart at a sign: at all of them, at some, at the first or last."""
+    lengths = {len(parts) for parts in split.values()}
+    if min(lengths) < 2:
+        return []
+    found: list[dict[str, tuple[str, ...]]] = []
+    if len(lengths) == 1:
+        (length,) = lengths
+        for number in range(length - 1, 0, -1):
+            for cuts in combinations(range(1, length), number):
+                ends = (0, *cuts, length)
+                found.append(
+                    {
+                        name: tuple(sign.join(parts[a:b]) for a, b in pairwise(ends))
+                        for name, parts in split.items()
+                    }
+                )
+    found.append({name: (p[0], sign.join(p[1:])) for name, p in split.items()})
+    found.append({name: (sign.join(p[:-1]), p[-1]) for name, p in split.items()})
+    return found
+
+
+def _names(levels: Sequence[tuple[str, ...]]) -> list[str]:
+    """Names of attributes, by the look of their levels."""
+    names: list[str] = []
+    for one in levels:
+        plain = [level.casefold() for level in one]
+        if set(plain) <= SEXES:
+            name = "sex"
+        elif all(_AGE.search(level) for level in plain):
+            name = "age"
+        else:
+            name = "group"
+        while name in names:
+            name += "_2"
+        names.append(name)
+    return names

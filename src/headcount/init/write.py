@@ -1,0 +1,241 @@
+"""A draft as files: a commented config, the list of units, and a schema for a wide table."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from headcount.errors import InputError
+from headcount.files import write_text_atomic
+from headcount.init.attributes import Chosen
+from headcount.init.decide import Draft
+
+HEAD = """\
+# Written by `headcount init` from a look at {file}. It runs as it is:
+#   headcount check {config}
+#   headcount protect {config}
+#   headcount evaluate {out}
+# The choices below were made by looking at the data. What a release publishes because of them
+# without noise is marked "read from the data": compare such a list with a public one, then delete
+# its mark.
+"""
+
+FROM_DATA = "read from the data: which exist is published without noise"
+
+
+def write_draft(made: Draft, config: Path, *, overwrite: bool = False) -> tuple[Path, ...]:
+    """Write the config and what it names; files that exist are not overwritten unasked."""
+    units, schema = config.with_suffix(".units.csv"), config.with_suffix(".schema.toml")
+    files = {config: _config(made, config, units, schema), units: _units(made)}
+    if made.cells is not None:
+        files[schema] = _schema(made)
+    for path in files:
+        if path.exists() and not overwrite:
+            raise InputError(
+                str(path), found="a file of that name", expected="none, or --overwrite"
+            )
+    config.parent.mkdir(parents=True, exist_ok=True)
+    for path, text in files.items():
+        write_text_atomic(path, text)
+    return tuple(files)
+
+
+def _config(made: Draft, config: Path, units: Path, schema: Path) -> str:
+    out = f"runs/{config.stem}"
+    head = HEAD.format(file=made.look.path.name, config=config.name, out=out)
+    notes = "".join(f"#   {note}\n" for note in made.notes)
+    parts = [
+        f"{head}#\n# What was decided:\n{notes}",
+        _population(made, config, units, schema),
+        _format(made),
+        _rows(made),
+        _geography(made),
+        *(_attribute(one) for one in made.attributes),
+        _cells(made),
+        _mechanism(made),
+        _lines("[run]", _said(f"out = {_text(out)}", "publish release/ in it, never internal/")),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
+    kinds = {"dwellings": "households", "wide": "counts"}
+    file = Path(os.path.relpath(made.look.path.absolute(), config.absolute().parent)).as_posix()
+    lines = ["[population]", f'kind = "{kinds.get(made.kind, "microdata")}"']
+    lines.append(f"{'persons' if made.kind == 'dwellings' else 'file'} = {_text(file)}")
+    if made.key:
+        lines.append(_said(f"key = {_text(made.key)}", "who shares it lives together"))
+    if made.count:
+        lines.append(_said(f"count = {_text(made.count)}", "for how many people a row stands"))
+    if made.cells is not None:
+        lines.append(f"schema = {_text(schema.name)}")
+    if made.blank_counts:
+        lines.append(_said('blank_counts = "zero"', "a count that is not there is 0"))
+    if made.places.totals and made.kind != "dwellings":
+        lines.append(_said('totals = "drop"', "rows of totals are left out"))
+    if made.not_counts and made.kind == "people":
+        lines.append(f"not_counts = {_list(made.not_counts)}")
+    lines.append(f"units = {_text(units.name)}")
+    lines.append(_said("units_from_data = true", FROM_DATA))
+    lines.append(_said("public = false", "true if everybody may see the file"))
+    return _lines(*lines)
+
+
+def _format(made: Draft) -> str:
+    form = made.look.form
+    lines = []
+    if made.look.delimiter_found not in ("", ","):
+        lines.append(f"delimiter = {_text(made.look.delimiter_found)}")
+    if form.encoding != "utf-8":
+        lines.append(f"encoding = {_text(form.encoding)}")
+    if form.decimal != ".":
+        lines.append(f"decimal = {_text(form.decimal)}")
+    if form.thousands:
+        lines.append(f"thousands = {_text(form.thousands)}")
+    return _lines("[population.format]", *lines) if lines else ""
+
+
+def _rows(made: Draft) -> str:
+    tables = []
+    for key, values_of in (("include", made.include), ("exclude", made.exclude)):
+        if values_of:
+            lines = [f"{_key(column)} = {_list(values)}" for column, values in values_of.items()]
+            tables.append(_lines(f"[population.{key}]", *lines))
+    return "\n".join(tables)
+
+
+def _geography(made: Draft) -> str:
+    places = made.places
+    lines = ["[population.geography]"]
+    if places.prefixes:
+        inside = ", ".join(f"{_key(level)} = {length}" for level, length in places.prefixes)
+        lines += [f"column = {_text(places.columns[0])}", f"prefixes = {{ {inside} }}"]
+    else:
+        lines.append(_said(f"columns = {_list(places.columns)}", "from the top to the leaf"))
+    if places.root != "whole":
+        lines.append(_said(f"root = {_text(places.root)}", "there is one only: the whole"))
+    if places.local_codes:
+        lines.append(_said("local_codes = true", "codes repeat between parents"))
+    if places.fill_zeros:
+        lines.append(_said("fill_zeros = true", "zeros that codes lost are put back"))
+    return _lines(*lines)
+
+
+def _attribute(one: Chosen) -> str:
+    lines = ["[[population.attribute]]", f"name = {_text(one.name)}"]
+    if one.column != one.name:
+        lines.append(f"column = {_text(one.column)}")
+    if one.bins:
+        lines.append(_said(f'bins = "{one.bins}"', "or where bins begin: [0, 18, 65]"))
+    elif one.values:
+        lines.append(_said(f"values = {_table(dict(one.values))}", "as the file names them"))
+    else:
+        lines.append(f"levels = {_list(one.levels)}")
+        lines.append(_said("levels_from_data = true", FROM_DATA))
+    if one.missing:
+        lines.append(_said(f'missing = "{one.missing}"', 'or "level", "drop", "refuse"'))
+    if one.missing_values:
+        lines.append(f"missing_values = {_list(one.missing_values)}")
+    return _lines(*lines)
+
+
+def _cells(made: Draft) -> str:
+    if made.cells is None or not made.cells.levels_of:
+        return ""
+    names = [name for name, _ in made.cells.attributes]
+    if not names and list(made.cells.levels_of) == ["total"]:
+        return ""
+    lines = [
+        f"{_key(column)} = {_table(dict(zip(names, levels, strict=True)))}"
+        for column, levels in made.cells.levels_of.items()
+    ]
+    return _lines(_said("[population.cells]", "columns that are cells"), *lines)
+
+
+def _schema(made: Draft) -> str:
+    assert made.cells is not None
+    tables = [
+        f"[[attribute]]\nname = {_text(name)}\nlevels = {_list(levels)}\n"
+        for name, levels in made.cells.attributes
+    ]
+    file = made.look.path.name
+    return "\n".join([f"# Made by `headcount init` from the columns of {file}.\n", *tables])
+
+
+def _units(made: Draft) -> str:
+    # A delimiter of the config is that of all files; a byte order mark is believed before its
+    # encoding.
+    return "\ufeff" + made.units.write_csv(separator=made.look.delimiter_found or ",")
+
+
+def _mechanism(made: Draft) -> str:
+    """TopDown with the total, each attribute and the cells measured at every level."""
+    own = made.cells.attributes if made.cells is not None else made.attributes
+    names = [one.name if isinstance(one, Chosen) else one[0] for one in own]
+    lines = [
+        "[mechanism]",
+        _said('name = "topdown"', "noise at every level, then counts that add up"),
+        _said(f"epsilon = {_number(made.epsilon)}", "the privacy loss: less protects more"),
+    ]
+    if not names:  # one count alone does not move when a record changes
+        lines.append(_said('unit = "add-remove"', "one person more or less"))
+    by_name = names if len(names) > 1 else []  # with one attribute its counts are the cells
+    single = [
+        level
+        for level, size in zip(made.geography.levels, made.sizes, strict=True)
+        if size == 1 and names
+    ]
+    alone = _shares(by_name, total=Fraction(0))
+    everywhere = len(single) == len(made.sizes) or not names
+    shares = alone if everywhere else _shares(by_name, total=Fraction(1, 5))
+    lines += ["", _said("[mechanism.queries]", "what is measured, with which share of epsilon")]
+    for name, share in shares.items():
+        by = "" if name == "cells" else f"by = {_list([name] if name in by_name else [])}, "
+        lines.append(f'{_key(name)} = {{ {by}share = "{share}" }}')
+    if single and not everywhere:
+        inside = ", ".join(f'{_key(name)} = "{share}"' for name, share in alone.items())
+        why = "the only unit's total does not move when a record changes"
+        lines += ["", _said("[mechanism.level_queries]", why)]
+        lines += [f"{_key(level)} = {{ {inside} }}" for level in single]
+    return _lines(*lines)
+
+
+def _shares(names: Sequence[str], *, total: Fraction) -> dict[str, Fraction]:
+    """Half of what the total leaves for the cells, half for attributes; all if there are none."""
+    rest = 1 - total
+    each = {name: rest / 2 / len(names) for name in names}
+    first = {"total": total} if total else {}
+    return {**first, **each, "cells": rest - sum(each.values(), Fraction(0))}
+
+
+def _lines(*lines: str) -> str:
+    return "\n".join(lines) + "\n"
+
+
+def _said(text: str, why: str) -> str:
+    """A line with a comment beside it."""
+    return f"{text:<35} # {why}"
+
+
+def _text(value: str) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def _number(value: str) -> str:
+    return value if value.isascii() and value.isdigit() else _text(value)
+
+
+def _list(values: Sequence[str]) -> str:
+    return f"[{', '.join(map(_text, values))}]"
+
+
+def _table(pairs: Mapping[str, str]) -> str:
+    return f"{{ {', '.join(f'{_key(key)} = {_text(value)}' for key, value in pairs.items())} }}"
+
+
+def _key(name: str) -> str:
+    plain = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if plain else _text(name)
