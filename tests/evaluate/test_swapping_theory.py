@@ -1,5 +1,6 @@
 """Theorems 1 and 2 and the variances of Christ, Radway & Bellovin (2022), by simulation."""
 
+import itertools
 from fractions import Fraction
 from math import exp
 from typing import Any
@@ -12,6 +13,7 @@ from headcount.errors import InputError
 from headcount.evaluate.swapping_theory import (
     share_change,
     summed_variance,
+    unique_bounds,
 )
 from headcount.mechanisms.swapping.persons import Pool, swap_area
 from headcount.mechanisms.swapping.similar import PartnerRule
@@ -92,6 +94,44 @@ def test_the_law_of_the_change_by_hand():
     assert found.expected_absolute == pytest.approx(0.25)
 
 
+def at_least_unique(p, rows, unique, runs=40_000, seed=3):
+    """Share of random tables in which at least so many rows are unique."""
+    drawn = np.random.default_rng(seed).choice(len(p), size=(runs, rows), p=p)
+    counts = np.stack([(drawn == value).sum(axis=1) for value in range(len(p))], axis=1)
+    return float(((counts == 1).sum(axis=1) >= unique).mean())
+
+
+@pytest.mark.parametrize("rows", [5, 12, 30])
+@pytest.mark.parametrize("unique", [1, 2, 3])
+def test_theorem_2_bounds_the_chance_of_uniques(rows, unique):
+    p = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
+    bounds = unique_bounds(p, rows=rows, unique=unique)
+    chance = at_least_unique(p, rows, unique)
+    error = 4 * (chance * (1 - chance) / 40_000) ** 0.5 + 1e-4
+    assert bounds.lower <= chance + error
+    assert chance <= bounds.union + error
+    assert bounds.union <= bounds.published
+    drawn = np.random.default_rng(4).choice(5, size=(40_000, rows), p=p)
+    counts = np.stack([(drawn == value).sum(axis=1) for value in range(5)], axis=1)
+    first = np.all([counts[np.arange(40_000), drawn[:, i]] == 1 for i in range(unique)], axis=0)
+    assert bounds.lower == pytest.approx(
+        first.mean(), abs=4 * (bounds.lower / 40_000) ** 0.5 + 1e-4
+    )
+
+
+def test_theorem_2_rejects_tables_of_another_size():
+    p = np.array([0.5, 0.2, 0.15, 0.1, 0.05])
+    assert at_least_unique(p, 5, 1) > unique_bounds(p, rows=30, unique=1).union + 0.02
+    assert at_least_unique(p, 60, 1) < unique_bounds(p, rows=5, unique=1).lower - 0.02
+
+
+def test_uniques_grow_rare_exponentially():
+    p = np.full(20, 1 / 20)
+    chances = [unique_bounds(p, rows=n, unique=2).published for n in (200, 300, 400, 500)]
+    ratios = [b / a for a, b in itertools.pairwise(chances)]
+    assert max(ratios) < 1e-3
+
+
 @pytest.mark.parametrize(
     ("cells", "published"),
     [
@@ -123,5 +163,11 @@ def test_bad_input_is_refused():
         share_change(people=2, in_category=1, outside=2, outside_in_category=1, rate=2)
     with pytest.raises(InputError, match="found 2 people outside the area, expected at least 3"):
         share_change(people=3, in_category=1, outside=2, outside_in_category=1, rate=1)
+    with pytest.raises(InputError, match="expected a sum of 1"):
+        unique_bounds([0.5, 0.4], rows=3, unique=1)
+    with pytest.raises(InputError, match="unique: found 4, expected 1 to 3"):
+        unique_bounds([0.5, 0.5], rows=3, unique=4)
+    with pytest.raises(InputError, match="sets of 9 tuples, expected at most"):
+        unique_bounds(np.full(100, 0.01), rows=30, unique=9)
     with pytest.raises(InputError, match="cells: found -1"):
         summed_variance(-1, Fraction(1))

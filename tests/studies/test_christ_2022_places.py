@@ -22,9 +22,12 @@ def uniques(rows: places.Rows) -> int:
 
 
 @pytest.mark.parametrize("place", places.counties(), ids=lambda place: place.name)
-def test_block_groups_have_the_published_sizes(place: places.Place) -> None:
+def test_block_groups_have_the_printed_size_or_one_of_the_range(place: places.Place) -> None:
+    sizes = [len(places.block_group(place, seed=seed, people=None)["age"]) for seed in range(3)]
+    assert all(600 <= size <= 1500 for size in sizes)
+    assert len(set(sizes)) > 1 or place.block_group
     rows = places.block_group(place, seed=1)
-    assert 600 <= len(rows["age"]) <= 1500
+    assert len(rows["age"]) == 1090
     assert rows["age"].min() >= 0
     assert rows["age"].max() <= 90
     assert rows["race"].max() <= 62
@@ -48,6 +51,31 @@ def test_uniques_grow_with_diversity() -> None:
     assert means[0] > means[1] > means[2]
     washington = places.block_group(places.county("Washington"), seed=3)
     assert 0.03 < uniques(washington) / 1090 < 0.07
+
+
+def test_diverse_counties_scatter_more_and_households_are_of_one_race() -> None:
+    """Real block groups with 28 to 48 people in minorities have about eight minority groups."""
+    groups = []
+    for draw in range(12):
+        rows = places.block_group(places.county("Washington"), seed=1, draw=draw)
+        few = categories(rows)[places.minority_rows(categories(rows))]
+        groups.append(len(np.unique(few)))
+        pairs = categories(rows)[rows["household_size"] == 1].reshape(-1, 2)
+        assert (pairs[:, 0] == pairs[:, 1]).all()
+    assert 6 <= np.mean(groups) <= 10
+
+    def spread(name: str) -> float:
+        """Of the share of the county's largest group, beside what chance alone would give."""
+        place = places.county(name)
+        most = int(np.argmax(place.shares @ places.race_by_group()))
+        share = [
+            (categories(places.block_group(place, seed=1, draw=draw)) == most).mean()
+            for draw in range(25)
+        ]
+        mean = np.mean(share)
+        return float(np.var(share) / (mean * (1 - mean)))
+
+    assert spread("Alameda") > 2 * spread("Jefferson")
 
 
 def test_pool_follows_the_state() -> None:

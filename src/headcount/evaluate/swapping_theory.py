@@ -1,20 +1,43 @@
 """What theory says of swapping and of noisy histograms: Christ, Radway & Bellovin (2022).
 
-Theorem 1 (a share under random swapping) and the variances of appendix A.3.
+Theorem 1 (a share under random swapping), Theorem 2 (unique rows and population size) and the
+variances of appendix A.3.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
+from math import comb, factorial, prod
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from headcount.errors import InputError
 from headcount.noise import TwoSidedGeometric
 
 Model = Literal["independent", "exact count"]
+MOST_SETS = 2_000_000
+"""Sets of attribute combinations that Theorem 2 may list."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniqueBounds:
+    """Bounds of the probability that at least m of n rows are unique (Theorem 2).
+
+    where
+        lower       Pr[the first m rows are unique], equation (1)
+        union       binom(n, m) times that: the union bound of the proof
+        published   n^m / m! times that: equation (3)
+
+    Bounds above 1 say nothing.
+    """
+
+    lower: float
+    union: float
+    published: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +118,37 @@ def share_change(
         expected=expected,
         lower_bound=abs(expected),
         expected_absolute=float(np.abs(change) @ law),
+    )
+
+
+def unique_bounds(probabilities: ArrayLike, *, rows: int, unique: int) -> UniqueBounds:
+    """Theorem 2 for rows drawn independently with these probabilities of their tuples.
+
+        Pr[first m unique] = sum over sets of m tuples of m! prod P_i (1 - sum P_i)^(n - m)
+
+    Sets are listed one by one, so support and m must be small; for m = 1 any support will do.
+    """
+    p = np.asarray(probabilities, dtype=np.float64)
+    if p.ndim != 1 or (p < 0).any() or abs(p.sum() - 1) > 1e-9:
+        raise InputError(
+            "unique rows", place="probabilities", found="another vector", expected="a sum of 1"
+        )
+    if not 1 <= unique <= rows:
+        raise InputError("unique rows", place="unique", found=f"{unique}", expected=f"1 to {rows}")
+    if comb(len(p), unique) > MOST_SETS:
+        raise InputError(
+            "unique rows",
+            found=f"{comb(len(p), unique):,} sets of {unique} tuples",
+            expected=f"at most {MOST_SETS:,}",
+        )
+    first = 0.0
+    for some in combinations(p.tolist(), unique):
+        first += prod(some) * max(1 - sum(some), 0.0) ** (rows - unique)
+    first *= factorial(unique)
+    return UniqueBounds(
+        lower=first,
+        union=comb(rows, unique) * first,
+        published=rows**unique / factorial(unique) * first,
     )
 
 

@@ -54,6 +54,7 @@ class PersonSwapping(PreTabular):
                     order off the data, ties by code
         unique_by   attributes on which a person must be alone in an area to go first; None takes
                     all that are swapped
+        alike       for similar swapping: further attributes whose levels may differ by k at most
 
     Leaf totals and everything about the whole population stay as they are, but for combinations
     of kept attributes with others.
@@ -67,15 +68,25 @@ class PersonSwapping(PreTabular):
     keep: tuple[str, ...] = KEEP
     order: tuple[int, ...] | None = None
     unique_by: tuple[str, ...] | None = None
+    alike: tuple[str, ...] = ()
     name = "person-swapping"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rate", share(self.rate, "rate"))
-        object.__setattr__(self, "keep", tuple(self.keep))
-        for name in ("order", "unique_by"):
+        for name in ("keep", "order", "unique_by", "alike"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, tuple(getattr(self, name)))
-        PartnerRule(kind=self.kind, k=self.k, order=self.order)  # refuses bad settings
+        _ = self.likeness  # refuses bad settings
+
+    @property
+    def likeness(self) -> PartnerRule:
+        """How alike partners must be."""
+        return PartnerRule(kind=self.kind, k=self.k, order=self.order, alike=self.alike)
+
+    @property
+    def noise_text(self) -> str:
+        """What keys the noise of seeded studies: as it was before there was ``alike``."""
+        return repr(self) if self.alike else repr(self).replace(", alike=()", "")
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
@@ -101,7 +112,7 @@ class PersonSwapping(PreTabular):
     def check(self, population: Population) -> tuple[str, ...]:
         """Refuse missing keys, nobody to swap with, and kept attributes in structural zeros."""
         schema, geography, source = population.schema, population.geography, "person swapping"
-        for name in self.unique_by or ():
+        for name in (*(self.unique_by or ()), *self.alike):
             schema.attribute(name)  # refuses an unknown one
         for key in KEYS[self.kind]:
             if key not in schema.names:
@@ -113,8 +124,8 @@ class PersonSwapping(PreTabular):
                 )
         if self.order is not None and self.kind == "similar":
             lived_in = np.unique(population.cell[_present(population)]).astype(np.int64)
-            likeness = PartnerRule(kind=self.kind, k=self.k, order=self.order)
-            places(codes_of(schema, lived_in), likeness, rows=len(lived_in))  # refuses a gap
+            codes = codes_of(schema, lived_in)
+            places(codes, self.likeness, rows=len(lived_in))  # refuses a gap
         for zero in schema.structural_zeros:
             named = {name for name, _ in zero}
             if named & set(self.keep) and named - set(self.keep):
@@ -126,11 +137,11 @@ class PersonSwapping(PreTabular):
                     expected="kept attributes that fit any record",
                 )
         depth_of(geography, self.level, "level")
-        codes = self._codes(geography)
-        areas = np.zeros(len(codes), dtype=bool)
+        units = self._units(geography)
+        areas = np.zeros(len(units), dtype=bool)
         areas[geography.ancestors(self.level)[population.unit[_present(population)]]] = True
-        here = areas if self.area is None else areas & (codes == self.area)
-        if self.area is not None and self.area not in codes:
+        here = areas if self.area is None else areas & (units == self.area)
+        if self.area is not None and self.area not in units:
             raise ConfigError(
                 source, place="area", found=repr(self.area), expected=f"a unit of {self.level!r}"
             )
@@ -167,28 +178,27 @@ class PersonSwapping(PreTabular):
     def _swap(
         self, geography: Geography, codes: Codes, area: Ints32, rng: np.random.Generator
     ) -> Swap:
-        likeness = PartnerRule(kind=self.kind, k=self.k, order=self.order)
         if self.area is None:
             return swap_everywhere(
                 codes,
                 area,
-                likeness,
+                self.likeness,
                 rate=self.rate,
                 rng=rng,
                 keep=self.keep,
                 unique_by=self.unique_by,
             )
-        inside = self._codes(geography)[area] == self.area
+        inside = self._units(geography)[area] == self.area
         here, there = np.flatnonzero(inside), np.flatnonzero(~inside)
         some = {name: column[here] for name, column in codes.items()}
         others = {name: column[there] for name, column in codes.items()}
-        pool = Pool.of(others, likeness, area=some)
+        pool = Pool.of(others, self.likeness, area=some)
         swap = swap_area(
             some, pool, rate=self.rate, rng=rng, keep=self.keep, unique_by=self.unique_by
         )
         return Swap(here[swap.rows], there[swap.partners], swap.report)
 
-    def _codes(self, geography: Geography) -> NDArray[np.str_]:
+    def _units(self, geography: Geography) -> NDArray[np.str_]:
         return geography.units[geography.depth(self.level)]
 
 

@@ -208,23 +208,56 @@ def test_bad_settings_and_data_are_refused():
 def test_all_rates_at_once_are_the_runs_at_each_rate(kind, k):
     data = Tabulated.of(town())
     whole = swapping(kind=kind, k=k, area="1", unique_by=("race", "age"))
-    swaps = swap_at_all_rates(whole, data, seeded(), runs=range(2, 5))
+    (swaps,) = swap_at_all_rates([(whole, seeded())], data, runs=range(2, 5))
     inside = data.counts.geography.ancestors("level_1") == 1
     for rate in (Fraction(0), Fraction(1, 7), Fraction(1, 2), Fraction(1)):
-        made, swapped = swaps.at(rate)
-        assert (swapped.sum(axis=1) == round(rate * swaps.people)).all()
-        cell = np.ravel_multi_index([made[name] for name in SCHEMA.names], SCHEMA.shape)
-        for number, run in enumerate(range(2, 5)):
-            release = protect(data, replace(whole, rate=rate), seeded(), run=run)
-            wanted = release.at("level_2")[inside].sum(axis=0)
-            assert np.array_equal(np.bincount(cell[number], minlength=SCHEMA.size), wanted)
+        made = swaps.at(rate)
+        assert (made.swapped.sum(axis=1) == round(rate * swaps.people)).all()
+        cell = np.ravel_multi_index([made.records[name] for name in SCHEMA.names], SCHEMA.shape)
+        for run, counts in zip(range(2, 5), made.counts(cell, SCHEMA.size), strict=True):
+            release = protect(data, made.mechanism, seeded(), run=run)
+            assert np.array_equal(counts, release.at("level_2")[inside].sum(axis=0))
+    with pytest.raises(ConfigError, match="rate: found 2, expected 0 to 1, the rate of the swap"):
+        swaps.at(Fraction(2))
+
+
+def test_areas_that_share_a_pool_are_swapped_as_if_alone():
+    """Partners of one area never come from another that is swapped beside it."""
+    people = town()
+    data = Tabulated.of(people)
+    both = [(swapping(kind="random", area=name), seeded()) for name in ("0", "1")]
+    beside = list(swap_at_all_rates(both, data, runs=range(3)))
+    top = people.geography.ancestors("level_1")[people.unit]
+    for number, name in enumerate(("0", "1")):
+        kept = top != 1 - number
+        alone = replace(people, unit=people.unit[kept], cell=people.cell[kept])
+        case = (swapping(kind="random", area=name), seeded())
+        (wanted,) = swap_at_all_rates([case], Tabulated.of(alone), runs=range(3))
+        assert np.array_equal(beside[number].turn, wanted.turn)
+        for attribute, column in wanted.partner.items():
+            assert np.array_equal(beside[number].partner[attribute], column)
+
+
+def test_a_setting_that_came_later_leaves_seeded_swaps_as_they_were():
+    """``alike`` is no part of what keys the noise unless it is set."""
+    assert "alike" not in swapping().noise_text
+    assert swapping(alike=("tenure",)).noise_text.endswith("alike=('tenure',))")
+    with pytest.raises(InputError, match="found attribute 'rooms'"):
+        swapping(alike=("rooms",)).check(town())
 
 
 def test_people_are_marked_at_random_if_nothing_makes_them_unique():
     data = Tabulated.of(town())
-    swaps = swap_at_all_rates(
-        swapping(kind="random", area="1", unique_by=()), data, seeded(), runs=range(60)
-    )
+    case = (swapping(kind="random", area="1", unique_by=()), seeded())
+    (swaps,) = swap_at_all_rates([case], data, runs=range(60))
     assert swaps.turn.mean(axis=0).std() < 0.2 * swaps.people  # nobody always goes first
-    uniques = swap_at_all_rates(swapping(kind="random", area="1"), data, seeded(), runs=range(60))
+    case = (swapping(kind="random", area="1"), seeded())
+    (uniques,) = swap_at_all_rates([case], data, runs=range(60))
     assert uniques.turn.mean(axis=0).std() > 0.2 * swaps.people
+
+
+def test_an_area_that_is_not_there_is_refused_at_all_rates_too():
+    data = Tabulated.of(town())
+    cases = [(swapping(kind="random", area=name), seeded()) for name in ("1", "nowhere")]
+    with pytest.raises(ConfigError, match="area: found 'nowhere', expected a unit of 'level_1'"):
+        list(swap_at_all_rates(cases, data, runs=range(1)))

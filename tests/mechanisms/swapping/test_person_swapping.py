@@ -23,6 +23,10 @@ from headcount.schema.combine import combine
 from tests.mechanisms.swapping.exchanged import exchange
 
 KINDS = [("random", 0), ("pseudo-random", 0), ("similar", 0), ("similar", 1), ("similar", 3)]
+ALIKE = [(*kind, ()) for kind in KINDS] + [
+    ("similar", 1, ("household_size",)),
+    ("similar", 2, ("tenure", "household_size")),
+]
 SIZES = {"age": 12, "sex": 2, "race": 4, "hispanic": 2, "household_size": 3, "tenure": 2}
 
 
@@ -35,10 +39,12 @@ def tuples(codes, names=None):
     return list(zip(*(codes[name].tolist() for name in names or sorted(codes)), strict=True))
 
 
-def distance(x, y, kind, rank):
+def distance(x, y, kind, rank, alike=()):
     """The definition, for one pair."""
     if kind == "random":
         return 0
+    if alike:
+        return max(distance(x, y, kind, rank), *(abs(x[name] - y[name]) for name in alike))
     d = max(abs(x["age"] - y["age"]), int(x["sex"] != y["sex"]))
     if kind == "similar":
         d = max(d, abs(rank[x["race"], x["hispanic"]] - rank[y["race"], y["hispanic"]]))
@@ -83,19 +89,19 @@ def test_without_uniques_first_all_rows_are_alike():
     assert chisquare(seen).pvalue > 1e-3
 
 
-@pytest.mark.parametrize(("kind", "k"), KINDS)
-def test_the_one_area_partner_is_within_k_or_the_nearest_that_is_left(kind, k):
+@pytest.mark.parametrize(("kind", "k", "alike"), ALIKE)
+def test_the_one_area_partner_is_within_k_or_the_nearest_that_is_left(kind, k, alike):
     for seed in range(8):
         area, pool = people(12, seed), people(25, seed + 100)
         order = frequency_order(area, pool, codes=8)
         rank = {divmod(code, 2): place for place, code in enumerate(order)}
-        likeness = PartnerRule(kind=kind, k=k, order=order)
+        likeness = PartnerRule(kind=kind, k=k, order=order, alike=alike)
         swap = swap_area(area, Pool.of(pool, likeness), rate=1, rng=np.random.default_rng(seed))
         left = records(pool)
         steps: Counter[int] = Counter()
         for row, partner in zip(swap.rows, swap.partners, strict=True):
             x = records(area)[row]
-            away = [distance(x, y, kind, rank) if y else np.inf for y in left]
+            away = [distance(x, y, kind, rank, alike) if y else np.inf for y in left]
             assert away[partner] <= max(k, min(away))
             steps[max(0, away[partner] - k)] += 1
             left[partner] = None
@@ -104,16 +110,16 @@ def test_the_one_area_partner_is_within_k_or_the_nearest_that_is_left(kind, k):
         assert swap.report.unswappable == 0
 
 
-@pytest.mark.parametrize(("kind", "k"), KINDS)
-def test_partners_are_drawn_uniformly_from_those_who_qualify(kind, k):
+@pytest.mark.parametrize(("kind", "k", "alike"), ALIKE)
+def test_partners_are_drawn_uniformly_from_those_who_qualify(kind, k, alike):
     area = {name: np.array([1]) for name in SIZES}
     pool = people(60, 7, SIZES | {"age": 4})
     order = frequency_order(area, pool, codes=8)
     rank = {divmod(code, 2): place for place, code in enumerate(order)}
     (x,) = records(area)
-    away = [distance(x, y, kind, rank) for y in records(pool)]
+    away = [distance(x, y, kind, rank, alike) for y in records(pool)]
     qualify = np.array(away) <= max(k, min(away))
-    index = Pool.of(pool, PartnerRule(kind=kind, k=k, order=order))
+    index = Pool.of(pool, PartnerRule(kind=kind, k=k, order=order, alike=alike))
     rng = np.random.default_rng(1)
     seen = np.zeros(60)
     for _ in range(1000):
@@ -125,22 +131,23 @@ def test_partners_are_drawn_uniformly_from_those_who_qualify(kind, k):
     assert chisquare(np.bincount(lopsided, minlength=qualify.sum())).pvalue < 1e-6  # a control
 
 
-@pytest.mark.parametrize(("kind", "k"), KINDS)
+@pytest.mark.parametrize(("kind", "k", "alike"), ALIKE)
 @settings(max_examples=30)
 @given(
     rate=st.fractions(0, 1, max_denominator=20),
     sizes=st.tuples(*[st.integers(0, 25)] * 3),
     seed=st.integers(0, 99),
 )
-def test_every_area_keeps_what_it_must(kind, k, rate, sizes, seed):
+def test_every_area_keeps_what_it_must(kind, k, alike, rate, sizes, seed):
+    likeness = PartnerRule(kind=kind, k=k, alike=alike)
     area = np.repeat(np.arange(3), sizes)
     codes = people(len(area), seed)
     rng = np.random.default_rng(seed)
     if rate * max(sizes) > Fraction(1, 2) and sum(n > 0 for n in sizes) == 1:
         with pytest.raises(InputError, match="nobody outside the area"):
-            swap_everywhere(codes, area, PartnerRule(kind=kind, k=k), rate=rate, rng=rng)
+            swap_everywhere(codes, area, likeness, rate=rate, rng=rng)
         return
-    swap = swap_everywhere(codes, area, PartnerRule(kind=kind, k=k), rate=rate, rng=rng)
+    swap = swap_everywhere(codes, area, likeness, rate=rate, rng=rng)
     after = exchange_everywhere(codes, swap)
     touched = np.concatenate([swap.rows, swap.partners])
     assert len(set(touched.tolist())) == len(touched)
@@ -347,6 +354,10 @@ def test_rates_outside_0_to_1_are_refused(rate):
         ({"kind": "alike"}, "kind: found 'alike', expected random or pseudo-random or similar"),
         ({"k": -1}, "k: found -1, expected a whole number, 0 or more"),
         ({"kind": "random", "k": 1}, "k: found 1 with random, expected 0"),
+        (
+            {"kind": "random", "alike": ("tenure",)},
+            "alike: found attributes with random, expected none",
+        ),
         ({"order": (1, 1)}, "order: found a code twice, expected each code once"),
     ],
 )
@@ -360,6 +371,8 @@ def test_bad_tables_are_refused():
     no_race = people(5, 1, {"age": 3, "sex": 2})
     with pytest.raises(InputError, match="similar swapping: found no attribute 'race'"):
         Pool.of(no_race, PartnerRule())
+    with pytest.raises(InputError, match="found no attribute 'rooms', expected all of age, sex"):
+        Pool.of(people(5, 1), PartnerRule(alike=("rooms",)))
     index = Pool.of(no_race, PartnerRule(kind="pseudo-random"))
     with pytest.raises(InputError, match="expected those of the pool, \\['age', 'sex'\\]"):
         swap_area(people(3, 1), index, rate=1, rng=rng)

@@ -264,3 +264,86 @@ def test_what_every_case_is_called_with_is_written_once(judge):
     cases = 'cases = [{ county = "A" }, { county = "B", limit = 3.0 }]\n'
     found = judge(text + cases, measures={"far": far})["claims"]
     assert found["finding"].to_list() == ["A 2", "B 3"]
+
+
+TRIED = {
+    "t": pl.DataFrame(
+        {"area": [1, 1, 2, 2, 3, 3], "value": [1.0, 2.0, 1.0, 9.0, 8.0, None], "law": [3.0] * 6}
+    )
+}
+QUERY = """
+[[claims]]
+id = "a"
+source = "text"
+claim = "{words}: at most 3"
+query = "SELECT * FROM {view}"
+trials = ["area"]
+called = "areas"
+rule = "at most"
+published = 3
+cause = "chance"
+show = "{{:.1f}} people"
+"""
+
+
+def tried(folder: Path, text: str) -> list[dict[str, Any]]:
+    views = (
+        '[views]\nsome = "SELECT area, value FROM t"\nfirst = "SELECT * FROM some WHERE area = 1"\n'
+    )
+    (folder / "published.toml").write_text(views + text.replace("{{", "{").replace("}}", "}"))
+    return verdicts(PACKAGE, TRIED)["claims"].rows(named=True)
+
+
+def test_a_claim_is_true_in_a_trial_if_enough_of_its_rows_keep_the_rule(folder: Path):
+    case = 'cases = [{ view = "some", say = { words = "small" } }]\n'
+    (found,) = tried(folder, QUERY + case)
+    assert (found["holds"], found["cause"]) == ("depends", "chance")
+    assert found["share"] == pytest.approx(1 / 3)
+    assert found["claim"] == "small: at most 3"
+    assert found["finding"] == "2.0 people (1.0 to 8.6); true in 1 of 3 areas"
+    (found,) = tried(folder, QUERY + case + "within = 0.5\n")
+    assert found["share"] == pytest.approx(2 / 3)  # a row without a number is never kept
+    (found,) = tried(folder, QUERY + case + "within = 0.5\nmost = 0.6\n")
+    assert (found["holds"], found["cause"]) == ("yes", "")
+    (found,) = tried(folder, QUERY + case + "most = 0.6\n")
+    assert found["holds"] == "no"
+
+
+def test_each_case_fills_in_the_query_and_ours_may_stand_beside_ours(folder: Path):
+    first, all_of = (
+        f'{{ view = "{view}", say = {{ words = "{words}" }} }}'
+        for view, words in (("first", "one"), ("t", "all"))
+    )
+    both = f"cases = [{first}, {all_of}]\n"
+    one, every = tried(folder, QUERY + both)
+    assert (one["holds"], one["finding"]) == (
+        "yes",
+        "1.5 people (1.1 to 1.9); true in 1 of 1 areas",
+    )
+    assert every["holds"] == "depends"
+    beside = QUERY.replace(
+        "SELECT * FROM {view}", "SELECT area, value, law * 3 AS beside FROM {view}"
+    )
+    assert [row["share"] for row in tried(folder, beside + both.replace("first", "t"))] == [
+        2 / 3
+    ] * 2
+    nobody = QUERY.replace("FROM {view}", "FROM {view} WHERE area > 3")
+    assert tried(folder, nobody + both) == []
+
+
+def test_a_query_that_cannot_be_run_is_named(folder: Path):
+    case = 'cases = [{ view = "nothing", say = { words = "" } }]\n'
+    with pytest.raises(
+        ConfigError, match=r"published.toml: a: found .*nothing.*, expected a query"
+    ):
+        tried(folder, QUERY + case)
+
+
+def test_a_case_may_be_covered_by_another_of_its_claim(folder: Path):
+    both = (
+        'cases = [{ view = "some", say = { words = "" } }, '
+        '{ view = "some", covered_by = "a", say = { words = "" } }]\n'
+    )
+    assert [row["covered_by"] for row in tried(folder, QUERY + both)] == ["", "a"]
+    with pytest.raises(ConfigError, match="found 'a', expected one of"):
+        tried(folder, QUERY.replace("{view}", "some").replace("{words}", "") + 'covered_by = "a"\n')

@@ -42,12 +42,46 @@ def take(row: int, buckets: Buckets) -> None:
 
 
 @njit(nogil=True, cache=True)
+def alike(one: Ints, other: Ints, k: int) -> bool:
+    """Whether no level differs by more than k."""
+    number = 0
+    while number < one.size and abs(one[number] - other[number]) <= k:
+        number += 1
+    return number == one.size
+
+
+@njit(nogil=True, cache=True)
+def fitting(b: int, own: Ints, k: int, buckets: Buckets) -> int:
+    """How many of the living members of a bucket are alike in all further attributes."""
+    if own.size == 0:
+        return int(buckets.left[b])
+    found = 0
+    for place in range(buckets.start[b], buckets.start[b] + buckets.left[b]):
+        found += alike(own, buckets.more[buckets.members[place]], k)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def fitting_member(b: int, target: int, own: Ints, k: int, buckets: Buckets) -> int:
+    """The member of that number among those alike."""
+    place = buckets.start[b] + (target if own.size == 0 else 0)
+    while own.size > 0:
+        if alike(own, buckets.more[buckets.members[place]], k):
+            if target == 0:
+                break
+            target -= 1
+        place += 1
+    return int(buckets.members[place])
+
+
+@njit(nogil=True, cache=True)
 def choose(places: Places, row: int, k: int, chance: float, buckets: Buckets) -> int:
     """One of the living within k, or of the nearest living; -1 if nobody lives."""
-    age, sex, rank = places.age[row], places.sex[row], places.rank[row]
-    left = buckets.left
-    ages, sexes, ranks = buckets.sizes
+    age, sex, rank, own = places.age[row], places.sex[row], places.rank[row], places.more[row]
+    ages, sexes, ranks, levels = buckets.sizes
     farthest = max(ages + age, ranks + rank, 1)
+    for level in own:
+        farthest = max(farthest, levels + level)
     total, low, high, from_rank, to_rank, s0, s1 = 0, 0, 0, 0, 0, 0, 0
     while True:
         low, high = max(age - k, 0), min(age + k + 1, ages)
@@ -58,7 +92,7 @@ def choose(places: Places, row: int, k: int, chance: float, buckets: Buckets) ->
             for s in range(s0, s1):
                 line = (a * sexes + s) * ranks
                 for b in range(line + from_rank, line + to_rank):
-                    total += left[b]
+                    total += fitting(b, own, k, buckets)
         if total > 0:
             break
         if k >= farthest:
@@ -69,9 +103,10 @@ def choose(places: Places, row: int, k: int, chance: float, buckets: Buckets) ->
         for s in range(s0, s1):
             line = (a * sexes + s) * ranks
             for b in range(line + from_rank, line + to_rank):
-                if target < left[b]:
-                    return int(buckets.members[buckets.start[b] + target])
-                target -= left[b]
+                here = fitting(b, own, k, buckets)
+                if target < here:
+                    return fitting_member(b, target, own, k, buckets)
+                target -= here
     return -1
 
 

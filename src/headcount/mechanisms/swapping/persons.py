@@ -211,9 +211,10 @@ def _with_order(likeness: PartnerRule, *tables: Codes) -> PartnerRule:
 def _buckets(where: Places) -> Buckets:
     from headcount.mechanisms.swapping._person_kernels import fill_buckets
 
-    ages, sexes, ranks = (int(axis.max(initial=0)) + 1 for axis in where)
+    ages, sexes, ranks, levels = (int(axis.max(initial=0)) + 1 for axis in where)
     bucket = (where.age * sexes + where.sex) * ranks + where.rank
-    return Buckets((ages, sexes, ranks), bucket, *fill_buckets(bucket, ages * sexes * ranks))
+    filled = fill_buckets(bucket, ages * sexes * ranks)
+    return Buckets((ages, sexes, ranks, levels), where.more, bucket, *filled)
 
 
 def _draw(where: Places, rows: Ints, pool: Pool, rng: np.random.Generator) -> Ints:

@@ -2,10 +2,11 @@
 
 One distance serves all three (Christ, Radway & Bellovin 2022, 4.2):
 
-    d(x, y) = max(|age_x - age_y|, [sex_x != sex_y], |rank_x - rank_y|)
+    d(x, y) = max(|age_x - age_y|, [sex_x != sex_y], |rank_x - rank_y|, |level_x - level_y|, ...)
 
 where
-    rank   position of a person's race-by-Hispanic code in the order of frequency
+    rank    position of a person's race-by-Hispanic code in the order of frequency
+    level   of each further attribute in which similar swapping asks for likeness; none by default
 
 A partner is drawn uniformly from those with d <= k; if there are none, k grows by one until there
 are. So sex is kept at k = 0 and free from k = 1. *Similar* swapping compares all three;
@@ -42,11 +43,13 @@ class PartnerRule:
 
     where
         order   race-by-Hispanic codes, 2 race + Hispanic, most frequent first
+        alike   further attributes whose levels may differ by k at most
     """
 
     kind: Kind = "similar"
     k: int = 0
     order: tuple[int, ...] | None = None
+    alike: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind):
@@ -60,6 +63,10 @@ class PartnerRule:
             raise ConfigError(
                 "swapping", place="k", found=f"{self.k} with {self.kind}", expected="0"
             )
+        if self.alike and self.kind != "similar":
+            raise ConfigError(
+                "swapping", place="alike", found=f"attributes with {self.kind}", expected="none"
+            )
         if self.order is not None and len(set(self.order)) != len(self.order):
             raise ConfigError(
                 "swapping", place="order", found="a code twice", expected="each code once"
@@ -67,11 +74,16 @@ class PartnerRule:
 
 
 class Places(NamedTuple):
-    """Where rows stand: the three coordinates that the distance compares."""
+    """Where rows stand: the coordinates that the distance compares.
+
+    where
+        more   levels of further attributes, rows x attributes
+    """
 
     age: Ints
     sex: Ints
     rank: Ints
+    more: Ints
 
     def of(self, rows: Ints) -> Places:
         """Where some of them stand."""
@@ -82,7 +94,8 @@ class Places(NamedTuple):
         age = np.abs(self.age[rows] - other.age[partners])
         rank = np.abs(self.rank[rows] - other.rank[partners])
         differ = self.sex[rows] != other.sex[partners]
-        farther: Ints = np.maximum(np.maximum(age, rank), differ)
+        levels = np.abs(self.more[rows] - other.more[partners]).max(axis=1, initial=0)
+        farther: Ints = np.maximum(np.maximum(age, rank), np.maximum(differ, levels))
         return farther
 
 
@@ -90,11 +103,13 @@ class Buckets(NamedTuple):
     """People in buckets (age, sex, rank).
 
     The living members of bucket b are members[start[b]] to members[start[b] + left[b]]; whoever is
-    taken is moved behind them. ``sizes`` are the numbers of ages, sexes and ranks, ``bucket`` is
-    that of each row and ``place`` its position among the members.
+    taken is moved behind them. ``sizes`` are the numbers of ages, sexes, ranks and of levels of
+    further attributes (``more``, rows x attributes, compared person by person), ``bucket`` is that
+    of each row and ``place`` its position among the members.
     """
 
-    sizes: tuple[int, int, int]
+    sizes: tuple[int, int, int, int]
+    more: Ints
     bucket: Ints
     start: Ints32
     left: Ints32
@@ -104,7 +119,7 @@ class Buckets(NamedTuple):
     def copy(self) -> Buckets:
         """The same, to take people from: an index serves many swaps."""
         parts = (self.left.copy(), self.members.copy(), self.place.copy())
-        return Buckets(self.sizes, self.bucket, self.start, *parts)
+        return Buckets(self.sizes, self.more, self.bucket, self.start, *parts)
 
 
 def frequency_order(*tables: Codes, codes: int = CODES) -> tuple[int, ...]:
@@ -119,22 +134,26 @@ def frequency_order(*tables: Codes, codes: int = CODES) -> tuple[int, ...]:
 
 def places(codes: Codes, likeness: PartnerRule, *, rows: int) -> Places:
     """The coordinates of each row; those that the kind of swapping does not compare are 0."""
-    for name in KEYS[likeness.kind]:
+    compared = (*KEYS[likeness.kind], *likeness.alike)
+    for name in compared:
         if name not in codes:
             raise InputError(
                 "swapping",
                 place=f"{likeness.kind} swapping",
                 found=f"no attribute {name!r}",
-                expected=f"all of {', '.join(KEYS[likeness.kind])}",
+                expected=f"all of {', '.join(compared)}",
             )
     nowhere = np.zeros(rows, dtype=np.int64)
+    more = np.zeros((rows, len(likeness.alike)), dtype=np.int64)
+    for number, name in enumerate(likeness.alike):
+        more[:, number] = codes[name]
     if likeness.kind == "random":
-        return Places(nowhere, nowhere, nowhere)
+        return Places(nowhere, nowhere, nowhere, more)
     age, sex = (codes[name].astype(np.int64) for name in ("age", "sex"))
     if likeness.kind == "pseudo-random":
-        return Places(age, sex, nowhere)
+        return Places(age, sex, nowhere, more)
     assert likeness.order is not None
-    return Places(age, sex, _ranks(_joint(codes), likeness.order))
+    return Places(age, sex, _ranks(_joint(codes), likeness.order), more)
 
 
 def _ranks(joint: Ints, order: Sequence[int]) -> Ints:

@@ -7,13 +7,12 @@ histogram. A minority is a group of Hispanic origin by race below 10 % of its ar
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Codes, Floats, Ints
+from headcount.arrays import Floats, Ints
 from headcount.evaluate.representation import (
     HISPANIC_BY_RACE,
     MU,
@@ -21,26 +20,16 @@ from headcount.evaluate.representation import (
     minorities,
     smoothed_kl,
 )
-from headcount.mechanisms import protect
-from headcount.mechanisms.histogram import Clip, Histogram, answers, coarsen, histogram_query
-from headcount.mechanisms.swapping.rates import AreaSwaps
-from headcount.studies.christ_2022.people import AREA, Area
-from headcount.studies.christ_2022.settings import (
-    AGES,
-    BUCKETS,
-    DP,
-    FOUR,
-    MUS,
-    RACE,
-    UNIT,
-    Settings,
-)
-from headcount.studies.christ_2022.swapped import noise_for
+from headcount.mechanisms.histogram import Clip, answers, coarsen, histogram_query
+from headcount.mechanisms.swapping.rates import AreaSwaps, SwappedArea
+from headcount.studies.christ_2022.cases import noise_cases, released_cells
+from headcount.studies.christ_2022.people import Area
+from headcount.studies.christ_2022.settings import AGES, BUCKETS, DP, FOUR, MUS, RACE, Grid
 from headcount.studies.frame.claims import Row
-from headcount.tabulate import Counts, Tabulated
 
 COLUMNS: dict[str, Any] = {
     "county": pl.String,
+    "draw": pl.Int64,
     "mechanism": pl.String,
     "parameter": pl.Float64,
     "buckets": pl.Int64,
@@ -52,6 +41,7 @@ COLUMNS: dict[str, Any] = {
     "mu": pl.Float64,
     "clip": pl.String,
     "attributes": pl.Int64,
+    "reading": pl.String,
 }
 CLIPS: tuple[Clip, ...] = ("query", "cell")
 SHORT = 6
@@ -66,56 +56,45 @@ def frame(rows: list[Row]) -> pl.DataFrame:
 def score_swaps(
     area: Area,
     swaps: AreaSwaps,
-    settings: Settings,
+    grid: Grid,
     *,
     mechanism: str,
-    four: bool = True,
     attributes: int = SHORT,
+    reading: str = "",
 ) -> pl.DataFrame:
     """Every metric of one swapper, at every rate."""
     truth, rows = area.truth(), []
-    cells = {buckets: FourAttributes(area, buckets) for buckets in (BUCKETS if four else ())}
-    for rate in settings.swap_rates():
-        made, _ = swaps.at(rate)
-        about = {"mechanism": mechanism, "parameter": float(rate)}
-        counts = _counts(area.group(made), area.groups)
+    four = FourAttributes(area, BUCKETS[0]) if attributes == SHORT else None
+    for rate in grid.rates:
+        made = swaps.at(rate)
+        about = {"mechanism": mechanism, "parameter": float(rate), "reading": reading}
+        counts = made.counts(area.group(made.records), area.groups)
         for row in race_rows(truth, counts, mus=mechanism == "0-similar"):
             rows.append({**about, **row})
-        for buckets, query in cells.items():
-            for row in query.rows(query.count(made)):
-                rows.append({**about, "buckets": buckets, **row})
-    return frame([{"county": area.name, "attributes": attributes, **row} for row in rows])
+        for row in four.rows(four.count(made)) if four else ():
+            rows.append({**about, "buckets": BUCKETS[0], **row})
+    shared = {"county": area.name, "draw": area.draw, "attributes": attributes}
+    return frame([{**shared, **row} for row in rows])
 
 
-def score_noise(area: Area, buckets: int, settings: Settings) -> pl.DataFrame:
+def score_noise(area: Area, buckets: int, grid: Grid, *, seed: int) -> pl.DataFrame:
     """Every metric of the noisy histogram with so many age buckets, at every epsilon.
 
     The same noisy cells are read in both ways: clipped after they were summed, and before.
     """
     query, truth, rows = FourAttributes(area, buckets), area.truth(), []
-    for epsilon in settings.promises():
-        cells = released_cells(query.counts, epsilon, settings)
-        about = {"parameter": float(epsilon)}
+    for case in noise_cases(grid.epsilons, runs=grid.runs):
+        cells = released_cells(case, query.counts, seed=seed)
         for clip in CLIPS:
             made = answers(cells, query.counts.schema, HISPANIC_BY_RACE, clip=clip)
             mus = buckets == BUCKETS[0] and clip == "query"
             for row in race_rows(truth, made, mus=mus):
-                rows.append({**about, "clip": clip, **row})
-        for row in query.rows(np.maximum(cells, 0)):
+                rows.append({**case.columns, "clip": clip, **row})
+        for row in query.rows(np.maximum(cells, 0)) if buckets == BUCKETS[0] else ():
             # Each answer is one cell, so that both ways to clip are the same.
-            rows.append({**about, "clip": "query = cell", **row})
-    shared = {"county": area.name, "mechanism": DP, "buckets": buckets, "attributes": SHORT}
-    return frame([{**shared, **row} for row in rows])
-
-
-def released_cells(counts: Counts, epsilon: Fraction, settings: Settings) -> Ints:
-    """Cells of the noisy histogram of one area, one release for each replicate."""
-    mechanism, data = Histogram(epsilon=epsilon, unit=UNIT), Tabulated.of(counts)
-    noise = noise_for(mechanism, data, settings)
-    releases = (
-        protect(data, mechanism, noise, run=run).at(AREA) for run in range(settings.replicates)
-    )
-    return np.concatenate(list(releases)).astype(np.int64)
+            rows.append({**case.columns, "clip": "query = cell", **row})
+    shared = {"county": area.name, "draw": area.draw, "mechanism": DP, "buckets": buckets}
+    return frame([{**shared, "attributes": SHORT, "reading": "", **row} for row in rows])
 
 
 def race_rows(truth: Ints, made: Ints, *, mus: bool) -> Iterator[Row]:
@@ -160,12 +139,13 @@ class FourAttributes:
         few = minorities(area.truth())
         self._only = {"everyone": np.ones(area.groups, dtype=bool), "minorities": few}
 
-    def count(self, rows: Codes) -> Ints:
-        """People of each cell in each replicate."""
+    def count(self, made: SwappedArea) -> Ints:
+        """People of each cell in each run."""
+        rows = made.records
         bucket = np.minimum(rows["age"] // self._width, self._buckets - 1)
         own = [bucket, rows["hispanic"], rows["race"]]
         own += [rows["household_size"]] if "household_size" in rows else []
-        return _counts(np.ravel_multi_index(own, self.counts.schema.shape), self.size)
+        return made.counts(np.ravel_multi_index(own, self.counts.schema.shape), self.size)
 
     def rows(self, made: Ints) -> Iterator[Row]:
         """KL and squared error, for everyone and for minorities.
@@ -185,10 +165,3 @@ class FourAttributes:
             total = squares[:, only].sum(axis=1) + error[:, here].sum(axis=1)
             mse = total / (only.sum() * (self.size // self._area.groups))
             yield summary(mse, query=FOUR, group=group, metric="mse")
-
-
-def _counts(number: Ints, size: int) -> Ints:
-    """How often each number below ``size`` stands in each row."""
-    replicates = len(number)
-    flat = (number + np.arange(replicates)[:, None] * size).ravel()
-    return np.bincount(flat, minlength=replicates * size).reshape(replicates, size)

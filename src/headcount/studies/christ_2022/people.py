@@ -1,4 +1,4 @@
-"""Whom the study is run on: the nine synthetic block groups, or areas of a table of people."""
+"""Whom the study is run on: synthetic block groups, or areas of a table of people."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ class Area:
     """One area, and everyone outside it who may be a partner.
 
     where
+        draw    which of the block groups of its county it is
         races   how many races there are, whether or not anybody here is of them
         order   race-by-Hispanic codes (2 race + Hispanic), most frequent first; None reads it
                 off area and pool
@@ -45,6 +46,7 @@ class Area:
     rows: Codes
     pool: Codes
     races: int
+    draw: int = 0
     order: tuple[int, ...] | None = None
     diversity: str = ""
 
@@ -82,31 +84,14 @@ class Area:
             )
         )
 
+    @property
+    def unit(self) -> str:
+        """The code of the area among those of its county."""
+        return f"{self.name} {self.draw}" if self.draw else self.name
+
     def alone(self) -> Counts:
         """The people of the area."""
-        return tabulate(self._population([self.rows], [self.name]))
-
-    def with_pool(self) -> Tabulated:
-        """The people of the area, and everyone outside as one other area."""
-        return Tabulated.of(self._population([self.rows, self.pool], [self.name, OUTSIDE]))
-
-    def _population(self, sides: Sequence[Codes], units: Sequence[str]) -> Population:
-        schema = self.schema()
-        cell = np.concatenate(
-            [np.ravel_multi_index([one[n] for n in schema.names], schema.shape) for one in sides]
-        )
-        sizes = [len(one["age"]) for one in sides]
-        return Population(
-            self.name,
-            schema,
-            Geography(
-                ("whole", AREA),
-                (np.array(["whole"]), np.array(units)),
-                (np.empty(0, dtype=np.int32), np.zeros(len(units), dtype=np.int32)),
-            ),
-            unit=np.repeat(np.arange(len(sides)), sizes).astype(np.int32),
-            cell=cell.astype(np.int32),
-        )
+        return tabulate(_population(self.schema(), [self.rows], [self.unit]))
 
     def group(self, rows: Codes) -> Ints:
         """The number of each row's group, Hispanic first."""
@@ -115,6 +100,32 @@ class Area:
     def truth(self) -> Ints:
         """People of each group."""
         return np.bincount(self.group(self.rows), minlength=self.groups)
+
+
+def with_pool(areas: Sequence[Area]) -> Tabulated:
+    """The people of some areas of one county, and everyone outside as one other area."""
+    sides, units = [area.rows for area in areas], [area.unit for area in areas]
+    return Tabulated.of(_population(areas[0].schema(), [*sides, areas[0].pool], [*units, OUTSIDE]))
+
+
+def geography(units: Sequence[str]) -> Geography:
+    """Some areas of one whole."""
+    return Geography(
+        ("whole", AREA),
+        (np.array(["whole"]), np.array(units)),
+        (np.empty(0, dtype=np.int32), np.zeros(len(units), dtype=np.int32)),
+    )
+
+
+def _population(schema: Schema, sides: Sequence[Codes], units: Sequence[str]) -> Population:
+    cell = [np.ravel_multi_index([one[n] for n in schema.names], schema.shape) for one in sides]
+    return Population(
+        units[0],
+        schema,
+        geography(units),
+        unit=np.repeat(np.arange(len(sides)), [len(one) for one in cell]).astype(np.int32),
+        cell=np.concatenate(cell).astype(np.int32),
+    )
 
 
 class PeopleSource(Protocol):
@@ -127,32 +138,37 @@ class PeopleSource(Protocol):
     def key(self) -> str:
         """A text that changes whenever the people do."""
 
-    def area(self, name: str) -> Area:
-        """One of them."""
+    def area(self, name: str, draw: int = 0) -> Area:
+        """One of them, or another block group of the same county."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
-    """The nine block groups of the paper, or some of them."""
+    """Block groups of the nine counties of the paper, or of some of them."""
 
     names: tuple[str, ...] = tuple(place.name for place in places.counties())
     seed: int
     pool: int = places.POOL
+    people: int | None = places.PEOPLE
 
     def __post_init__(self) -> None:
         for name in self.names:
             places.county(name)
 
     def key(self) -> str:
-        """Seed and size of the pool."""
-        return f"synthetic seed {self.seed} pool {self.pool}"
+        """Seed, size of the pool and of a block group."""
+        size = self.people or f"{places.SMALLEST} to {places.LARGEST}"
+        return f"synthetic seed {self.seed} pool {self.pool} people {size}"
 
-    def area(self, name: str, *, detailed: bool = False) -> Area:
-        """The block group, and a sample of its state."""
+    def area(self, name: str, draw: int = 0, *, detailed: bool = False) -> Area:
+        """A block group, and a sample of its state."""
         place = places.county(name)
         return Area(
             name=name,
-            rows=places.block_group(place, seed=self.seed, detailed=detailed),
+            draw=draw,
+            rows=places.block_group(
+                place, seed=self.seed, draw=draw, people=self.people, detailed=detailed
+            ),
             pool=_pool(place.state, self.seed, self.pool, detailed),
             races=len(RACE_SETS),
             order=national_order(),
@@ -186,8 +202,8 @@ class PeopleTable:
         """The content of the file."""
         return f"table {self.digest}"
 
-    def area(self, name: str) -> Area:
-        """The people of one area and all others."""
+    def area(self, name: str, draw: int = 0) -> Area:
+        """The people of one area and all others: there is one of each name."""
         here = self.area_of == name
         return Area(
             name=name,

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
+import polars as pl
+
+from headcount.evaluate.representation import minority_rows
 from headcount.studies.christ_2022.accuracy import score_noise, score_swaps
-from headcount.studies.christ_2022.detailed import COUNTY, run_detailed
-from headcount.studies.christ_2022.people import PeopleSource, Synthetic
+from headcount.studies.christ_2022.cases import swap_cases, swapped, unique_rows
+from headcount.studies.christ_2022.detailed import COUNTY, READINGS, run_detailed
+from headcount.studies.christ_2022.people import Area, PeopleSource, Synthetic
 from headcount.studies.christ_2022.privacy import attack_swaps
-from headcount.studies.christ_2022.settings import BUCKETS, SWAPPERS, Settings
-from headcount.studies.christ_2022.swapped import swap_all
-from headcount.studies.christ_2022.theory import theorem_1
+from headcount.studies.christ_2022.settings import BUCKETS, SIMILAR, UNIQUE_BY, Settings
+from headcount.studies.christ_2022.theory import theorem_1, theorem_2
 from headcount.studies.frame.cache import Frames
 
 
@@ -23,46 +27,104 @@ class Piece:
     make: Callable[[], Frames] = field(repr=False)
 
 
-def pieces(source: PeopleSource, settings: Settings) -> list[Piece]:
-    """Everything to do, area by area, because an area's pool is made once and forgotten."""
+def shown(source: PeopleSource, settings: Settings) -> list[Piece]:
+    """What figures show: one block group of each county on the full grid."""
     found = []
     for name in source.names:
-        found += [_swaps(source, name, swapper, settings) for swapper in SWAPPERS]
-        found += [_noise(source, name, buckets, settings) for buckets in BUCKETS]
-        found.append(_theorem_1(source, name, settings))
-    if isinstance(source, Synthetic) and COUNTY in source.names:
-        found += [_detailed(source, swapper, settings) for swapper in SWAPPERS]
+        found.append(Piece(f"{name}, swaps", partial(_swaps, source, name, settings)))
+        found += [
+            Piece(
+                f"{name}, {buckets} age buckets", partial(_noise, source, name, buckets, settings)
+            )
+            for buckets in BUCKETS
+        ]
     return found
 
 
-def _swaps(source: PeopleSource, name: str, swapper: str, settings: Settings) -> Piece:
-    def make() -> Frames:
-        area = source.area(name)
-        swaps = swap_all(area, swapper, settings)
-        return {
-            "accuracy": score_swaps(area, swaps, settings, mechanism=swapper),
-            "privacy": attack_swaps(area, swaps, settings, mechanism=swapper),
-        }
-
-    return Piece(f"{name}, {swapper}", make)
-
-
-def _noise(source: PeopleSource, name: str, buckets: int, settings: Settings) -> Piece:
-    def make() -> Frames:
-        return {"accuracy": score_noise(source.area(name), buckets, settings)}
-
-    return Piece(f"{name}, {buckets} age buckets", make)
+def theory(source: PeopleSource, settings: Settings) -> list[Piece]:
+    """The theorems on one block group of each county, and fifteen attributes on one of them."""
+    found = [
+        Piece(f"{name}, theory", partial(_theory, source, name, settings)) for name in source.names
+    ]
+    if isinstance(source, Synthetic) and COUNTY in source.names:
+        found += [
+            Piece(
+                f"{COUNTY}, 15 attributes, {reading}, {swapper}",
+                partial(run_detailed, source, reading, swapper, settings.full, seed=settings.seed),
+            )
+            for reading in READINGS
+            for swapper in SIMILAR
+        ]
+    return found
 
 
-def _theorem_1(source: PeopleSource, name: str, settings: Settings) -> Piece:
-    def make() -> Frames:
-        return {"theorem_1": theorem_1(source.area(name), settings)}
+def tried(source: PeopleSource, settings: Settings) -> list[Piece]:
+    """What claims are judged by: many block groups of each county on the reduced grid."""
+    return [
+        Piece(f"{name}, {settings.draws} draws", partial(_draws, source, name, settings))
+        for name in source.names
+    ]
 
-    return Piece(f"{name}, theorem 1", make)
+
+def _swaps(source: PeopleSource, name: str, settings: Settings) -> Frames:
+    area = source.area(name)
+    cases = swap_cases([area], runs=settings.replicates)
+    found: dict[str, list[pl.DataFrame]] = {"accuracy": [], "privacy": []}
+    for case, swaps in zip(cases, swapped([area], cases, seed=settings.seed), strict=True):
+        swapper = str(case.columns["mechanism"])
+        found["accuracy"].append(score_swaps(area, swaps, settings.full, mechanism=swapper))
+        found["privacy"].append(attack_swaps(area, swaps, settings.full, mechanism=swapper))
+    return {table: pl.concat(parts) for table, parts in found.items()}
 
 
-def _detailed(source: Synthetic, swapper: str, settings: Settings) -> Piece:
-    def make() -> Frames:
-        return run_detailed(source, swapper, settings)
+def _noise(source: PeopleSource, name: str, buckets: int, settings: Settings) -> Frames:
+    area = source.area(name)
+    return {"accuracy": score_noise(area, buckets, settings.full, seed=settings.seed)}
 
-    return Piece(f"{COUNTY}, 15 attributes, {swapper}", make)
+
+def _theory(source: PeopleSource, name: str, settings: Settings) -> Frames:
+    area = source.area(name)
+    return {
+        "theorem_1": theorem_1(area, seed=settings.seed),
+        "theorem_2": theorem_2(area, seed=settings.seed),
+    }
+
+
+def _draws(source: PeopleSource, name: str, settings: Settings) -> Frames:
+    areas = [source.area(name, draw) for draw in range(settings.draws)]
+    by_unit = {area.unit: area for area in areas}
+    grid, seed = settings.reduced, settings.seed
+    cases = swap_cases(areas, runs=grid.runs)
+    accuracy, privacy = [], []
+    for case, swaps in zip(cases, swapped(areas, cases, seed=seed), strict=True):
+        area, swapper = by_unit[str(swaps.mechanism.area)], str(case.columns["mechanism"])
+        accuracy.append(score_swaps(area, swaps, grid, mechanism=swapper))
+        privacy.append(attack_swaps(area, swaps, grid, mechanism=swapper, rules=("slot",)))
+    for area in areas:
+        accuracy += [score_noise(area, buckets, grid, seed=seed) for buckets in BUCKETS]
+    return {
+        "accuracy": pl.concat(accuracy),
+        "privacy": pl.concat(privacy),
+        "areas": pl.DataFrame([about(area) for area in areas]),
+    }
+
+
+def about(area: Area) -> dict[str, object]:
+    """Who lives in an area, and how many rows are unique."""
+    exchanged = tuple(name for name in area.rows if name != "tenure")
+    group = area.group(area.rows)
+    few = minority_rows(group, 0 * group)
+    unique = int(unique_rows(area.rows, UNIQUE_BY).sum())
+    return {
+        "county": area.name,
+        "draw": area.draw,
+        "diversity": area.diversity,
+        "people": area.size,
+        "minority_people": int(few.sum()),
+        "groups": int((area.truth() > 0).sum()),
+        "minority_groups": len(set(group[few].tolist())),
+        "unique_rows": unique,
+        "unique_share": unique / area.size,
+        "unique_with_household_size": int(unique_rows(area.rows, exchanged).sum()),
+        "pool": len(area.pool["age"]),
+    }

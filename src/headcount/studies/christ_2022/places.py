@@ -1,9 +1,12 @@
-"""Nine block groups and their states, drawn to the published counts of 2010.
+"""Block groups of nine counties and their states, drawn to the published counts of 2010.
 
 The paper's own block groups were never published. Here a block group is made as the paper made
-its own: blocks of a county, put together until there are 600 to 1,500 people. A block's mix of
-races scatters about the county's, and what is published of a block group (its people, its
-minority) is met by drawing again until it holds.
+its own: blocks of a county, put together. A block's mix of races scatters about the county's, more
+so where the county is more diverse; a household is of one race. What is published of Washington's
+block group (its people, its minority) is met by drawing again until it holds.
+
+The paper has "600-1,500" people in a block group and "standardized" sizes, and prints one: 1,090.
+By default all have that size, so that no difference between them is one of size.
 """
 
 from __future__ import annotations
@@ -29,11 +32,13 @@ Rows = Mapping[str, NDArray[np.int16]]
 POOL = 1_000_000
 """People in the sample of a state from which partners are drawn (christ 2022, 4.2)."""
 
-BLOCK = 75
-"""People of a block, on average, before blocks are put together."""
+BLOCK = 60
+"""People of a block, on average: 1,052,567 in 17,644 populated ones (Rhode Island, 2010 Census)."""
 
-LIKE_COUNTY = 6.0
-"""Dirichlet concentration of a block's mix of groups about its county's: lower, more apart."""
+PEOPLE = 1_090
+"""People of a block group: the one size that the paper prints, of Washington's."""
+SMALLEST, LARGEST = 600, 1_500
+"""The range that it names."""
 
 MINORITY = 0.1
 """A group below this share of the block group is a minority (christ 2022, 4.4)."""
@@ -55,6 +60,8 @@ FIGURE_13 = {
     "owner_costs": (0.35, 0.07, 0.12, 0.15, 0.14, 0.10, 0.07),
 }
 """The further attributes of appendix A.3, with as many levels; their shares are plausible ones."""
+DWELLING = (*(name for name in FIGURE_13 if name != "military"), "tenure")
+"""Attributes of the dwelling, the same for all who live in it."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +136,15 @@ def race_by_group() -> Floats:
     return shares.reshape(8, -1)
 
 
+def national_people() -> Floats:
+    """People of the nation in each of the 126 (Hispanic, race) categories."""
+    nation = np.asarray(_published()["nation"]["people"], dtype=np.float64)
+    return np.asarray(nation @ race_by_group())
+
+
 def frequency_order() -> Ints:
     """The 126 (Hispanic, race) categories from the most to the least frequent in the nation."""
-    nation = np.asarray(_published()["nation"]["people"], dtype=np.float64)
-    return np.argsort(-(nation @ race_by_group()), kind="stable")
+    return np.argsort(-national_people(), kind="stable")
 
 
 def state_pool(name: str, *, seed: int, people: int = POOL, detailed: bool = False) -> Rows:
@@ -140,18 +152,28 @@ def state_pool(name: str, *, seed: int, people: int = POOL, detailed: bool = Fal
     state = states()[name]
     rng = np.random.default_rng([seed, 1, sorted(states()).index(name)])
     category = rng.choice(126, size=people, p=state.shares @ race_by_group())
-    return _rows(category, state.adult, rng, detailed=detailed)
+    return _strangers(category, state.adult, rng, detailed=detailed)
 
 
-def block_group(place: Place, *, seed: int, detailed: bool = False) -> Rows:
-    """Blocks of a county, put together to one block group of 600 to 1,500 people."""
+def block_group(
+    place: Place, *, seed: int, draw: int = 0, people: int | None = PEOPLE, detailed: bool = False
+) -> Rows:
+    """Blocks of a county, put together to one block group.
+
+    where
+        draw     tells the block groups of one county and seed apart
+        people   how many live there; None draws a number from 600 to 1,500
+    """
     number = [other.name for other in counties()].index(place.name)
-    rng = np.random.default_rng([seed, 2, number])
-    people = place.block_group or int(rng.integers(600, 1501))
+    rng = np.random.default_rng([seed, 2, number, draw])
+    size = place.block_group or people or int(rng.integers(SMALLEST, LARGEST + 1))
     for _ in range(TRIES):
-        category = _categories(place, people, rng)
-        if place.minority is None or minority_rows(category).sum() == place.minority:
-            return _rows(category, place.adult, rng, detailed=detailed)
+        households = _households(size, rng)
+        category = _categories(place, len(households), rng)
+        if place.minority is None or minority_rows(category.repeat(households)).sum() == (
+            place.minority
+        ):
+            return _neighbours(category, households, place.adult, rng, detailed=detailed)
     raise InputError(
         "christ-2022",
         place=place.name,
@@ -166,32 +188,65 @@ def minority_rows(category: Ints, *, threshold: float = MINORITY) -> Flags:
     return np.asarray((people < threshold * len(category))[category])
 
 
-def _categories(place: Place, people: int, rng: np.random.Generator) -> Ints:
-    """The (Hispanic, race) category of each person, block by block."""
-    sizes = multinomial(rng, people, rng.dirichlet(np.ones(max(1, people // BLOCK))))
-    mixes = rng.dirichlet(LIKE_COUNTY * place.shares, size=len(sizes))
+def _households(people: int, rng: np.random.Generator) -> Ints:
+    """Sizes of households with so many people in all; the last may be cut to fit."""
+    shares = np.asarray(_published()["nation"]["households"])
+    sizes = 1 + rng.choice(len(shares), size=people, p=shares / shares.sum())
+    some = sizes[: int(np.searchsorted(np.cumsum(sizes), people)) + 1]
+    some[-1] -= some.sum() - people
+    return np.asarray(some, dtype=np.int64)
+
+
+def _categories(place: Place, households: int, rng: np.random.Generator) -> Ints:
+    """The (Hispanic, race) category of each household, block by block."""
+    blocks = max(1, round(households * _mean_household() / BLOCK))
+    sizes = multinomial(rng, households, rng.dirichlet(np.ones(blocks)))
+    concentration = _published()["like_county"][place.diversity]
+    mixes = rng.dirichlet(concentration * place.shares, size=len(sizes))
     counts = multinomial(rng, sizes, mixes @ race_by_group())
-    return np.repeat(np.arange(126), counts.sum(axis=0))
+    return rng.permutation(np.repeat(np.arange(126), counts.sum(axis=0)))
 
 
-def _rows(category: Ints, adult: float, rng: np.random.Generator, *, detailed: bool) -> Rows:
-    nation, people = _published()["nation"], len(category)
-    by_age = _age_shares(adult)
-    age = rng.choice(len(by_age), size=people, p=by_age)
-    women = np.asarray(nation["women"])[np.minimum(age // 5, 17)]
-    hispanic, race = np.divmod(category, len(RACE_SETS))
-    rows = {
-        "age": age,
-        "sex": rng.random(people) < women,
-        "race": race,
-        "hispanic": hispanic,
-        "household_size": rng.choice(4, size=people, p=nation["household_size"]),
-        "tenure": rng.random(people) >= nation["owners"],
-    }
-    if detailed:
-        for name, shares in FIGURE_13.items():
-            rows[name] = rng.choice(len(shares), size=people, p=np.array(shares) / sum(shares))
+def _mean_household() -> float:
+    shares = np.asarray(_published()["nation"]["households"])
+    return float(shares @ np.arange(1, len(shares) + 1) / shares.sum())
+
+
+def _neighbours(
+    category: Ints, households: Ints, adult: float, rng: np.random.Generator, *, detailed: bool
+) -> Rows:
+    """The people of households; what is the dwelling's is the same for all who live in it."""
+    nation = _published()["nation"]
+    rows = _persons(np.repeat(category, households), adult, rng)
+    rows["household_size"] = np.repeat(np.minimum(households, 4) - 1, households)
+    own = {"tenure": rng.random(len(households)) >= nation["owners"]}
+    for name, shares in FIGURE_13.items() if detailed else ():
+        size = len(households) if name in DWELLING else int(households.sum())
+        own[name] = rng.choice(len(shares), size=size, p=np.array(shares) / sum(shares))
+    for name, codes in own.items():
+        rows[name] = np.repeat(codes, households) if name in DWELLING else codes
     return {name: np.asarray(codes, dtype=np.int16) for name, codes in rows.items()}
+
+
+def _strangers(category: Ints, adult: float, rng: np.random.Generator, *, detailed: bool) -> Rows:
+    """People each drawn alone, every attribute by itself, as the paper samples its states."""
+    nation, people = _published()["nation"], len(category)
+    rows = _persons(category, adult, rng)
+    housed = np.asarray(nation["households"]) * np.arange(1, len(nation["households"]) + 1)
+    by_size = np.append(housed[:3], housed[3:].sum()) / housed.sum()
+    rows["household_size"] = rng.choice(4, size=people, p=by_size)
+    rows["tenure"] = rng.random(people) >= nation["owners"]
+    for name, shares in FIGURE_13.items() if detailed else ():
+        rows[name] = rng.choice(len(shares), size=people, p=np.array(shares) / sum(shares))
+    return {name: np.asarray(codes, dtype=np.int16) for name, codes in rows.items()}
+
+
+def _persons(category: Ints, adult: float, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    by_age = _age_shares(adult)
+    age = rng.choice(len(by_age), size=len(category), p=by_age)
+    women = np.asarray(_published()["nation"]["women"])[np.minimum(age // 5, 17)]
+    hispanic, race = np.divmod(category, len(RACE_SETS))
+    return {"age": age, "sex": rng.random(len(age)) < women, "race": race, "hispanic": hispanic}
 
 
 def _age_shares(adult: float) -> Floats:

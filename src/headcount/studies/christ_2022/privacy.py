@@ -8,24 +8,24 @@ origin from the counts of those like them is statistical inference and no breach
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.arrays import Flags
+from headcount.arrays import Codes, Flags
 from headcount.attacks.linkage import EXACT, Links, link
-from headcount.evaluate.linkage_risk import IDENTITY_RULES, confirmed
+from headcount.evaluate.linkage_risk import IDENTITY_RULES, IdentityRule, confirmed
 from headcount.evaluate.representation import minorities
-from headcount.mechanisms.swapping.rates import AreaSwaps
+from headcount.mechanisms.swapping.rates import AreaSwaps, SwappedArea
 from headcount.studies.christ_2022.people import Area
-from headcount.studies.christ_2022.settings import WIDTHS, Settings
+from headcount.studies.christ_2022.settings import WIDTHS, Grid
 from headcount.studies.frame.claims import Row
 
 COLUMNS: dict[str, Any] = {
     "county": pl.String,
+    "draw": pl.Int64,
     "mechanism": pl.String,
     "rate": pl.Float64,
     "bucket_width": pl.Int64,
@@ -40,6 +40,7 @@ COLUMNS: dict[str, Any] = {
     "confirmed_one_to_one": pl.Float64,
     "percent_one_to_one": pl.Float64,
     "attributes": pl.Int64,
+    "reading": pl.String,
     "key": pl.String,
 }
 
@@ -47,16 +48,19 @@ COLUMNS: dict[str, Any] = {
 def attack_swaps(
     area: Area,
     swaps: AreaSwaps,
-    settings: Settings,
+    grid: Grid,
     *,
     mechanism: str,
     keys: Sequence[tuple[str, ...]] = (EXACT,),
+    rules: Sequence[IdentityRule] = IDENTITY_RULES,
     attributes: int = 6,
+    reading: str = "",
 ) -> pl.DataFrame:
-    """Attack every release of one swapper; counts are means over replicates.
+    """Attack every release of one swapper; counts are means over runs.
 
     where
-        keys   what must agree besides the age bucket; names that the rows lack are left out
+        keys    what must agree besides the age bucket; names that the rows lack are left out
+        rules   what "the same individual" means
     """
     rows = []
     few = minorities(area.truth())[area.group(swaps.rows)]
@@ -64,36 +68,45 @@ def attack_swaps(
         names = tuple(name for name in key if name in swaps.rows)
         shared = {
             "county": area.name,
+            "draw": area.draw,
             "mechanism": mechanism,
             "attributes": attributes,
+            "reading": reading,
             "key": " x ".join(("age bucket", *names)),
         }
-        for rate in settings.swap_rates():
-            for row in _attack(swaps, rate, names, few):
+        for rate in grid.rates:
+            for row in _attack(swaps.rows, swaps.at(rate), names, few, rules):
                 rows.append({**shared, "rate": float(rate), **row})
     return pl.DataFrame(rows, schema=COLUMNS)
 
 
-def _attack(swaps: AreaSwaps, rate: Fraction, names: tuple[str, ...], few: Flags) -> Iterator[Row]:
-    """All replicates in one go: the number of the replicate is one more thing to agree."""
-    made, taken = swaps.at(rate)
+def _attack(
+    own: Codes,
+    made: SwappedArea,
+    names: tuple[str, ...],
+    few: Flags,
+    rules: Sequence[IdentityRule],
+) -> Iterator[Row]:
+    """All runs in one go: the number of the run is one more thing to agree."""
+    taken = made.swapped
     shape = taken.shape
     run = np.broadcast_to(np.arange(shape[0])[:, None], shape)
 
     def flat(name: str) -> NDArray[np.integer]:
-        return np.broadcast_to(swaps.rows[name], shape).ravel()
+        return np.broadcast_to(own[name], shape).ravel()
 
     public = {name: flat(name) for name in ("age", *names)} | {"run": run.ravel()}
-    released = {name: made[name].ravel() for name in ("age", *names)} | {"run": run.ravel()}
+    released = {name: made.records[name].ravel() for name in ("age", *names)}
+    released["run"] = run.ravel()
     truth = {
         "secret": flat("hispanic"),
-        "released_secret": made["hispanic"].ravel(),
+        "released_secret": made.records["hispanic"].ravel(),
         "origin": np.where(taken.ravel(), -1, np.arange(taken.size)),
     }
     for width in WIDTHS:
         links = link(public, released, age_width=width, exact=(*names, "run"))
         alone = _undisputed(links, taken.size)
-        for rule in IDENTITY_RULES:
+        for rule in rules:
             right = confirmed(links, rule=rule, **truth)
             # A claim is right or wrong by itself: dropping others does not change it.
             right_alone = right & (alone.row >= 0)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import polars as pl
 
-from headcount.studies.christ_2022.claims import alike, curve, mean_by, noise
+from headcount.evaluate.representation import MU
+from headcount.population.towns.levels import RACE_SETS, SINGLE_RACES
+from headcount.studies.christ_2022 import places
 from headcount.studies.christ_2022.people import Synthetic
 from headcount.studies.christ_2022.settings import (
     BUCKETS,
@@ -27,10 +30,14 @@ _READINGS = {
     "person": "the person's own record",
     "value": "anybody's, if its origin is right",
 }
+_RACES = {"aian": "AIAN", "nhpi": "NHPI", "white": "White", "black": "Black", "asian": "Asian"}
+_RANKS = 40
+"""Ranks of figure 1 that are shown: the rest is rarer still."""
 _QUESTIONS = {RACE: "Hispanic × race", FOUR: "age × Hispanic × race × household size"}
+_SHOWN = ("Alameda", "Washington", "Cibola", "Jefferson")
+"""Counties that the paper gives figures of their own."""
 _FIGURE_COUNTIES = ("Alameda", "Fayette", "Jefferson")
 """Of high, medium and low diversity: those that the paper plots."""
-_MU = 1e-4
 _LOWEST = 2.0
 """The least epsilon of the paper's plots."""
 _FOUND_AT = (0.05, 0.25, 0.5, 1.0)
@@ -41,45 +48,45 @@ def facts(found: Findings) -> dict[str, Any]:
     settings = found.settings
     assert isinstance(settings, Settings)
     synthetic = isinstance(settings.source, Synthetic)
-    areas = found.tables["areas"].height
-    places = "synthetic block groups" if synthetic else "areas of a table of people"
+    counties = found.tables["areas"]["county"].n_unique()
+    places = "counties" if counties > 1 else "county"
     sample = f"a sample of {settings.pool:,} people of the state"
     county = _county(found, "Alameda")
     similar = _found(found).filter(pl.col("mechanism").is_in(SIMILAR), county=county)
     few = _found(found, group="minorities").filter(
         pl.col("mechanism").is_in(SIMILAR), county=county
     )
-    kl = curve(found.tables).filter(county=county)
+    kl = _accuracy(found, "kl").filter(
+        pl.col("clip").is_null() | (pl.col("clip") == "query"), group="everyone", county=county
+    )
     half = _at(kl.filter(pl.col("mechanism") != DP), "parameter", 0.5)
     seen = _at(_found(found).filter(county=county, bucket_width=2), "rate", 0.5)
     noisy = kl.filter(mechanism=DP, buckets=6)
-    errors, divergences = (
-        list(mean_by(noise(curve(found.tables, metric=metric)), "county").values())
-        for metric in ("mse", "kl")
-    )
     return {
         "synthetic": synthetic,
-        "places": places,
-        "many": f"{areas} {places if areas > 1 else places.replace('groups', 'group')}",
+        "places": f"block groups of {counties} {places}" if synthetic else "a table of people",
+        "many": f"{found.tables['areas'].height:,} synthetic block groups"
+        if synthetic
+        else f"{counties} areas of a table of people",
         "partners": sample if synthetic else "outside",
+        "reduced": settings.reduced,
+        "people": f"{settings.people:,}" if settings.people else "600 to 1,500",
         "unit": UNIT,
         "county": county,
-        "small": _county(found, "Cibola"),
+        "shown": {name: _county(found, name) for name in _SHOWN},
         "half": _most(_at(similar, "rate", 0.5)),
         "few": _most(_at(few, "rate", 0.5)),
         "end": _most(_at(similar, "rate", 1.0)),
         "kl": dict(half.select("mechanism", "mean").iter_rows()),
         "seen": dict(seen.select("mechanism", "percent").iter_rows()),
         "noise": [_at(noisy, "parameter", epsilon)["mean"][0] for epsilon in (2.0, 6.0)],
-        "error_alike": alike(errors),
-        "kl_alike": alike(divergences),
         "detailed": not found.tables["privacy"].filter(attributes=15).is_empty(),
     }
 
 
 def _county(found: Findings, wanted: str) -> str:
     """A county to open a figure with."""
-    known = found.tables["areas"]["county"].to_list()
+    known = found.tables["areas"]["county"].unique(maintain_order=True).to_list()
     return wanted if wanted in known else str(known[0])
 
 
@@ -111,7 +118,7 @@ def _accuracy(found: Findings, metric: str, query: str = RACE) -> pl.DataFrame:
     """One metric at the paper's mu, with rate or epsilon in a column of its own."""
     dp = pl.col("mechanism") == DP
     own = found.tables["accuracy"].filter(
-        pl.col("mu").is_null() | (pl.col("mu") == _MU), metric=metric, query=query, attributes=6
+        pl.col("mu").is_null() | (pl.col("mu") == MU), metric=metric, query=query, attributes=6
     )
     return own.with_columns(
         pl.when(~dp).then("parameter").alias("rate"), pl.when(dp).then("parameter").alias("epsilon")
@@ -139,6 +146,11 @@ def _mse(found: Findings) -> pl.DataFrame:
     return _both(_accuracy(found, "mse")).with_columns(pl.col("group").replace_strict(_GROUPS))
 
 
+def _of(name: str, frame: Callable[[Findings], pl.DataFrame]) -> Callable[[Findings], pl.DataFrame]:
+    """A view of one county, or of the first area where it was not run."""
+    return lambda found: frame(found).filter(county=_county(found, name))
+
+
 def _underallocation(found: Findings) -> pl.DataFrame:
     return _both(_accuracy(found, "underallocated").filter(group="minorities"))
 
@@ -156,7 +168,7 @@ def _four_attributes(found: Findings) -> pl.DataFrame:
 
 def _by_place(found: Findings) -> pl.DataFrame:
     """KL of three block groups from diverse to homogeneous, named with their diversity."""
-    known = found.tables["areas"]["county"].to_list()
+    known = found.tables["areas"]["county"].unique(maintain_order=True).to_list()
     paper = [name for name in _FIGURE_COUNTIES if name in known]
     shown = paper if len(paper) == 3 else known[:3]
     named = (
@@ -164,13 +176,17 @@ def _by_place(found: Findings) -> pl.DataFrame:
         .then("county")
         .otherwise(pl.format("{} ({} diversity)", "county", "diversity"))
     )
-    places = found.tables["areas"].select("county", named.alias("place"))
+    places = found.tables["areas"].select("county", named.alias("place")).unique()
     kl = _accuracy(found, "kl").filter(pl.col("county").is_in(shown), group="everyone")
     return kl.join(places, on="county", maintain_order="left")
 
 
 def _diversity_swapping(found: Findings) -> pl.DataFrame:
-    swaps = _thin(_by_place(found).filter(pl.col("mechanism") != DP), "rate")
+    return _thin(_by_place(found).filter(mechanism="random"), "rate")
+
+
+def _diversity_similar(found: Findings) -> pl.DataFrame:
+    swaps = _thin(_by_place(found).filter(pl.col("mechanism").is_in(SIMILAR)), "rate")
     return swaps.rename({"mechanism": "swapper"})
 
 
@@ -210,13 +226,67 @@ def _readings(found: Findings) -> pl.DataFrame:
 
 
 def _fifteen_attributes(found: Findings) -> pl.DataFrame:
-    long = pl.col("key").str.count_matches(" x ") > 2
+    short = pl.col("key").str.count_matches(" x ") <= 2
     known = (
-        pl.when(long)
-        .then(pl.lit("everything but sex and origin"))
-        .otherwise(pl.lit("age, race and household size"))
+        pl.when(short)
+        .then(pl.lit("age, race and household size"))
+        .otherwise(pl.lit("everything but sex and origin"))
     )
     return _attacks(_found(found, attributes=15)).with_columns(known.alias("known"))
+
+
+def _fifteen_accuracy(found: Findings) -> pl.DataFrame:
+    kl = found.tables["accuracy"].filter(
+        query=RACE, metric="kl", group="everyone", mu=MU, attributes=15
+    )
+    return _thin(kl.rename({"parameter": "rate"}), "rate")
+
+
+def _fifteen(found: Findings) -> pl.DataFrame:
+    """The least and the most people identified with everybody swapped, reading by reading."""
+    end = _fifteen_attributes(found).filter(rate=1.0)
+    cases = end.group_by("reading", "known", "mechanism", maintain_order=True)
+    return cases.agg(
+        pl.col("percent").min().alias("least"), pl.col("percent").max().alias("most")
+    ).sort("known", "reading", maintain_order=True)
+
+
+def _race_order(_found: Findings) -> pl.DataFrame:
+    """Figure 1: the order of frequency of Hispanic origin by race in the nation."""
+    people = places.national_people()
+    rows = [
+        {"rank": rank, "who": _who(int(code)), "people": float(people[code])}
+        for rank, code in enumerate(places.frequency_order()[:_RANKS], start=1)
+    ]
+    return pl.DataFrame(rows).with_columns(
+        pl.when(pl.col("who").str.starts_with("Hispanic"))
+        .then(pl.lit("Hispanic"))
+        .otherwise(pl.lit("not Hispanic"))
+        .alias("origin")
+    )
+
+
+def _who(code: int) -> str:
+    hispanic, race = divmod(code, len(RACE_SETS))
+    names = [_RACES.get(SINGLE_RACES[one], SINGLE_RACES[one]) for one in RACE_SETS[race]]
+    return ("Hispanic, " if hispanic else "") + " and ".join(names)
+
+
+def _theorem_2(found: Findings) -> pl.DataFrame:
+    """Bounds and simulation as three lines; bounds above 1 say nothing and are cut there."""
+    words = {
+        "lower": "lower bound (1)",
+        "simulated": "simulated",
+        "upper": "upper bound (3), cut at 1",
+    }
+    long = found.tables["theorem_2"].unpivot(
+        list(words), index=["county", "people", "unique"], value_name="chance"
+    )
+    return long.with_columns(
+        pl.col("variable").replace_strict(words).alias("what"),
+        pl.col("chance").clip(upper_bound=1.0),
+        pl.format("{} or more", "unique").alias("rows"),
+    )
 
 
 def _clipping(found: Findings) -> pl.DataFrame:
@@ -260,14 +330,32 @@ def _cases(_found: Findings) -> list[dict[str, str]]:
 
 def _area_columns(found: Findings) -> list[str]:
     names = ["diversity"] if (found.tables["areas"]["diversity"] != "").any() else []
-    names += ["people", "minority_people", "groups", "unique_rows", "unique_percent"]
-    return [*names, "unique_with_household_size"]
+    names += ["block_groups", "people", "minority_people", "minority_groups", "unique_rows"]
+    return [*names, "unique_range", "unique_percent", "unique_with_household_size"]
 
 
 def _kinks(found: Findings) -> pl.DataFrame:
     own = found.tables["kinks"].filter(curve="kl", attributes=6)
-    wide = own.pivot("mechanism", index=["county", "unique_share", "bends"], values="kink")
-    return wide.sort("county", "bends", maintain_order=True)
+    wide = own.pivot("mechanism", index=["county", "unique_share", "fitted_to"], values="kink")
+    return wide.sort("county", "fitted_to", maintain_order=True)
+
+
+def _areas(found: Findings) -> pl.DataFrame:
+    """One row a county: medians over its block groups, and the range of unique rows."""
+    numbers = ("people", "minority_people", "groups", "minority_groups")
+    more = ("unique_rows", "unique_with_household_size")
+    return (
+        found.tables["areas"]
+        .group_by("county", "diversity", maintain_order=True)
+        .agg(
+            pl.len().alias("block_groups"),
+            *(pl.col(name).median() for name in (*numbers, *more)),
+            pl.format("{} to {}", pl.col("unique_rows").min(), pl.col("unique_rows").max()).alias(
+                "unique_range"
+            ),
+            (pl.col("unique_share").median() * 100).alias("unique_percent"),
+        )
+    )
 
 
 def _theorem_1(found: Findings) -> pl.DataFrame:
@@ -281,25 +369,32 @@ def _theorem_1(found: Findings) -> pl.DataFrame:
 
 
 VIEWS = {
-    "areas": lambda found: found.tables["areas"].with_columns(
-        (pl.col("unique_share") * 100).alias("unique_percent")
-    ),
+    "areas": _areas,
+    "race-order": _race_order,
     "kl": _kl,
-    "mse": _mse,
+    "alameda": _of("Alameda", _kl),
+    "washington": _of("Washington", _kl),
+    "squared-error-alameda": _of("Alameda", _mse),
+    "squared-error-cibola": _of("Cibola", _mse),
+    "squared-error-jefferson": _of("Jefferson", _mse),
     "underallocation": _underallocation,
     "four-attributes": _four_attributes,
     "diversity-swapping": _diversity_swapping,
+    "diversity-similar": _diversity_similar,
     "diversity-noise": _diversity_noise,
     "smoothing-swapping": _smoothing_swapping,
     "smoothing-noise": _smoothing_noise,
     "identified": lambda found: _attacks(_found(found)),
     "identified-minorities": lambda found: _attacks(_found(found, group="minorities")),
     "readings": _readings,
+    "fifteen": _fifteen,
     "fifteen-attributes": _fifteen_attributes,
+    "fifteen-accuracy": _fifteen_accuracy,
     "clipping": _clipping,
     "found": _found_at,
     "kinks": _kinks,
     "theorem-1": _theorem_1,
+    "theorem-2": _theorem_2,
 }
 COLUMNS = {
     "areas": _area_columns,

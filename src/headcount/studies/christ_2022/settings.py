@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from headcount.mechanisms.swapping.similar import PartnerRule
 from headcount.privacy import UnitOfPrivacy
-from headcount.studies.christ_2022.places import POOL
+from headcount.studies.christ_2022.places import LARGEST, PEOPLE, POOL, SMALLEST
 from headcount.studies.frame.settings import Option, Seed, StudySettings
 
 if TYPE_CHECKING:
@@ -45,6 +45,24 @@ MUS = (1e-2, 1e-3, 1e-4, 1e-5)
 RACE = "hispanic x race"
 FOUR = "age x hispanic x race x household size"
 
+FEWEST_PEOPLE, MOST_PEOPLE = 50, 10_000
+"""Of a block group."""
+
+REDUCED_RATES, REDUCED_EPSILONS, REDUCED_RUNS = 23, 9, 4
+"""The reduced grid, on which the many block groups are run: rates from 0.01 to 1 (and 0), epsilons
+from 2 to 10, the range of the paper's plots, and runs of each."""
+DETAILED_RUNS = 3
+"""Runs on fifteen attributes, where each partner is sought person by person."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Swap rates and epsilons, and the runs of each."""
+
+    rates: tuple[Fraction, ...]
+    epsilons: tuple[Fraction, ...]
+    runs: int
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(StudySettings):
@@ -52,6 +70,8 @@ class Settings(StudySettings):
 
     where
         counties   some of the paper's nine, or areas of the table; all if empty
+        draws      block groups of each county over which claims are judged
+        people     in a block group, or 0 for 600 to 1,500, drawn
         persons    a table of people of the user's own; None for synthetic block groups
         column     the column of that table that names areas
         rates      how many swap rates, evenly from 0.01 to 1
@@ -61,8 +81,26 @@ class Settings(StudySettings):
 
     counties: Annotated[
         tuple[str, ...],
-        Option(help="Block groups to run, for example Alameda,Cibola; all nine if empty."),
+        Option(help="Counties to run, for example Alameda,Cibola; all nine if empty."),
     ] = ()
+    draws: Annotated[
+        int,
+        Option(
+            help="Block groups of each county over which claims are judged.",
+            least=1,
+            most=1_000,
+            always=True,
+        ),
+    ] = 20
+    people: Annotated[
+        int,
+        Option(
+            help=f"People in a block group; 0 draws {SMALLEST} to {LARGEST:,} for each.",
+            least=0,
+            most=MOST_PEOPLE,
+            always=True,
+        ),
+    ] = PEOPLE
     persons: Annotated[
         Path | None,
         Option(
@@ -100,6 +138,12 @@ class Settings(StudySettings):
     ] = POOL
     seed: Seed = 2022
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if 0 < self.people < FEWEST_PEOPLE:
+            expected = f"0, or {FEWEST_PEOPLE} to {MOST_PEOPLE:,}"
+            raise self.refused("people", found=f"{self.people}", expected=expected)
+
     @cached_property
     def source(self) -> PeopleSource:
         """The areas, and everyone outside them."""
@@ -107,27 +151,47 @@ class Settings(StudySettings):
 
         if self.persons is not None:
             return read_table(self.persons, column=self.column, names=self.counties)
-        if self.counties:
-            return Synthetic(names=self.counties, seed=self.seed, pool=self.pool)
-        return Synthetic(seed=self.seed, pool=self.pool)
+        return Synthetic(
+            names=self.counties or Synthetic.names,
+            seed=self.seed,
+            pool=self.pool,
+            people=self.people or None,
+        )
 
     def identity(self) -> dict[str, Any]:
         """People of a table go by the content of the file."""
         options = super().identity()
-        numbers = ("rates", "epsilons", "replicates", "seed", "pool")
+        numbers = ("draws", "rates", "epsilons", "replicates", "seed", "pool")
         return {
             **{name: options[name] for name in numbers},
             "people": self.source.key(),
             "counties": list(self.source.names),
         }
 
-    def swap_rates(self) -> tuple[Fraction, ...]:
-        """Rates from 0.01 to 1, to four decimals; 0 comes before them: nobody is swapped."""
-        step = Fraction(99, 100) / (self.rates - 1)
-        made = [round(Fraction(1, 100) + number * step, 4) for number in range(self.rates)]
-        return (Fraction(0), *made)
+    @property
+    def full(self) -> Grid:
+        """The paper's grid, on which one block group of each county is run."""
+        return Grid(
+            rates=_rates(self.rates),
+            epsilons=_evenly(Fraction(1, 10), Fraction(10), self.epsilons),
+            runs=self.replicates,
+        )
 
-    def promises(self) -> tuple[Fraction, ...]:
-        """Epsilons from 0.1 to 10."""
-        step = Fraction(99, 10) / (self.epsilons - 1)
-        return tuple(Fraction(1, 10) + number * step for number in range(self.epsilons))
+    @property
+    def reduced(self) -> Grid:
+        """The grid of all other block groups."""
+        return Grid(
+            rates=_rates(min(self.rates, REDUCED_RATES)),
+            epsilons=_evenly(Fraction(2), Fraction(10), min(self.epsilons, REDUCED_EPSILONS)),
+            runs=min(self.replicates, REDUCED_RUNS),
+        )
+
+
+def _rates(number: int) -> tuple[Fraction, ...]:
+    """Rates from 0.01 to 1, to four decimals; 0 comes before them: nobody is swapped."""
+    made = (round(rate, 4) for rate in _evenly(Fraction(1, 100), Fraction(1), number))
+    return (Fraction(0), *made)
+
+
+def _evenly(first: Fraction, last: Fraction, number: int) -> tuple[Fraction, ...]:
+    return tuple(first + place * (last - first) / (number - 1) for place in range(number))

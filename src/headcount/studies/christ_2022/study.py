@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 import polars.selectors as cs
 
-from headcount.evaluate.representation import MU
-from headcount.studies.christ_2022 import claims, claims_privacy
-from headcount.studies.christ_2022.accuracy import SHORT
-from headcount.studies.christ_2022.kinks import find_kinks
-from headcount.studies.christ_2022.people import Area, Synthetic
-from headcount.studies.christ_2022.pieces import pieces
-from headcount.studies.christ_2022.places import minority_rows
-from headcount.studies.christ_2022.settings import RACE, SWAPPERS, UNIQUE_BY, Settings
-from headcount.studies.christ_2022.swapped import unique_rows
-from headcount.studies.christ_2022.theory import variances
+from headcount.studies.christ_2022 import pieces
+from headcount.studies.christ_2022.kinks import kink_table
+from headcount.studies.christ_2022.people import Synthetic
+from headcount.studies.christ_2022.pieces import Piece
+from headcount.studies.christ_2022.settings import Settings
+from headcount.studies.christ_2022.theory import combinations, variances
 from headcount.studies.frame.cache import FRAMES, Frames
 from headcount.studies.frame.claims import verdicts
 from headcount.studies.frame.study import Findings, Work
+
+WRITTEN = ("accuracy", "privacy", "areas", "kinks", "theorem_1", "theorem_2", "variance")
 
 
 def run(settings: Settings, work: Work) -> Findings:
@@ -29,107 +29,66 @@ def run(settings: Settings, work: Work) -> Findings:
         areas       who lives in each area, and how many rows are unique
         kinks       where the curves of each swapper bend
         theorem_1   changes of shares under random swapping, theory and simulation
+        theorem_2   chances of unique rows by the size of an area
         variance    appendix A.3
-        claims      the paper's claims one by one; those about its counties are not judged for
-                    another table
+        claims      the paper's claims one by one, each judged over many block groups; none of
+                    them is judged on a table of the user's own
     """
     source = settings.source
+    synthetic = isinstance(source, Synthetic)
+    theory = _made(pieces.theory(source, settings), settings, work)
+    theory |= {"variance": variances(settings.seed)}
+    drawn = _made(pieces.tried(source, settings), settings, work) if synthetic else {}
+    tables = _joined(_made(pieces.shown(source, settings), settings, work), theory)
+    areas = [pieces.about(source.area(name)) for name in source.names]
+    tables |= {"areas": drawn["areas"] if synthetic else pl.DataFrame(areas)}
+    tables |= {"kinks": kink_table(tables["accuracy"], tables["privacy"], tables["areas"])}
+    found = {name: tables[name] for name in WRITTEN}
+    if synthetic:
+        found["claims"] = judged(drawn, theory, examined=settings == Settings())
+    # Six digits are more than chance leaves of any mean.
+    digits = cs.float().round_sig_figs(6)
+    return Findings(
+        settings=settings,
+        tables={name: table.with_columns(digits) for name, table in found.items()},
+        confidential=not synthetic,
+    )
+
+
+def verdicts_of(settings: Settings, work: Work) -> pl.DataFrame:
+    """The verdicts alone, without what only figures show."""
+    theory = _made(pieces.theory(settings.source, settings), settings, work)
+    theory |= {"variance": variances(settings.seed)}
+    return judged(_made(pieces.tried(settings.source, settings), settings, work), theory)
+
+
+def judged(drawn: Frames, theory: Frames, *, examined: bool = False) -> pl.DataFrame:
+    """Verdicts on the claims, over all block groups that were drawn."""
+    tables = _joined(drawn, theory)
+    tables |= {"kinks": kink_table(tables["accuracy"], tables["privacy"], tables["areas"])}
+    tables |= {"combinations": combinations()}
+    return verdicts(__package__, tables, examined=examined)["claims"]
+
+
+def _joined(some: Frames, others: Frames) -> Frames:
+    """Tables of the same name one below the other."""
+    return {
+        name: pl.concat([part[name] for part in (some, others) if name in part])
+        for name in {**some, **others}
+    }
+
+
+def _made(wanted: Sequence[Piece], settings: Settings, work: Work) -> Frames:
     inputs = {name: value for name, value in settings.identity().items() if name != "counties"}
-    wanted = pieces(source, settings)
     found: dict[str, list[pl.DataFrame]] = {}
     for piece in work.progress(wanted, what="Swaps, noise and attacks", total=len(wanted)):
         made = work.cache.get(
             piece.make,
             name="piece",
             inputs=f"{inputs} {piece.name}",
-            made_by=pieces.__module__,
+            made_by=pieces.__name__,
             codec=FRAMES,
         )
         for table, rows in made.items():
             found.setdefault(table, []).append(rows)
-    frames: Frames = {table: pl.concat(parts) for table, parts in found.items()}
-    areas = pl.DataFrame([_about(source.area(name)) for name in source.names])
-    kinks = kink_table(frames["accuracy"], frames["privacy"], areas)
-    tables = {**frames, "areas": areas, "kinks": kinks, "variance": variances(settings)}
-    synthetic = isinstance(source, Synthetic)
-    measures = {**vars(claims), **vars(claims_privacy)}
-    tables |= verdicts(
-        __package__, tables, measures=measures, judged=synthetic, examined=settings.usual
-    )
-    # Six digits are more than chance leaves of any mean.
-    digits = cs.float().round_sig_figs(6)
-    names = ("accuracy", "privacy", "areas", "kinks", "theorem_1", "variance", "claims")
-    return Findings(
-        settings=settings,
-        tables={name: tables[name].with_columns(digits) for name in names},
-        confidential=not synthetic,
-    )
-
-
-def _about(area: Area) -> dict[str, object]:
-    swapped = [name for name in area.rows if name != "tenure"]
-    unique = int(unique_rows(area.rows, UNIQUE_BY).sum())
-    return {
-        "county": area.name,
-        "diversity": area.diversity,
-        "people": area.size,
-        "minority_people": int(minority_rows(area.group(area.rows)).sum()),
-        "groups": int((area.truth() > 0).sum()),
-        "unique_rows": unique,
-        "unique_share": unique / area.size,
-        "unique_with_household_size": int(unique_rows(area.rows, tuple(swapped)).sum()),
-        "pool": len(area.pool["age"]),
-    }
-
-
-def kink_table(accuracy: pl.DataFrame, privacy: pl.DataFrame, areas: pl.DataFrame) -> pl.DataFrame:
-    """Where KL, and the share identified at each age width, bend with the swap rate.
-
-    By both rules of ``kinks``; empty where there is no kink, as on a curve that stays at 0.
-    """
-    index = ["county", "attributes", "mechanism"]
-    kl = accuracy.filter(
-        pl.col("mechanism").is_in(list(SWAPPERS)),
-        query=RACE,
-        group="everyone",
-        metric="kl",
-        mu=MU,
-    ).select(
-        *index,
-        pl.lit("kl").alias("curve"),
-        pl.lit(None, pl.Int64).alias("bucket_width"),
-        pl.col("parameter").alias("rate"),
-        pl.col("mean").alias("value"),
-    )
-    found = privacy.filter(
-        pl.col("key") == pl.col("key").first(), identity_rule="slot", group="everyone"
-    ).select(
-        *index,
-        pl.lit("identified").alias("curve"),
-        "bucket_width",
-        "rate",
-        pl.col("percent").alias("value"),
-    )
-    curves = (
-        pl.concat([kl, found])
-        .sort("rate", maintain_order=True)
-        .group_by(*index, "curve", "bucket_width", maintain_order=True)
-        .agg("rate", "value")
-    )
-    kinds = dict.fromkeys(("kink", "slope_before", "slope_after", "explained"), pl.Float64)
-    fitted = []
-    for bends in (1, 2):
-        kinks = find_kinks(curves["rate"][0], curves["value"].to_list(), bends=bends)
-        rows = [
-            (None,) * 4 if kink is None else (kink.at, kink.before, kink.after, kink.explained)
-            for kink in kinks
-        ]
-        fitted.append(
-            curves.drop("rate", "value")
-            .with_columns(pl.lit(bends, pl.Int64).alias("bends"))
-            .hstack(pl.DataFrame(rows, schema=kinds, orient="row"))
-        )
-    shares = areas.select("county", "unique_share", pl.lit(SHORT, pl.Int64).alias("attributes"))
-    return pl.concat(fitted).join(
-        shares, on=["county", "attributes"], how="left", maintain_order="left"
-    )
+    return {table: pl.concat(parts) for table, parts in found.items()}

@@ -12,11 +12,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from math import isnan
+from string import Formatter
 from typing import Any
 
 import polars as pl
 
 from headcount.errors import ConfigError
+from headcount.studies.frame.queries import Queries
 
 PUBLISHED = "published.toml"
 Tables = Mapping[str, pl.DataFrame]
@@ -99,8 +101,16 @@ class Claim:
         table, ours     where our number is: a table and its column
         measure     in place of them: a function of the study that finds it
         given       what that function is called with in every case
-        cases       and what else it is called with, once for each: {county = "Alameda"}; a case
-                    may have a key of ``_OF_A_CASE`` of its own, and {say = {...}} is for texts only
+        query       in place of them: SQL over the study's tables and the file's [views] (see
+                    ``queries``) that gives a row with a ``value`` for each thing that the claim
+                    is about, and optionally ``beside``, in place of the published number
+        trials      columns of the query's rows that tell trials apart, such as block groups
+        called      what a trial is, in words
+        within      share of a trial's rows that must keep the rule for it to be true there
+        most        share of trials that makes a yes; the rest of it, or less, makes a no
+        cases       what else it is called with, or what is filled into the query, once for each:
+                    {county = "Alameda"}; a case may have a key of ``_OF_A_CASE`` of its own,
+                    and {say = {...}} is for texts only
         where       picks rows of our table
         keys        columns by which published rows and ours are matched
         each        columns of ours by which a published row, or a number, is matched with many
@@ -117,7 +127,8 @@ class Claim:
                     fits holds
         reason      the cause in a sentence; with the rule "not testable" why it is not
         figure      the report's figure that shows it
-        covered_by  id of the claim that says the same: this one is not counted
+        covered_by  id of the claim that says the same: this one is not counted; a case may be
+                    covered by another of the same claim
         to          name of the table that the verdict goes to
         only_run    leaves out published rows of settings that were not run
         always      judged in every run, since it must hold in any
@@ -134,6 +145,11 @@ class Claim:
     ours: str = ""
     measure: str = ""
     given: Mapping[str, Any] = field(default_factory=dict)
+    query: str = ""
+    trials: Sequence[str] = ()
+    called: str = "trials"
+    within: float = 1.0
+    most: float = 1.0
     cases: Sequence[Mapping[str, Any]] = ()
     where: Mapping[str, Any] = field(default_factory=dict)
     keys: Sequence[str] = ()
@@ -183,10 +199,9 @@ RULES: dict[str, tuple[str, Rule]] = {
 
 def read_claims(package: str) -> list[Claim]:
     """The claims of a study's package."""
-    path = resources.files(package) / PUBLISHED
     source = _source(package)
     claims = []
-    for entry in tomllib.loads(path.read_text(encoding="utf-8"))["claims"]:
+    for entry in _read(package)["claims"]:
         try:
             claims.append(Claim(**entry))
         except TypeError as error:
@@ -196,8 +211,12 @@ def read_claims(package: str) -> list[Claim]:
     ids = {claim.id for claim in claims}
     for claim in claims:
         for case in claim.cases or ({},):
-            _check(_of_case(claim, case), source, ids - {claim.id})
+            _check(_of_case(claim, case), source, ids if claim.cases else ids - {claim.id})
     return claims
+
+
+def _read(package: str) -> dict[str, Any]:
+    return tomllib.loads((resources.files(package) / PUBLISHED).read_text(encoding="utf-8"))
 
 
 def _source(package: str) -> str:
@@ -241,10 +260,15 @@ def verdicts(
                    not yes and has no cause is an error; in other runs it says so
     """
     found: dict[str, list[Row]] = {}
+    queries = Queries(tables, _read(package).get("views", {}))
     for claim in read_claims(package):
-        if claim.measure:
-            found_by = (measures or {})[claim.measure]
-            cases = [(one, found_by(tables, **given)) for one, given in _cases(claim)]
+        if claim.measure or claim.query:
+            cases = [
+                (one, _tried(one, queries))
+                if claim.query
+                else (one, (measures or {})[claim.measure](tables, **given))
+                for one, given in _cases(claim)
+            ]
             rows = [_measured(one, made) for one, made in cases if made is not None]
         else:
             rows = list(_compared(claim, package, tables))
@@ -296,7 +320,7 @@ def _cases(claim: Claim) -> Iterator[tuple[Claim, Row]]:
         given = {**claim.given, **own}
         said = {**given, **case.get("say", {})}
         one = _of_case(claim, case)
-        texts = {key: getattr(one, key).format(**said) for key in ("claim", "criterion")}
+        texts = {key: getattr(one, key).format(**said) for key in ("claim", "criterion", "query")}
         yield replace(one, **texts), given
 
 
@@ -313,8 +337,48 @@ def _measured(claim: Claim, found: MeasuredClaim) -> Row:
     if found.true is None or not found.of:  # no case at all shows nothing
         return row
     share = found.true / found.of
-    holds = YES if share == 1 else DEPENDS if share else NO
+    holds = YES if share >= claim.most else NO if share <= 1 - claim.most else DEPENDS
     return row | {"holds": holds, "share": share, "reason": claim.reason}
+
+
+def _tried(claim: Claim, queries: Queries) -> MeasuredClaim | None:
+    """Judge every row of a claim's query, and count the trials in which enough of them are kept."""
+    rows = queries.rows(claim.query, of=claim.id)
+    if rows.is_empty():
+        return None
+    _, rule = RULES[claim.rule]
+    kept = [
+        bool(
+            row["value"] is not None
+            and rule(claim, row.get("beside", claim.published), row["value"], claim.tolerance)
+        )
+        for row in rows.iter_rows(named=True)
+    ]
+    trials = rows.with_columns(pl.Series("kept", kept, dtype=pl.Float64))
+    shares = trials.group_by(claim.trials).agg(pl.col("kept").mean()) if claim.trials else trials
+    true = int((shares["kept"] >= claim.within).sum())
+    return MeasuredClaim(
+        value=_middle(rows["value"]),
+        finding=f"{_range(claim, rows['value'])}; true in {true:,} of {shares.height:,} "
+        f"{claim.called}",
+        true=true,
+        of=shares.height,
+    )
+
+
+def _middle(values: pl.Series) -> float | None:
+    middle = values.cast(pl.Float64).median()
+    return middle if isinstance(middle, float) else None
+
+
+def _range(claim: Claim, values: pl.Series) -> str:
+    """The middle of some values and where four fifths of them are."""
+    some = values.cast(pl.Float64).drop_nulls()
+    if some.is_empty():
+        return "no number"
+    (form,) = (form or "" for _, name, form, _ in Formatter().parse(claim.show) if name is not None)
+    low, high = (format(some.quantile(part, "linear"), form) for part in (0.1, 0.9))
+    return claim.show.format(some.median()) + (f" ({low} to {high})" if low != high else "")
 
 
 def _compared(claim: Claim, package: str, tables: Tables) -> Iterator[Row]:
