@@ -231,7 +231,7 @@ def stata(folder: Path) -> Stranger:
             "marital": marital,
         }
     )
-    named = {1: "single", 2: "married", 3: "widowed"}
+    named: dict[int | float, str] = {1: "single", 2: "married", 3: "widowed"}
     path = folder / "survey.dta"
     pyreadstat.write_dta(
         table, path, variable_value_labels={"sex": {1: "male", 2: "female"}, "marital": named}
@@ -249,12 +249,11 @@ def wide(folder: Path) -> Stranger:
     rows = people(9, states=("44",))
     for row in rows:
         row["tract"] = row["block"][:11]
-        row["group"] = (
-            "0_17" if int(row["age"]) < 18 else "18_64" if int(row["age"]) < 65 else "65+"
-        )
+        age = int(row["age"])
+        row["group"] = "0_17" if age < 18 else "18_64" if age < 65 else "65+"
         row["sex"] = "male" if row["sex"] == "M" else "female"
     truth = counted(rows, "sex", "group", unit="tract")
-    table = []
+    table: list[dict[str, str]] = []
     tracts = sorted({row["tract"] for row in rows})
     for place in (*tracts, "TOTAL"):
         cells = {
