@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from headcount.config.load import config_digest, config_to_json, load_config, read_config
+from headcount.config.load import (
+    config_digest,
+    config_to_json,
+    load_config,
+    load_population,
+    read_config,
+)
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms import Averaged
 from headcount.run.protect import protect_run
@@ -400,3 +406,12 @@ def test_the_digest_does_not_depend_on_where_a_schema_lies(tmp_path: Path):
         assert getattr(config.population, "schema") == str(tmp_path / name / "own.toml")  # noqa: B009
         digests.add(config_digest(config))
     assert len(digests) == 1
+
+
+def test_a_population_alone_needs_no_other_table(tmp_path: Path):
+    people = GOOD.partition("[mechanism]")[0]
+    alone = load_population(write(tmp_path, people))
+    assert alone == load_config(write(tmp_path, GOOD)).population
+    assert load_population(write(tmp_path, people + "[anything]\n")) == alone
+    with pytest.raises(ConfigError, match=r"config.toml: population: found nothing, expected a va"):
+        load_population(write(tmp_path, "[run]\n"))

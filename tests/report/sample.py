@@ -164,9 +164,9 @@ def comparison_figures() -> tuple[Figure, Figure]:
 
 
 def many_frame() -> pl.DataFrame:
-    """Eight series with long names; the last is not there in districts."""
+    """Eight series with long names, two alike; the last is not there in districts."""
     rows = [
-        (level, f"method number {number} with a long name", epsilon, (number + 1) / epsilon)
+        (level, f"method number {number} with a long name", epsilon, max(number, 1) / epsilon)
         for level in ("state", "district")
         for number in range(8)
         for epsilon in (0.5, 1.0, 2.0)

@@ -276,7 +276,7 @@ def test_a_choice_in_words_is_written_as_its_label():
 
 def widths_of(chart: Any) -> list[float]:
     width = chart_spec(chart)["layer"][0]["encoding"].get("strokeWidth")
-    return width["scale"]["range"] if width else []
+    return [case["value"] for case in (*width["condition"], width)] if width else []
 
 
 def test_lines_on_each_other_are_drawn_one_narrower_than_the_other():

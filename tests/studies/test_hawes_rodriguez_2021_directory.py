@@ -161,10 +161,7 @@ def test_a_stopped_study_goes_on_from_what_is_kept(out: Path, monkeypatch: pytes
 
 def config(folder: Path, population: str) -> Path:
     path = folder / "people.toml"
-    path.write_text(
-        f'[population]\n{population}\n[mechanism]\nname = "identity"\n[run]\nout = "x"\n',
-        encoding="utf-8",
-    )
+    path.write_text(f"[population]\n{population}\n", encoding="utf-8")
     return path
 
 
@@ -217,12 +214,14 @@ def test_a_study_of_your_own_files_carries_the_banner(
     run_study(NAME, out, settings)
     assert {row["area"] for row in rows(out, "mae")} == {"county", "place"}
     assert {row["holds"] for row in rows(out, "claims")} == {"not judged"}
+    assert {row["cause"] for row in rows(out, "claims")} == {""}
     exact = next(row for row in rows(out, "reid") if row["method"] == "none")
     assert exact["putative"] == exact["people"] == str(float(rows(out, "about")[0]["people"]))
     page = (out / "report.html").read_text(encoding="utf-8")
     assert CONFIDENTIAL_BANNER in page
     assert "--population people.toml" in page
     assert "nobody in it is real" not in page
+    assert "their conclusions are not judged here" in page
     assert str(tmp_path) not in page
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from headcount.config.settings import Config, RunSettings
 from headcount.errors import ConfigError, did_you_mean
 from headcount.numbers import shown
+from headcount.population.sources import Source
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry
 from headcount.toml_files import read_toml
 from headcount.typed import from_table, located, shaping, to_table
@@ -29,6 +30,16 @@ def load_config(path: Path) -> Config:
         config,
         **{one.name: located(getattr(config, one.name), folder) for one in fields(Config)},
     )
+
+
+def load_population(path: Path) -> Source:
+    """The population that a file names; it may be a config, of which nothing else is read."""
+    data, source = read_toml(path, expected="a TOML file with a table [population]"), str(path)
+    found = _part(
+        POPULATIONS, _given(data, "population", source), source=source, place="population"
+    )
+    made: Source = located(found, path.absolute().parent)
+    return made
 
 
 def read_config(data: Any, *, source: str) -> Config:

@@ -7,8 +7,10 @@ chart: a study may change or layer it further.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from headcount.errors import InputError
@@ -268,11 +270,14 @@ def _line(
         legend = series_legend(frame, series, controls, strokes=True)
         line = line.encode(strokeDash=alt.StrokeDash(field, title=None, scale=scale, legend=legend))
     if apart:
-        drawn = [str(name) for name in frame[series].unique(maintain_order=True)]
-        step = (WIDEST - NARROWEST) / max(1, len(drawn) - 1)
-        widths = [WIDEST - step * number for number in range(len(drawn))]
-        width = alt.StrokeWidth(field, scale=alt.Scale(domain=drawn, range=widths), legend=None)
-        line = line.encode(strokeWidth=width)
+        *drawn, _ = frame[series].unique(maintain_order=True)
+        step = (WIDEST - NARROWEST) / max(1, len(drawn))
+        # Conditions, not a scale: a scale of the same column would be one of the legend's.
+        widths = [
+            {"test": f"datum[{json.dumps(series)}] === {json.dumps(name)}", "value": width}
+            for name, width in zip(drawn, count(WIDEST, -step), strict=False)
+        ]
+        line = line.encode(strokeWidth={"condition": widths, "value": NARROWEST})
     return line
 
 

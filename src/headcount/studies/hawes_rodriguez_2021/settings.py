@@ -77,8 +77,8 @@ class Settings(StudySettings):
     population: Annotated[
         Path | None,
         Option(
-            help="People of your own: a config file of headcount protect, of which [population] "
-            'is used (kind = "households").'
+            help="People of your own: a TOML file with a table [population] "
+            '(kind = "households"), such as a config of headcount protect.'
         ),
     ] = None
     epsilons: Annotated[
@@ -132,9 +132,9 @@ class Settings(StudySettings):
 
             people, counties = self.state()
             return towns(seed=self.seed, people=people, counties=counties)
-        from headcount.config.load import load_config
+        from headcount.config.load import load_population
 
-        found = load_config(self.population).population.read().households
+        found = load_population(self.population).read().households
         if found is None:
             raise InputError(
                 str(self.population),
