@@ -174,7 +174,7 @@ def _by_place(found: Findings) -> pl.DataFrame:
     named = (
         pl.when(pl.col("diversity") == "")
         .then("county")
-        .otherwise(pl.format("{} ({} diversity)", "county", "diversity"))
+        .otherwise(pl.format("{} ({})", "county", "diversity"))
     )
     places = found.tables["areas"].select("county", named.alias("place")).unique()
     kl = _accuracy(found, "kl").filter(pl.col("county").is_in(shown), group="everyone")
@@ -330,8 +330,8 @@ def _cases(_found: Findings) -> list[dict[str, str]]:
 
 def _area_columns(found: Findings) -> list[str]:
     names = ["diversity"] if (found.tables["areas"]["diversity"] != "").any() else []
-    names += ["block_groups", "people", "minority_people", "minority_groups", "unique_rows"]
-    return [*names, "unique_range", "unique_percent", "unique_with_household_size"]
+    names += ["people", "minority_people", "minority_groups", "unique_rows", "unique_range"]
+    return [*names, "unique_with_household_size"]
 
 
 def _kinks(found: Findings) -> pl.DataFrame:
@@ -348,12 +348,10 @@ def _areas(found: Findings) -> pl.DataFrame:
         found.tables["areas"]
         .group_by("county", "diversity", maintain_order=True)
         .agg(
-            pl.len().alias("block_groups"),
             *(pl.col(name).median() for name in (*numbers, *more)),
-            pl.format("{} to {}", pl.col("unique_rows").min(), pl.col("unique_rows").max()).alias(
+            pl.format("{}–{}", pl.col("unique_rows").min(), pl.col("unique_rows").max()).alias(
                 "unique_range"
             ),
-            (pl.col("unique_share").median() * 100).alias("unique_percent"),
         )
     )
 
