@@ -32,8 +32,8 @@ def read_rows(path: Path) -> list[Row]:
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             raise Unreadable(str(error)) from None
         return [{name: _text(value) for name, value in row.items()} for row in frame.to_dicts()]
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        text = file.read()
+    raw = path.read_bytes()
+    text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     read = [list(csv.reader(StringIO(text, newline=""), delimiter=one)) for one in ",;\t|"]
     best = max(read, key=lambda rows: len(next((row for row in rows if row), [])))
     header, *lines = [line for line in best if any(line)]

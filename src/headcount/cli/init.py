@@ -56,8 +56,11 @@ class _Person:
 
     def choose(self, question: str, options: Sequence[str], proposed: str) -> str:
         """What is typed, or what is proposed."""
-        import click
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.prompt import Prompt
 
-        return str(
-            typer.prompt(question, default=proposed, type=click.Choice(list(options)), err=True)
+        console = Console(stderr=True)
+        return Prompt.ask(
+            escape(question), choices=list(options), default=proposed, console=console
         )

@@ -16,7 +16,7 @@ MOST_LEVELS = 70
 MOST_CELLS = 10_000
 """Cells of the schema that is proposed."""
 
-YEARS = "five-year"
+YEARS, OLDEST = "five-year", 130
 
 _AGE = re.compile(
     r"(^|.* )(age|ages|alter|edad|idade|âge|leeftijd|wiek|età|years|yrs)( in years| years| yrs)?$"
@@ -70,11 +70,7 @@ def single_years(column: Column) -> bool:
     if not known or not all(re.fullmatch(r"\d{1,3}([.,]0*)?", one) for one in known):
         return False
     years = [int(float(one.replace(",", "."))) for one in known]
-    if max(years) > 130:
-        return False
-    if _AGE.match(column.says):
-        return True
-    return len(set(years)) > MOST_LEVELS and max(years) < 130 and min(years) <= 1
+    return max(years) <= OLDEST and bool(_AGE.match(column.says))
 
 
 def years_of_census(column: Column) -> list[str]:

@@ -43,8 +43,9 @@ _COUNT = re.compile(
     r"|personas|total|tot|headcount|(n|count|number) (of )?(people|persons))$"
 )
 _NO_COUNT = re.compile(
-    r"area|aland|awater|sqkm|km2|density|income|median|mean|average|rate|percent|pct|share|lat|lon"
-    r"|objectid|fid|(^| )id$|code|year|housing|dwelling|household|units"
+    r"(^| )(area|aland|awater|sqkm|km2|density|income|median|mean|average|rate|percent|pct|share"
+    r"|lat|lon|latitude|longitude|objectid|fid|id|code|year|housing|dwellings?|households?|units?"
+    r"|families|vehicles|votes)( |$)"
 )
 
 
@@ -362,7 +363,8 @@ def _told_places(places: Places) -> list[str]:
         levels = ", ".join(f"{level} ({length} characters)" for level, length in places.prefixes)
         notes.append(f"places: the code in {places.columns[0]!r}, cut into {levels}")
     else:
-        notes.append(f"places: {', '.join(map(repr, places.columns))}, each within the one before")
+        within = ", each within the one before" if len(places.columns) > 1 else ""
+        notes.append(f"places: {', '.join(map(repr, places.columns))}{within}")
     if places.fill_zeros:
         notes.append("places: some codes are one digit short; zeros are put back in front")
     if places.local_codes:

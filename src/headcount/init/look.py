@@ -97,7 +97,7 @@ class Column:
     def says(self) -> str:
         """The name in small letters, words parted by blanks."""
         parted = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", self.name)
-        return re.sub(r"[\s._\-]+", " ", parted).strip().casefold()
+        return re.sub(r"[\s._\-()\[\]/]+", " ", parted).strip().casefold()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,9 +161,8 @@ def _signs(frame: pl.DataFrame, delimiter: str) -> dict[str, str]:
         grouped = {found[1] for one in numbers if (found := _GROUPED.match(one))}
         plain = [one for one in numbers if re.fullmatch(r"-?\d+", one)]
         comma = [one for one in numbers if _DECIMAL_COMMA.match(one) and not _GROUPED.match(one)]
-        point = [one for one in numbers if re.fullmatch(r"-?\d+\.\d+", one)]
         if comma and not grouped - {"."}:
-            return {"decimal": ",", **({"thousands": "."} if "." in grouped and not point else {})}
+            return {"decimal": ",", **({"thousands": "."} if "." in "".join(numbers) else {})}
         # All numbers above 999 are grouped, and in the same way; others have no sign at all.
         if len(grouped) == 1 and all(len(one.lstrip("-")) <= 3 for one in plain):
             sign = grouped.pop()

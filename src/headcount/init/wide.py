@@ -15,7 +15,10 @@ from headcount.arrays import Ints
 from headcount.population.format import Format
 
 SEXES = {"m", "f", "male", "female", "males", "females", "men", "women", "man", "woman", "w", "h"}
-_AGE = re.compile(r"\d|minor|adult|child|under|over|plus|young|old|senior|elderly|u18|o18")
+_AGE = re.compile(
+    r"(?<![a-z\d])\d{1,3}(?!\d)|minor|adult|child|under|over|plus|young|old|senior|elderly|u18|o18"
+)
+MOST_ROUNDS = 4
 _TOTAL = re.compile(r"(?i)(^|[\s._\-])(total|tot|all|sum|pop|population|insgesamt|ensemble)\d*$")
 
 
@@ -60,10 +63,15 @@ def _sums(names: Sequence[str], counts: Ints) -> list[str]:
     """
     alive = [k for k in range(len(names)) if counts[:, k].any()]
     found: list[int] = []
-    for k in sorted(alive, key=lambda k: -int(counts[:, k].sum())):
-        others = [j for j in alive if j != k and j not in found]
-        if len(others) >= 2 and _adds_up(k, others, counts, names):
-            found.append(k)
+    largest = sorted(alive, key=lambda k: -int(counts[:, k].sum()))
+    for _ in range(MOST_ROUNDS):  # totals of totals show when those below them are known
+        before = len(found)
+        for k in largest:
+            others = [j for j in alive if j != k and j not in found]
+            if k not in found and len(others) >= 2 and _adds_up(k, others, counts, names):
+                found.append(k)
+        if len(found) == before:
+            break
     return [names[k] for k in sorted(found)]
 
 

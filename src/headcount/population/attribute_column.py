@@ -170,11 +170,9 @@ def coded(
     known, read_off = column.known_levels, column.levels_from_data
     if known is None:
         read_off, found = True, levels_of(levels.values())
-        if found:
-            level_values = raw.replace_strict(levels, default=None, return_dtype=pl.String)
-            refuse_missing_levels(level_values, found, column, rows)
-            if counted:
-                refuse_total_levels(level_values, found, column, rows)
+        refuse_missing_levels(found, column, rows)
+        if counted:
+            refuse_total_levels(found, column, rows)
         known = column.with_missing(found) or ("nothing",)
     attribute = column.attribute(known)
     numbers = {level: number for number, level in enumerate(known)}

@@ -74,16 +74,14 @@ def _says_nothing(level: str) -> bool:
     return text in NO_VALUE or re.fullmatch(r"-\d+(\.\d+)?", text) is not None
 
 
-def refuse_missing_levels(
-    values: pl.Series, levels: Sequence[str], column: AttributeColumn, rows: Rows
-) -> None:
+def refuse_missing_levels(levels: Sequence[str], column: AttributeColumn, rows: Rows) -> None:
     """Refuse levels read from the data that look like missing values, unless said to be real."""
     found = [level for level in looks_missing(levels) if level not in column.real_levels]
     if found:
         listed = ", ".join(f'"{level}"' for level in found)
         raise InputError(
             rows.name,
-            place=f"column {column.column!r}, {_first(values, found, rows)}",
+            place=f"column {column.column!r}, {_first(found, column, rows)}",
             found=f"what looks like a missing value, as a level: {listed}",
             expected='levels that people have (missing = "drop" or "level" of the attribute, with '
             f"missing_values = [{listed}], says what to do with such rows; real_levels = "
@@ -91,9 +89,7 @@ def refuse_missing_levels(
         )
 
 
-def refuse_total_levels(
-    values: pl.Series, levels: Sequence[str], column: AttributeColumn, rows: Rows
-) -> None:
+def refuse_total_levels(levels: Sequence[str], column: AttributeColumn, rows: Rows) -> None:
     """Refuse levels read from a table of counts that look like totals of the others."""
     found = [
         level
@@ -104,7 +100,7 @@ def refuse_total_levels(
         listed = ", ".join(f'"{level}"' for level in found)
         raise InputError(
             rows.name,
-            place=f"column {column.column!r}, {_first(values, found, rows)}",
+            place=f"column {column.column!r}, {_first(found, column, rows)}",
             found=f"the name of a total, as a level: {listed}",
             expected=f"levels that people have ({column.column} = [{listed}] under "
             f"[population.exclude] leaves such rows out; real_levels = [{listed}] of the "
@@ -112,7 +108,8 @@ def refuse_total_levels(
         )
 
 
-def _first(values: pl.Series, levels: Sequence[str], rows: Rows) -> str:
+def _first(levels: Sequence[str], column: AttributeColumn, rows: Rows) -> str:
+    values = rows.frame[column.column].cast(pl.String)
     return rows.where([int(values.is_in(list(levels)).arg_true()[0])])[0]
 
 

@@ -1,0 +1,246 @@
+"""What a look at a file finds: signs, places, attributes, cells, and what is none."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from headcount.init.attributes import (
+    MOST_CELLS,
+    Chosen,
+    attribute_name,
+    fitting,
+    in_order,
+    single_years,
+    why_not,
+)
+from headcount.init.look import Column, Look, look
+from headcount.init.places import Places, find_places
+from headcount.init.wide import find_cells
+from headcount.population.format import PLAIN
+from tests.cli.test_cli import Headcount, headcount
+from tests.init.strangers import semicolons
+
+__all__ = ["headcount"]
+
+
+def seen(folder: Path, columns: dict[str, list[str]]) -> Look:
+    path = folder / "file.parquet"
+    pl.DataFrame(columns).write_parquet(path)
+    return look(path)
+
+
+def column(name: str, *values: str | None) -> Column:
+    return Column(name, pl.Series(name, list(values), dtype=pl.String), PLAIN)
+
+
+# --- signs -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "decimal", "thousands"),
+    [
+        ("a,n\nx,12\ny,1200\n", ".", ""),
+        ('a,n\nx,12\ny,"1,200"\n', ".", ","),
+        ("a;n\nx;12\ny;1.200\n", ",", "."),
+        ("a;n\nx;12,5\ny;1200\n", ",", ""),
+        ("a;n\nx;1.200,5\ny;1.200\nz;3,5\n", ",", "."),
+        ("a,n\nx,12\ny,1 200\n", ".", " "),
+        ("a,n\nx,12\ny,1.200\n", ".", ""),  # decimals, for all that one knows
+        ('a,n\nx,"1,200"\ny,1200\n', ".", ""),  # not the same for all
+    ],
+)
+def test_signs_of_numbers(tmp_path: Path, content: str, decimal: str, thousands: str) -> None:
+    path = tmp_path / "n.csv"
+    path.write_text(content)
+    form = look(path).form
+    assert (form.decimal, form.thousands) == (decimal, thousands)
+
+
+# --- places ----------------------------------------------------------------------------------
+
+
+def blocks(*codes: str) -> dict[str, list[str]]:
+    return {"GEOID": list(codes), "sex": ["f"] * len(codes)}
+
+
+US = (("state", 2), ("county", 5), ("tract", 11))
+
+
+@pytest.mark.parametrize(
+    ("columns", "places"),
+    [
+        (
+            blocks("01001020100", "44007000100"),
+            Places(columns=("GEOID",), prefixes=US),
+        ),
+        (
+            blocks("1001020100", "44007000100"),
+            Places(columns=("GEOID",), prefixes=US, fill_zeros=True),
+        ),
+        (  # one state and one county: the whole is the county
+            blocks("44007000100", "44007000200"),
+            Places(columns=("GEOID",), prefixes=(("tract", 11),), root="county"),
+        ),
+        (
+            {"NUTS": ["DE111", "DE212", "FR101"], "sex": list("fmf")},
+            Places(
+                columns=("NUTS",),
+                prefixes=(("country", 2), ("nuts1", 3), ("nuts2", 4), ("nuts3", 5)),
+            ),
+        ),
+        (
+            {"tract": ["a1", "a2", "b1"], "county": ["a", "a", "b"], "sex": list("fmf")},
+            Places(columns=("county", "tract")),
+        ),
+        (  # codes that repeat between parents
+            {"tract": ["1", "2", "1", "2"], "county": ["7", "7", "9", "9"], "sex": list("fmfm")},
+            Places(columns=("county", "tract"), local_codes=True),
+        ),
+        (  # a name beside a code says nothing more, and one state is the whole
+            {
+                "state": ["RI"] * 3,
+                "county": ["001", "001", "007"],
+                "county_name": ["Bristol", "Bristol", "Providence"],
+                "tract": ["1", "2", "3"],
+            },
+            Places(
+                columns=("county", "tract"),
+                root="state",
+                others=("state", "county_name"),
+                unused=("county_name",),
+            ),
+        ),
+        (  # where one was born is not where one lives
+            {"county": ["a", "b", "a", "b"], "birth_country": list("xyyx")},
+            Places(columns=("county",)),
+        ),
+        (
+            {"ward": ["a", "b", "TOTAL", "c"], "n": ["1", "2", "6", "3"]},
+            Places(columns=("ward",), totals=True),
+        ),
+    ],
+)
+def test_places(tmp_path: Path, columns: dict[str, list[str]], places: Places) -> None:
+    assert find_places(seen(tmp_path, columns)) == places
+
+
+def test_no_places(tmp_path: Path) -> None:
+    assert find_places(seen(tmp_path, {"age": ["1", "2"], "sex": ["f", "m"]})) is None
+
+
+# --- attributes ------------------------------------------------------------------------------
+
+
+def test_levels_stand_in_the_order_of_their_numbers() -> None:
+    assert in_order(["5-9", "10-14", "Under 5", "85+"]) == ("Under 5", "5-9", "10-14", "85+")
+    assert in_order(["10", "9", "1"]) == ("1", "9", "10")
+    assert in_order(["rent", "own"]) == ("own", "rent")
+
+
+def test_years_of_age_are_known_by_name_and_values() -> None:
+    assert single_years(column("Age", "1", "34", "90+"))
+    assert single_years(column("AGE (years)", "1", "34", "NA"))
+    assert not single_years(column("age_group", "1", "2"))
+    assert not single_years(column("age", "0-4", "5-9"))
+    assert not single_years(column("wage", "100", "120"))
+    assert not single_years(column("age", "1945", "2001"))
+
+
+@pytest.mark.parametrize(
+    ("one", "reason"),
+    [
+        (column("x", *"aaaa"), "it has the same value in every row"),
+        (column("x", None, None), "it is empty"),
+        (column("hhsize", *"1212"), "it looks like a number of people in the household"),
+        (column("person id", *map(str, range(100))), "it looks like an identifier"),
+        (column("job", *map(str, range(100))), "it has more than 70 different numbers"),
+        (column("bmi", "20.5", "30.1", "20.5"), "it holds numbers with decimals"),
+        (column("sex", *"fmfm"), ""),
+        (column("sex", "f", None), ""),
+    ],
+)
+def test_columns_that_are_no_attributes(one: Column, reason: str) -> None:
+    found = why_not(one, rows=1000)
+    assert found.startswith(reason)
+    assert bool(found) == bool(reason)
+
+
+def test_a_schema_is_kept_bearable_and_usual_attributes_come_first() -> None:
+    many = tuple(str(level) for level in range(60))
+    columns = [
+        Chosen(name="job", column="job", levels=many),
+        Chosen(name="industry", column="industry", levels=many),
+        Chosen(name="sex", column="sex", levels=("f", "m")),
+        Chosen(name="age", column="age", bins="five-year"),
+    ]
+    kept, others = fitting(columns)
+    assert [one.name for one in kept] == ["job", "sex", "age"]
+    assert [one.name for one in others] == ["industry"]
+    assert 60 * 2 * 18 <= MOST_CELLS < 60 * 60 * 2 * 18
+
+
+def test_names_of_attributes() -> None:
+    assert attribute_name("Age (years)", set()) == "age_years"
+    assert attribute_name("maritalStatus", set()) == "marital_status"
+    assert attribute_name("total", set()) == "total_of_person"
+    assert attribute_name("sex", {"sex"}) == "sex_2"
+    assert attribute_name("%", set()) == "attribute"
+
+
+# --- cells -----------------------------------------------------------------------------------
+
+
+def cells(columns: dict[str, list[int]]) -> tuple[object, object]:
+    text = {name: [str(value) for value in values] for name, values in columns.items()}
+    found = find_cells(pl.DataFrame(text), list(columns), PLAIN)
+    return found.attributes, found.totals
+
+
+def test_names_of_columns_are_taken_apart() -> None:
+    one = {name: [1, 2] for name in ("m_0_17", "m_18_64", "m_65+", "f_0_17", "f_18_64", "f_65+")}
+    assert cells(one) == ((("sex", ("m", "f")), ("age", ("0_17", "18_64", "65+"))), ())
+    assert cells({"a.x": [1], "a.y": [2], "b.x": [4], "b.y": [8]})[0] == (
+        ("group", ("a", "b")),
+        ("group_2", ("x", "y")),
+    )
+    assert cells({"men": [1], "women": [2]})[0] == (("sex", ("men", "women")),)
+    assert cells({"hisp_any": [1], "white": [2], "other_x": [4]})[0] == (
+        ("group", ("hisp_any", "white", "other_x")),
+    )
+    assert cells({"population": [5]})[0] == ()
+
+
+def test_columns_that_add_up_others_are_no_cells() -> None:
+    base = {"m_a": [1, 5], "m_b": [2, 7], "f_a": [3, 11], "f_b": [4, 13]}
+    assert cells({"total": [10, 36], **base})[1] == ("total",)
+    parts = {"m_total": [3, 12], "m_a": [1, 5], "m_b": [2, 7]}
+    more = {"f_total": [7, 24], "f_a": [3, 11], "f_b": [4, 13]}
+    assert cells({**parts, **more})[1] == ("m_total", "f_total")
+    assert cells({"all": [10, 36], **parts, **more})[1] == ("all", "m_total", "f_total")
+    assert cells(base)[1] == ()
+
+
+# --- at a terminal ---------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_person_at_a_terminal_is_asked(
+    tmp_path: Path, headcount: Headcount, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger = semicolons(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", Terminal("people\ndrop\n"))
+    answer = headcount("init", stranger.path)
+    assert answer.code == 0, answer.err
+    assert "What is people.csv?" in answer.err
+    assert "rows without 'age' are left out" in answer.out
+    assert 'missing = "drop"' in (tmp_path / "people.toml").read_text()
