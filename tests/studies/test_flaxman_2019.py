@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from math import exp, log
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -28,6 +29,7 @@ from headcount.studies.flaxman_2019.law import averaged_loss
 from headcount.studies.flaxman_2019.pooled import epl_means, figure_1
 from headcount.studies.flaxman_2019.settings import (
     EXACT,
+    FIGURE_1,
     MECHANISMS,
     PUBLISHED,
     Settings,
@@ -138,10 +140,32 @@ def test_bad_settings_say_what_was_expected() -> None:
         Settings(moved=(0, 9261))
     with pytest.raises(ConfigError, match="moved: found areas 5 and 5"):
         Settings(moved=(5, 5))
-    with pytest.raises(ConfigError, match=r"epsilons: found 0.1, .* too: 0.025, 0.05"):
-        Settings(epsilons=(Fraction(1, 10),))
+    with pytest.raises(ConfigError, match=r"epsilons: found .*, expected distinct numbers above 0"):
+        Settings(epsilons=(Fraction(1, 10), Fraction(1, 10)))
+    with pytest.raises(ConfigError, match=r"epsilons: found 2, expected below 1: the paper's code"):
+        Settings(epsilons=(Fraction(2),))
+    with pytest.raises(ConfigError, match=r"mechanisms: found raked, rake, expected some of geome"):
+        Settings(mechanisms=("raked", "rake"))
+    with pytest.raises(ConfigError, match=r"--mean: found 1 areas, expected 2 or more"):
+        Settings(people=100, mean=100)
+    with pytest.raises(ConfigError, match=r"--mean: found --population own.toml beside them"):
+        Settings(population=Path("own.toml"), mean=50)
     with pytest.raises(ConfigError, match="replicates: found 0, expected 1 or more"):
         Settings(replicates=0)
+
+
+def test_somebody_moves_as_far_as_in_the_paper_or_as_far_as_there_is() -> None:
+    assert Settings().pair == (0, 1001)
+    assert Settings(people=1000, depth=1).pair == (0, 9)
+    assert Settings(moved=(3, 2)).pair == (3, 2)
+
+
+def test_figure_1_has_the_papers_epsilons_or_the_nearest() -> None:
+    assert Settings().figure_1 == FIGURE_1
+    some = Settings(mechanisms=("averaged", "geometric"), epsilons=(Fraction(1, 4), Fraction(1, 2)))
+    assert some.figure_1 == {"geometric": Fraction(1, 4), "averaged": Fraction(1, 4)}
+    assert not Settings(depth=2).judged
+    assert some.judged
 
 
 # --- against the published numbers ------------------------------------------------------------

@@ -49,7 +49,9 @@ def test_every_figure_is_there_as_svg_and_png(out: Path):
 
 def test_the_manifest_names_settings_and_digests_of_all_files(out: Path):
     manifest = json.loads((out / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["settings"] == {"seed": 12345, "replicates": 1}
+    assert (manifest["settings"]["seed"], manifest["settings"]["replicates"]) == (12345, 1)
+    assert manifest["settings"]["epsilons"] == ["1/40", "1/20", "1/10"]
+    assert manifest["settings"]["population"] is None
     files = {str(p.relative_to(out)) for p in out.rglob("*") if p.is_file()} - {"manifest.json"}
     assert set(manifest["files"]) == files
     for name, digest in manifest["files"].items():

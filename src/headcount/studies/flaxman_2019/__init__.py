@@ -15,6 +15,7 @@ STUDY = Study(
     name="flaxman-2019",
     title="Flaxman (2019): how much privacy do simple counting mechanisms lose, measured three "
     "ways?",
-    about="Example: headcount study flaxman-2019 --out out/flaxman",
+    about="Example: headcount study flaxman-2019 --out out/flaxman\n\nWith counts of your own: "
+    "headcount study flaxman-2019 --out out/mine --population config.toml --epsilon 0.2,0.5",
     settings=Settings,
 )

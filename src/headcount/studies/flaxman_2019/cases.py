@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -40,15 +39,8 @@ def counted(population: Population) -> Tabulated:
 
 
 def people(settings: Settings) -> Tabulated:
-    """The people of the settings; those asked for last are not made again."""
-    return _people(settings.people, settings.depth, settings.mean, settings.seed)
-
-
-@lru_cache(maxsize=1)
-def _people(people: int, depth: int, mean: int, seed: int) -> Tabulated:
-    from headcount.population.uniform import uniform
-
-    return counted(uniform(people=people, depth=depth, mean=mean, seed=seed))
+    """The people of the settings, counted."""
+    return counted(settings.counted_people())
 
 
 def leaf_errors(one: Released) -> NDArray[Any]:

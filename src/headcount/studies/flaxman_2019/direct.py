@@ -16,7 +16,7 @@ from headcount.evaluate import AuditBound, DirectEstimate, audit, direct
 from headcount.population import Population
 from headcount.privacy import PureLoss, UnitOfPrivacy
 from headcount.studies.flaxman_2019.cases import case, counted
-from headcount.studies.flaxman_2019.settings import EXACT, MECHANISMS, MechanismName, Settings
+from headcount.studies.flaxman_2019.settings import EXACT, MechanismName, Settings
 from headcount.studies.frame.cases import Released, run_cases
 from headcount.studies.frame.study import Work
 
@@ -43,8 +43,9 @@ class DirectRuns:
         exact               true counts in D, levels below the whole x 2
         d, d_prime          what was released, by mechanism; raked publishes every level, the
                             others the leaf alone
-        null                raked run on D a second time in place of D': what the paper's code
-                            did, which cannot show any loss
+        null                a mechanism run on D a second time in place of D', which cannot show
+                            any loss: raked, as the paper's code did, or the first of those chosen
+        null_of             which mechanism that is
     """
 
     epsilon: Fraction
@@ -52,6 +53,7 @@ class DirectRuns:
     d: Mapping[MechanismName, Seen]
     d_prime: Mapping[MechanismName, Seen]
     null: Seen
+    null_of: MechanismName
 
 
 def move_one(population: Population, *, source: int, target: int) -> Population:
@@ -72,11 +74,11 @@ def move_one(population: Population, *, source: int, target: int) -> Population:
 
 def direct_runs(settings: Settings, work: Work, *, runs: int, epsilon: Fraction) -> DirectRuns:
     """Run every mechanism ``runs`` times on D and as often on D', and raked on D once more."""
-    d = settings.population()
-    d_prime = move_one(d, source=settings.moved[0], target=settings.moved[1])
+    d, pair = settings.counted_people(), settings.pair
+    d_prime = move_one(d, source=pair[0], target=pair[1])
     people = {"D": counted(d), "D'": counted(d_prime)}
     ancestors, below_whole = d.geography.ancestors, d.geography.levels[1:]
-    where = {level: ancestors(level)[list(settings.moved)] for level in below_whole}
+    where = {level: ancestors(level)[list(pair)] for level in below_whole}
 
     def seen(made: Iterator[Released]) -> Seen:
         tables = (one.release.as_counts().tables for one in made)
@@ -85,12 +87,13 @@ def direct_runs(settings: Settings, work: Work, *, runs: int, epsilon: Fraction)
 
     # The second half of the null test is numbered on: other noise, same database.
     first, second = range(runs), range(runs, 2 * runs)
-    wanted = [(name, which, first) for name in MECHANISMS for which in people]
+    null_of: MechanismName = "raked" if "raked" in settings.chosen else settings.chosen[0]
+    wanted = [(name, which, first) for name in settings.chosen for which in people]
     cases = [
         replace(
             case(settings, name, epsilon, variant=EXACT, runs=numbers), columns={"people": which}
         )
-        for name, which, numbers in [*wanted, ("raked", "D", second)]
+        for name, which, numbers in [*wanted, (null_of, "D", second)]
     ]
     *made, null = run_cases(
         cases,
@@ -104,9 +107,10 @@ def direct_runs(settings: Settings, work: Work, *, runs: int, epsilon: Fraction)
     return DirectRuns(
         epsilon=epsilon,
         exact=np.stack([truth.at(level).totals()[at] for level, at in where.items()]),
-        d=dict(zip(MECHANISMS, made[::2], strict=True)),
-        d_prime=dict(zip(MECHANISMS, made[1::2], strict=True)),
+        d=dict(zip(settings.chosen, made[::2], strict=True)),
+        d_prime=dict(zip(settings.chosen, made[1::2], strict=True)),
         null=null,
+        null_of=null_of,
     )
 
 
@@ -160,8 +164,8 @@ def votes(released: Seen, exact: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _pairs(made: DirectRuns) -> list[tuple[MechanismName, Seen, Seen, bool]]:
-    pairs = [(name, made.d[name], made.d_prime[name], False) for name in MECHANISMS]
-    return [*pairs, ("raked", made.d["raked"], made.null, True)]
+    pairs = [(name, made.d[name], made.d_prime[name], False) for name in made.d]
+    return [*pairs, (made.null_of, made.d[made.null_of], made.null, True)]
 
 
 def _audit(d: Any, d_prime: Any, settings: Settings) -> AuditBound:
@@ -172,7 +176,7 @@ def promised(
     name: MechanismName, epsilon: Fraction, unit: UnitOfPrivacy, settings: Settings
 ) -> float:
     """The loss that the mechanism's own guarantee states for a unit of privacy."""
-    domain = settings.population()
+    domain = settings.counted_people()
     guarantee = settings.mechanism(name, epsilon).guarantee(domain.schema, domain.geography)
     loss = guarantee.loss_for(unit)
     assert isinstance(loss, PureLoss)

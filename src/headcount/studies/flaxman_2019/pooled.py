@@ -13,8 +13,6 @@ from headcount.evaluate import EmpiricalLoss, published
 from headcount.studies.flaxman_2019.cases import case, leaf_errors, people
 from headcount.studies.flaxman_2019.settings import (
     EXACT,
-    FIGURE_1,
-    MECHANISMS,
     PUBLISHED,
     Settings,
     Variant,
@@ -63,13 +61,13 @@ def figure_1(
     cases = [
         case(settings, name, epsilon, variant=variant, runs=runs)
         for variant in variants
-        for name in MECHANISMS
+        for name in settings.chosen
         for epsilon in settings.epsilons
     ]
     measures: dict[str, Measure] = {
         "replicates": lambda one: _scores(leaf_errors(one), settings),
         "curves": lambda one: _curve(one, settings),
-        "residuals": _residuals,
+        "residuals": lambda one: _residuals(one, settings),
     }
     found = score_cases(
         cases,
@@ -97,9 +95,9 @@ def _curve(one: Released, settings: Settings) -> pl.DataFrame:
     return pl.DataFrame({"x": loss.points, "loss": loss.curve})
 
 
-def _residuals(one: Released) -> pl.DataFrame:
+def _residuals(one: Released, settings: Settings) -> pl.DataFrame:
     about = one.case.columns
-    shown = not one.replicate and float(FIGURE_1[about["mechanism"]]) == about["epsilon"]
+    shown = not one.replicate and float(settings.figure_1[about["mechanism"]]) == about["epsilon"]
     errors = leaf_errors(one) if shown else np.empty(0)
     return pl.DataFrame({"residual": errors.astype(np.float64)})
 
@@ -133,7 +131,7 @@ def levels(settings: Settings, work: Work) -> pl.DataFrame:
     runs = range(settings.replicates)
     cases = [
         case(settings, m, e, variant=EXACT, runs=runs)
-        for m in MECHANISMS
+        for m in settings.chosen
         for e in settings.epsilons
     ]
     made = run_cases(

@@ -6,12 +6,11 @@ from typing import Any
 
 import polars as pl
 
-from headcount.studies.flaxman_2019.settings import EXACT, FIGURE_1, PUBLISHED, Settings
+from headcount.studies.flaxman_2019.settings import EXACT, PUBLISHED, Settings
 from headcount.studies.frame.report import cell
 from headcount.studies.frame.study import Findings
 
 _NOISE = {PUBLISHED: "as the paper's code draws it", EXACT: "exact mechanism"}
-_NULL = "null test (raked)"
 _EVENTS = {"ge": "error is at least k", "eq": "error is k"}
 _POINTS = 160  # a curve needs no more to look smooth
 _SWEPT = {
@@ -27,7 +26,7 @@ _SWEPT = {
 
 def facts(found: Findings) -> dict[str, Any]:
     """What the longer audit proved of raked, and what a move could cost if it lost only the share
-    of epsilon that is spent on the two areas."""
+    of epsilon that is spent on the two areas; both empty if raked is not run."""
     settings = found.settings
     assert isinstance(settings, Settings)
     epsilon = float(settings.audit_epsilon)
@@ -40,8 +39,20 @@ def facts(found: Findings) -> dict[str, Any]:
             epsilon=epsilon,
         ),
         "areas_show": 2 * epsilon / settings.parts,
-        "figure_1": {name: float(epsilon) for name, epsilon in FIGURE_1.items()},
+        "figure_1": {name: float(epsilon) for name, epsilon in settings.figure_1.items()},
+        "measured": {
+            name: loss / float(epsilon)
+            for name, epsilon in settings.figure_1.items()
+            if (loss := _median_loss(found, name, float(epsilon))) is not None
+        },
+        "people": int(settings.counted_people().count.sum()),  # type: ignore[union-attr]
     }
+
+
+def _median_loss(found: Findings, mechanism: str, epsilon: float) -> float | None:
+    at = {"mechanism": mechanism, "epsilon": epsilon}
+    loss: float | None = cell(found.tables["epl"], "median_abs_epl", **at)
+    return loss
 
 
 _series = pl.format("{}, ε = {}", pl.col("mechanism"), pl.col("epsilon")).alias("series")
@@ -62,7 +73,8 @@ def _residuals(found: Findings) -> pl.DataFrame:
 def _curves_of_figure_1(found: Findings) -> pl.DataFrame:
     curves = found.tables["epl_curves"]
     shown = pl.concat(
-        curves.filter(mechanism=name, epsilon=float(epsilon)) for name, epsilon in FIGURE_1.items()
+        curves.filter(mechanism=name, epsilon=epsilon)
+        for name, epsilon in found.facts["figure_1"].items()
     )
     return _thin(shown).select(_noise, _series, "x", "loss").drop_nulls()
 
@@ -93,7 +105,8 @@ def _spread(found: Findings) -> pl.DataFrame:
 
 def _law(found: Findings) -> pl.DataFrame:
     """What the pooled estimate hides about averaged."""
-    at = {"mechanism": "averaged", "epsilon": float(FIGURE_1["averaged"]), "variant": EXACT}
+    epsilon = found.facts["figure_1"]["averaged"]
+    at = {"mechanism": "averaged", "epsilon": epsilon, "variant": EXACT}
     estimated = _thin(found.tables["epl_curves"].filter(pl.col("x") >= 0, **at))
     both = {"averaged, estimated": estimated, "exact law": found.tables["averaged_law"]}
     return pl.concat(
@@ -103,7 +116,8 @@ def _law(found: Findings) -> pl.DataFrame:
 
 def _named(frame: pl.DataFrame) -> pl.DataFrame:
     """The null test under a name of its own."""
-    name = pl.when("control").then(pl.lit(_NULL)).otherwise(pl.col("mechanism"))
+    null = pl.format("null test ({})", pl.col("mechanism"))
+    name = pl.when("control").then(null).otherwise(pl.col("mechanism"))
     return frame.with_columns(name.alias("mechanism"))
 
 

@@ -17,8 +17,6 @@ from headcount.studies.flaxman_2019.law import averaged_loss
 from headcount.studies.flaxman_2019.pooled import epl_means, figure_1, levels
 from headcount.studies.flaxman_2019.settings import (
     EXACT,
-    FIGURE_1,
-    MECHANISMS,
     PUBLISHED,
     VARIANTS,
     Settings,
@@ -72,16 +70,19 @@ def run(settings: Settings, work: Work) -> Findings:
     }
     return Findings(
         settings=settings,
-        tables={**tables, **judge(tables["epl"], examined=settings.usual)},
+        tables={**tables, **judge(tables["epl"], judged=settings.judged, examined=settings.usual)},
         frames={"residuals": pooled["residuals"]},
-        confidential=False,
+        confidential=not settings.counted_people().public,
     )
 
 
-def judge(epl: pl.DataFrame, *, examined: bool = False) -> dict[str, pl.DataFrame]:
-    """Set means of the published variant beside the paper's."""
+def judge(
+    epl: pl.DataFrame, *, judged: bool = True, examined: bool = False
+) -> dict[str, pl.DataFrame]:
+    """Set means of the published variant beside the paper's, if it is about such people."""
     ratio = (pl.col("median_abs_epl") / pl.col("epsilon")).alias("ratio")
-    return verdicts(__package__, {"epl": epl.with_columns(ratio)}, examined=examined)
+    tables = {"epl": epl.with_columns(ratio)}
+    return verdicts(__package__, tables, judged=judged, examined=examined)
 
 
 def losses(settings: Settings) -> pl.DataFrame:
@@ -92,7 +93,7 @@ def losses(settings: Settings) -> pl.DataFrame:
     """
     rows = []
     for variant in VARIANTS:
-        for name in MECHANISMS:
+        for name in settings.chosen:
             for epsilon in settings.epsilons:
                 true = float(epsilon)
                 if variant == PUBLISHED:
@@ -112,8 +113,10 @@ def losses(settings: Settings) -> pl.DataFrame:
 
 
 def law(settings: Settings) -> pl.DataFrame:
-    """The exact loss of averaged at the epsilon of figure 1, far into the tail."""
-    epsilon = FIGURE_1["averaged"]
+    """The exact loss of averaged at the epsilon of figure 1, far into the tail, if it is run."""
+    epsilon = settings.figure_1.get("averaged")
+    if epsilon is None:
+        return pl.DataFrame(schema=dict.fromkeys(("epsilon", "x", "loss"), pl.Float64))
     x = np.arange(0.0, 60 / float(epsilon) + 1, 5.0)
     loss = averaged_loss(x, epsilon=epsilon, parts=settings.parts)
     return pl.DataFrame({"epsilon": float(epsilon), "x": x, "loss": loss})

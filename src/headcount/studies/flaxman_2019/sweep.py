@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from headcount.studies.flaxman_2019.cases import case, leaf_errors, people
 from headcount.studies.flaxman_2019.pooled import estimate, score
-from headcount.studies.flaxman_2019.settings import EXACT, MECHANISMS, Settings
+from headcount.studies.flaxman_2019.settings import EXACT, Settings
 from headcount.studies.frame.cases import Case, run_cases
 from headcount.studies.frame.study import Work
 
 _ESTIMATOR = ("range_percentile", "range_multiplier", "kernel_factor")
 
 
+_POPULATION = ("people", "depth", "mean")
+"""What can be moved of made-up people only."""
 _REPLICATES = 5
 """The sweep shows directions; more replicates would be most of the study's time."""
 
@@ -25,7 +27,11 @@ _REPLICATES = 5
 def sweep(settings: Settings, work: Work) -> pl.DataFrame:
     """Score the exact mechanisms at each value; means over the replicates where it is defined."""
     # Settings of the estimator alone are tried on the same residuals, made once.
-    swept = settings.swept
+    swept = {
+        parameter: values
+        for parameter, values in settings.swept.items()
+        if settings.population is None or parameter not in _POPULATION
+    }
     tried = [(p, (v,)) for p, vs in swept.items() if p not in _ESTIMATOR for v in vs]
     tried += [(p, vs) for p, vs in swept.items() if p in _ESTIMATOR]
     runs = range(min(settings.replicates, _REPLICATES))
@@ -34,7 +40,7 @@ def sweep(settings: Settings, work: Work) -> pl.DataFrame:
         here = {value: _moved(settings, parameter, value) for value in values}
         first = here[values[0]]
         epsilon = values[0] if parameter == "epsilon" else settings.direct_epsilon
-        for name in MECHANISMS:
+        for name in settings.chosen:
             one = case(first, name, epsilon, variant=EXACT, runs=runs)
             cases.append(replace(one, name=f"{parameter} {values[0]}, {one.name}"))
             moved[cases[-1].name] = parameter, here
@@ -71,13 +77,14 @@ def _rows(
 
 def _moved(settings: Settings, parameter: str, value: Any) -> Settings:
     """The settings with one of them changed; no one is moved here, so any two areas will do."""
-    settings = replace(settings, moved=(0, 1))
+    settings = replace(settings, moved=None)
     return settings if parameter == "epsilon" else replace(settings, **{parameter: value})
 
 
 def _described(settings: Settings) -> dict[str, Any]:
-    shown = ("people", "depth", "mean", "areas", *_ESTIMATOR)
-    return {key: getattr(settings, key) for key in shown}
+    shown = ("areas", *_ESTIMATOR)
+    made_up = {key: None if settings.population else getattr(settings, key) for key in _POPULATION}
+    return {**made_up, **{key: getattr(settings, key) for key in shown}}
 
 
 def _summary(scores: pl.DataFrame, epsilon: float) -> dict[str, Any]:
