@@ -113,7 +113,8 @@ def test_unknown_county_is_named() -> None:
         places.county("Kings")
 
 
-def test_a_minority_that_never_comes_is_an_error() -> None:
+def test_a_minority_that_never_comes_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "TRIES", 200)
     place = replace(places.county("Washington"), minority=1089)
     with pytest.raises(InputError, match="no block group with a minority of 1089"):
         places.block_group(place, seed=1)

@@ -55,6 +55,15 @@ def test_the_cause_is_followed_by_its_sentence_and_by_what_covers_the_claim():
     assert table["why"].to_list() == [covered, "a plan"]
 
 
+def test_a_case_is_covered_by_the_first_case_of_its_claim():
+    rows = [
+        {"id": "a", "claim": "first_case"},
+        {"id": "a", "claim": "another", "covered_by": "a"},
+    ]
+    table = claims_table(claims(*rows), figures=())
+    assert table["why"].to_list() == ["", "not counted, since it is covered by “first_case”"]
+
+
 def test_a_figure_that_this_report_lacks_is_no_link():
     table = claims_table(
         claims({"id": "a", "figure": "there"}, {"id": "b", "figure": "left-out"}),

@@ -349,9 +349,9 @@ def _areas(found: Findings) -> pl.DataFrame:
         .group_by("county", "diversity", maintain_order=True)
         .agg(
             *(pl.col(name).median() for name in (*numbers, *more)),
-            pl.format("{}–{}", pl.col("unique_rows").min(), pl.col("unique_rows").max()).alias(
-                "unique_range"
-            ),
+            pl.format(
+                "{}\u2060–\u2060{}", pl.col("unique_rows").min(), pl.col("unique_rows").max()
+            ).alias("unique_range"),
         )
     )
 

@@ -29,7 +29,8 @@ def claims_table(claims: pl.DataFrame, *, figures: Collection[str]) -> pl.DataFr
         figure    the report's figure; "" if this report has none of that name
         group     the section; what the paper itself errs in comes last, under ``ERRATA``
     """
-    text = dict(zip(claims["id"], claims["claim"], strict=True))
+    # The first of several cases of a claim is the one that others may be covered by.
+    text = dict(zip(claims["id"].reverse(), claims["claim"].reverse(), strict=True))
     rows = list(claims.iter_rows(named=True))
     shown = claims.with_columns(
         pl.Series("verdict", [_verdict(row) for row in rows], dtype=pl.String),
