@@ -35,6 +35,21 @@ READ_OFF: Tree = {
     "geography": {"columns": ["county", "tract"], "local_codes": True},
     "attribute": [{"name": "sex"}, {"name": "years", "column": "age"}],
 }
+MESSY: Tree = {
+    "kind": "microdata",
+    "file": "messy.csv",
+    "count": "n",
+    "blank_counts": "zero",
+    "totals": "drop",
+    "include": {"year": ["2020"]},
+    "exclude": {"sex": ["Total"]},
+    "geography": {"column": "code", "prefixes": {"state": 2, "block": 4}, "fill_zeros": True},
+    "attribute": [
+        {"name": "sex", "values": {"1": "f", "2": "m"}, "missing": "level"},
+        {"name": "age", "bins": [0, 18, 65], "missing": "drop", "missing_values": ["99"]},
+    ],
+    "format": {"decimal": "."},
+}
 COUNTS: Tree = {
     "kind": "counts",
     "file": "blocks.csv",
@@ -86,6 +101,7 @@ IDENTITY = MECHANISMS[0]
 CONFIGS: tuple[tuple[Tree, Tree | list[Tree]], ...] = (
     *((MICRODATA, mechanism) for mechanism in (*MECHANISMS, TOPDOWN)),
     (READ_OFF, IDENTITY),
+    (MESSY, IDENTITY),
     (COUNTS, IDENTITY),
     (COUNTS, MECHANISMS[1]),
     (HOUSEHOLDS, IDENTITY),

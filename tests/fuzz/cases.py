@@ -31,7 +31,7 @@ KINDS: tuple[Kind, ...] = ("config", "csv", "parquet", "ledger", "directory")
 FAULTS = ("traceback", "hang", "partial output", "wrong tally", "check and protect differ")
 CPU_SECONDS = 30.0
 
-DATA = (base.MICRODATA, base.READ_OFF, base.COUNTS, base.HOUSEHOLDS)
+DATA = (base.MICRODATA, base.READ_OFF, base.MESSY, base.COUNTS, base.HOUSEHOLDS)
 
 
 @dataclass(frozen=True)

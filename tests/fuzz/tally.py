@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sqlite3
 from collections import Counter
 from decimal import Decimal
@@ -50,6 +51,8 @@ def expected(population: Tree, folder: Path) -> Tally:
     kind = population["kind"]
     if kind == "counts":
         return _counts(population, read_rows(folder / population["file"]))
+    if "count" in population:
+        return _messy(population, read_rows(folder / population["file"]))
     if kind == "microdata":
         columns = [one.get("column") or one["name"] for one in population["attribute"]]
         rows = read_rows(folder / population["file"])
@@ -60,6 +63,37 @@ def expected(population: Tree, folder: Path) -> Tally:
         home = dwellings[person["serial"]]
         joined.append({**person, **home, "hhgq": home["type"]})
     return Counter((_leaf(population, row), _cell(row, population["attributes"])) for row in joined)
+
+
+NOTHING = {
+    *("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "nil", "missing"),
+    *(".", "..", "...", "-", "--", "?", "#", "*"),
+}
+TOTALS = re.compile(
+    r"(grand |sub-?)?totals?|all|sum|overall|ensemble|gesamt|insgesamt|summe|totaal|totale|suma"
+    r"|celkem|ogółem|(sub)?total\b.*|.*\b(sub)?total"
+)
+
+
+def _messy(population: Tree, rows: list[Row]) -> Tally:
+    """People of a table with counts, of which rows are chosen, mapped, binned and left out."""
+    found: Tally = Counter()
+    for row in rows:
+        text = {name: value or "" for name, value in row.items()}
+        code = text["code"].strip()
+        age, sex, number = text["age"], text["sex"], text["n"].strip()
+        if text["year"] != "2020" or sex == "Total" or age in ("99",):
+            continue
+        if not code or TOTALS.fullmatch(code.lower()) or age.strip().casefold() in NOTHING:
+            continue
+        years = int(Decimal(age.strip().removesuffix("+")))
+        level = "0-17" if years < 18 else "18-64" if years < 65 else "65+"
+        own = {"1": "f", "2": "m"}.get(sex) or (
+            "unknown" if sex.strip().casefold() in NOTHING else ""
+        )
+        people = 0 if number in ("", ".", "..", "-", "–", "NA") else int(Decimal(number))
+        found[text["code"].rjust(4, "0"), f"{own}_{level}"] += people
+    return +found
 
 
 def _leaf(population: Tree, row: Row) -> str:
