@@ -112,6 +112,7 @@ def test_two_distributions_with_one_name_are_both_told(folder: Path):
     [
         ("no_such_module:Own", "that cannot be loaded"),
         ("own_part:Nothing", "that cannot be loaded"),
+        ("own_fault:Own", "own_fault:Own that cannot be loaded (name 'nothing' is not defined)"),
         ("own_part:__name__", "which is not a class"),
         (
             "own_part:Own",
@@ -121,6 +122,7 @@ def test_two_distributions_with_one_name_are_both_told(folder: Path):
     ],
 )
 def test_a_part_that_cannot_be_used_says_whose_it_is(folder: Path, value: str, says: str):
+    (folder / "own_fault.py").write_text("Own = nothing\n")
     install(folder, name="broken", points=f"[headcount.mechanisms]\nother = {value}\n")
     with pytest.raises(ConfigError) as caught:
         MECHANISMS.get("other")

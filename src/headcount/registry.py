@@ -131,7 +131,7 @@ class Registry:
     def _loaded(self, point: EntryPoint) -> type:
         try:
             found = point.load()
-        except (ImportError, AttributeError) as error:
+        except Exception as error:  # whatever a module of others does when it is imported
             raise self._unusable(point, f"{point.value} that cannot be loaded ({error})") from error
         if not isinstance(found, type):
             raise self._unusable(point, f"{point.value}, which is not a class")

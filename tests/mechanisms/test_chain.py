@@ -204,8 +204,16 @@ def test_losses_scale_by_the_stability_exactly():
     assert measured.law == noisy.plan(SCHEMA, TREE)[0].law
     said = " ".join(stated.sentences())
     assert "4 when one person is added or removed, 1 when one person's record changes" in said
-    assert "One of them can change at most so many records after it, and the loss is multi" in said
+    assert "Each of them can change at most so many of the records that are then protected" in said
     assert "no credit is taken for the people whom a sample leaves out" in said
+
+
+def test_a_step_that_changes_totals_leaves_no_claim_that_they_are_exact():
+    said = " ".join(Chain.of([SWAP, EXACT]).guarantee(SCHEMA, TREE).sentences())
+    assert "exact" not in said.lower()
+    assert "how many people there are, give or take half the weight of a person" in said
+    alone = SWAP.guarantee(SCHEMA, TREE)
+    assert f"the number of people in each {TREE.leaf}" in alone.released_exactly
 
 
 def test_rho_scales_by_the_square():

@@ -51,6 +51,8 @@ FOLLOWS_HOUSEHOLD = (
     "for the people they live with"
 )
 
+_NO_CREDIT = "no credit is taken for the people whom a sample leaves out"
+
 
 @dataclass(frozen=True, repr=False)
 class Chain:
@@ -173,7 +175,7 @@ class Chain:
         if self.single:
             return self.parts[0].guarantee(schema, geography)
         stated = self.last.guarantee(schema, geography)
-        after = " and ".join(step.name for step in self.steps)
+        after = " and ".join(dict.fromkeys(step.name for step in self.steps))
         exact = self._exact(stated, schema, geography)
         if not stated.losses:
             reasons = [f"{p.name}: {p.guarantee(schema, geography).why_none}" for p in self.parts]
@@ -191,9 +193,10 @@ class Chain:
             return Guarantee.none(self._why_none(stated.losses[0].unit, schema)).also_exact(*exact)
         bounds = ", ".join(f"{k} when {loss.unit.phrase}" for loss, k in losses if k is not None)
         return replace(stated, losses=tuple(scaled), released_exactly=exact).meaning(
-            f"the people are those before {after}. One of them can change at most so many records "
-            f"after it, and the loss is multiplied by that number (rho by its square): {bounds}",
-            "no credit is taken for the people whom a sample leaves out",
+            f"the people are those before {after}. Each of them can change at most so many of the "
+            "records that are then protected, and the loss is multiplied by that number (rho by "
+            f"its square): {bounds}",
+            *([_NO_CREDIT] if any(step.weight != 1 for step in self.steps) else []),
         )
 
     def _exact(self, stated: Guarantee, schema: Schema, geography: Geography) -> tuple[str, ...]:

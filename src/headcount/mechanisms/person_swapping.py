@@ -92,7 +92,7 @@ class PersonSwapping(PreTabular):
         """None, and it says so."""
         return Guarantee.none(
             "records are published as they are, some of them in another place; swapping only "
-            "leaves open which ones, and leaf totals are exact"
+            "leaves open which ones"
         ).also_exact(*map(str, self.preserves(schema, geography)))
 
     def preserves(self, schema: Schema, geography: Geography) -> tuple[Preserved, ...]:

@@ -99,7 +99,8 @@ class Sampling(PreTabular):
         """None, and it says so."""
         return Guarantee.none(
             "a sampled person's record is published as it is, and a count above zero says that "
-            "somebody is there; sampling only leaves open who was sampled"
+            "somebody is there; sampling only leaves open who was sampled. The size of the sample "
+            "says how many people there are, give or take half the weight of a person"
         )
 
     def check(self, population: Population) -> tuple[str, ...]:

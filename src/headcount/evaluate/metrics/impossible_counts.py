@@ -30,7 +30,7 @@ class ImpossibleCounts(Metric):
         if not (counts := publishes_counts(release)):
             return counts
         if release.schema.possible.all():
-            return Support("the schema rules no cell out: every count is possible")
+            return Support("the schema rules no cell out")
         return SUPPORTED
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
