@@ -103,7 +103,7 @@ class Exhibits:
         for axis in _AXES:
             if axis in about:
                 about[axis] = self._axis(about[axis], frame)
-        about["controls"] = [self._control(one) for one in about.pop("controls", ())]
+        about["controls"] = [self._control(one, frame) for one in about.pop("controls", ())]
         lines = [Reference(**_numbers(one, "x", "y")) for one in about.pop("references", ())]
         if lines:
             about["references"] = lines
@@ -151,8 +151,10 @@ class Exhibits:
         }
         return Axis(**plain)
 
-    def _control(self, one: str | dict[str, Any]) -> Control:
-        own = {"column": one} if isinstance(one, str) else _numbers(one, "initial")
+    def _control(self, one: str | dict[str, Any], frame: pl.DataFrame) -> Control:
+        own = {"column": one} if isinstance(one, str) else one
+        if own["column"] in frame and frame[own["column"]].dtype.is_numeric():
+            own = _numbers(own, "initial")  # a code that looks like a number stays as it is
         known = self._shared["controls"].get(own["column"], own["column"])
         return Control(**{"label": known, **own})
 
