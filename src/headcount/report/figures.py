@@ -60,12 +60,10 @@ def line_chart(
     """Draw one line for each value of ``series``; ``points`` marks the values on it."""
     _require_columns(frame, "line chart", [x.column, y.column, series])
     base, pick = _base(frame, x=x, y=y, series=series, strokes=not points, controls=controls)
-    apart = _coincide(frame, x=x, y=y, series=series, controls=controls)
-    line = _line(
-        base, frame, series=series, pick=pick, dashed=not points, controls=controls, apart=apart
+    lines = _lines(
+        base, frame, x=x, y=y, series=series, pick=pick, points=points, controls=controls
     )
-    dots = _dots(base, frame, series=series, pick=pick, visible=points, controls=controls)
-    return _finish([line, dots.add_params(pick)], frame, controls, references, height)
+    return _finish(lines, frame, controls, references, height)
 
 
 def two_scale_chart(
@@ -99,12 +97,10 @@ def two_scale_chart(
                 ),
             )
         ).transform_filter(alt.datum[axis.column] != None)  # noqa: E711
-        apart = _coincide(frame, x=axis, y=y, series=series, controls=controls)
-        line = _line(
-            base, frame, series=series, pick=pick, dashed=True, controls=controls, apart=apart
+        lines = _lines(
+            base, frame, x=axis, y=y, series=series, pick=pick, points=False, controls=controls
         )
-        dots = _dots(base, frame, series=series, pick=pick, visible=False, controls=controls)
-        sides.append(alt.LayerChart(layer=[line, dots.add_params(pick)]))
+        sides.append(alt.LayerChart(layer=lines))
     both = alt.LayerChart(layer=sides).resolve_scale(x="independent")
     return _finish([both], frame, controls, references, height)
 
@@ -152,12 +148,10 @@ def band_chart(
         opacity=_faded_unless(pick, shown=0.18, hidden=0.03),
         tooltip=alt.value(None),
     )
-    apart = _coincide(frame, x=x, y=y, series=series, controls=controls)
-    line = _line(
-        base, frame, series=series, pick=pick, dashed=not points, controls=controls, apart=apart
+    lines = _lines(
+        base, frame, x=x, y=y, series=series, pick=pick, points=points, controls=controls
     )
-    dots = _dots(base, frame, series=series, pick=pick, visible=points, controls=controls)
-    return _finish([band, line, dots.add_params(pick)], frame, controls, references, height)
+    return _finish([band, *lines], frame, controls, references, height)
 
 
 def histogram_chart(
@@ -246,30 +240,31 @@ def _base(
     return chart, alt.selection_point(fields=[series], bind="legend")
 
 
-def _line(
+def _lines(
     base: alt.Chart,
     frame: pl.DataFrame,
     *,
+    x: Axis,
+    y: Axis,
     series: str,
     pick: alt.Parameter,
-    dashed: bool,
+    points: bool,
     controls: Sequence[Control],
-    apart: bool,
-) -> alt.Chart:
-    """Lines: dashed to tell them apart in black and white, or solid where symbols do that.
+) -> list[alt.Chart]:
+    """Lines, dashed to tell them apart in black and white or solid where symbols do that; points.
 
-    Where some lie on each other (``apart``), each is drawn narrower than the one below it.
+    Where some lie on each other, each is drawn narrower than the one below it.
     """
     import altair as alt
 
     line: alt.Chart = base.mark_line().encode(opacity=_faded_unless(pick, shown=1.0))
     names, looks = _series(frame, series)
     field = f"{field_of(series)}:N"
-    if dashed:
+    if not points:
         scale = alt.Scale(domain=names, range=[list(look.dash) for look in looks])
         legend = series_legend(frame, series, controls, strokes=True)
         line = line.encode(strokeDash=alt.StrokeDash(field, title=None, scale=scale, legend=legend))
-    if apart:
+    if _coincide(frame, x=x, y=y, series=series, controls=controls):
         *drawn, _ = frame[series].unique(maintain_order=True)
         step = (WIDEST - NARROWEST) / max(1, len(drawn))
         # Conditions, not a scale: a scale of the same column would be one of the legend's.
@@ -278,7 +273,8 @@ def _line(
             for name, width in zip(drawn, count(WIDEST, -step), strict=False)
         ]
         line = line.encode(strokeWidth={"condition": widths, "value": NARROWEST})
-    return line
+    dots = _dots(base, frame, series=series, pick=pick, visible=points, controls=controls)
+    return [line, dots.add_params(pick)]
 
 
 def _coincide(
