@@ -67,6 +67,7 @@ def precisions(
     )
     methods = frame["method"].unique(maintain_order=True).to_list()
     title = "Right, of those matched (%)"
+    legend = series_legend(frame, "by", controls, strokes=False)
     base = alt.Chart(frame).encode(
         y=alt.Y(
             "method:N",
@@ -74,7 +75,7 @@ def precisions(
             title=None,
             axis=alt.Axis(labelLimit=170, grid=True, labelColor=INK),
         ),
-        color=alt.Color("by:N", title=None, scale=colours),
+        color=alt.Color("by:N", title=None, scale=colours, legend=legend),
         tooltip=[
             "method",
             "by",
@@ -85,7 +86,7 @@ def precisions(
     )
     dots = base.mark_point(size=80, filled=True).encode(
         x=alt.X("rate:Q", title=title, scale=alt.Scale(domain=[0, 100])),
-        shape=alt.Shape("by:N", title=None, scale=symbols),
+        shape=alt.Shape("by:N", title=None, scale=symbols, legend=legend),
     )
     reach = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title=title), x2="high:Q")
     height = max(340, 26 * len(methods))
