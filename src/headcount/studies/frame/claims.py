@@ -21,6 +21,8 @@ from headcount.errors import ConfigError
 from headcount.studies.frame.queries import Queries
 
 PUBLISHED = "published.toml"
+ROUNDING = 1e-9
+"""1 - 0.9 is a little less than a tenth, and one of ten is a tenth."""
 Tables = Mapping[str, pl.DataFrame]
 Row = dict[str, Any]
 
@@ -337,7 +339,8 @@ def _measured(claim: Claim, found: MeasuredClaim) -> Row:
     if found.true is None or not found.of:  # no case at all shows nothing
         return row
     share = found.true / found.of
-    holds = YES if share >= claim.most else NO if share <= 1 - claim.most else DEPENDS
+    most, few = claim.most - ROUNDING, 1 - claim.most + ROUNDING
+    holds = YES if share >= most else NO if share <= few else DEPENDS
     return row | {"holds": holds, "share": share, "reason": claim.reason}
 
 
