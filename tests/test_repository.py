@@ -204,7 +204,7 @@ def test_library_never_prints() -> None:
 ROOMS = (
     *("cli", "bench", "run", "studies", "config", "report", "evaluate", "mechanisms", "attacks"),
     *("release", "privacy", "noise", "solve", "tabulate", "population", "schema", "geography"),
-    *("engines", "testing"),
+    *("engines", "testing", "init"),
 )
 FILES = (
     *("__main__", "_version", "arrays", "compiled", "draws", "errors", "fields", "files"),

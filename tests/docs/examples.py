@@ -292,6 +292,7 @@ def _swaps() -> list[Example]:
                     keep=["tenure"],
                     order=list(range(128)),
                     unique_by=["age", "race"],
+                    alike=["hispanic"],
                 ),
             },
         ),

@@ -18,8 +18,8 @@ from headcount.init.attributes import (
     single_years,
     why_not,
 )
-from headcount.init.look import Column, Look, look
-from headcount.init.places import Places, find_places
+from headcount.init.look import SeenColumn, SeenFile, look
+from headcount.init.places import FoundPlaces, find_places
 from headcount.init.wide import find_cells
 from headcount.population.format import PLAIN
 from tests.cli.test_cli import Headcount, headcount
@@ -28,14 +28,14 @@ from tests.init.strangers import semicolons
 __all__ = ["headcount"]
 
 
-def seen(folder: Path, columns: dict[str, list[str]]) -> Look:
+def seen(folder: Path, columns: dict[str, list[str]]) -> SeenFile:
     path = folder / "file.parquet"
     pl.DataFrame(columns).write_parquet(path)
     return look(path)
 
 
-def column(name: str, *values: str | None) -> Column:
-    return Column(name, pl.Series(name, list(values), dtype=pl.String), PLAIN)
+def column(name: str, *values: str | None) -> SeenColumn:
+    return SeenColumn(name, pl.Series(name, list(values), dtype=pl.String), PLAIN)
 
 
 # --- signs -----------------------------------------------------------------------------------
@@ -76,30 +76,30 @@ US = (("state", 2), ("county", 5), ("tract", 11))
     [
         (
             blocks("01001020100", "44007000100"),
-            Places(columns=("GEOID",), prefixes=US),
+            FoundPlaces(columns=("GEOID",), prefixes=US),
         ),
         (
             blocks("1001020100", "44007000100"),
-            Places(columns=("GEOID",), prefixes=US, fill_zeros=True),
+            FoundPlaces(columns=("GEOID",), prefixes=US, fill_zeros=True),
         ),
         (  # one state and one county: the whole is the county
             blocks("44007000100", "44007000200"),
-            Places(columns=("GEOID",), prefixes=(("tract", 11),), root="county"),
+            FoundPlaces(columns=("GEOID",), prefixes=(("tract", 11),), root="county"),
         ),
         (
             {"NUTS": ["DE111", "DE212", "FR101"], "sex": list("fmf")},
-            Places(
+            FoundPlaces(
                 columns=("NUTS",),
                 prefixes=(("country", 2), ("nuts1", 3), ("nuts2", 4), ("nuts3", 5)),
             ),
         ),
         (
             {"tract": ["a1", "a2", "b1"], "county": ["a", "a", "b"], "sex": list("fmf")},
-            Places(columns=("county", "tract")),
+            FoundPlaces(columns=("county", "tract")),
         ),
         (  # codes that repeat between parents
             {"tract": ["1", "2", "1", "2"], "county": ["7", "7", "9", "9"], "sex": list("fmfm")},
-            Places(columns=("county", "tract"), local_codes=True),
+            FoundPlaces(columns=("county", "tract"), local_codes=True),
         ),
         (  # a name beside a code says nothing more, and one state is the whole
             {
@@ -108,7 +108,7 @@ US = (("state", 2), ("county", 5), ("tract", 11))
                 "county_name": ["Bristol", "Bristol", "Providence"],
                 "tract": ["1", "2", "3"],
             },
-            Places(
+            FoundPlaces(
                 columns=("county", "tract"),
                 root="state",
                 others=("state", "county_name"),
@@ -117,15 +117,15 @@ US = (("state", 2), ("county", 5), ("tract", 11))
         ),
         (  # where one was born is not where one lives
             {"county": ["a", "b", "a", "b"], "birth_country": list("xyyx")},
-            Places(columns=("county",)),
+            FoundPlaces(columns=("county",)),
         ),
         (
             {"ward": ["a", "b", "TOTAL", "c"], "n": ["1", "2", "6", "3"]},
-            Places(columns=("ward",), totals=True),
+            FoundPlaces(columns=("ward",), totals=True),
         ),
     ],
 )
-def test_places(tmp_path: Path, columns: dict[str, list[str]], places: Places) -> None:
+def test_places(tmp_path: Path, columns: dict[str, list[str]], places: FoundPlaces) -> None:
     assert find_places(seen(tmp_path, columns)) == places
 
 
@@ -164,7 +164,7 @@ def test_years_of_age_are_known_by_name_and_values() -> None:
         (column("sex", "f", None), ""),
     ],
 )
-def test_columns_that_are_no_attributes(one: Column, reason: str) -> None:
+def test_columns_that_are_no_attributes(one: SeenColumn, reason: str) -> None:
     found = why_not(one, rows=1000)
     assert found.startswith(reason)
     assert bool(found) == bool(reason)

@@ -69,7 +69,7 @@ POPULATIONS: dict[str, tuple[Callable[[], Arrays], str]] = {
         "6bd926c16cca57ae",
     ),
     "uniform": (_uniform, "14eeb7b16934ee5b"),
-    "christ-2022": (_christ, "353e5d4a5e062e89"),
+    "christ-2022": (_christ, "2d070f64791bb47d"),
 }
 
 

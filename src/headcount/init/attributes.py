@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headcount.init.look import MOST_DISTINCT, Column
+from headcount.init.look import MOST_DISTINCT, SeenColumn
 from headcount.schema.bins import bin_labels
 from headcount.schema.follows import looks_like_size
 
@@ -62,7 +62,7 @@ class Chosen:
         )
 
 
-def single_years(column: Column) -> bool:
+def single_years(column: SeenColumn) -> bool:
     """Whether a column holds years of age, one by one."""
     if _AGE_GROUP.search(column.says):
         return False
@@ -73,7 +73,7 @@ def single_years(column: Column) -> bool:
     return max(years) <= OLDEST and bool(_AGE.match(column.says))
 
 
-def years_of_census(column: Column) -> list[str]:
+def years_of_census(column: SeenColumn) -> list[str]:
     """The years in a column of census years, where there are several."""
     if not _YEAR.match(column.says) or not column.whole or not column.numbers:
         return []
@@ -81,7 +81,7 @@ def years_of_census(column: Column) -> list[str]:
     return sorted(column.real) if whole and len(column.real) > 1 else []
 
 
-def why_not(column: Column, *, rows: int) -> str:
+def why_not(column: SeenColumn, *, rows: int) -> str:
     """Why a column cannot be an attribute, or nothing."""
     if column.number <= 1 and not (column.number and column.has_gaps):
         return "it has the same value in every row" if column.number else "it is empty"
@@ -101,7 +101,7 @@ def why_not(column: Column, *, rows: int) -> str:
     return ""
 
 
-def chosen(column: Column, name: str, *, totals: bool) -> Chosen:
+def chosen(column: SeenColumn, name: str, *, totals: bool) -> Chosen:
     """The attribute that a column makes; ``totals``: levels called so are totals of the others."""
     named = {value: label for value, label in column.labels.items() if value not in column.missing}
     gone = column.totals if totals and len(column.real) > 0 else ()

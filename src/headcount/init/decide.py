@@ -20,14 +20,14 @@ from headcount.init.attributes import (
     why_not,
     years_of_census,
 )
-from headcount.init.look import Column, Look, look, same_for_all
-from headcount.init.places import Places, find_places, is_total, without_totals
-from headcount.init.wide import Cells, find_cells, numbers_of
+from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
+from headcount.init.places import FoundPlaces, find_places, is_total, without_totals
+from headcount.init.wide import WideCells, find_cells, numbers_of
 from headcount.population.suspicious import COUNT_WORDS, sums_of_others
 
-Kind = Literal["people", "dwellings", "long", "wide"]
+FileKind = Literal["people", "dwellings", "long", "wide"]
 
-KINDS: dict[Kind, str] = {
+KINDS: dict[FileKind, str] = {
     "people": "one row for each person",
     "dwellings": "one row for each person, with the key of the dwelling",
     "long": "one row for each place and group, with a number of people",
@@ -77,13 +77,13 @@ class Draft:
         codes      the columns of places as they are in all rows
     """
 
-    look: Look
-    kind: Kind
-    places: Places
+    look: SeenFile
+    kind: FileKind
+    places: FoundPlaces
     units: pl.DataFrame
     sizes: tuple[int, ...]
     attributes: list[Chosen] = field(default_factory=list)
-    cells: Cells | None = None
+    cells: WideCells | None = None
     count: str = ""
     key: str = ""
     not_counts: list[str] = field(default_factory=list)
@@ -91,7 +91,7 @@ class Draft:
     exclude: dict[str, list[str]] = field(default_factory=dict)
     blank_counts: bool = False
     epsilon: str = "1"
-    codes: dict[str, Column] = field(default_factory=dict)
+    codes: dict[str, SeenColumn] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -142,7 +142,7 @@ def draft(
     return made
 
 
-def source_of(places: Places) -> GeographySource:
+def source_of(places: FoundPlaces) -> GeographySource:
     """Places as the classes of a config have them."""
     if places.prefixes:
         return Prefixes(
@@ -154,7 +154,7 @@ def source_of(places: Places) -> GeographySource:
     return CodeColumns(columns=places.columns, root=places.root, local_codes=places.local_codes)
 
 
-def _places(seen: Look, named: Sequence[str]) -> Places:
+def _places(seen: SeenFile, named: Sequence[str]) -> FoundPlaces:
     known = [one.name for one in seen.columns]
     for name in named:
         if name not in known:
@@ -175,7 +175,7 @@ def _places(seen: Look, named: Sequence[str]) -> Places:
     return found
 
 
-def _years(seen: Look, notes: list[str]) -> dict[str, list[str]]:
+def _years(seen: SeenFile, notes: list[str]) -> dict[str, list[str]]:
     for column in seen.columns:
         if years := years_of_census(column):
             notes.append(
@@ -185,7 +185,7 @@ def _years(seen: Look, notes: list[str]) -> dict[str, list[str]]:
     return {}
 
 
-def _kind(seen: Look, inside: pl.DataFrame, places: Places) -> tuple[Kind, str, str]:
+def _kind(seen: SeenFile, inside: pl.DataFrame, places: FoundPlaces) -> tuple[FileKind, str, str]:
     """The kind of file, the column of counts of a long one, and the key of dwellings."""
     others = [one for one in seen.columns if one.name not in (*places.columns, *places.others)]
     leaf = source_of(places).codes(inside)[-1]
@@ -208,11 +208,11 @@ def _kind(seen: Look, inside: pl.DataFrame, places: Places) -> tuple[Kind, str, 
     return "people", "", ""
 
 
-def _counts_people(column: Column) -> bool:
+def _counts_people(column: SeenColumn) -> bool:
     return column.whole and not _NO_COUNT.search(column.says)
 
 
-def _why(kind: Kind, count: str, key: str) -> str:
+def _why(kind: FileKind, count: str, key: str) -> str:
     return {
         "wide": "every place stands in one row, beside columns of whole numbers",
         "long": f"{count!r} holds whole numbers, and places stand in several rows",
@@ -331,11 +331,11 @@ def _long_rows(made: Draft) -> None:
         made.notes.append("counts: what is not there is read as 0")
 
 
-def _is_count_name(column: Column) -> bool:
+def _is_count_name(column: SeenColumn) -> bool:
     return column.name.casefold() in COUNT_WORDS
 
 
-def _units(inside: pl.DataFrame, places: Places) -> pl.DataFrame:
+def _units(inside: pl.DataFrame, places: FoundPlaces) -> pl.DataFrame:
     """The list of units: codes of the leaf with those above, each once."""
     if places.prefixes:
         column, source = places.columns[0], source_of(places)
@@ -344,7 +344,7 @@ def _units(inside: pl.DataFrame, places: Places) -> pl.DataFrame:
     return inside.select(places.columns).unique().sort(list(places.columns))
 
 
-def _told_format(seen: Look) -> str:
+def _told_format(seen: SeenFile) -> str:
     parts = []
     if seen.delimiter_found:
         names = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -357,7 +357,7 @@ def _told_format(seen: Look) -> str:
     return f"file: {', '.join(parts) or 'a ' + seen.path.suffix + ' file'}"
 
 
-def _told_places(places: Places) -> list[str]:
+def _told_places(places: FoundPlaces) -> list[str]:
     notes = []
     if places.prefixes:
         levels = ", ".join(f"{level} ({length} characters)" for level, length in places.prefixes)

@@ -24,7 +24,7 @@ _DECIMAL_COMMA = re.compile(r"^-?\d+,\d+$")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Column:
+class SeenColumn:
     """One column of a file: its values as text, and what they look like."""
 
     name: str
@@ -101,13 +101,13 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Look:
+class SeenFile:
     """A file as it is found."""
 
     path: Path
     form: Format
     rows: Rows
-    columns: tuple[Column, ...]
+    columns: tuple[SeenColumn, ...]
     encoding_found: str = ""
     delimiter_found: str = ""
 
@@ -116,17 +116,17 @@ class Look:
         """All columns as text."""
         return self.rows.frame
 
-    def of(self, frame: pl.DataFrame) -> Look:
+    def of(self, frame: pl.DataFrame) -> SeenFile:
         """The same file as far as some of its rows go."""
         columns = (replace(one, values=frame[one.name]) for one in self.columns)
         return replace(self, columns=tuple(columns))
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str) -> SeenColumn:
         """The column of that name."""
         return next(one for one in self.columns if one.name == name)
 
 
-def look(path: Path) -> Look:
+def look(path: Path) -> SeenFile:
     """Read a whole file as text, and find out how it is written."""
     encoding = likely_encoding(path) if is_text(path) else ""
     told = "utf-8" if encoding in ("", "utf-16") else encoding  # that has its own mark
@@ -141,8 +141,8 @@ def look(path: Path) -> Look:
     labels: ValueLabels = {}
     if path.suffix.lower() in STATISTICS:
         labels = read_statistics(path)[1]
-    columns = tuple(Column(name, frame[name], form, labels.get(name, {})) for name in header)
-    return Look(path, form, rows, columns, encoding, delimiter)
+    columns = tuple(SeenColumn(name, frame[name], form, labels.get(name, {})) for name in header)
+    return SeenFile(path, form, rows, columns, encoding, delimiter)
 
 
 def _text(values: pl.Series) -> pl.Series:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headcount.init.look import Column, Look, same_for_all
+from headcount.init.look import SeenColumn, SeenFile, same_for_all
 from headcount.population.suspicious import TOTAL_WORDS
 
 _WORDS = (
@@ -41,7 +41,7 @@ _NUTS = (("country", 2), ("nuts1", 3), ("nuts2", 4), ("nuts3", 5))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Places:
+class FoundPlaces:
     """Columns of places from the top to the leaf, or one code with nested prefixes.
 
     where
@@ -65,12 +65,12 @@ class Places:
     unused: tuple[str, ...] = ()
 
 
-def is_place(column: Column) -> bool:
+def is_place(column: SeenColumn) -> bool:
     """Whether a column's name is one for places."""
     return bool(_PLACE.match(column.says)) and not _NOT_HERE.search(column.says)
 
 
-def find_places(look: Look, named: Sequence[str] = ()) -> Places | None:
+def find_places(look: SeenFile, named: Sequence[str] = ()) -> FoundPlaces | None:
     """The places of a file, or None; ``named`` are the columns that a user has given."""
     candidates = [one for one in look.columns if one.name in named or (not named and is_place(one))]
     if not candidates:
@@ -88,7 +88,7 @@ def find_places(look: Look, named: Sequence[str] = ()) -> Places | None:
         codes = _filled(frame[coded.name], prefixes[-1][1]) if lost else frame[coded.name]
         kept = [level for level in prefixes[:-1] if codes.str.slice(0, level[1]).n_unique() > 1]
         root = prefixes[len(prefixes) - len(kept) - 2][0] if len(kept) < len(prefixes) - 1 else ""
-        return Places(
+        return FoundPlaces(
             columns=(coded.name,),
             prefixes=(*kept, prefixes[-1]),
             root=root or "whole",
@@ -100,7 +100,7 @@ def find_places(look: Look, named: Sequence[str] = ()) -> Places | None:
     several = [name for name in chain[:-1] if frame[name].n_unique() > 1]
     above = [name for name in chain[:-1] if name not in several]
     columns = (*several, chain[-1])
-    return Places(
+    return FoundPlaces(
         columns=columns,
         root=above[-1] if above else "whole",
         local_codes=not all(same_for_all(frame, columns[-1], name) for name in columns[:-1]),
@@ -130,7 +130,7 @@ def is_total(code: str) -> bool:
     return without_totals(pl.DataFrame({"code": [code, "1", "1"]}), ["code"])[1]
 
 
-def _scheme(column: Column) -> tuple[tuple[tuple[str, int], ...], bool]:
+def _scheme(column: SeenColumn) -> tuple[tuple[tuple[str, int], ...], bool]:
     """The levels of a code whose scheme is known, and whether zeros were lost."""
     values = column.present
     if not len(values) or column.number < 2:

@@ -23,7 +23,7 @@ _TOTAL = re.compile(r"(?i)(^|[\s._\-])(total|tot|all|sum|pop|population|insgesam
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells:
+class WideCells:
     """Cells of a wide table.
 
     where
@@ -37,13 +37,13 @@ class Cells:
     totals: tuple[str, ...] = ()
 
 
-def find_cells(frame: pl.DataFrame, names: Sequence[str], form: Format) -> Cells:
+def find_cells(frame: pl.DataFrame, names: Sequence[str], form: Format) -> WideCells:
     """The cells among columns of whole numbers; columns that add up others are none."""
     counts = numbers_of(frame, names, form)
     totals = _sums(names, counts)
     cells = [name for name in names if name not in totals]
     attributes, levels_of = _taken_apart(cells)
-    return Cells(attributes=attributes, levels_of=levels_of, totals=tuple(totals))
+    return WideCells(attributes=attributes, levels_of=levels_of, totals=tuple(totals))
 
 
 def numbers_of(frame: pl.DataFrame, names: Sequence[str], form: Format) -> Ints:

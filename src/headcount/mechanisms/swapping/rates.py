@@ -28,7 +28,7 @@ from headcount.mechanisms.swapping.persons import Pool, Swap, swap_area
 from headcount.noise import Noise
 from headcount.tabulate import Tabulated
 
-Case = tuple[PersonSwapping, Noise]
+KeyedSwap = tuple[PersonSwapping, Noise]
 """A mechanism for one area, at the highest rate that is asked for, and its noise."""
 
 
@@ -97,7 +97,7 @@ class AreaSwaps:
 
 
 def swap_at_all_rates(
-    cases: Sequence[Case], data: Tabulated, *, runs: range
+    cases: Sequence[KeyedSwap], data: Tabulated, *, runs: range
 ) -> Iterator[AreaSwaps]:
     """Swap the area of each case in each run, at its rate and all below it.
 

@@ -26,7 +26,7 @@ from headcount.draws import multinomial
 from headcount.errors import InputError
 from headcount.population.towns.levels import RACE_SETS, SINGLE_RACES
 
-Rows = Mapping[str, NDArray[np.int16]]
+PersonRows = Mapping[str, NDArray[np.int16]]
 """Level numbers by attribute, one row per person."""
 
 POOL = 1_000_000
@@ -147,7 +147,7 @@ def frequency_order() -> Ints:
     return np.argsort(-national_people(), kind="stable")
 
 
-def state_pool(name: str, *, seed: int, people: int = POOL, detailed: bool = False) -> Rows:
+def state_pool(name: str, *, seed: int, people: int = POOL, detailed: bool = False) -> PersonRows:
     """A sample of a state: each attribute drawn from the state's distribution."""
     state = states()[name]
     rng = np.random.default_rng([seed, 1, sorted(states()).index(name)])
@@ -157,7 +157,7 @@ def state_pool(name: str, *, seed: int, people: int = POOL, detailed: bool = Fal
 
 def block_group(
     place: Place, *, seed: int, draw: int = 0, people: int | None = PEOPLE, detailed: bool = False
-) -> Rows:
+) -> PersonRows:
     """Blocks of a county, put together to one block group.
 
     where
@@ -214,7 +214,7 @@ def _mean_household() -> float:
 
 def _neighbours(
     category: Ints, households: Ints, adult: float, rng: np.random.Generator, *, detailed: bool
-) -> Rows:
+) -> PersonRows:
     """The people of households; what is the dwelling's is the same for all who live in it."""
     nation = _published()["nation"]
     rows = _persons(np.repeat(category, households), adult, rng)
@@ -228,7 +228,9 @@ def _neighbours(
     return {name: np.asarray(codes, dtype=np.int16) for name, codes in rows.items()}
 
 
-def _strangers(category: Ints, adult: float, rng: np.random.Generator, *, detailed: bool) -> Rows:
+def _strangers(
+    category: Ints, adult: float, rng: np.random.Generator, *, detailed: bool
+) -> PersonRows:
     """People each drawn alone, every attribute by itself, as the paper samples its states."""
     nation, people = _published()["nation"], len(category)
     rows = _persons(category, adult, rng)
