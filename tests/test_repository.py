@@ -202,7 +202,7 @@ def test_library_never_prints() -> None:
 # --- one-way imports -------------------------------------------------------------------------
 
 ROOMS = (
-    *("cli", "bench", "run", "studies", "config", "report", "evaluate", "mechanisms", "attacks"),
+    *("cli", "bench", "run", "studies", "config", "report", "evaluation", "mechanisms", "attacks"),
     *("release", "privacy", "noise", "solve", "tabulate", "population", "schema", "geography"),
     *("engines", "testing", "init"),
 )
@@ -213,7 +213,7 @@ FILES = (
 ALLOWED = {
     "cli/demo.py": "import headcount.run.protect",
     "studies/sweep.py": "import headcount.report, headcount.config, headcount.mechanisms",
-    "evaluate/error.py": "from headcount.release import store",
+    "evaluation/error.py": "from headcount.release import store",
     "mechanisms/raked.py": "import headcount.engines.protocol, headcount.population",
     "attacks/linkage.py": "import headcount.release",
     "release/store.py": "import headcount.tabulate",
@@ -229,8 +229,8 @@ FORBIDDEN = {
     "release/bad.py": "import headcount.mechanisms",
     "mechanisms/bad.py": "import headcount.attacks",
     "mechanisms/worse.py": "from headcount.engines import local",
-    "attacks/bad.py": "import headcount.evaluate",
-    "evaluate/bad.py": "import headcount.studies",
+    "attacks/bad.py": "import headcount.evaluation",
+    "evaluation/bad.py": "import headcount.studies",
     "report/bad.py": "import headcount.studies",
     "config/bad.py": "import headcount.run",
     "studies/bad.py": "import headcount.run",
@@ -304,7 +304,7 @@ def test_attacks_never_import_population() -> None:
 
 def test_attacks_importing_population_would_be_seen() -> None:
     graph = grimp.ImportGraph()
-    for importer in ("headcount.attacks", "headcount.attacks.linkage", "headcount.evaluate"):
+    for importer in ("headcount.attacks", "headcount.attacks.linkage", "headcount.evaluation"):
         graph.add_import(importer=importer, imported="headcount.population.readers")
     assert truth_imported_by_attacks(graph) == {
         ("headcount.attacks", "headcount.population.readers"),

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from headcount.attacks.kinds.reconstruction import Reconstruct as Reconstruct
     from headcount.attacks.kinds.reidentification import Reidentify as Reidentify
     from headcount.config.load import load_config as load_config
-    from headcount.evaluate.attacked import attack_release as attack_release
-    from headcount.evaluate.choice import Choice as Choice
-    from headcount.evaluate.evaluation import Evaluation as Evaluation
-    from headcount.evaluate.evaluation import evaluate_release as evaluate_release
-    from headcount.evaluate.metrics import Metric as Metric
-    from headcount.evaluate.truth import Truth as Truth
+    from headcount.evaluation.attacked import attack as attack
+    from headcount.evaluation.choice import Choice as Choice
+    from headcount.evaluation.evaluate import Evaluation as Evaluation
+    from headcount.evaluation.evaluate import evaluate as evaluate
+    from headcount.evaluation.metrics import Metric as Metric
+    from headcount.evaluation.truth import Truth as Truth
     from headcount.geography import Geography as Geography
     from headcount.geography.build import CodeColumns as CodeColumns
     from headcount.geography.build import Prefixes as Prefixes

@@ -181,9 +181,9 @@ POPULATIONS = Registry(
 )
 METRICS = Registry(
     "metric",
-    "headcount.evaluate.metrics",
+    "headcount.evaluation.metrics",
     "headcount.metrics",
-    base=("headcount.evaluate.metrics", "Metric"),
+    base=("headcount.evaluation.metrics", "Metric"),
 )
 ATTACKS = Registry(
     "attack",

@@ -10,7 +10,7 @@ from headcount.attacks.reconstruction import reconstruct
 from headcount.attacks.records import Features, records_of
 from headcount.attacks.reidentification import reidentify
 from headcount.errors import InputError
-from headcount.evaluate.attackers import perfect_attacker, true_records
+from headcount.evaluation.attackers import perfect_attacker, true_records
 from headcount.mechanisms import Identity, protect
 from headcount.mechanisms.geometric import Geometric
 from headcount.population.from_households import to_population

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headcount.evaluate import CellSet
-from headcount.evaluate.choice import Choice
-from headcount.evaluate.evaluation import evaluate_release
-from headcount.evaluate.metrics.error import Error
-from headcount.evaluate.truth import Truth
+from headcount.evaluation import CellSet
+from headcount.evaluation.choice import Choice
+from headcount.evaluation.evaluate import evaluate
+from headcount.evaluation.metrics.error import Error
+from headcount.evaluation.truth import Truth
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, Mechanism, Raked, protect
 from headcount.mechanisms.histogram import Histogram
@@ -41,7 +41,7 @@ def report_on(
     noise = KeyedNoise(key or RunKey.from_os(), mechanism.name, digest, b"config")
     release = protect(Tabulated.of(counts), mechanism, noise)
     choice = Choice(metrics=("error",), given=(Error(cells=cells),))
-    found = evaluate_release(release, Truth.of(counts), choice=choice).findings
+    found = evaluate(release, Truth.of(counts), choice=choice).findings
     return evaluation_report(release, found, recipe="headcount evaluate town", public=public)
 
 

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 from headcount.errors import ConfigError
-from headcount.evaluate.attacked import PeopleFound
-from headcount.evaluate.choice import Choice
-from headcount.evaluate.metrics.empirical_privacy_loss import Losses
-from headcount.evaluate.metrics.error import Error
+from headcount.evaluation.attacked import PeopleFound
+from headcount.evaluation.choice import Choice
+from headcount.evaluation.metrics.empirical_privacy_loss import Losses
+from headcount.evaluation.metrics.error import Error
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.evaluate.metrics import Metric
-from headcount.evaluate.truth import Truth
+from headcount.evaluation.metrics import Metric
+from headcount.evaluation.truth import Truth
 from headcount.fields import AtLeast1
 from headcount.mechanisms.geometric import Geometric
 from headcount.population import Population

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from headcount.errors import ConfigError, InputError
-from headcount.evaluate.representation import (
+from headcount.evaluation.representation import (
     HISPANIC_BY_RACE,
     mean_squared_error,
     minorities,

@@ -11,11 +11,11 @@ from headcount.errors import InputError
 from headcount.studies.christ_2022 import places
 
 
-def categories(rows: places.Rows) -> np.ndarray:
+def categories(rows: places.PersonRows) -> np.ndarray:
     return rows["hispanic"].astype(np.int64) * 63 + rows["race"]
 
 
-def uniques(rows: places.Rows) -> int:
+def uniques(rows: places.PersonRows) -> int:
     """Rows alone in their age, sex, race and Hispanic origin."""
     key = (categories(rows) * 2 + rows["sex"]) * 91 + rows["age"]
     return int((np.unique(key, return_counts=True)[1] == 1).sum())

@@ -13,7 +13,7 @@ from scipy.stats import t as student
 
 from headcount.attacks.guesses import MODAL, PROPORTIONAL
 from headcount.errors import ConfigError, InputError
-from headcount.evaluate.reidentified import RECORDS
+from headcount.evaluation.reidentified import RECORDS
 from headcount.geography import Geography
 from headcount.mechanisms import Tabulated, protect
 from headcount.mechanisms.suppression.rules import Thresholds, race_tables

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import nnls
 
 from headcount.errors import ConfigError, InputError
-from headcount.evaluate.error import pair_counts, summarise
+from headcount.evaluation.error import pair_counts, summarise
 from headcount.mechanisms import Tabulated, protect
 from headcount.mechanisms.topdown import measure
 from headcount.mechanisms.topdown.mechanism import TopDown

@@ -13,14 +13,14 @@ import pytest
 from headcount.attacks.kinds import Attack, ClaimedPeople, People
 from headcount.attacks.kinds.linkage import Link
 from headcount.attacks.kinds.reidentification import Reidentify
-from headcount.evaluate.choice import Choice
-from headcount.evaluate.metrics import Metric
-from headcount.evaluate.metrics.audit import Audit
-from headcount.evaluate.metrics.empirical_privacy_loss import EmpiricalPrivacyLoss
-from headcount.evaluate.metrics.error import Error, Errors
-from headcount.evaluate.metrics.impossible_counts import ImpossibleCounts
-from headcount.evaluate.metrics.swapping import Swapping
-from headcount.evaluate.part import TruePeople
+from headcount.evaluation.choice import Choice
+from headcount.evaluation.metrics import Metric
+from headcount.evaluation.metrics.audit import Audit
+from headcount.evaluation.metrics.empirical_privacy_loss import EmpiricalPrivacyLoss
+from headcount.evaluation.metrics.error import Error, Errors
+from headcount.evaluation.metrics.impossible_counts import ImpossibleCounts
+from headcount.evaluation.metrics.swapping import Swapping
+from headcount.evaluation.part import TruePeople
 from headcount.mechanisms.swapping.report import REPORT
 from headcount.report.finding import Support
 from headcount.schema import Schema

@@ -10,7 +10,7 @@ where
     w   width of an age bucket, in years
 
 and p in P *matches* if exactly one d in D has p's key. Whether the match is right is not for the
-attacker to know: see ``headcount.evaluate.linkage_risk``.
+attacker to know: see ``headcount.evaluation.linkage_risk``.
 """
 
 from __future__ import annotations

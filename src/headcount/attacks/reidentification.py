@@ -7,7 +7,7 @@ without replacement, block by block, in two passes (Abowd et al. 2023; Hawes & R
     2. {block, sex, age bin}              on what pass 1 left over on both sides
 
 A match is *putative*: the record's race and Hispanic origin are attached to the person. Whether it
-is right, only the curator can tell: see ``headcount.evaluate.reidentified``. Which of several
+is right, only the curator can tell: see ``headcount.evaluation.reidentified``. Which of several
 records that look alike a person gets is a matter of chance, so matches are drawn several times.
 """
 

@@ -10,8 +10,8 @@ import numpy as np
 from headcount.arrays import Codes, Flags, Ints, Ints32
 from headcount.attacks.linkage import EXACT, link
 from headcount.bench.figures import Reading, timed
-from headcount.evaluate.linkage_risk import IDENTITY_RULES, linkage_risk
-from headcount.evaluate.representation import minority_rows
+from headcount.evaluation.linkage_risk import IDENTITY_RULES, linkage_risk
+from headcount.evaluation.representation import minority_rows
 from headcount.mechanisms.swapping.persons import (
     Pool,
     exchange_everywhere,

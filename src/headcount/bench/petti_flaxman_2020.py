@@ -14,7 +14,7 @@ import polars as pl
 
 from headcount.bench.figures import Reading, peak_gib, timed
 from headcount.engines.local import LocalEngine
-from headcount.evaluate.error import summarise
+from headcount.evaluation.error import summarise
 from headcount.mechanisms.topdown.descend import descend
 from headcount.mechanisms.topdown.measure import Measurements, PlannedNoise
 from headcount.mechanisms.topdown.mechanism import TopDown

@@ -12,9 +12,9 @@ from headcount.attacks.guesses import MODAL, PROPORTIONAL
 from headcount.attacks.records import Features, Records, records_of
 from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
 from headcount.bench.figures import Reading, timed
-from headcount.evaluate.agreement import agreement
-from headcount.evaluate.attackers import commercial_attacker, perfect_attacker, true_records
-from headcount.evaluate.reidentified import ALL, RECORDS, reidentified
+from headcount.evaluation.agreement import agreement
+from headcount.evaluation.attackers import commercial_attacker, perfect_attacker, true_records
+from headcount.evaluation.reidentified import ALL, RECORDS, reidentified
 from headcount.geography import Geography
 from headcount.mechanisms import protect
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping

@@ -19,9 +19,9 @@ from headcount.bench.suppression_workloads import (
     random_table,
     small_table,
 )
-from headcount.evaluate.suppressed import WITNESSES, audit_release
-from headcount.evaluate.withheld import Attacker, audit_withheld
-from headcount.evaluate.witnessed import WitnessAudit, check_witnesses
+from headcount.evaluation.suppressed import WITNESSES, audit_release
+from headcount.evaluation.withheld import Attacker, audit_withheld
+from headcount.evaluation.witnessed import WitnessAudit, check_witnesses
 from headcount.mechanisms import Context, protect
 from headcount.mechanisms.suppression.complementary import Pattern, complement
 from headcount.mechanisms.suppression.mechanism import Suppression

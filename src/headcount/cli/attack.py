@@ -161,7 +161,7 @@ def reidentify(
       headcount attack reidentify found --attacker perfect --truth config.toml --out matches
     """
     from headcount.attacks.kinds.reidentification import Reidentify
-    from headcount.evaluate.attackers import Quality
+    from headcount.evaluation.attackers import Quality
     from headcount.run.attack_inputs import open_reidentify
 
     attack = Reidentify(orders=orders, seed=seed)

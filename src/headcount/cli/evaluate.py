@@ -57,8 +57,8 @@ def evaluate(
       headcount evaluate runs/first runs/second --cells truth
       headcount evaluate runs/first --metrics error,representation --attacks none
     """
-    from headcount.evaluate.choice import Choice, named
-    from headcount.evaluate.error import check_cells
+    from headcount.evaluation.choice import Choice, named
+    from headcount.evaluation.error import check_cells
     from headcount.progress import bar
     from headcount.run.compare import refuse_other_data, side_by_side
     from headcount.run.evaluate import evaluate_run

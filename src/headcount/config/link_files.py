@@ -15,7 +15,7 @@ from headcount.attacks.kinds import People, whole_people
 from headcount.attacks.kinds.linkage import Link, Linked, LinkRows, rows_of
 from headcount.config.attack_files import positions, refuse_repeated
 from headcount.errors import InputError
-from headcount.evaluate.linkage_risk import TrueSecrets
+from headcount.evaluation.linkage_risk import TrueSecrets
 from headcount.geography import regular
 from headcount.population.tables import read_table
 from headcount.release import Release

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from headcount.attacks.kinds import Attack
 from headcount.errors import ConfigError
-from headcount.evaluate.metrics import Metric
+from headcount.evaluation.metrics import Metric
 from headcount.fields import APART, AtLeast0, FilePath
 from headcount.mechanisms import Chain, PostTabular, PreTabular
 from headcount.population.sources import Source

@@ -29,16 +29,16 @@ from headcount.config.link_files import LinkFiles, read_rows, rows_of_release
 from headcount.config.load import load_config
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, InputError, RunError, brief
-from headcount.evaluate.attacked import matches_frame, rebuilt_frame
-from headcount.evaluate.attackers import (
+from headcount.evaluation.attacked import matches_frame, rebuilt_frame
+from headcount.evaluation.attackers import (
     COMMERCIAL,
     PERFECT,
     Quality,
     commercial_attacker,
     perfect_attacker,
 )
-from headcount.evaluate.linkage_risk import linked_frame
-from headcount.evaluate.reidentified import GUESS_WORDS, beside_guesses
+from headcount.evaluation.linkage_risk import linked_frame
+from headcount.evaluation.reidentified import GUESS_WORDS, beside_guesses
 from headcount.geography import Geography
 from headcount.population.tables import read_parquet
 from headcount.release.store import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from headcount.errors import RunError
-from headcount.evaluate.evaluation import Evaluation
+from headcount.evaluation.evaluate import Evaluation
 from headcount.release.directory import RunDirectory
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from headcount.config.load import config_digest
 from headcount.engines.local import LocalEngine
 from headcount.errors import RunError
-from headcount.evaluate.choice import Choice
-from headcount.evaluate.evaluation import Evaluation, evaluate_release
-from headcount.evaluate.truth import MadeTruth
+from headcount.evaluation.choice import Choice
+from headcount.evaluation.evaluate import Evaluation, evaluate
+from headcount.evaluation.truth import MadeTruth
 from headcount.files import write_text_atomic
 from headcount.progress import Progress, silent
 from headcount.release import Release
@@ -74,7 +74,7 @@ def evaluate_run(
     given = (*prepared.config.metric, *prepared.config.attack, *choice.given)
     choice = replace(choice, given=given)
     internal = RunDirectory(path).internal
-    evaluation = evaluate_release(
+    evaluation = evaluate(
         release,
         truth_of(prepared, internal),
         choice=choice,

@@ -12,7 +12,7 @@ from headcount.config.load import config_digest, config_to_json, load_config, re
 from headcount.config.settings import Config
 from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, RunError, TruthError
-from headcount.evaluate.suppressed import write_account
+from headcount.evaluation.suppressed import write_account
 from headcount.files import write_text_atomic
 from headcount.mechanisms import Chain, Context, Tabulated, complete_guarantee, protect
 from headcount.noise import KeyedNoise, Noise, OpenDPNoise, RunKey

@@ -25,10 +25,10 @@ import polars as pl
 
 from headcount.attacks.kinds import Attack, ClaimedPeople, ClaimedRecords, Claims
 from headcount.errors import HeadcountError
-from headcount.evaluate.attacked import score_claims
-from headcount.evaluate.metrics import Metric, NotFeasible
-from headcount.evaluate.part import Part, TruePeople
-from headcount.evaluate.truth import Truth
+from headcount.evaluation.attacked import score_claims
+from headcount.evaluation.metrics import Metric, NotFeasible
+from headcount.evaluation.part import Part, TruePeople
+from headcount.evaluation.truth import Truth
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, protect
 from headcount.mechanisms.suppression.mechanism import Suppression
@@ -42,7 +42,7 @@ from headcount.schema import Attribute, Schema, impossible, load_schema
 from headcount.testing.contracts import ContractError
 
 PEOPLE, LEAVES = 400, 8
-_CONFIDENTIAL = ("headcount.population", "headcount.mechanisms", "headcount.evaluate")
+_CONFIDENTIAL = ("headcount.population", "headcount.mechanisms", "headcount.evaluation")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _PLAIN = (str, int, float, bool, Fraction, Path, type(None))
 

@@ -12,7 +12,7 @@ from headcount.attacks.knowledge import UNKNOWN
 from headcount.attacks.knowledge_from_release import hold, knowledge_of_release
 from headcount.attacks.reconstruction import reconstruct
 from headcount.errors import ConfigError, InputError, RunError
-from headcount.evaluate.suppressed import audit_release
+from headcount.evaluation.suppressed import audit_release
 from headcount.mechanisms import protect
 from headcount.mechanisms._base import Context
 from headcount.mechanisms.suppression._whole import given_back

@@ -15,8 +15,8 @@ from polars.testing import assert_frame_equal
 
 from headcount.attacks.kinds.reidentification import Reidentify
 from headcount.errors import InputError
-from headcount.evaluate.metrics.error import Error
-from headcount.evaluate.metrics.withheld import Withheld
+from headcount.evaluation.metrics.error import Error
+from headcount.evaluation.metrics.withheld import Withheld
 from headcount.mechanisms import Geometric, Identity, Sampling, Tabulated, protect
 from headcount.population.uniform import uniform
 from headcount.studies.frame.cache import JSON, Cache

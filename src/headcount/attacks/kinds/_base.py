@@ -1,7 +1,7 @@
 """What an attack is: a release and some named people in, claims about people out.
 
 An attack never sees the truth: it holds a release and what the attacker knows of people, and what
-it puts forward is scored elsewhere (``headcount.evaluate.attacked``). An attack of one's own
+it puts forward is scored elsewhere (``headcount.evaluation.attacked``). An attack of one's own
 returns one of the claims below, and is scored like ours.
 """
 

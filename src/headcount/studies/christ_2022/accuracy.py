@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Floats, Ints
-from headcount.evaluate.representation import (
+from headcount.evaluation.representation import (
     HISPANIC_BY_RACE,
     MU,
     metrics,

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from headcount.arrays import Floats
-from headcount.evaluate.representation import MU
+from headcount.evaluation.representation import MU
 from headcount.studies.christ_2022.settings import RACE, SWAPPERS
 
 FLAT = 1e-9

@@ -8,7 +8,7 @@ from functools import partial
 
 import polars as pl
 
-from headcount.evaluate.representation import minority_rows
+from headcount.evaluation.representation import minority_rows
 from headcount.studies.christ_2022.accuracy import score_noise, score_swaps
 from headcount.studies.christ_2022.cases import swap_cases, swapped, unique_rows
 from headcount.studies.christ_2022.detailed import COUNTY, READINGS, run_detailed

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Codes, Flags
 from headcount.attacks.linkage import EXACT, Links, link
-from headcount.evaluate.linkage_risk import IDENTITY_RULES, IdentityRule, confirmed
-from headcount.evaluate.representation import minorities
+from headcount.evaluation.linkage_risk import IDENTITY_RULES, IdentityRule, confirmed
+from headcount.evaluation.representation import minorities
 from headcount.mechanisms.swapping.rates import AreaSwaps, SwappedArea
 from headcount.studies.christ_2022.people import Area
 from headcount.studies.christ_2022.settings import WIDTHS, Grid

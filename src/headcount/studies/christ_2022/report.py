@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from headcount.evaluate.representation import MU
+from headcount.evaluation.representation import MU
 from headcount.population.towns.levels import RACE_SETS, SINGLE_RACES
 from headcount.studies.christ_2022 import places
 from headcount.studies.christ_2022.people import Synthetic

@@ -10,7 +10,7 @@ import polars as pl
 
 from headcount.arrays import Ints
 from headcount.draws import multinomial
-from headcount.evaluate.swapping_theory import share_change, summed_variance, unique_bounds
+from headcount.evaluation.swapping_theory import share_change, summed_variance, unique_bounds
 from headcount.geography import Geography
 from headcount.mechanisms.histogram import Histogram
 from headcount.population import Population

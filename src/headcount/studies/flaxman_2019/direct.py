@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.errors import InputError
-from headcount.evaluate import AuditBound, DirectEstimate, audit, direct
+from headcount.evaluation import AuditBound, DirectEstimate, audit, direct
 from headcount.population import Population
 from headcount.privacy import PureLoss, UnitOfPrivacy
 from headcount.studies.flaxman_2019.cases import case, counted

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from headcount.evaluate import EmpiricalLoss, published
+from headcount.evaluation import EmpiricalLoss, published
 from headcount.studies.flaxman_2019.cases import case, leaf_errors, people
 from headcount.studies.flaxman_2019.settings import (
     EXACT,

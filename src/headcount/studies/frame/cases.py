@@ -21,9 +21,9 @@ import polars as pl
 from headcount.attacks.kinds import Attack
 from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import InputError
-from headcount.evaluate.attacked import attack_release
-from headcount.evaluate.metrics import Metric
-from headcount.evaluate.truth import MadeTruth, Truth
+from headcount.evaluation.attacked import attack
+from headcount.evaluation.metrics import Metric
+from headcount.evaluation.truth import MadeTruth, Truth
 from headcount.mechanisms import Chain, Context, Mechanism, mechanism_digest, protect_runs
 from headcount.noise import KeyedNoise, RunKey
 from headcount.release import Release
@@ -216,4 +216,4 @@ def _measure(measure: Measure, one: Released, engine: Engine) -> pl.DataFrame:
         )
     if isinstance(measure, Metric):
         return measure.compute(one.release, one.truth).table
-    return attack_release(one.release, one.truth, measure, engine=engine).table
+    return attack(one.release, one.truth, measure, engine=engine).table

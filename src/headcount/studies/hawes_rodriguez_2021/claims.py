@@ -8,8 +8,8 @@ from math import inf, isnan
 import polars as pl
 
 from headcount.attacks.guesses import PROPORTIONAL
-from headcount.evaluate.attackers import COMMERCIAL, PERFECT
-from headcount.evaluate.reidentified import ALL, TELLING
+from headcount.evaluation.attackers import COMMERCIAL, PERFECT
+from headcount.evaluation.reidentified import ALL, TELLING
 from headcount.studies.frame.claims import MeasuredClaim, Tables
 from headcount.studies.frame.report import cell
 from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE

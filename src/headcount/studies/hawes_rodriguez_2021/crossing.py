@@ -9,7 +9,7 @@ from math import exp, log
 import polars as pl
 
 from headcount.attacks.guesses import PROPORTIONAL
-from headcount.evaluate.reidentified import ALL, TELLING
+from headcount.evaluation.reidentified import ALL, TELLING
 from headcount.studies.frame.report import cell
 from headcount.studies.hawes_rodriguez_2021.methods import PURE, TOPDOWN, ZCDP
 

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from scipy.sparse import csr_array
 
-from headcount.evaluate.metrics.withheld import Withheld, WithheldCells
+from headcount.evaluation.metrics.withheld import Withheld, WithheldCells
 from headcount.release import Release
 from headcount.studies.frame.cases import Measure, Released
 from headcount.studies.hawes_rodriguez_2021.accuracy import errors

@@ -6,8 +6,8 @@ from typing import Any
 
 import polars as pl
 
-from headcount.evaluate.attackers import COMMERCIAL, PERFECT
-from headcount.evaluate.reidentified import ALL, TELLING
+from headcount.evaluation.attackers import COMMERCIAL, PERFECT
+from headcount.evaluation.reidentified import ALL, TELLING
 from headcount.studies.frame.report import cell
 from headcount.studies.frame.study import Findings
 from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE, TOTAL, categories

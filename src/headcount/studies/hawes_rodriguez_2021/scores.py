@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from headcount.attacks.guesses import MODAL, PROPORTIONAL
-from headcount.evaluate.reidentified import RECORDS
+from headcount.evaluation.reidentified import RECORDS
 from headcount.studies.hawes_rodriguez_2021.methods import NONE
 
 KEYS = ("method", "attacker", "universe")

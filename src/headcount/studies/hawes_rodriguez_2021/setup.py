@@ -16,9 +16,9 @@ from headcount.attacks.reconstruction import Reconstruction, reconstruct
 from headcount.attacks.records import Features, Records, records_of
 from headcount.attacks.reidentification import KnownPeople
 from headcount.errors import InputError
-from headcount.evaluate.agreement import agreement
-from headcount.evaluate.attackers import commercial_attacker, perfect_attacker, true_records
-from headcount.evaluate.reidentified import reidentified
+from headcount.evaluation.agreement import agreement
+from headcount.evaluation.attackers import commercial_attacker, perfect_attacker, true_records
+from headcount.evaluation.reidentified import reidentified
 from headcount.geography import Geography
 from headcount.mechanisms import Identity, protect
 from headcount.population.from_households import to_population

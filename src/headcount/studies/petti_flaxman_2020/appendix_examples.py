@@ -24,8 +24,8 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Floats, Ints
-from headcount.evaluate.epl import published
-from headcount.evaluate.part import some_of
+from headcount.evaluation.epl import published
+from headcount.evaluation.part import some_of
 from headcount.mechanisms import Geometric
 from headcount.mechanisms.histogram import coarsen
 from headcount.privacy import UnitOfPrivacy

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Floats, Ints
-from headcount.evaluate.calibration import epl_of_histogram
-from headcount.evaluate.tradeoff import NEAREST, Nearest, Point, nearest_of, nearest_on_curve
+from headcount.evaluation.calibration import epl_of_histogram
+from headcount.evaluation.tradeoff import NEAREST, Nearest, Point, nearest_of, nearest_on_curve
 from headcount.studies.petti_flaxman_2020.draws import Draws, MechanismName, parameters
 from headcount.studies.petti_flaxman_2020.residuals import pool_histograms
 from headcount.studies.petti_flaxman_2020.scores import Score

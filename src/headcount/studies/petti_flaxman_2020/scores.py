@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.evaluate import calibration
-from headcount.evaluate.calibration import PETTI_FLAXMAN, calibrate, draws_for
-from headcount.evaluate.epl import EmpiricalLoss, gaussian_density, published
-from headcount.evaluate.error import ErrorSummary, summarise
+from headcount.evaluation import calibration
+from headcount.evaluation.calibration import PETTI_FLAXMAN, calibrate, draws_for
+from headcount.evaluation.epl import EmpiricalLoss, gaussian_density, published
+from headcount.evaluation.error import ErrorSummary, summarise
 from headcount.studies.frame.cache import JSON
 from headcount.studies.frame.study import Work
 from headcount.studies.petti_flaxman_2020.draws import (

@@ -1,0 +1,55 @@
+"""Errors and the size of what is counted: relative errors, groups that are lost, counts below 0.
+
+An error of 5 people is little for a county and everything for a block of 8. Relative errors are
+undefined for counts of nobody, so they are taken in two ways that say what they do about those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from headcount.evaluation.error import CountPairs, median_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeSummary:
+    """What is counted, and how large the errors are beside it; None where nobody is counted.
+
+        percent_of_mean = 100 x sum of |released - exact| / sum of exact
+        median_percent  = median of 100 x |released - exact| / exact, where exact is not 0
+
+    where
+        mean_count     mean exact count of the whole set, empty ones too
+        median_count   median of the exact counts that are not 0: the typical size
+        lost           exact counts that are not 0 and were released as 0 or less
+        lost_people    people in them
+        negative       released counts below 0
+    """
+
+    mean_count: float
+    median_count: float | None
+    percent_of_mean: float | None
+    median_percent: float | None
+    lost: int
+    lost_people: float
+    negative: int
+
+
+def beside_size(pairs: CountPairs) -> SizeSummary:
+    """Errors of a set of counts relative to the counts, and what is missing from the release."""
+    there = pairs.truth > 0
+    exact = pairs.truth[there].astype(np.float64)
+    apart = np.abs(pairs.residuals()).astype(np.float64)
+    gone = pairs.released[there] <= 0
+    people, some = float(exact.sum()), bool(exact.size)
+    return SizeSummary(
+        mean_count=people / pairs.n,
+        median_count=median_of(exact) if some else None,
+        percent_of_mean=100 * float(apart.sum()) / people if some else None,
+        median_percent=median_of(100 * apart[there] / exact) if some else None,
+        lost=int(gone.sum()),
+        lost_people=float(exact[gone].sum()),
+        negative=int((pairs.released < 0).sum()),
+    )

@@ -1,0 +1,357 @@
+"""Attacks scored: what was claimed without the truth, then compared with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Flags, Ints
+from headcount.attacks.kinds import Attack, ClaimedPeople, ClaimedRecords, Claims
+from headcount.attacks.kinds.reconstruction import Rebuilt
+from headcount.attacks.kinds.reidentification import Matches
+from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
+from headcount.engines.protocol import Engine
+from headcount.errors import InputError
+from headcount.evaluation.agreement import agreement
+from headcount.evaluation.part import Part, TruePeople, part_of
+from headcount.evaluation.reidentified import (
+    ALL,
+    GUESS_WORDS,
+    beside_guesses,
+    reidentified,
+)
+from headcount.evaluation.truth import Truth
+from headcount.release import Release
+from headcount.report.figures import Axis, point_chart
+from headcount.report.finding import Finding
+from headcount.report.model import Column, Figure, KeyNumber
+from headcount.tabulate.published.codings import find_attribute
+
+
+def attack(
+    release: Release, truth: Truth, kind: Attack, *, engine: Engine | None = None
+) -> Finding:
+    """Attack a release with all that an attacker could know of people, and score the claims.
+
+    The attacker knows where everybody lives, and the attributes that the attack says it knows.
+    """
+    release = release.unweighted()
+    part = part_of(release, truth.counts, most=kind.limit(release))
+    people = TruePeople.of(truth.counts, part.release.geography)
+    known = people.known(kind.knows(release.schema))
+    return score_claims(kind.run(part.release, known, engine=engine), people, part)
+
+
+@singledispatch
+def score_claims(claims: Claims, people: TruePeople, part: Part) -> Finding:
+    """How much of what was claimed is true."""
+    raise InputError(
+        f"attack {claims.attack!r}",
+        found=type(claims).__name__,
+        expected="ClaimedRecords or ClaimedPeople",
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Attacked(Finding):
+    """A scored attack; ``words`` say how it works and what was left out."""
+
+    words: str
+
+    @classmethod
+    def by(cls, claims: Claims, part: Part, **more: Any) -> Self:
+        """The finding about some claims."""
+        words = f"{claims.words} {part.words}"
+        return cls(name=claims.attack, title=claims.title, words=words, **more)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class RecordsAgree(Attacked):
+    """Records that agree with people in truth, by number of people in the unit."""
+
+    index: tuple[str, ...] = ("blocks", "people")
+    value: str = "exact_percent"
+    value_words: str = "rebuilt records that agree with the truth, % of people"
+    caption: str = "Rebuilt records that agree with the truth, by number of people in the unit."
+
+    attributes: tuple[str, ...]
+    certain: int | None = None
+
+    def explain(self) -> str:
+        """How records are rebuilt and compared."""
+        return (
+            f"{self.words} Records agree with the truth one to one within a unit: "
+            "on sex, age, race and origin (*exact*), with the age bin in place of the age "
+            "(*binned*), or on sex and age as far as the tables distinguish them "
+            "(*distinguished*); as a percentage of people. A record that agrees is not yet a "
+            "person: nobody is named, and where most people are alike many agree by chance."
+        )
+
+    def numbers(self) -> tuple[KeyNumber, ...]:
+        """Agreement of all units, and how much of it is certain."""
+        found = self.table.filter(blocks=ALL).row(0, named=True)
+        head = KeyNumber(
+            value=f"{found['exact_percent']:,.3g}",
+            unit="%",
+            label=f"of people have a rebuilt record with their {', '.join(self.attributes)}",
+        )
+        if self.certain is None:
+            return (head,)
+        label = (
+            f"of {found['records']:,} rebuilt records are certain, as far as the tables "
+            "distinguish them: no others fit"
+        )
+        return (head, KeyNumber(value=f"{self.certain:,}", label=label))
+
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        kinds = {
+            "exact_percent": "Exact",
+            "binned_percent": "Binned",
+            "told_percent": "Distinguished",
+        }
+        return (
+            Column(key="blocks", label="Units"),
+            Column(key="people", label="People", format=",d"),
+            Column(key="records", label="Records", format=",d"),
+            *(
+                Column(key=key, label=label, unit="% of people", format=",.1f")
+                for key, label in kinds.items()
+                if key in self.table.columns
+            ),
+        )
+
+    def figure(self) -> Figure:
+        """Agreement by size of the unit."""
+        names = {"exact_percent": "exact", "binned_percent": "binned", "told_percent": "told"}
+        return _by_size(
+            self.table.rename({"blocks": "universe"}).rename(names, strict=False),
+            list(names.values()),
+            name=self.name,
+            y="Records that agree (% of people)",
+            caption="Rebuilt records that agree with the truth, by number of people in the unit.",
+        )
+
+
+@score_claims.register
+def score_records(claims: ClaimedRecords, people: TruePeople, part: Part) -> RecordsAgree:
+    """Agreement of claimed records with people, unit by unit."""
+    records = records_of(claims.matrix, Features.of(claims.schema))
+    table = agreement_frame(records, people.records(), claims.geography.size(claims.geography.leaf))
+    return RecordsAgree.by(claims, part, table=_with_people(table), attributes=_attributes(claims))
+
+
+@score_claims.register
+def score_rebuilt(claims: Rebuilt, people: TruePeople, part: Part) -> RecordsAgree:
+    """The same, and agreement in what the tables tell apart."""
+    return RecordsAgree.by(
+        claims,
+        part,
+        table=_with_people(rebuilt_frame(claims, people.records())),
+        attributes=_attributes(claims),
+        certain=claims.facts["zero_variability_records"],
+    )
+
+
+def _attributes(claims: Claims) -> tuple[str, ...]:
+    """What records are compared by."""
+    found = (find_attribute(claims.schema, role) for role in (*KNOWN, *LEARNT))
+    return tuple(attribute.name for attribute in found if attribute is not None)
+
+
+def _with_people(table: pl.DataFrame) -> pl.DataFrame:
+    """Without sizes of which there is no unit."""
+    return table.filter((pl.col("blocks") == ALL) | (pl.col("people") + pl.col("records") > 0))
+
+
+def agreement_frame(records: Records, truth: Records, leaves: int) -> pl.DataFrame:
+    """Agreement by size of unit, in per cent of people."""
+    return pl.DataFrame(
+        [
+            {
+                "blocks": name,
+                "people": one.people,
+                "records": one.records,
+                "exact_percent": one.exact_percent,
+                "binned_percent": one.binned_percent,
+            }
+            for name, one in agreement(records, truth, blocks=leaves).items()
+        ]
+    )
+
+
+def rebuilt_frame(claims: Rebuilt, truth: Records) -> pl.DataFrame:
+    """Agreement on age, on its bin, and on what the tables tell of sex and age."""
+    leaves = claims.geography.size(claims.geography.leaf)
+    own = agreement_frame(records_of(claims.matrix, truth.features), truth, leaves)
+    told = agreement_frame(
+        records_of(claims.matrix, claims.features), replace(truth, features=claims.features), leaves
+    )
+    return own.with_columns(told["binned_percent"].alias("told_percent"))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PeopleFound(Attacked):
+    """Claims about named people that are right, beside a guess from where they live."""
+
+    index: tuple[str, ...] = ("universe", "people")
+    value: str = "precision_%"
+    value_words: str = "claims about people that are right, %"
+    caption: str = "Claims about named people, and how many of them are right."
+
+    learnt: tuple[str, ...]
+    guess: str = "guess_%"
+
+    def explain(self) -> str:
+        """What a claim is, and what a guess gets right."""
+        return (
+            f"{self.words} The attacker here knows all of this about everybody, which "
+            "no real attacker does. A claim is right if it is true of the person. "
+            f"{GUESS_WORDS} Look above all at people who are unlike most of their unit: a guess "
+            "cannot find them."
+        )
+
+    def numbers(self) -> tuple[KeyNumber, ...]:
+        """Claims about everybody, and the guess."""
+        found = self.table.row(0, named=True)
+        if not found["claimed"]:
+            return (KeyNumber(value="0", label=f"claims about people were made by {self.name}"),)
+        guess = found[self.guess]
+        return (
+            KeyNumber(
+                value=f"{found['precision_%']:,.3g}",
+                unit="%",
+                label=f"of {found['claimed']:,} claims about {' and '.join(self.learnt)} are "
+                f"right ({self.name}); a guess from the unit gets {guess:,.3g} % of them right",
+            ),
+        )
+
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        heads = {
+            "universe": "People",
+            "precision_%": "Right",
+            "from": "95 % from",
+            "to": "to",
+            "guess_%": "Guess right",
+            "modal_guess_%": "Most frequent, right",
+            "proportional_guess_%": "By shares, right",
+        }
+        return tuple(
+            Column(
+                key=key,
+                label=heads.get(key, key.capitalize()),
+                unit="%" if key in heads and kind.is_numeric() else "",
+                format=",.1f" if kind.is_float() else ",d" if kind.is_integer() else "",
+            )
+            for key, kind in self.table.schema.items()
+        )
+
+    def figure(self) -> Figure:
+        """Claims that are right, beside guesses."""
+        names = {"precision_%": "claims", self.guess: "guess from the unit"}
+        return _by_size(
+            self.table.rename(names),
+            list(names.values()),
+            name=self.name,
+            y="Right (% of claims)",
+            caption="Claims about named people that are right, beside a guess from the unit.",
+        )
+
+
+@score_claims.register
+def score_people(claims: ClaimedPeople, people: TruePeople, part: Part) -> PeopleFound:
+    """Claims of any attack: right, if the person is so in truth.
+
+    The guess is the combination that is most frequent among the true people of the unit.
+    """
+    true = np.ravel_multi_index(
+        tuple(people.codes(name) for name in claims.learnt),
+        tuple(claims.schema.attribute(name).size for name in claims.learnt),
+    ).astype(np.int64)
+    mode = _modes(people.unit, true)
+    claimed, right, guessed = claims.value >= 0, claims.value == true, mode == true
+    universes = {
+        ALL: np.ones(len(people), dtype=bool),
+        "as most in the unit": guessed,
+        "unlike most in the unit": ~guessed,
+    }
+    rows = [
+        {
+            "universe": name,
+            "people": int(inside.sum()),
+            "claimed": int((inside & claimed).sum()),
+            "right": int((inside & claimed & right).sum()),
+            "precision_%": _percent(right, inside & claimed),
+            "guess_%": _percent(guessed, inside & claimed),
+        }
+        for name, inside in universes.items()
+    ]
+    return PeopleFound.by(claims, part, table=pl.DataFrame(rows), learnt=claims.learnt)
+
+
+@score_claims.register
+def score_matches(claims: Matches, people: TruePeople, part: Part) -> PeopleFound:
+    """Matches, over several random orders of ties, beside guesses from the records attacked."""
+    scores = matches_frame(claims, people.records())
+    return PeopleFound.by(
+        claims,
+        part,
+        table=beside_guesses(scores).rename({"putative": "claimed", "confirmed": "right"}),
+        learnt=claims.learnt,
+        guess="modal_guess_%",
+    )
+
+
+def matches_frame(claims: Matches, truth: Records) -> pl.DataFrame:
+    """Re-identification scored: see ``headcount.evaluation.reidentified``."""
+    target = claims.target
+    return reidentified(
+        target.records,
+        claims.known,
+        truth,
+        geography=target.geography,
+        zero_variability=target.zero,
+        orders=claims.by.orders,
+        seed=claims.by.seed,
+        years=target.years,
+    )
+
+
+def _modes(unit: Ints, value: Ints) -> Ints:
+    """For each person the most frequent value of the unit, the smaller of two."""
+    if not len(unit):
+        return value
+    width = int(value.max()) + 1
+    pairs, times = np.unique(unit * width + value, return_counts=True)
+    order = np.lexsort((pairs % width, -times, pairs // width))
+    units, first = np.unique(pairs[order] // width, return_index=True)
+    mode = np.full(int(unit.max()) + 1, -1, dtype=np.int64)
+    mode[units] = pairs[order][first] % width
+    return np.asarray(mode[unit])
+
+
+def _percent(right: Flags, of: Flags) -> float | None:
+    return 100 * float((right & of).sum()) / int(of.sum()) if of.any() else None
+
+
+def _by_size(frame: pl.DataFrame, series: list[str], *, name: str, y: str, caption: str) -> Figure:
+    """Some columns of a table by universe."""
+    shown = frame.select("universe", *(pl.col(one) for one in series if one in frame.columns))
+    long = shown.unpivot(index="universe", variable_name="what", value_name="percent")
+    universes = tuple(dict.fromkeys(frame["universe"].to_list()))
+    return Figure(
+        name=f"{name}-figure",
+        caption=caption,
+        alt=caption,
+        chart=point_chart(
+            long.with_columns(pl.col("percent").fill_nan(None)),
+            x=Axis(column="universe", title="People", names=universes),
+            y=Axis(column="percent", title=y, zero=True),
+            series="what",
+        ),
+    )

@@ -1,0 +1,86 @@
+"""A release evaluated: every metric and attack that supports it, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from headcount.engines.protocol import Engine
+from headcount.evaluation.attacked import attack
+from headcount.evaluation.choice import Choice
+from headcount.evaluation.metrics import NotFeasible
+from headcount.evaluation.truth import Truth
+from headcount.progress import Progress, silent
+from headcount.release import Release
+from headcount.report.finding import Finding
+
+
+@dataclass(frozen=True)
+class NotComputed:
+    """A metric or attack that was left out, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Evaluation:
+    """What was found about a release, by name of the metric or attack; confidential like the truth.
+
+    where
+        findings       what was computed, in the order in which it was asked for
+        not_computed   what was left out, each with its reason
+    """
+
+    findings: tuple[Finding, ...]
+    not_computed: tuple[NotComputed, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Evaluation: {', '.join(one.name for one in self.findings) or 'nothing'}>"
+
+    def __getitem__(self, name: str) -> Finding:
+        for one in self.findings:
+            if one.name == name:
+                return one
+        for other in self.not_computed:
+            if other.name == name:
+                raise KeyError(f"{name}: not computed, because {other.why}")
+        raise KeyError(name)
+
+    def __contains__(self, name: str) -> bool:
+        return any(one.name == name for one in self.findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+
+def evaluate(
+    release: Release,
+    truth: Truth,
+    *,
+    choice: Choice | None = None,
+    progress: Progress = silent,
+    engine: Engine | None = None,
+) -> Evaluation:
+    """Compute each chosen metric, and make each chosen attack, that supports the release.
+
+    Without ``choice`` these are ours, but for metrics that are slow.
+    """
+    choice = choice or Choice()
+    findings: list[Finding] = []
+    left_out: list[NotComputed] = []
+    for metric in choice.chosen_metrics():
+        if not (support := metric.supports(release, truth)):
+            left_out.append(NotComputed(metric.name, support.why_not))
+            continue
+        try:
+            findings.append(metric.compute(release, truth, progress=progress))
+        except NotFeasible as error:
+            left_out.append(NotComputed(metric.name, str(error)))
+    attacks = choice.chosen_attacks()
+    for kind in progress(attacks, what="Attacks", total=len(attacks)):
+        if support := kind.supports(release.unweighted()):
+            findings.append(attack(release, truth, kind, engine=engine))
+        else:
+            left_out.append(NotComputed(kind.name, support.why_not))
+    return Evaluation(findings=tuple(findings), not_computed=tuple(left_out))

@@ -1,0 +1,156 @@
+"""Whether places where few kinds of people live are counted too high or too low."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from headcount.evaluation.homogeneity import bias_by, homogeneity_index
+from headcount.evaluation.metrics._base import LEVEL, Metric, publishes_counts
+from headcount.evaluation.truth import Truth
+from headcount.progress import Progress, silent
+from headcount.release import Release
+from headcount.report.figures import Axis, Control, band_chart
+from headcount.report.finding import SUPPORTED, Finding, Support
+from headcount.report.model import Column, Figure
+from headcount.tabulate import Query
+
+STRATA = ("voting_age", "hispanic", "race")
+MOST_CELLS, MOST_ANSWERS = 256, 20_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class BiasByHomogeneity(Metric):
+    """Mean error of totals by the homogeneity index of Petti & Flaxman (2020).
+
+    ``by`` are the attributes whose combinations are the kinds of people; without any, voting age,
+    Hispanic origin and race as far as the schema has two of them, else all attributes.
+    """
+
+    name = "bias-by-homogeneity"
+    order = 35
+    by: tuple[str, ...] = ()
+
+    def supports(self, release: Release, truth: Truth) -> Support:
+        """Counts on at least two attributes with few combinations, below the whole."""
+        if not (counts := publishes_counts(release)):
+            return counts
+        if missing := [name for name in self.by if name not in release.schema.names]:
+            return Support(f"the schema has no attribute {' and no '.join(missing)}")
+        names = self._kinds(release)
+        cells = int(np.prod([release.schema.attribute(name).size for name in names]))
+        if len(names) < 2:
+            return Support(
+                "the schema has fewer than two attributes to distinguish kinds of people"
+            )
+        if cells > MOST_CELLS:
+            return Support(
+                f"{' x '.join(names)} has {cells:,} kinds of people, more than {MOST_CELLS}"
+            )
+        if not self._levels(release, cells):
+            return Support("no level below the whole has few enough units")
+        return SUPPORTED
+
+    def _kinds(self, release: Release) -> tuple[str, ...]:
+        some = tuple(name for name in STRATA if name in release.schema.names)
+        return self.by or (some if len(some) > 1 else release.schema.names)
+
+    def _levels(self, release: Release, cells: int) -> tuple[str, ...]:
+        geography = release.geography
+        small = (lv for lv in geography.levels[1:] if geography.size(lv) * cells <= MOST_ANSWERS)
+        return tuple(small)
+
+    def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
+        """Errors of totals, grouped by how many kinds of people a place lacks."""
+        names = self._kinds(release)
+        schema = release.schema
+        query = Query(" x ".join(names), names)
+        shape = tuple(schema.attribute(name).size for name in names)
+        counts, answer = release.as_counts(), query.matrix(schema)
+        levels = self._levels(release, int(np.prod(shape)))
+        rows = []
+        for level in progress(levels, what="Bias by homogeneity", total=len(levels)):
+            exact = truth.counts.at(level)
+            index = homogeneity_index(
+                (exact.matrix @ answer).toarray(), shape=shape, definition="words"
+            )
+            made = np.asarray(counts.table(level).sum(axis=1)).reshape(-1)
+            errors = made - exact.totals()
+            lived_in = exact.totals() > 0
+            for value, (n, mean, low, high) in bias_by(index[lived_in], errors[lived_in]).items():
+                some = errors[lived_in][index[lived_in] == value]
+                spread = float(some.std(ddof=1) / np.sqrt(n)) if n > 1 else None
+                rows.append(
+                    {
+                        "level": level,
+                        "homogeneity_index": value,
+                        "units": n,
+                        "mean_error": mean,
+                        "standard_error": spread,
+                        "p05": low,
+                        "p95": high,
+                    }
+                )
+        table = pl.DataFrame(rows, schema_overrides={"standard_error": pl.Float64})
+        return Bias(table=table, kinds=names, cells=int(np.prod(shape)), levels=levels)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Bias(Finding):
+    """A row for each level and value of the index; errors are in people."""
+
+    name: str = BiasByHomogeneity.name
+    title: str = "Are places with few kinds of people favoured?"
+    index: tuple[str, ...] = ("level", "homogeneity_index", "units")
+    value: str = "mean_error"
+    value_words: str = "mean error of totals, in people, by homogeneity index"
+    caption: str = "Errors of totals by level and homogeneity index."
+    table_name: str = "homogeneity"
+    folded: bool = True
+
+    kinds: tuple[str, ...]
+    cells: int
+    levels: tuple[str, ...]
+
+    def explain(self) -> str:
+        """What the index is, and what a slope means."""
+        return (
+            f"The homogeneity index of a place is the number of the {self.cells} kinds of people "
+            f"({' x '.join(self.kinds)}) of whom nobody lives there: the higher, the more alike "
+            "its people are (Petti & Flaxman 2020). The error is the released total minus the "
+            "exact one, in people, of places where somebody lives. A slope means that the method "
+            "moves people between mixed and uniform places; setting counts below 0 to 0 does "
+            "that. The band runs from the 5th to the 95th percentile of places; the standard "
+            "error is over places of one release, as if their errors were independent."
+        )
+
+    def figure(self) -> Figure:
+        """Mean error by index, at the level chosen."""
+        return Figure(
+            name=self.name,
+            caption="Mean error of totals by homogeneity, with the range of 90 % of places.",
+            alt="Mean error of unit totals by homogeneity index, at one level",
+            chart=band_chart(
+                self.table.with_columns(series=pl.lit("mean error")),
+                x=Axis(column="homogeneity_index", title="Kinds of people who are missing"),
+                y=Axis(column="mean_error", title="Released minus exact (people)"),
+                low="p05",
+                high="p95",
+                series="series",
+                controls=(Control(column="level", label="Level", initial=self.levels[-1]),),
+            ),
+        )
+
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        return (
+            LEVEL,
+            Column(key="homogeneity_index", label="Kinds missing", format=",d"),
+            Column(key="units", label="Places", format=",d"),
+            Column(key="mean_error", label="Mean error", unit="people", format="+,.3g"),
+            Column(key="standard_error", label="Standard error", unit="people", format=",.2g"),
+            Column(key="p05", label="5 % below", unit="people", format="+,.3g"),
+            Column(key="p95", label="95 % below", unit="people", format="+,.3g"),
+        )
