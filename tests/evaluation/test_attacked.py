@@ -190,6 +190,8 @@ def test_an_attack_says_why_it_cannot_be_made(counts: Counts):
     noisy = protect(Tabulated.of(alone), Geometric(epsilon=Fraction(1)))
     for kind in (Link(), Reidentify(), Reconstruct()):
         assert "below 0 or not whole" in kind.supports(noisy).why_not
+        with pytest.raises(InputError, match=f"attack '{kind.name}': found .*below 0 or not whole"):
+            attack(noisy, Truth.of(alone), kind)
     exact = protect(Tabulated.of(counts), Identity())
     assert all(kind.supports(exact) for kind in (Link(), Reidentify(), Reconstruct()))
     assert Link(secret="income").supports(exact).why_not == "the schema has no attribute income"

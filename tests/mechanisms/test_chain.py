@@ -216,6 +216,13 @@ def test_a_step_that_changes_totals_leaves_no_claim_that_they_are_exact():
     assert f"the number of people in each {TREE.leaf}" in alone.released_exactly
 
 
+def test_a_step_that_stands_twice_gives_its_reason_once():
+    said = Chain.of([SWAP, SWAP]).guarantee(SCHEMA, TREE).why_none
+    assert said.count("leaves open which ones") == 1
+    noisy = Chain.of([SWAP, SWAP, Geometric(epsilon=Fraction(1))]).guarantee(SCHEMA, TREE).why_none
+    assert noisy.count("person-swapping: ") == 1
+
+
 def test_rho_scales_by_the_square():
     table = {"rho": 1, "unit": "add-remove", "queries": {"cells": {"share": 1}}}
     gaussian = from_table(TopDown, table, source="test")

@@ -137,7 +137,7 @@ def test_an_attack_of_others_keeps_the_contract_and_never_loads_the_truth(instal
         check=True,
     )
     assert "headcount.attacks.kinds" in done.stdout
-    for room in ("evaluate", "mechanisms"):
+    for room in ("evaluation", "mechanisms"):
         assert f"headcount.{room}" not in done.stdout
 
 

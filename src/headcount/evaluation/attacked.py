@@ -40,6 +40,10 @@ def attack(
     The attacker knows where everybody lives, and the attributes that the attack says it knows.
     """
     release = release.unweighted()
+    if not (support := kind.supports(release)):
+        raise InputError(
+            f"attack {kind.name!r}", found=support.why_not, expected="a release that it supports"
+        )
     part = part_of(release, truth.counts, most=kind.limit(release))
     people = TruePeople.of(truth.counts, part.release.geography)
     known = people.known(kind.knows(release.schema))
@@ -50,7 +54,7 @@ def attack(
 def score_claims(claims: Claims, people: TruePeople, part: Part) -> Finding:
     """How much of what was claimed is true."""
     raise InputError(
-        f"attack {claims.attack!r}",
+        f"attack {getattr(claims, 'attack', '')!r}",
         found=type(claims).__name__,
         expected="ClaimedRecords or ClaimedPeople",
     )

@@ -179,7 +179,7 @@ class Chain:
         exact = self._exact(stated, schema, geography)
         if not stated.losses:
             reasons = [f"{p.name}: {p.guarantee(schema, geography).why_none}" for p in self.parts]
-            return Guarantee.none("; ".join(reasons)).also_exact(*exact)
+            return Guarantee.none("; ".join(dict.fromkeys(reasons))).also_exact(*exact)
         losses = [(loss, self.stability(loss.unit, schema)) for loss in stated.losses]
         scaled = [group_loss(loss, k) for loss, k in losses if k is not None]
         if scaled and exact:
@@ -243,10 +243,10 @@ class Chain:
         reasons = [f"{step.name}: {step.no_bound}" for step in open_steps]
         if steps_of_all(schema.attributes) != ALONE:
             reasons.append(FOLLOWS_HOUSEHOLD)
-        names = " and ".join(step.name for step in open_steps or self.steps)
+        names = " and ".join(dict.fromkeys(step.name for step in open_steps or self.steps))
         return (
-            f"{'; '.join(reasons)}. The noise of {self.last.name} protects the records that "
-            f"{names} made, not the people behind them"
+            f"{'; '.join(dict.fromkeys(reasons))}. The noise of {self.last.name} protects the "
+            f"records that {names} made, not the people behind them"
         )
 
     def check(self, data: Tabulated) -> tuple[str, ...]:
