@@ -207,3 +207,13 @@ def test_children_of_two_races_can_be_of_both() -> None:
 def test_refused(people: int, counties: int | None, message: str) -> None:
     with pytest.raises(InputError, match=message):
         towns(people=people, counties=counties)
+
+
+def test_a_wider_spread_makes_more_tiny_blocks() -> None:
+    def tiny(spread: float) -> float:
+        made = towns(seed=4, people=40_000, counties=2, block_spread=spread)
+        people = np.bincount(made.block[made.dwelling])
+        return float((people[people > 0] < 15).mean())
+
+    assert tiny(0.8) + 0.1 < tiny(1.2) < tiny(1.6) - 0.1
+    assert tiny(1.45) == pytest.approx(0.387, abs=0.03)  # the census of 2010

@@ -1,4 +1,4 @@
-"""Common coarser views of census attributes: age in bins, 63 races in seven groups."""
+"""Common coarser views of census attributes: age in bins, 63 races in seven groups or alone."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ SEVEN_RACES = {
     "other": ("6", "11"),
 }
 """Codes of each race alone and with white; every other combination is "multiple"."""
+
+RACES_ALONE = tuple(
+    f"{name}_alone" for name in ("white", "black", "aian", "asian", "nhpi", "other")
+)
+"""Names of the codes 1 to 6."""
 
 
 def age_bins(age: Attribute, bins: Attribute) -> Recode:
@@ -39,20 +44,26 @@ def seven_races(race: Attribute) -> Recode:
     return Recode.of(race, race.name, groups)
 
 
+def races_alone(race: Attribute) -> Recode:
+    """The 63 codes as each of the six races alone, and all combinations."""
+    alone = {name: (code,) for name, code in zip(RACES_ALONE, race.levels, strict=False)}
+    return Recode.of(race, race.name, {**alone, "multiple": race.levels[len(alone) :]})
+
+
 def recode_to(attribute: Attribute, wanted: Attribute) -> Recode:
     """The recode that turns an attribute into a coarser one of the same name, if one is known."""
     codes = tuple(str(code) for code in range(1, 64))
     if attribute.name == wanted.name == "race" and attribute.levels == codes:
-        recode = seven_races(attribute)
-        if recode.attribute == wanted:
-            return recode
+        for recode in (seven_races(attribute), races_alone(attribute)):
+            if recode.attribute == wanted:
+                return recode
     if attribute.name == wanted.name == "age":
         return age_bins(attribute, wanted)
     raise InputError(
         "schema",
         place=f"attribute {wanted.name!r}",
         found=f"levels that cannot be made from those of {attribute.name!r}",
-        expected="the same levels, bins of years of age, or the seven race groups",
+        expected="the same levels, bins of years of age, the seven race groups, or races alone",
     )
 
 

@@ -47,12 +47,14 @@ class Land:
     places: Areas
 
 
-def make_land(rng: np.random.Generator, *, people: int, counties: int) -> Land:
+def make_land(
+    rng: np.random.Generator, *, people: int, counties: int, block_spread: float = BLOCK_SPREAD
+) -> Land:
     """Lay out a state for about so many people."""
     in_county = people * _county_shares(rng, counties)
     tract_of, in_tract = _divide(rng, in_county, mean=PER_TRACT, spread=0.4, most=9_999)
     group_of, in_group = _divide(rng, in_tract, mean=PER_GROUP, spread=0.35, most=9)
-    block_of, expected = _blocks(rng, in_group)
+    block_of, expected = _blocks(rng, in_group, block_spread)
     parents = (np.zeros(counties, dtype=np.int32), tract_of, group_of, block_of)
     geography = Geography(
         ("state", "county", "tract", "block_group", "block"),
@@ -86,13 +88,13 @@ def _share(above: Floats, parent: Ints32, weight: Floats) -> Floats:
     return np.asarray(above[parent] * weight / total[parent])
 
 
-def _blocks(rng: np.random.Generator, in_group: Floats) -> tuple[Ints32, Floats]:
+def _blocks(rng: np.random.Generator, in_group: Floats, spread: float) -> tuple[Ints32, Floats]:
     wanted = np.rint(in_group / PER_BLOCK / (1 - NO_HOUSING))
     parent = np.repeat(
         np.arange(len(in_group), dtype=np.int32),
         np.clip(wanted, 1, MOST_BLOCKS).astype(np.int64),
     )
-    weight = rng.lognormal(sigma=BLOCK_SPREAD, size=len(parent))
+    weight = rng.lognormal(sigma=spread, size=len(parent))
     housing = rng.random(len(parent)) >= NO_HOUSING
     # No block group without housing: one of its blocks, drawn at random, keeps it.
     order = np.lexsort((rng.random(len(parent)), parent))

@@ -15,7 +15,7 @@ from headcount.population.towns import levels
 from headcount.population.towns._facilities import IN_QUARTERS, fill_facilities, plan_facilities
 from headcount.population.towns._mix import mixes
 from headcount.population.towns._people import fill_households, household_sizes, nobody
-from headcount.population.towns._spine import Land, make_land
+from headcount.population.towns._spine import BLOCK_SPREAD, Land, make_land
 
 MEAN_SIZE = 2.578
 """People in a mean household."""
@@ -26,13 +26,20 @@ VACANCY = 0.114
 FEWEST_PEOPLE, MOST_PEOPLE, MOST_COUNTIES = 1_000, 50_000_000, 999
 
 
-def towns(*, seed: int = 2010, people: int = 40_000, counties: int | None = None) -> Households:
+def towns(
+    *,
+    seed: int = 2010,
+    people: int = 40_000,
+    counties: int | None = None,
+    block_spread: float = BLOCK_SPREAD,
+) -> Households:
     """Generate a state of about ``people`` people: block < block group < tract < county < state.
 
     where
-        seed       one seed, one state
-        people     people to aim at; the number that comes out is random, within a percent or two
-        counties   by default one for each 50,000 people, at least five
+        seed           one seed, one state
+        people         to aim at; the number that comes out is random, within a percent or two
+        counties       by default one for each 50,000 people, at least five
+        block_spread   standard deviation of the logarithm of the people of a block
 
     Households have the sizes of the 2010 census; couples are of similar age, children are a
     generation younger, the old often live alone. Members mostly share race and origin, and the
@@ -56,7 +63,7 @@ def towns(*, seed: int = 2010, people: int = 40_000, counties: int | None = None
         )
     streams = np.random.SeedSequence(seed).spawn(5)
     ground, plan, segregation, inside, quarters = map(np.random.default_rng, streams)
-    land = make_land(ground, people=people, counties=counties)
+    land = make_land(ground, people=people, counties=counties, block_spread=block_spread)
     dwellings = _plan(plan, land, people=people)
     mix = mixes(segregation, land.geography)
     wealth = _wealth(segregation, land, mix["block"])

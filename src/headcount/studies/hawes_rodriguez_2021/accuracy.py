@@ -14,9 +14,11 @@ from scipy.sparse import csr_array
 
 from headcount.arrays import Floats, Ints
 from headcount.geography import Areas, Geography
+from headcount.population import Population
+from headcount.population.from_households import to_population
 from headcount.release import Release, TablesRelease
 from headcount.release.published import by_name, is_total
-from headcount.schema import Schema
+from headcount.schema import Attribute, Schema
 from headcount.studies.hawes_rodriguez_2021.settings import PLACE
 from headcount.tabulate import Counts, Query
 from headcount.tabulate.counts import adder
@@ -32,6 +34,11 @@ EVERY = "all"
 TOTAL = "total population"
 RACE = "race: "
 """Begins the name of the statistic of a race group."""
+RACE_ALONE = "race alone: "
+ALONE = tuple(f"{name}_alone" for name in ("white", "black", "aian", "asian", "nhpi", "other"))
+SEVERAL = "multiple"
+CODES = tuple(str(code) for code in range(1, 64))
+"""Of race: the six alone, then the combinations."""
 
 
 def category(low: int, high: int | None) -> str:
@@ -97,9 +104,7 @@ def errors(counts: Counts, release: Release, *, areas: Sequence[Areas] = ()) -> 
     truth = race_totals(counts.schema, counts.geography, counts.matrix)
     people, made = truth.sum(axis=1), shown(release)
     rows = _by_size(COUNTY, TOTAL, people, np.abs(made.people - people))
-    for number, level in enumerate(counts.schema.attribute("race").levels):
-        off = np.abs(made.races[:, number] - truth[:, number])
-        rows += _by_size(COUNTY, RACE + level, people, off)
+    rows += _by_race(counts, made, truth, RACE)
     withheld = np.isnan(made.blocks)
     blocks = np.where(withheld, 0, made.blocks).astype(np.int64)
     for places in areas:
@@ -109,6 +114,32 @@ def errors(counts: Counts, release: Release, *, areas: Sequence[Areas] = ()) -> 
             off[places.add_up(withheld.astype(np.int64)) > 0] = np.nan
             rows += _by_size(PLACE, TOTAL, own, off)
     return pl.DataFrame(rows)
+
+
+def race_alone(population: Population) -> Population | None:
+    """The same people, with the race of those who report one only; None if it is not known."""
+    households = population.households
+    assert households is not None
+    if households.attribute("race").levels != CODES:
+        return None
+    alone = Attribute("race", (*ALONE, SEVERAL))
+    same = [alone if one.name == "race" else one for one in population.schema.attributes]
+    return to_population(households, schema=Schema(tuple(same)))
+
+
+def errors_of_race_alone(counts: Counts, release: Release) -> pl.DataFrame:
+    """Mean absolute error of people of each race alone in counties, by size of the county."""
+    truth = race_totals(counts.schema, counts.geography, counts.matrix)
+    found = pl.DataFrame(_by_race(counts, shown(release), truth, RACE_ALONE))
+    return found.filter(pl.col("statistic") != RACE_ALONE + SEVERAL)
+
+
+def _by_race(counts: Counts, made: Shown, truth: Ints, prefix: str) -> list[dict[str, object]]:
+    rows = []
+    for number, level in enumerate(counts.schema.attribute("race").levels):
+        off = np.abs(made.races[:, number] - truth[:, number])
+        rows += _by_size(COUNTY, prefix + level, truth.sum(axis=1), off)
+    return rows
 
 
 def _by_size(

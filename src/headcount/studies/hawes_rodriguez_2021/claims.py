@@ -12,17 +12,17 @@ from headcount.evaluation.attackers import COMMERCIAL, PERFECT
 from headcount.evaluation.reidentified import ALL, TELLING
 from headcount.studies.frame.claims import MeasuredClaim, Tables
 from headcount.studies.frame.report import cell
-from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE
+from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE_ALONE
 from headcount.studies.hawes_rodriguez_2021.crossing import OWN, POINTS
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENT,
     HI,
-    NONE,
+    LIKE_2010,
+    MIDDLING,
     TOPDOWN,
     ZCDP,
 )
 
-MIDDLING = "swapping 25 %"
 BELOW = ("tract", "block_group", "block")
 
 
@@ -51,6 +51,34 @@ def _withheld(tables: Tables, table: str, rule: str, levels: Sequence[str]) -> l
 def tables_withheld(tables: Tables, *, table: str, levels: Sequence[str]) -> MeasuredClaim:
     """The least share of tables withheld over some levels."""
     ours = _withheld(tables, table, "table", levels)
+    return MeasuredClaim(
+        value=_least_known(ours),
+        finding=f"{_percents(ours)}{_by_state(tables, table, 'table', levels)}",
+    )
+
+
+def _by_state(tables: Tables, table: str, rule: str, levels: Sequence[str]) -> str:
+    """The least and the most withheld in one state, at each level, in words."""
+    ends = [
+        [_number(tables["suppression"], end, table=table, rule=rule, level=x) for x in levels]
+        for end in ("least", "most")
+    ]
+    if ends[0] == ends[1] or any(isnan(number) for number in ends[0]):
+        return ""
+    reach = (f"{low:.0f}-{high:.0f}" for low, high in zip(*ends, strict=True))
+    return f" (by state {', '.join(reach)} %)"
+
+
+def tiny_areas(tables: Tables, *, table: str, levels: Sequence[str]) -> MeasuredClaim:
+    """Tracts and block groups so small that tables are withheld; not testable without any."""
+    found = tables["suppression"].filter(pl.col("level").is_in(levels), table=table, rule="table")
+    if not found["withheld"].sum():
+        areas = " and ".join(f"{number:,}" for number in found["total"])
+        return MeasuredClaim(
+            reason=f"none of the {areas} tracts and block groups of the synthetic states is tiny: "
+            "they have no airports, parks or water"
+        )
+    ours = _withheld(tables, table, "table", levels)
     return MeasuredClaim(value=_least_known(ours), finding=_percents(ours))
 
 
@@ -70,7 +98,8 @@ def counties_withheld(tables: Tables) -> MeasuredClaim:
 def grow_and_fall(tables: Tables, *, table: str) -> MeasuredClaim:
     """Whether cells changed to 0 grow from county to block group, then fall."""
     ours = _withheld(tables, table, "cell", (COUNTY, *BELOW))
-    return _true(_percents(ours), ours[0] <= ours[1] <= ours[2] > ours[3], *ours)
+    words = _percents(ours) + _by_state(tables, table, "cell", (COUNTY, *BELOW))
+    return _true(words, ours[0] <= ours[1] <= ours[2] > ours[3], *ours)
 
 
 def given_back(tables: Tables) -> MeasuredClaim:
@@ -82,10 +111,15 @@ def given_back(tables: Tables) -> MeasuredClaim:
 
 def complement(tables: Tables) -> MeasuredClaim:
     """Cells of P1 and P2 withheld before and after the complementary step."""
+
+    def cells(table: str, rule: str) -> str:
+        found = tables["complement"]
+        return _percents(
+            [_number(found, "percent", table=table, rule=rule, level=level) for level in BELOW]
+        )
+
     words = (
-        f"{_percents(_withheld(tables, table, 'cell', BELOW))} before, "
-        f"{_percents(_withheld(tables, table, COMPLEMENT, BELOW))} after"
-        for table in ("P1", "P2")
+        f"{cells(table, 'cell')} before, {cells(table, COMPLEMENT)} after" for table in ("P1", "P2")
     )
     return MeasuredClaim(finding="; ".join(words))
 
@@ -156,16 +190,16 @@ def less_accurate(tables: Tables, *, area: str, statistic: str) -> MeasuredClaim
 def middling_swap(tables: Tables) -> MeasuredClaim | None:
     """A middling swap beside TopDown: errors of races, and precision."""
     best = tables["methods"].filter(kind=TOPDOWN, loss=ZCDP).sort("epsilon")["method"][-1]
-    middle, topdown = (mean_mae(tables["mae"], m, COUNTY, RACE) for m in (MIDDLING, best))
-    none, swapped = (_rate(tables, m, COMMERCIAL, ALL) for m in (NONE, MIDDLING))
+    middle, topdown = (mean_mae(tables["mae"], m, COUNTY, RACE_ALONE) for m in (MIDDLING, best))
+    before, swapped = (_rate(tables, m, COMMERCIAL, ALL) for m in (LIKE_2010, MIDDLING))
     if middle is None or topdown is None:
         return None
     words = (
-        f"{MIDDLING}: race MAE {middle:.1f}, {best} {topdown:.1f} people; precision {swapped:.1f}, "
-        f"none {none:.1f} %"
+        f"{MIDDLING}: MAE of race alone {middle:.1f}, {best} {topdown:.1f} people; precision "
+        f"{swapped:.1f}, {LIKE_2010} {before:.1f} %"
     )
-    holds = middle <= topdown and none - swapped <= POINTS
-    return _true(words, holds, none, swapped)
+    holds = middle <= topdown and before - swapped <= POINTS
+    return _true(words, holds, before, swapped)
 
 
 def not_measured(_tables: Tables) -> MeasuredClaim:
@@ -174,7 +208,7 @@ def not_measured(_tables: Tables) -> MeasuredClaim:
 
 
 def mean_mae(mae: pl.DataFrame, method: str, area: str, statistic: str) -> float | None:
-    """MAE of a statistic over all areas; ``RACE`` is the mean over race groups."""
+    """MAE of a statistic over all areas; ``RACE_ALONE`` is the mean over races."""
     found = mae.filter(
         pl.col("statistic").str.starts_with(statistic),
         method=method,

@@ -12,9 +12,10 @@ from scipy.sparse import csr_array
 from headcount.evaluation.metrics.withheld import Withheld, WithheldCells
 from headcount.release import Release
 from headcount.studies.frame.cases import Measure, Released
-from headcount.studies.hawes_rodriguez_2021.accuracy import errors
+from headcount.studies.hawes_rodriguez_2021.accuracy import errors, errors_of_race_alone
 from headcount.studies.hawes_rodriguez_2021.methods import COMPLEMENTARY, MICRODATA, NONE, TOPDOWN
 from headcount.studies.hawes_rodriguez_2021.setup import Setup
+from headcount.tabulate import Tabulated
 
 WITHHELD = {
     **dict.fromkeys(("table", "rule", "level"), pl.String),
@@ -51,6 +52,11 @@ def measures(setup: Setup, *, seed: int) -> dict[str, Measure]:
         "errors": lambda one: errors(setup.counts, one.release, areas=setup.households.areas),
         "withheld": withheld,
     }
+
+
+def measures_by_race(alone: Tabulated) -> dict[str, Measure]:
+    """Errors of race alone: ``alone`` are the same people, counted by it."""
+    return {"errors": lambda one: errors_of_race_alone(alone.counts, one.release)}
 
 
 def withheld(one: Released) -> pl.DataFrame:

@@ -11,8 +11,9 @@ from headcount.fields import Pairs
 from headcount.geography import Geography
 from headcount.mechanisms import Identity, Mechanism
 from headcount.mechanisms.suppression.mechanism import TABLES, Suppression, SuppressionRule
-from headcount.mechanisms.swapping.keys import PseudoUnits, SizeNoise
+from headcount.mechanisms.swapping.keys import ADULTS, SIZE, PseudoUnits, SizeNoise
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
+from headcount.mechanisms.swapping.risk import Risk
 from headcount.mechanisms.topdown.choices import Grouped, Invariant, Marginal
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.schema import Schema
@@ -33,6 +34,11 @@ from headcount.tabulate.published import supported, tables
 NONE, SUPPRESSION, COMPLEMENTARY = "none", "suppression 1980", "suppression complementary"
 SUPPRESSING = "suppression"
 LO, HI = "swapping LO", "swapping HI"
+LIKE_2010 = "swapping like 2010"
+RATE_LIKE_2010 = Fraction(1, 25)
+"""Fitted: then 96.3 % of the records of the swapped file are those of real people of the block, as
+in the file of 2010. Its own rate is secret."""
+MIDDLING = "swapping 25 %"
 SWAPPING, TOPDOWN = "swapping", "topdown"
 PURE, ZCDP = "pure", "zCDP"
 COMPLEMENT: SuppressionRule = "complementary"
@@ -96,7 +102,18 @@ class Method:
         return Suppression(rule=COMPLEMENT, effort=EFFORT, keep_totals=True, whole=ages, audit=0)
 
     def _swapping(self) -> HouseholdSwapping:
-        """The slides' light swap with other dials; their heavy one is the preset "hi"."""
+        """The slides' light swap with other dials; their heavy one is the preset "hi".
+
+        That of 2010 kept the people and adults of every block and took unique households first;
+        what they had to be unique by, and where, is ours.
+        """
+        if self.name == LIKE_2010:
+            return replace(
+                HouseholdSwapping.from_preset("lo"),
+                rate=self.rate,
+                key=(SIZE, ADULTS),
+                risk=Risk(attributes=("race", "hispanic"), levels=("tract",), k=2),
+            )
         county, state = self.tract_noise
         noise = SizeNoise(minus=self.size_noise / 2, plus=self.size_noise / 2)
         pseudo = PseudoUnits(level="tract", permute=(("county", county), ("state", state)))
@@ -136,6 +153,7 @@ def methods(settings: Settings) -> list[Method]:
     """All of them, in the order of reports."""
     found = [Method(name=NONE, kind=NONE)]
     found += [Method(name=name, kind=SUPPRESSING) for name in (SUPPRESSION, COMPLEMENTARY)]
+    found.append(Method(name=LIKE_2010, kind=SWAPPING, rate=RATE_LIKE_2010))
     for rate in RATES:
         found += [_swap(rate, size, TRACT_NOISE[0]) for size in SIZE_NOISE]
         found += [_swap(rate, SIZE_NOISE[0], tract) for tract in TRACT_NOISE[1:]]
@@ -146,6 +164,12 @@ def methods(settings: Settings) -> list[Method]:
             for epsilon in sorted(settings.epsilons)
         ]
     return found
+
+
+def compared_by_race(settings: Settings) -> list[Method]:
+    """The methods whose errors of race alone are measured: the slides compare these."""
+    swaps = (LIKE_2010, LO, MIDDLING, HI)
+    return [one for one in methods(settings) if one.name in swaps or one.loss == ZCDP]
 
 
 def topdown_name(epsilon: Fraction, loss: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from headcount.attacks.guesses import MODAL, PROPORTIONAL
+from headcount.evaluation.attackers import PERFECT
 from headcount.evaluation.reidentified import RECORDS
 from headcount.studies.hawes_rodriguez_2021.methods import NONE
 
@@ -21,7 +22,8 @@ def reid_table(matches: pl.DataFrame) -> pl.DataFrame:
 
     Columns: method, attacker, universe; putative and confirmed in people (means over replicates);
     precision (confirmed over putative) with its 95 % interval, in percent; people in the
-    attacker's file, and putative_percent and confirmed_percent of them; modal_guess and
+    attacker's file, and putative_percent and confirmed_percent of them; the same in percent of
+    the population (putative_of_population, confirmed_of_population); modal_guess and
     proportional_guess (precision in percent of guesses on the same matches, from the shares of the
     same release); above_proportional with its interval in points (paired by replicate);
     replicates. The guesses from exact counts are methods of their own.
@@ -36,7 +38,19 @@ def reid_table(matches: pl.DataFrame) -> pl.DataFrame:
         dict(zip(KEYS, key, strict=True)) | _row(group)
         for key, group in wide.group_by(KEYS, maintain_order=True)
     ]
-    return pl.DataFrame(rows, infer_schema_length=None)
+    return _of_population(pl.DataFrame(rows, infer_schema_length=None))
+
+
+def _of_population(reid: pl.DataFrame) -> pl.DataFrame:
+    """With shares of the population: the perfect attacker has everybody in the file."""
+    by = ["method", "universe"]
+    everybody = reid.filter(attacker=PERFECT).select(*by, pl.col("people").alias("everybody"))
+    found = reid.join(everybody, on=by, how="left", maintain_order="left")
+    whole = pl.when(pl.col("everybody") > 0).then("everybody")
+    return found.with_columns(
+        (100 * pl.col(part) / whole).alias(f"{part}_of_population")
+        for part in ("putative", "confirmed")
+    ).drop("everybody")
 
 
 def _with_guesses(matches: pl.DataFrame) -> pl.DataFrame:

@@ -58,6 +58,13 @@ PLACE = "place"
 PEOPLE, PEOPLE_IN_A_COUNTY, FEWEST_COUNTIES = 100_000, 4_000, 5
 """By default: so that counties and places of several size categories exist."""
 
+BLOCK_SPREAD = 1.45
+"""Spread of the logarithm of block sizes, fitted to one number of the slides: 38.7 % of blocks have
+1 to 14 people. That number is therefore not a test."""
+
+LARGE_STATE, LARGE_COUNTIES = 1_000_000, 10
+"""States on which suppression is counted: counties of 98,000 people on average in 2010."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(StudySettings):
@@ -66,6 +73,7 @@ class Settings(StudySettings):
     where
         epsilons     of TopDown, each as pure epsilon and as zCDP worth as much at ``DELTA``
         replicates   draws of every method, each attacked with another random order of ties
+        states       whose tables are suppressed and counted together, as the nation's were
     """
 
     people: Annotated[
@@ -91,6 +99,15 @@ class Settings(StudySettings):
     ] = EPSILONS
     replicates: Annotated[
         int, Option(help="Draws of every method.", least=1, most=1_000, always=True)
+    ] = 10
+    states: Annotated[
+        int,
+        Option(
+            help="Synthetic states of a million people on which suppression is counted.",
+            least=1,
+            most=100,
+            always=True,
+        ),
     ] = 10
     seed: Seed = 2021
 
@@ -121,7 +138,7 @@ class Settings(StudySettings):
         return {
             "population": "towns" if self.population is None else self.population.name,
             "digest": households_digest(self.households),
-            **{name: options[name] for name in ("epsilons", "replicates", "seed")},
+            **{name: options[name] for name in ("epsilons", "replicates", "states", "seed")},
         }
 
     @cached_property
@@ -131,7 +148,9 @@ class Settings(StudySettings):
             from headcount.population.towns import towns
 
             people, counties = self.state()
-            return towns(seed=self.seed, people=people, counties=counties)
+            return towns(
+                seed=self.seed, people=people, counties=counties, block_spread=BLOCK_SPREAD
+            )
         from headcount.config.load import load_population
 
         found = load_population(self.population).read().households
@@ -143,6 +162,13 @@ class Settings(StudySettings):
                 expected='kind = "households", "towns" or "workload-s": swapping moves households',
             )
         return found
+
+
+def large_state(seed: int) -> Households:
+    """A state of a million people, in counties and blocks of the sizes of the nation."""
+    from headcount.population.towns import towns
+
+    return towns(seed=seed, people=LARGE_STATE, counties=LARGE_COUNTIES, block_spread=BLOCK_SPREAD)
 
 
 def households_digest(households: Households) -> str:

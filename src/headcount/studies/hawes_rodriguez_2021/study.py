@@ -5,26 +5,34 @@ from __future__ import annotations
 import polars as pl
 
 from headcount.mechanisms.suppression.rules import Thresholds
-from headcount.mechanisms.suppression.summary import occupied_homes, suppression_summary
 from headcount.studies.frame.cases import score_cases
 from headcount.studies.frame.claims import verdicts
 from headcount.studies.frame.study import Findings, Work
 from headcount.studies.hawes_rodriguez_2021 import claims
+from headcount.studies.hawes_rodriguez_2021.accuracy import race_alone
+from headcount.studies.hawes_rodriguez_2021.counted import suppression_table, withheld_in
 from headcount.studies.hawes_rodriguez_2021.crossing import crossing_table
-from headcount.studies.hawes_rodriguez_2021.measures import measures
-from headcount.studies.hawes_rodriguez_2021.methods import methods, methods_table
+from headcount.studies.hawes_rodriguez_2021.measures import measures, measures_by_race
+from headcount.studies.hawes_rodriguez_2021.methods import (
+    compared_by_race,
+    methods,
+    methods_table,
+)
 from headcount.studies.hawes_rodriguez_2021.recovered import recovered_table
 from headcount.studies.hawes_rodriguez_2021.scores import agreement_table, mae_table, reid_table
 from headcount.studies.hawes_rodriguez_2021.settings import PLACE, Settings, households_digest
 from headcount.studies.hawes_rodriguez_2021.setup import Setup, prepare
+from headcount.tabulate import Tabulated
 
 
 def run(settings: Settings, work: Work) -> Findings:
     """Protect, reconstruct, re-identify and measure with every method; judge the claims.
 
     where
-        suppression   what the rules of 1980, and the complementary step, withhold, by table, rule
+        suppression   what the rules of 1980 withhold in states of a million people, by table, rule
                       and level
+        complement    cells withheld by the rules, and by the complementary step, in the state that
+                      is attacked
         recovered     what of it other tables give back
         reid          re-identification by method, attacker and universe, guesses beside it
         mae           mean absolute error by method, area and size
@@ -52,21 +60,14 @@ def run(settings: Settings, work: Work) -> Findings:
     matches, agreed = (
         found[name].with_columns(named).drop("source") for name in ("matches", "agreement")
     )
-    limits, withheld = Thresholds(), found["withheld"]
+    withheld = found["withheld"]
+    cells = withheld_in(setup.data).filter(rule="cell")
     tables = {
-        "suppression": pl.concat(
-            [
-                suppression_summary(
-                    setup.counts,
-                    thresholds=limits,
-                    occupied=occupied_homes(setup.data.population),
-                ),
-                withheld.select("table", "rule", "level", "total", "withheld", "percent"),
-            ]
-        ),
-        "recovered": recovered_table(setup.counts, limits),
+        "suppression": suppression_table(settings, setup.data, work),
+        "complement": pl.concat([cells, withheld.select(cells.columns)]),
+        "recovered": recovered_table(setup.counts, Thresholds()),
         "reid": reid_table(matches),
-        "mae": mae_table(found["errors"]),
+        "mae": mae_table(pl.concat([found["errors"], *_errors_by_race(settings, setup, work)])),
         "agreement": agreement_table(agreed),
         "methods": methods_table(every, schema, tree),
     }
@@ -81,6 +82,26 @@ def run(settings: Settings, work: Work) -> Findings:
     unprotected = {"cells_unprotected": withheld["unprotected"].max()}
     tables["about"] = pl.DataFrame([_about(setup) | unprotected])
     return Findings(settings=settings, tables=tables, confidential=not households.public)
+
+
+def _errors_by_race(settings: Settings, setup: Setup, work: Work) -> list[pl.DataFrame]:
+    """Errors of race alone: the same people counted by it and protected again, if it is known."""
+    people = race_alone(setup.data.population)
+    if people is None:
+        return []
+    alone, some = Tabulated.of(people), compared_by_race(settings)
+    schema, tree = alone.counts.schema, alone.counts.geography
+    found = score_cases(
+        [one.case(schema, tree, replicates=settings.replicates) for one in some],
+        measures_by_race(alone),
+        data=alone,
+        seed=settings.seed,
+        work=work,
+        what="Race alone",
+        inputs=f"race alone {households_digest(setup.households)}",
+        made_by=measures_by_race.__module__,
+    )
+    return [found["errors"]]
 
 
 def _about(setup: Setup) -> dict[str, object]:
