@@ -75,8 +75,9 @@ def tiny_areas(tables: Tables, *, table: str, levels: Sequence[str]) -> Measured
     if not found["withheld"].sum():
         areas = " and ".join(f"{number:,}" for number in found["total"])
         return MeasuredClaim(
-            reason=f"none of the {areas} tracts and block groups of the synthetic states is tiny: "
-            "they have no airports, parks or water"
+            finding="none",
+            reason=f"of {areas} tracts and block groups none has so few people: the synthetic "
+            "states have no such area",
         )
     ours = _withheld(tables, table, "table", levels)
     return MeasuredClaim(value=_least_known(ours), finding=_percents(ours))
