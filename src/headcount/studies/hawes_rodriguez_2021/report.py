@@ -10,11 +10,19 @@ from headcount.evaluation.attackers import COMMERCIAL, PERFECT
 from headcount.evaluation.reidentified import ALL, TELLING
 from headcount.studies.frame.report import cell
 from headcount.studies.frame.study import Findings
-from headcount.studies.hawes_rodriguez_2021.accuracy import COUNTY, EVERY, RACE, TOTAL, categories
+from headcount.studies.hawes_rodriguez_2021.accuracy import (
+    COUNTY,
+    EVERY,
+    RACE_ALONE,
+    TOTAL,
+    categories,
+)
 from headcount.studies.hawes_rodriguez_2021.crossing import OWN
 from headcount.studies.hawes_rodriguez_2021.methods import (
+    COMPLEMENT,
     COMPLEMENTARY,
     HI,
+    LIKE_2010,
     LO,
     NONE,
     SUPPRESSION,
@@ -41,12 +49,12 @@ _RULES = {
 }
 _TABLES = {"SF1_person": "other person tables", "SF1_housing": "housing tables"}
 _RACES = {
-    "white": "White",
-    "black": "Black",
-    "asian": "Asian",
-    "nhpi": "Pacific Islander",
-    "aian": "American Indian",
-    "multiple": "several",
+    "white_alone": "White",
+    "black_alone": "Black",
+    "asian_alone": "Asian",
+    "nhpi_alone": "Pacific Islander",
+    "aian_alone": "American Indian",
+    "other_alone": "other",
 }
 _NOISE = {
     "no noise": "no noise",
@@ -76,6 +84,7 @@ def facts(found: Findings) -> dict[str, Any]:
         ("nothing is done", [NONE]),
         ("the rules of 1980", [SUPPRESSION]),
         ("the complementary step besides", [COMPLEMENTARY]),
+        ("a swap like that of 2010", [LIKE_2010]),
         ("a light swap", [LO]),
         ("a heavy swap", [HI]),
         ("TopDown at the ε tried", _topdown(found)),
@@ -113,7 +122,9 @@ def _swapping(found: Findings) -> pl.DataFrame:
         for name in ("size_perturbed", "tract_perturbed", "of_it_in_county")
     )
     words = (
-        pl.when((size == 0) & (tract == 0))
+        pl.when(method=LIKE_2010)
+        .then(pl.lit("no noise, uniques first"))
+        .when((size == 0) & (tract == 0))
         .then(pl.lit("no noise"))
         .when(tract == 0)
         .then(pl.format("size noise {} %", size))
@@ -145,8 +156,8 @@ def _experiments(found: Findings) -> pl.DataFrame:
     reid, frame = found.tables["reid"], _swapping(found)
     slides = reid.filter(attacker=COMMERCIAL, universe=ALL).select(
         "method",
-        pl.col("putative_percent").alias("putative"),
-        pl.col("confirmed_percent").alias("confirmed"),
+        pl.col("putative_of_population").alias("putative"),
+        pl.col("confirmed_of_population").alias("confirmed"),
         "precision",
         pl.col("proportional_guess").alias("guess"),
     )
@@ -183,7 +194,10 @@ def _suppression_by_level(found: Findings) -> pl.DataFrame:
     keys = ["table", "rule", "level"]
     slides = found.tables["published"].filter(id="withheld")
     slides = slides.select(*keys, pl.col("published").alias("slides"))
-    both = found.tables["suppression"].join(slides, on=keys, how="left", maintain_order="left")
+    numbers = [*keys, "percent"]
+    step = found.tables["complement"].filter(rule=COMPLEMENT).select(numbers)
+    rows = pl.concat([found.tables["suppression"].select(numbers), step])
+    both = rows.join(slides, on=keys, how="left", maintain_order="left")
     return both.select(
         pl.col("rule").replace_strict(_RULES).alias("withheld"),
         pl.col("table").replace(_TABLES),
@@ -258,7 +272,7 @@ def _topdown_by_epsilon(found: Findings) -> pl.DataFrame:
 
 def _compared(found: Findings) -> list[str]:
     noisy = found.tables["methods"].filter(kind=TOPDOWN, loss=ZCDP)["method"]
-    return [LO, HI, *noisy]
+    return [LIKE_2010, LO, HI, *noisy]
 
 
 def _errors_by_size(found: Findings) -> pl.DataFrame:
@@ -279,17 +293,18 @@ def _errors_by_size(found: Findings) -> pl.DataFrame:
 
 def _errors_by_race(found: Findings) -> pl.DataFrame:
     some = found.tables["mae"].filter(
-        pl.col("statistic").str.starts_with(RACE),
-        pl.col("method").is_in([SUPPRESSION, *_compared(found)]),
+        pl.col("statistic").str.starts_with(RACE_ALONE),
+        pl.col("method").is_in(_compared(found)),
         area=COUNTY,
         size_category=EVERY,
     )
-    race = pl.col("statistic").str.strip_prefix(RACE).replace(_RACES)
+    race = pl.col("statistic").str.strip_prefix(RACE_ALONE).replace(_RACES)
     return some.select(race.alias("group"), "method", "mae")
 
 
 VIEWS = {
     "suppression": lambda found: found.tables["suppression"].with_columns(_level),
+    "complement": lambda found: found.tables["complement"].with_columns(_level),
     "recovered": lambda found: found.tables["recovered"].with_columns(_level),
     "reidentified": lambda found: _reidentified(found, PERFECT),
     "reidentified-commercial": lambda found: _reidentified(found, COMMERCIAL),
