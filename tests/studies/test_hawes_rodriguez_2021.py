@@ -19,26 +19,39 @@ from headcount.mechanisms import Tabulated, protect
 from headcount.mechanisms.suppression.rules import Thresholds, race_tables
 from headcount.mechanisms.swapping._moving import moved_population
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
+from headcount.mechanisms.swapping.risk import standing
 from headcount.population.households import Households
 from headcount.population.towns import towns
 from headcount.privacy import ApproximateLoss, UnitOfPrivacy, ZCDPLoss
 from headcount.privacy.convert import zcdp_to_approximate
 from headcount.release import Release
 from headcount.release.published import PublishedCells, is_total
+from headcount.schema import Attribute
 from headcount.studies.frame.cases import releases
-from headcount.studies.frame.claims import verdicts
+from headcount.studies.frame.claims import read_claims, verdicts
 from headcount.studies.hawes_rodriguez_2021 import claims
-from headcount.studies.hawes_rodriguez_2021.accuracy import categories, errors
+from headcount.studies.hawes_rodriguez_2021.accuracy import (
+    ALONE,
+    RACE_ALONE,
+    categories,
+    errors,
+    errors_of_race_alone,
+    race_alone,
+)
+from headcount.studies.hawes_rodriguez_2021.counted import added_up
 from headcount.studies.hawes_rodriguez_2021.crossing import find_crossing
 from headcount.studies.hawes_rodriguez_2021.measures import withheld
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENTARY,
     HI,
+    LIKE_2010,
     LO,
+    MICRODATA,
     NONE,
     SUPPRESSION,
     TOPDOWN,
     Method,
+    compared_by_race,
     methods,
     methods_table,
 )
@@ -85,9 +98,45 @@ def test_the_two_settings_of_the_slides_are_the_presets():
         assert method_named(name)._swapping() == HouseholdSwapping.from_preset(preset)
 
 
+def test_the_swap_like_2010_keeps_people_and_adults_of_blocks_and_takes_uniques_first(
+    state: Households,
+):
+    mechanism = method_named(LIKE_2010)._swapping()
+    made = mechanism.swap(state, np.random.default_rng(3))
+    after = made.households
+
+    def in_blocks(people: Households, which: np.ndarray) -> np.ndarray:
+        return np.bincount(people.block[people.dwelling][which], minlength=len(tree.units[-1]))
+
+    tree = state.geography
+    for years in (0, 18):
+        before, then = (people.persons["age"] >= years for people in (state, after))
+        assert np.array_equal(in_blocks(state, before), in_blocks(after, then))
+    assert mechanism.risk is not None
+    unique = standing(state, mechanism.risk).unique & state.is_household
+    moved = made.partner >= 0
+    assert 0 < moved.sum() <= 0.04 * state.is_household.sum() + 1
+    assert moved[unique].mean() > 5 * moved[state.is_household].mean()
+
+
+def test_every_published_rate_has_a_method_of_this_study():
+    known = {one.name for one in methods(Settings())}
+    known |= {name + MICRODATA for name in known if name.startswith(TOPDOWN)}
+    known |= {MODAL, PROPORTIONAL}
+    rows = [
+        row[0]
+        for claim in read_claims("headcount.studies.hawes_rodriguez_2021")
+        if claim.table == "reid"
+        for row in claim.published
+    ]
+    assert len(rows) == 21
+    assert set(rows) <= known
+    assert NONE not in rows  # what the slides compare with was swapped
+
+
 def test_the_grid_has_every_rate_with_each_noise_and_no_name_twice():
     names = [method.name for method in methods(Settings())]
-    assert len(names) == len(set(names)) == 3 + 4 * 8 + 2 * 4
+    assert len(names) == len(set(names)) == 3 + 1 + 4 * 8 + 2 * 4
     assert {"swapping 10 %", "swapping 25 %, size noise 80 %"} <= set(names)
 
 
@@ -300,6 +349,56 @@ def test_errors_by_plain_loops(setup: Setup):
     assert categories("place")[1:3] == ("under 500", "500 to 999")
 
 
+def test_errors_of_race_alone_by_plain_loops(setup: Setup):
+    people = race_alone(setup.data.population)
+    assert people is not None
+    alone = Tabulated.of(people)
+    (swap,) = (one for one in compared_by_race(Settings()) if one.name == HI)
+    case = swap.case(alone.counts.schema, setup.geography, replicates=1)
+    (one,) = releases(case, alone, seed=7)
+    found = errors_of_race_alone(alone.counts, one.release).filter(size_category="all")
+    assert found["statistic"].to_list() == [RACE_ALONE + name for name in ALONE]
+    race = setup.households.persons["race"]
+    county = setup.geography.ancestors("county")[setup.households.block[setup.households.dwelling]]
+    shown = one.release.as_counts().table("county").toarray().reshape(3, 2, 38, 7, 2)
+    for code, off in enumerate(found["mae"]):
+        before = np.bincount(county[race == code], minlength=3)
+        assert off == pytest.approx(np.abs(shown.sum(axis=(1, 2, 4))[:, code] - before).mean())
+    assert found["mae"].sum() > 0
+
+
+def test_people_without_all_combinations_of_races_have_no_errors_of_race_alone(
+    state: Households, setup: Setup
+):
+    some = Attribute("race", tuple(f"x{code}" for code in range(63)))
+    attributes = tuple(some if one.name == "race" else one for one in state.person_attributes)
+    other = replace(state, person_attributes=attributes)
+    assert race_alone(replace(setup.data.population, households=other)) is None
+
+
+def test_states_are_added_up_as_the_nation_is():
+    def state_with(withheld: int, total: int) -> pl.DataFrame:
+        percent = 100 * withheld / total if total else nan
+        row = {"table": "P1", "rule": "cell", "level": "county", "total": total}
+        return pl.DataFrame([row | {"withheld": withheld, "percent": percent}])
+
+    found = added_up([state_with(1, 10), state_with(9, 30), state_with(0, 0)])
+    row = found.row(0, named=True)
+    assert (row["total"], row["withheld"], row["percent"]) == (40, 10, 25)
+    assert (row["least"], row["most"]) == (10, 30)
+
+
+@pytest.mark.parametrize(("tiny", "holds"), [(0, "not testable"), (1, "yes")])
+def test_without_a_tiny_tract_nothing_can_be_said_of_tiny_tracts(tiny: int, holds: str):
+    tables = made_up(0.98, 0.8)
+    row = {"table": "SF1_person", "rule": "table", "total": 474, "withheld": tiny}
+    row |= {"percent": 100 * tiny / 474, "least": 0.0, "most": 1.0}
+    tables["suppression"] = pl.DataFrame([row | {"level": x} for x in ("tract", "block_group")])
+    (found,) = claims_table(tables).filter(id="other tables withheld above").rows(named=True)
+    assert found["holds"] == holds
+    assert ("none has so few people" in found["reason"]) == (tiny == 0)
+
+
 def test_the_ratio_of_equal_wholes_is_a_mean_with_students_interval():
     part, whole = pl.Series([3.0, 5.0, 7.0, 5.0]), pl.Series([10.0] * 4)
     mean, low, high = percent(part, whole)
@@ -333,6 +432,20 @@ def test_precision_is_confirmed_over_putative_with_guesses_beside_it():
     assert row["above_low"] == pytest.approx(row["above_high"])  # paired: both rise together
     assert found.filter(method=MODAL)["precision"][0] == 43.75
     assert (row["putative_percent"], row["replicates"]) == (80, 2)
+    assert row["putative_of_population"] is None  # nobody has everybody in the file
+
+
+def test_shares_of_the_population_are_of_everybody_not_of_the_file():
+    rows = [
+        {"method": NONE, "replicate": 0, "attacker": attacker, "universe": "all", "by": by}
+        | {"people": people, "putative": 8.0, "confirmed": 4.0}
+        for attacker, people in (("perfect", 20.0), ("commercial-like", 10.0))
+        for by in (RECORDS, MODAL, PROPORTIONAL)
+    ]
+    found = reid_table(pl.DataFrame(rows)).filter(method=NONE, attacker="commercial-like")
+    row = found.row(0, named=True)
+    assert (row["putative_percent"], row["confirmed_percent"]) == (80, 40)
+    assert (row["putative_of_population"], row["confirmed_of_population"]) == (40, 20)
 
 
 @pytest.mark.parametrize(
@@ -368,6 +481,7 @@ def made_up(lo: float, hi: float, none: float = 0.37) -> dict[str, pl.DataFrame]
     telling = "nonmodal unique, zero variability"
     rates = {NONE: (none, 0.985), LO: (none - 0.01, lo), HI: (none - 0.05, hi)}
     rates |= {"swapping 25 %": (none, 0.9), "suppression 1980": (none, 0.9)}
+    rates |= {LIKE_2010: (none - 0.01, lo - 0.02)}
     rates |= {"suppression complementary": (none, 0.22)}
     rates |= {PROPORTIONAL: (0.3, 0.2)}
     rates |= {f"topdown {loss}, epsilon 1": (0.3, 0.22) for loss in ("pure", "zCDP")}
@@ -410,6 +524,7 @@ def made_up(lo: float, hi: float, none: float = 0.37) -> dict[str, pl.DataFrame]
         ]
     )
     nothing = {"table": [""], "rule": [""], "level": [""], "percent": [nan]}
+    counted = nothing | {"total": [0], "withheld": [0], "least": [nan], "most": [nan]}
     back = {"table": [""], "level": [""], "from_p12_percent": [nan]}
     mae = {"method": [""], "area": [""], "size_category": [""], "statistic": [""], "mae": [nan]}
     return {
@@ -417,7 +532,8 @@ def made_up(lo: float, hi: float, none: float = 0.37) -> dict[str, pl.DataFrame]
         "methods": known,
         "crossing": crossing,
         "mae": pl.DataFrame(mae),
-        "suppression": pl.DataFrame(nothing),
+        "suppression": pl.DataFrame(counted),
+        "complement": pl.DataFrame(nothing),
         "recovered": pl.DataFrame(back),
     }
 
@@ -432,26 +548,31 @@ def test_a_claim_is_judged_by_the_numbers(lo: float, hi: float, holds: str):
     assert "points above it by epsilon: +2.0" in found["finding"].str.join(" ")[0]
     told = found.filter(pl.col("claim").str.starts_with("Epsilon at which"))
     assert set(told["holds"]) == {"not judged"}
+    first = found.filter(id="uniques_first")
+    assert set(first["holds"]) == {"yes"}
     enough = found.filter(pl.col("claim").str.starts_with("Enough suppression"))
-    assert enough["holds"].to_list() == ["no", "yes"]  # 90 and 22 % beside a guess of 20 %
+    assert set(enough["holds"]) == {"not judged"}  # nobody has said how much is enough
+    assert enough["finding"][0].startswith("90.0 % right, proportional guess 20.0 %")
     assert found.filter(pl.col("claim").str.ends_with("to produce"))["finding"][0] == "not tested"
 
 
-@pytest.mark.parametrize(("fall", "holds"), [(0.09, "yes"), (0.13, "no")])
-def test_a_heavy_swap_is_judged_for_both_attackers(fall: float, holds: str):
+@pytest.mark.parametrize(("off", "holds"), [(1.9, "yes"), (2.1, "no")])
+def test_a_light_swap_is_judged_beside_that_of_2010(off: float, holds: str):
     tables = made_up(0.98, 0.8)
-    off = pl.when(method=HI, universe="all").then(37 - 100 * fall).otherwise("precision")
-    tables["reid"] = tables["reid"].with_columns(off.alias("precision"))
-    found = claims_table(tables).filter(pl.col("claim").str.starts_with("High swap rates"))
-    assert found["holds"].to_list() == [holds, holds]
-    assert found["source"].to_list() == ["slides", "later report"]
+    other = pl.when(method=LO, universe="all").then(36 - off).otherwise("precision")
+    tables["reid"] = tables["reid"].with_columns(other.alias("precision"))
+    found = claims_table(tables)
+    assert found.filter(id="light_swap")["holds"].to_list() == [holds, holds]
+    assert found.filter(id="light_swap")["source"].to_list() == ["slides", "later report"]
+    assert set(found.filter(id="heavy_swap")["holds"]) == {"not judged"}
+    assert found.filter(id="heavy_swap")["finding"][0].startswith("like 2010 36.0")
 
 
 def test_a_claim_whose_numbers_are_missing_is_not_known():
     tables = made_up(0.98, 0.8)
     tables["reid"] = tables["reid"].filter(pl.col("universe") == "all")
     found = claims_table(tables)
-    hard = found.filter(pl.col("claim").str.contains("HI protects|Enough suppression"))
+    hard = found.filter(pl.col("claim").str.contains("HI protects|swap of 2010 protects"))
     assert set(hard["holds"]) == {"not testable"}
     assert set(hard["reason"]) == {"this run has no such number"}
     assert "no" not in set(found.filter(pl.col("claim").str.starts_with("P3"))["holds"])

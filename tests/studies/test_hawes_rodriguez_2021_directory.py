@@ -30,7 +30,8 @@ from headcount.studies.hawes_rodriguez_2021.settings import Settings
 from tests.report.browser import choose, open_report
 
 HEADERS = {
-    "suppression": "table,rule,level,total,withheld,percent",
+    "suppression": "table,rule,level,total,withheld,percent,least,most",
+    "complement": "table,rule,level,total,withheld,percent",
     "reid": "method,attacker,universe,putative,confirmed,precision,precision_low,precision_high",
     "mae": "method,area,size_category,statistic,mae,mae_low,mae_high",
     "claims": "id,section,source,claim,paper,finding,published,ours,difference,tolerance,rule,"
@@ -48,7 +49,9 @@ EPSILONS = (Fraction(1), Fraction(16))
 
 
 def command(out: Path, *, seed: int = 7, cache: Path | None = None) -> None:
-    settings = Settings(people=1_200, counties=3, replicates=2, epsilons=EPSILONS, seed=seed)
+    settings = Settings(
+        people=1_200, counties=3, replicates=2, epsilons=EPSILONS, states=1, seed=seed
+    )
     run_study(NAME, out, settings, cache=cache)
 
 
@@ -88,6 +91,34 @@ def test_every_rate_has_its_guesses_and_is_confirmed_over_putative(out: Path):
             assert "" not in (row["modal_guess"], row["proportional_guess"])
 
 
+def test_suppression_is_counted_in_a_state_of_a_million_people(out: Path):
+    (block,) = (
+        row
+        for row in rows(out, "suppression")
+        if (row["table"], row["level"]) == ("SF1_person", "block")
+    )
+    assert int(block["total"]) > 15_000
+    assert float(block["percent"]) == pytest.approx(38.7, abs=1.5)  # fitted
+    (claim,) = (row for row in rows(out, "claims") if row["claim"].startswith("Other person"))
+    assert claim["holds"] == "not judged"
+    assert "was fitted to this number" in claim["rule"]
+
+
+def test_published_rates_stand_beside_the_swap_like_2010_and_topdown(out: Path):
+    found = [row for row in rows(out, "published") if row["id"] != "withheld"]
+    assert {row["method"] for row in found if row["published"] == "44.6"} == {"swapping like 2010"}
+    topdown = [row for row in found if row["method"].startswith("topdown")]
+    assert [row["published"] for row in topdown] == ["21.6", "21.8"]
+    assert {row["ours"] for row in found if row["id"] in ("putative", "precision")} >= {
+        row[column]
+        for row in rows(out, "reid")
+        if (row["method"], row["attacker"], row["universe"]) == (HI, "commercial-like", "all")
+        for column in ("putative_of_population", "precision")
+    }
+    statistics = {row["statistic"] for row in rows(out, "mae") if row["area"] == "county"}
+    assert {"race alone: white_alone", "race alone: other_alone"} <= statistics
+
+
 def test_what_no_method_may_change_is_unchanged(out: Path):
     off = {
         (row["method"], row["area"]): float(row["mae"])
@@ -119,6 +150,7 @@ def test_the_manifest_names_settings_and_digests_of_all_files(out: Path):
         "population": "towns",
         "epsilons": ["1", "16"],
         "replicates": 2,
+        "states": 1,
         "seed": 7,
     }
     files = {str(p.relative_to(out)) for p in out.rglob("*") if p.is_file()} - {"manifest.json"}
@@ -131,7 +163,7 @@ def test_the_report_says_what_a_rate_means_and_how_to_make_it_again(out: Path):
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "Statistical inference is not a privacy violation." in page
     assert "headcount study hawes-rodriguez-2021 --out hawes --people 1200 --counties 3" in page
-    assert "--epsilon 1 --epsilon 16 --replicates 2 --seed 7" in page
+    assert "--epsilon 1 --epsilon 16 --replicates 2 --states 1 --seed 7" in page
     assert CONFIDENTIAL_BANNER not in page
 
 
