@@ -20,6 +20,7 @@ from headcount.run.study import run_study
 from headcount.studies.hawes_rodriguez_2021.methods import (
     COMPLEMENTARY,
     HI,
+    LIKE_2010,
     LO,
     NONE,
     SUPPRESSION,
@@ -236,7 +237,7 @@ def own_files(folder: Path) -> Path:
 def test_a_study_of_your_own_files_carries_the_banner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    few = {NONE, SUPPRESSION, COMPLEMENTARY, LO, HI}
+    few = {NONE, SUPPRESSION, COMPLEMENTARY, LIKE_2010, LO, HI}
     monkeypatch.setattr(
         "headcount.studies.hawes_rodriguez_2021.study.methods",
         lambda settings: [m for m in methods(settings) if m.name in few or m.kind == TOPDOWN],
