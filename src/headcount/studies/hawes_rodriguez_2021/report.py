@@ -152,6 +152,19 @@ def _reidentified(found: Findings, attacker: str) -> pl.DataFrame:
     return frame
 
 
+def _beside_slides(found: Findings) -> pl.DataFrame:
+    """Putative, confirmed and precision of the slides' three methods, theirs and ours."""
+    published, frame = found.tables["published"], pl.DataFrame({"method": [LIKE_2010, LO, HI]})
+    for name in ("putative", "confirmed", "precision"):
+        both = published.filter(id=name).select(
+            "method",
+            pl.col("published").alias(f"slides {name}"),
+            pl.col("ours").alias(f"here {name}"),
+        )
+        frame = frame.join(both, on="method", how="left", maintain_order="left")
+    return frame
+
+
 def _experiments(found: Findings) -> pl.DataFrame:
     reid, frame = found.tables["reid"], _swapping(found)
     slides = reid.filter(attacker=COMMERCIAL, universe=ALL).select(
@@ -308,6 +321,7 @@ VIEWS = {
     "recovered": lambda found: found.tables["recovered"].with_columns(_level),
     "reidentified": lambda found: _reidentified(found, PERFECT),
     "reidentified-commercial": lambda found: _reidentified(found, COMMERCIAL),
+    "beside-slides": _beside_slides,
     "experiments": _experiments,
     "crossing": lambda found: found.tables["crossing"].filter(guess=OWN),
     "errors": _errors,
