@@ -151,5 +151,12 @@ class PrivacyError(HeadcountError):
         super().__init__(message or f"{where}: found {found}, expected {expected}")
 
 
+class PluginError(HeadcountError):
+    """A part of another distribution that failed while it worked; its own error is the cause.
+
+    The cause's message is not repeated: it may have counts in it.
+    """
+
+
 class RunError(HeadcountError):
     """A run directory that cannot be used: it holds another run, or is damaged."""

@@ -15,15 +15,17 @@ both distributions, and so is a part without the base class of its kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pkgutil import iter_modules
+from traceback import extract_tb
 
-from headcount.errors import ConfigError, did_you_mean
+from headcount.errors import ConfigError, HeadcountError, PluginError, did_you_mean
 from headcount.numbers import shown
 
 OURS = "headcount"
@@ -108,6 +110,22 @@ class Registry:
         point = self._plugin(name)
         where = f"module {module}" if point is None else str(_origin(point))
         return f"{self.what} {name!r} of {where}"
+
+    @contextmanager
+    def naming(self, part: object) -> Iterator[None]:
+        """Say whose a part is, and where in it, if it is not ours and fails while it works."""
+        try:
+            yield
+        except (HeadcountError, OSError, MemoryError):
+            raise
+        except Exception as error:  # whatever a part of others does while it works
+            if not (whose := self.outside(part)):
+                raise
+            *_, last = extract_tb(error.__traceback__)
+            raise PluginError(
+                f"{whose}: found a {type(error).__name__} at {last.filename}:{last.lineno} while "
+                "it worked, expected none (its message is not shown: it may have counts in it)"
+            ) from error
 
     def _points(self) -> Iterable[EntryPoint]:
         return entry_points(group=self.group)

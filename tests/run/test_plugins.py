@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from headcount.cli.app import app
 from headcount.config.schema import config_schema
-from headcount.errors import ConfigError
+from headcount.errors import ConfigError, PluginError
 from headcount.registry import ATTACKS
 from headcount.release.store import read_release
 from headcount.run.evaluate import evaluate_run
@@ -157,3 +157,49 @@ def test_the_command_line_takes_them_by_name(tmp_path: Path, installed: Path):
     assert done.exit_code == 0
     written = {one.name for one in (run / "internal" / "evaluation").iterdir()}
     assert written == {"toy-above.csv", "report.html"}
+
+
+def broken(site: Path, module: str, method: str) -> None:
+    """Let a method of theirs fail, with a message that has a count in it."""
+    file = site / f"{module}.py"
+    text = file.read_text()
+    head, found, body = text.partition(f"    def {method}(")
+    signature, colon, rest = body.partition(":\n")
+    assert colon
+    fails = "        raise ZeroDivisionError('of 4711')\n"
+    file.write_text("".join([head, found, signature, colon, fails, rest]))
+
+
+def test_a_mechanism_of_others_that_fails_is_named_and_its_message_is_not_shown(
+    tmp_path: Path, installed: Path
+):
+    broken(installed, "toy_parts", "run")
+    write_town(tmp_path)
+    config = write_config(tmp_path, mechanism=MECHANISM)
+    with pytest.raises(PluginError) as caught:
+        protect_run(config)
+    said = str(caught.value)
+    assert said.startswith("mechanism 'toy-shifted' of toys 0.3: found a ZeroDivisionError at ")
+    assert "toy_parts.py:" in said
+    assert "4711" not in said
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    shown = CliRunner().invoke(app, ["protect", str(config)])
+    assert isinstance(shown.exception, PluginError)
+
+
+@pytest.mark.parametrize(
+    ("module", "method", "name"),
+    [("toy_parts", "compute", "toy-above"), ("toy_attack", "run", "toy-first")],
+)
+def test_a_measure_of_others_that_fails_is_left_out_and_nothing_else_is_lost(
+    tmp_path: Path, installed: Path, module: str, method: str, name: str
+):
+    broken(installed, module, method)
+    write_town(tmp_path)
+    config = write_config(tmp_path)
+    config.write_text(config.read_text() + MORE)
+    evaluation = evaluate_run(protect_run(config)).evaluation
+    (left_out,) = (one for one in evaluation.not_computed if one.name == name)
+    assert left_out.why.partition("' of toys 0.3: found a ZeroDivisionError")[1]
+    assert "error" in evaluation
+    assert {"toy-above", "toy-first"} - {name} <= {one.name for one in evaluation}

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headcount.engines.protocol import Engine
+from headcount.errors import PluginError
 from headcount.evaluation.attacked import attack
 from headcount.evaluation.choice import Choice
 from headcount.evaluation.metrics import NotFeasible
 from headcount.evaluation.truth import Truth
 from headcount.progress import Progress, silent
+from headcount.registry import ATTACKS, METRICS
 from headcount.release import Release
 from headcount.report.finding import Finding
 
@@ -64,23 +66,29 @@ def evaluate(
 ) -> Evaluation:
     """Compute each chosen metric, and make each chosen attack, that supports the release.
 
-    Without ``choice`` these are ours, but for metrics that are slow.
+    Without ``choice`` these are ours, but for metrics that are slow. What a part of another
+    distribution fails at is left out, so that nothing else is lost.
     """
     choice = choice or Choice()
     findings: list[Finding] = []
     left_out: list[NotComputed] = []
     for metric in choice.chosen_metrics():
-        if not (support := metric.supports(release, truth)):
-            left_out.append(NotComputed(metric.name, support.why_not))
-            continue
         try:
-            findings.append(metric.compute(release, truth, progress=progress))
-        except NotFeasible as error:
+            with METRICS.naming(metric):
+                if support := metric.supports(release, truth):
+                    findings.append(metric.compute(release, truth, progress=progress))
+                else:
+                    left_out.append(NotComputed(metric.name, support.why_not))
+        except (NotFeasible, PluginError) as error:
             left_out.append(NotComputed(metric.name, str(error)))
     attacks = choice.chosen_attacks()
     for kind in progress(attacks, what="Attacks", total=len(attacks)):
-        if support := kind.supports(release.unweighted()):
-            findings.append(attack(release, truth, kind, engine=engine))
-        else:
-            left_out.append(NotComputed(kind.name, support.why_not))
+        try:
+            with ATTACKS.naming(kind):
+                if support := kind.supports(release.unweighted()):
+                    findings.append(attack(release, truth, kind, engine=engine))
+                else:
+                    left_out.append(NotComputed(kind.name, support.why_not))
+        except PluginError as error:
+            left_out.append(NotComputed(kind.name, str(error)))
     return Evaluation(findings=tuple(findings), not_computed=tuple(left_out))

@@ -41,6 +41,7 @@ from headcount.mechanisms.identity import Identity
 from headcount.noise import Noise
 from headcount.population import Population, cut_households
 from headcount.privacy import Guarantee, Loss, PureLoss, UnitOfPrivacy, ZCDPLoss
+from headcount.registry import MECHANISMS
 from headcount.release.publication import Publication
 from headcount.schema import Schema
 from headcount.schema.follows import ALONE
@@ -310,8 +311,10 @@ class Chain:
                 folder = context.curator / f"{number + 1}-{step.name}"
                 folder.mkdir(parents=True, exist_ok=True)
                 own = replace(context, curator=folder)
-            step.check(population)
-            population = step.apply(population, self.noise_of(number, noise), run=run, context=own)
+            with MECHANISMS.naming(step):
+                step.check(population)
+                own_noise = self.noise_of(number, noise)
+                population = step.apply(population, own_noise, run=run, context=own)
         return tabulate(population)
 
     def outcomes(
@@ -325,7 +328,8 @@ class Chain:
             if self.ends_in_records:
                 yield CountsOutcome({counts.level: [counts.matrix]}).weighted(counts.weight)
                 continue
-            made = self.last.run(counts, own, runs=some, context=context)
+            with MECHANISMS.naming(self.last):
+                made = self.last.run(counts, own, runs=some, context=context)
             yield made.weighted(counts.weight)
 
     def noise_of(self, number: int, noise: Noise) -> Noise:

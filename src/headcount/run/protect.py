@@ -111,7 +111,9 @@ class Prepared:
 def prepare_data(config: Config) -> Prepared:
     """Read the data a config names and check that they can be protected as asked."""
     mechanism = Chain.of(config.mechanism)
-    population = replace(config.population.read(), plugin=POPULATIONS.outside(config.population))
+    with POPULATIONS.naming(config.population):
+        read = config.population.read()
+    population = replace(read, plugin=POPULATIONS.outside(config.population))
     for statement in population.read_off:
         log.warning(
             "%s: %s is read from the data and published without noise; a public list "
