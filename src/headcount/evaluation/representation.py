@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
-from headcount.release.release import LevelTable
+from headcount.release.frames import LevelTable
 from headcount.tabulate import Counts, Query
 
 MU = 1e-4

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from headcount.arrays import Floats, Ints
-from headcount.errors import InputError
+from headcount.errors import InputError, one_of
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
+from headcount.release.frames import Dense, LevelTable, tables_frame, tidy_frame, wide_frame
 from headcount.release.published import PublishedCells, Rules
 from headcount.schema import Schema
 from headcount.tabulate.counts import adder
 
 if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-Dense = Ints | Floats
-LevelTable: TypeAlias = "Ints | Floats | csr_array[Any, tuple[int, int]]"
+    import polars as pl
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -68,6 +65,17 @@ class Release:
     def table(self, level: str) -> LevelTable:
         """Protected counts at a level, as published or added up; sparse where they were made so."""
         return self.as_counts().table(level)
+
+    def to_polars(self, level: str, *, tidy: bool = False) -> pl.DataFrame:
+        """What is published at a level, as a data frame; codes of units are text.
+
+        where
+            tidy   one row for each count, its attributes by level and the count as ``n``; else
+                   one row for each unit, with a column for each cell
+
+        A level that is not published is the leaf added up.
+        """
+        raise NotImplementedError
 
     def unweighted(self) -> Release:
         """The same with counts of the people of a sample, where it is weighted."""
@@ -137,6 +145,11 @@ class CountsRelease(Release):
         added: LevelTable = adder(self.geography, level, of=leaf) @ self.tables[leaf]
         return added
 
+    def to_polars(self, level: str, *, tidy: bool = False) -> pl.DataFrame:
+        """Counts at a level as a data frame: a row for each unit, or tidy."""
+        form = tidy_frame if tidy else wide_frame
+        return form(self.geography, self.schema, level, self.table(level))
+
     def at(self, level: str) -> Dense:
         """Protected counts at a level as a full array: as published, or the leaf added up."""
         table = self.table(level)
@@ -172,3 +185,16 @@ class TablesRelease(Release):
     def as_tables(self) -> TablesRelease:
         """Itself."""
         return self
+
+    def to_polars(self, level: str, *, tidy: bool = False) -> pl.DataFrame:
+        """The tables that are published at a level; what is withheld is missing.
+
+        Tidy: ``table``, codes of the unit, ``cell``, ``n``, and whether it is ``published``.
+        """
+        here = [one for one in self.published if one.level == level]
+        if not here:
+            levels = dict.fromkeys(one.level for one in self.published)
+            raise InputError(
+                "release", found=f"level {level!r}", expected=f"tables at {one_of(levels)}"
+            )
+        return tables_frame(self.geography, level, here, tidy=tidy)

@@ -17,6 +17,16 @@ import polars as pl
 from headcount.errors import InputError, RunError
 from headcount.files import write_bytes_atomic
 from headcount.geography.geography import Geography
+from headcount.release.frames import (
+    COUNT,
+    MOST_COLUMNS,
+    LevelTable,
+    only_counted,
+    refuse_clash,
+    tidy_frame,
+    units_frame,
+    wide_frame,
+)
 from headcount.release.published import (
     definition_of,
     published_frame,
@@ -25,15 +35,14 @@ from headcount.release.published import (
     rules_to_json,
 )
 from headcount.release.receipt import guarantee_from_json
-from headcount.release.release import CountsRelease, Dense, LevelTable, Release, TablesRelease
+from headcount.release.release import CountsRelease, Release, TablesRelease
 from headcount.schema import Attribute, Schema, impossible
 
 MANIFEST = "manifest.json"
 RECEIPT = "receipt.json"
 UNITS = "units.parquet"
-COUNT = "count"
-MOST_COLUMNS = 2048
-"""Columns of a table with one column per cell; a sparse table with more is written cell by cell."""
+OLDER_COUNT = "count"
+"""What older versions called the column of counts."""
 
 LONGEST_NAME = 200
 """Bytes of a file name: what file systems allow, with room for a temporary file's ending."""
@@ -66,14 +75,11 @@ def _frames(release: Release) -> Iterator[tuple[str, pl.DataFrame]]:
 
 @_frames.register
 def _(release: CountsRelease) -> Iterator[tuple[str, pl.DataFrame]]:
-    long, geography = long_levels(release), release.geography
+    geography, schema = release.geography, release.schema
     for level, table in release.tables.items():
-        if level in long:
-            yield table_file(level), long_frame(geography, release.schema, level, table)
-        else:
-            frame = level_frame(geography, release.schema, level, release.at(level))
-            yield table_file(level), frame
-    if long:
+        form = tidy_frame if only_counted(schema, table) else wide_frame
+        yield table_file(level), form(geography, schema, level, table).cast({pl.Enum: pl.String})
+    if long_levels(release):
         yield UNITS, units_frame(geography, geography.leaf)
 
 
@@ -139,9 +145,9 @@ def published_file(table: str, level: str) -> str:
 
 def check_publishable(schema: Schema, geography: Geography) -> None:
     """Refuse a domain that has no distinct columns or files: before noise is drawn, not after."""
-    _refuse_clash(geography, schema.cell_names, "cell")
+    refuse_clash(geography, schema.cell_names, "cell")
     if schema.size > MOST_COLUMNS:
-        _refuse_clash(geography, [*schema.names, COUNT, Path(UNITS).stem], "column or file")
+        refuse_clash(geography, [*schema.names, COUNT, Path(UNITS).stem], "column or file")
     for level in geography.levels:
         if len(table_file(level).encode()) > LONGEST_NAME:
             raise InputError(
@@ -171,47 +177,13 @@ def rehearse(schema: Schema, geography: Geography) -> None:
         row.write_parquet(io.BytesIO(), compression="zstd")
 
 
-def _refuse_clash(geography: Geography, names: Sequence[str], what: str) -> None:
-    if clash := sorted(set(geography.levels) & set(names)):
-        raise InputError(
-            "release",
-            place=f"column {clash[0]!r}",
-            found=f"a geography level and a {what} of that name",
-            expected="distinct names",
-        )
-
-
-def level_frame(geography: Geography, schema: Schema, level: str, table: Dense) -> pl.DataFrame:
-    """One level as a wide table: the codes from the top to the unit, then one column per cell."""
-    cells = {name: table[:, i] for i, name in enumerate(schema.cell_names) if schema.possible[i]}
-    return units_frame(geography, level).with_columns(
-        pl.Series(name, column) for name, column in cells.items()
-    )
-
-
 def long_levels(release: CountsRelease) -> list[str]:
-    """Levels whose tables are sparse and wide: 63 races by single years are 20,000 columns."""
-    if release.schema.size <= MOST_COLUMNS:
-        return []
-    return [name for name, one in release.tables.items() if not isinstance(one, np.ndarray)]
-
-
-def long_frame(geography: Geography, schema: Schema, level: str, table: Any) -> pl.DataFrame:
-    """One level as a long table: a row for each count that is not zero, by unit and attributes."""
-    entries = table.tocoo()
-    units: pl.DataFrame = units_frame(geography, level)[entries.row.astype(np.int64)]
-    codes = np.unravel_index(entries.col, schema.shape)
-    return units.with_columns(
-        *(
-            pl.Series(attribute.name, np.asarray(attribute.levels)[code], dtype=pl.String)
-            for attribute, code in zip(schema.attributes, codes, strict=True)
-        ),
-        pl.Series(COUNT, entries.data),
-    )
+    """Levels with a row for each count that is not zero: 63 races by years are 20,000 columns."""
+    return [level for level, one in release.tables.items() if only_counted(release.schema, one)]
 
 
 def _from_long(frame: pl.DataFrame, level: str, schema: Schema, geography: Geography) -> LevelTable:
-    """The sparse table that ``long_frame`` wrote."""
+    """The sparse table that ``tidy_frame`` wrote."""
     from scipy.sparse import csr_array
 
     cell = np.zeros(frame.height, dtype=np.int64)
@@ -222,21 +194,9 @@ def _from_long(frame: pl.DataFrame, level: str, schema: Schema, geography: Geogr
     codes = geography.units[geography.depth(level)].tolist()
     unit = frame[level].cast(pl.Enum(codes)).to_physical().to_numpy()
     shape = (len(codes), schema.size)
-    table: LevelTable = csr_array((frame[COUNT].to_numpy(), (unit, cell)), shape=shape)
+    count = frame[COUNT if COUNT in frame.columns else OLDER_COUNT].to_numpy()
+    table: LevelTable = csr_array((count, (unit, cell)), shape=shape)
     return table
-
-
-def units_frame(geography: Geography, level: str) -> pl.DataFrame:
-    """The units of a level: their codes from the top to the unit."""
-    depth = geography.depth(level)
-    above = [level] if depth == 0 else geography.levels[1 : depth + 1]
-    codes = {
-        name: geography.units[geography.depth(name)][geography.ancestors(name, of=level)]
-        for name in above
-    }
-    return pl.DataFrame(
-        {name: pl.Series(name, code.tolist(), dtype=pl.String) for name, code in codes.items()}
-    )
 
 
 def _read_published(

@@ -20,7 +20,8 @@ from headcount.attacks.variability import Effort
 from headcount.engines.protocol import Engine
 from headcount.errors import ConfigError, InputError
 from headcount.release import CountsRelease, Release, TablesRelease
-from headcount.release.store import schema_to_json, units_frame
+from headcount.release.frames import units_frame
+from headcount.release.store import schema_to_json
 from headcount.report.finding import SUPPORTED, Support
 from headcount.tabulate.published import PublishedTable, supported, tables
 
