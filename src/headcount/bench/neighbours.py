@@ -258,7 +258,9 @@ def _answers(one: Measured, planned: Prepared) -> Ints:
     if one.query != CELLS and not one.distance:
         last = planned.mechanism.last
         assert isinstance(last, TopDown)
-        matrix = matrix @ last.query(one.query).matrix(counts.schema)
+        matrix = matrix @ last.completed(counts.schema, counts.geography).query(one.query).matrix(
+            counts.schema
+        )
     return np.asarray(matrix.toarray(), dtype=np.int64)
 
 

@@ -69,6 +69,7 @@ def measurement_file(level: str, query: str) -> str:
 
 def refuse_same_columns(settings: TopDownSettings, schema: Schema, geography: Geography) -> None:
     """Refuse measurements whose files would have two columns of one name, or too long a name."""
+    settings = settings.completed(schema, geography)
     settings.refuse_unknown_names(schema, geography)
     for level, name in settings.allocation(geography).measured:
         query = every_cell(schema) if name == CELLS else settings.query(name)

@@ -64,16 +64,17 @@ class TopDown(TopDownSettings, PostTabular):
         """Every level x query with a share, and the report."""
         if self.loss is None:
             return ()
+        settings = self.completed(schema, geography)
         plan = [
             Measured(
                 level=level,
                 query=query,
                 entries=noise.entries,
                 law=noise.law,
-                steps=self.steps_of(query, schema),
+                steps=settings.steps_of(query, schema),
                 largest_household=self.largest_household,
             )
-            for (level, query), noise in planned_noise(self, schema, geography).items()
+            for (level, query), noise in planned_noise(settings, schema, geography).items()
             if noise.law is not None
         ]
         if self.report_epsilon:
@@ -107,7 +108,7 @@ class TopDown(TopDownSettings, PostTabular):
 
     def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Preserved]:
         """The counts behind invariants, and living quarters."""
-        return exact_counts(self, geography)
+        return exact_counts(self.completed(schema, geography), geography)
 
     @property
     def asks_of_population(self) -> tuple[str, ...]:
@@ -167,9 +168,10 @@ class TopDown(TopDownSettings, PostTabular):
 
     def _streams(self, schema: Schema, geography: Geography, *, cells: bool) -> Iterator[int]:
         """Scalars in each stream."""
-        for level, query in self.allocation(geography).measured:
+        settings = self.completed(schema, geography)
+        for level, query in settings.allocation(geography).measured:
             if query != CELLS:
-                yield geography.size(level) * self.query(query).size(schema)
+                yield geography.size(level) * settings.query(query).size(schema)
             elif cells:
                 yield geography.size(level) * schema.size
 
@@ -178,8 +180,9 @@ class TopDown(TopDownSettings, PostTabular):
 
         The remarks say how each level will be rounded.
         """
-        self.refuse_unknown_names(counts.schema, counts.geography)
-        planned_noise(self, counts.schema, counts.geography)  # without a loss too
+        settings = self.completed(counts.schema, counts.geography)
+        settings.refuse_unknown_names(counts.schema, counts.geography)
+        planned_noise(settings, counts.schema, counts.geography)  # without a loss too
         self.plan(counts.schema, counts.geography)
         levels = {level: counts.at(level) for level in counts.geography.levels}
         if int(levels[counts.geography.levels[0]].totals()[0]) > LARGEST_COUNT:
@@ -196,11 +199,11 @@ class TopDown(TopDownSettings, PostTabular):
 
     def _restrictions(self, levels: Mapping[str, Counts]) -> Restrictions:
         """Bounds that hold the truth, and that every estimate can be moved to keep."""
-        restrictions = restrict(self, levels)
+        leaf = next(iter(levels.values()))
+        restrictions = restrict(self.completed(leaf.schema, leaf.geography), levels)
         refuse_truth_outside(restrictions, levels)
         unit = self.loss.unit if self.loss is not None else None
         refuse_no_neighbour(restrictions, levels, unit)
-        leaf = next(iter(levels.values()))
         if any(isinstance(bounds, TableBounds) for bounds in self.bounds):
             restrictions = tighten(restrictions, schema=leaf.schema, geography=leaf.geography)
         refuse_fixed_units(
@@ -218,26 +221,27 @@ class TopDown(TopDownSettings, PostTabular):
     ) -> CountsOutcome:
         """Protect the counts once for each run number."""
         context = context or Context()
-        self.refuse_unknown_names(counts.schema, counts.geography)
+        settings = self.completed(counts.schema, counts.geography)
+        settings.refuse_unknown_names(counts.schema, counts.geography)
         levels = {level: counts.at(level) for level in counts.geography.levels}
         restrictions = self._restrictions(levels)
         made: list[Descent] = []
         seconds: dict[str, float] = {}
         for run in runs:
-            measurements = Measurements(levels, self, noise, run=run)
+            measurements = Measurements(levels, settings, noise, run=run)
             if context.measurements is not None:
                 write_measurements(
-                    measurements, self, counts.schema, counts.geography, context.measurements
+                    measurements, settings, counts.schema, counts.geography, context.measurements
                 )
             kept = None
             if context.workspace:
-                made_from = counts_digest(counts) + repr(self).encode()
+                made_from = counts_digest(counts) + repr(settings).encode()
                 kept = FinishedLevels(context.workspace, run, made_from=made_from)
             made.append(
                 descend(
                     schema=counts.schema,
                     geography=counts.geography,
-                    settings=self,
+                    settings=settings,
                     measurements=measurements,
                     restrictions=restrictions,
                     engine=context.engine,

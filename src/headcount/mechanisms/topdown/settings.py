@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
@@ -21,6 +21,7 @@ from headcount.fields import (
 )
 from headcount.geography import Geography
 from headcount.mechanisms._units import Neighbours, steps_of_all
+from headcount.mechanisms.topdown._defaults import default_keys
 from headcount.mechanisms.topdown.choices import (
     Bounds,
     Grouped,
@@ -87,7 +88,7 @@ class TopDownSettings:
         unit           1. its unit of privacy
         levels         2. how it is split over levels: "equal", or a share for each
         queries        3. marginals by name, and 4. how a level's part is split over them; "cells"
-                       is the detailed query
+                       is the detailed query. None: total, attributes and cells (_defaults.py)
         recodes        3. coarser attributes for queries
         level_queries  4. other shares of the queries at some levels
         invariant      5. what is published exactly
@@ -121,6 +122,12 @@ class TopDownSettings:
         self._settle()
         self._refuse_unclear()
         self.neighbours.checked(name="topdown")
+        self._refuse_vacuous()
+        if self.queries:  # without any, the schema says which there are (completed)
+            self._refuse_unknown_queries()
+
+    def _refuse_unknown_queries(self) -> None:
+        """Refuse queries that nobody defined, and shares that do not add up."""
         known = [CELLS, *(query.name for query in self.marginals)]
         for name in [*(i.query for i in self.invariant), *(b.query for b in self.bounds)]:
             if name not in known[1:]:
@@ -138,7 +145,6 @@ class TopDownSettings:
                     found=f"{twice!r} twice",
                     expected="distinct attributes and recodes",
                 )
-        self._refuse_vacuous()
         if self.level_shares is None:
             others = "every other level" if self.level_queries else "every level"
             levels = [others, *dict(self.level_queries)]
@@ -213,6 +219,15 @@ class TopDownSettings:
     def from_preset(cls, name: str, **keys: Any) -> Self:
         """With the settings of a preset, but for the keys that are given."""
         return from_table(cls, {PRESET: name, **keys}, source="topdown")
+
+    def completed(self, schema: Schema, geography: Geography) -> Self:
+        """With queries: those of the user, or else the default ones (_defaults.py) written out.
+
+        The settings themselves stay as the user wrote them, because their text keys the noise.
+        """
+        if self.queries:
+            return self
+        return replace(self, **default_keys(self, schema, geography))
 
     def __repr__(self) -> str:
         # The unit always, other settings where they are not the default.
