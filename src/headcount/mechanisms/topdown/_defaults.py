@@ -38,9 +38,7 @@ TOTAL_SHARE = Fraction(1, 5)
 """Of a level's part; what is left is halved between attributes and cells."""
 
 
-def default_keys(
-    settings: TopDownSettings, schema: Schema, geography: Geography
-) -> dict[str, Any]:
+def default_keys(settings: TopDownSettings, schema: Schema, geography: Geography) -> dict[str, Any]:
     """The keys ``queries``, ``levels`` and ``level_queries`` as a user would write them out."""
     asked = default_queries(schema)
     usual = _shares(asked, schema)
@@ -55,10 +53,13 @@ def default_keys(
         levels.append(level)
         if here != usual:
             own[level] = here or {CELLS: Fraction(1)}
-    if not levels:
-        _refuse_single_count(settings)
+    top = geography.levels[0]
+    if not levels or (given is None and top not in levels and not settings.invariant):
+        _refuse_single_count(settings, top)
     own |= {level: dict(shares) for level, shares in settings.level_queries}
-    queries = {one.name: Marginal(by=tuple(map(str, one.by)), share=usual.get(one.name)) for one in asked}
+    queries = {
+        one.name: Marginal(by=tuple(map(str, one.by)), share=usual.get(one.name)) for one in asked
+    }
     keys: dict[str, Any] = {
         "queries": {**queries, CELLS: Marginal(share=usual[CELLS])},
         "level_queries": own,
@@ -140,12 +141,13 @@ def _known(
     return found
 
 
-def _refuse_single_count(settings: TopDownSettings) -> None:
+def _refuse_single_count(settings: TopDownSettings, level: str) -> None:
     unit = settings.neighbours.unit
     raise ConfigError(
         "topdown",
         place="unit",
-        found=f"one count in all with unit '{unit}'",
-        expected=f"attributes, several places, or unit = '{unit.pair[1]}': when {unit.phrase} the "
-        "only count does not change, and there is nothing to measure",
+        found=f"'{unit}', under which the only count of {level!r} does not change: there is "
+        "nothing to measure",
+        expected=f"'{unit.pair[1]}', or attributes, or levels below with the total of {level!r} as "
+        "an invariant",
     )
