@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from headcount.run.protect import Prepared
+
+READ_SO = """\
+  "within" is in people and follows from the noise alone, not from the data: twice the epsilon, or
+  four times the rho, halves it. "cells" are all combinations of attributes."""
 
 
 def check(
@@ -15,6 +22,9 @@ def check(
     ] = False,
 ) -> None:
     """Check a config and the data it names: what was read, and what a release would promise.
+
+    Shows what will be measured, how far off each answer will be (in people, from the noise alone),
+    and the time, memory and disk that a run needs.
 
     The numbers shown are true ones: confidential unless the population is public, and printed on
     standard output only. Nothing is drawn, written or spent. A bad config is refused before any
@@ -36,12 +46,70 @@ def check(
     typer.echo(f"mechanism:  {first!r}")
     for part in then:
         typer.echo(f"      then  {part!r}")
-    for one in planned.mechanism.plan(planned.counts.schema, planned.counts.geography):
-        losses = [str(loss) for unit in one.units if (loss := one.loss(unit)) is not None]
-        cost = "; ".join(losses) or "no loss is stated"
-        typer.echo(f"  measures {one.query} at {one.level}, {one.draws}x: {cost}")
+    _show_answers(planned)
     for remark in planned.remarks:
         typer.echo(f"  {remark}")
     for sentence in planned.guarantee.sentences():
         typer.echo(f"  {sentence}")
+    if planned.counts.read_off and not planned.public:
+        typer.echo(
+            "  What exists in the data alone can tell of a person. A public list instead "
+            "(units = ..., levels = [...])\n  protects that too, where the kind of population "
+            "takes one."
+        )
+    _show_needs(planned)
     typer.echo("all right: nothing was drawn, written or spent")
+
+
+def _show_answers(planned: Prepared) -> None:
+    """What will be measured, and how far off it will be."""
+    from rich.console import Console
+
+    from headcount.cli.reading import NARROW, table_of
+    from headcount.privacy.loss import decimal
+    from headcount.run.forecast import expected_answers, people, same_as_above, sentence
+
+    answers = expected_answers(planned)
+    if not answers:
+        typer.echo("measures nothing with noise")
+        return
+    typer.echo("measures, each with noise of its own:\n")
+    rows = [
+        (
+            one.level,
+            one.query + (f", {one.draws:,} times" if one.draws > 1 else ""),
+            f"{one.answers:,}",
+            f"{one.loss.currency} {decimal(one.loss.amount)}" if one.loss else "not stated",
+            people(one.within),
+        )
+        for one in answers
+    ]
+    console = Console(highlight=False, emoji=False, markup=False)
+    console.width = max(console.width, NARROW)
+    console.print(table_of(("level", "query", "answers", "loss", "within"), rows, numbers={2, 4}))
+    typer.echo(f"\n  {sentence(answers)}, 19 times of 20, before post-processing")
+    console.print(READ_SO)
+    for level, above in same_as_above(answers, planned.counts.geography).items():
+        typer.echo(f"  {level} has the units of {above}, and is measured with it.")
+
+
+def _show_needs(planned: Prepared) -> None:
+    from headcount.run.forecast import needs
+
+    found = needs(planned)
+    time = "a time that is not known beforehand"
+    if found.seconds is not None:
+        seconds = max(1, round(found.seconds))
+        time = f"about {seconds:,} s" if seconds < 120 else f"about {seconds / 60:,.0f} min"
+    typer.echo(
+        f"needs:      {time}, up to {_size(found.memory)} of memory, about "
+        f"{_size(found.output)} for the release"
+    )
+
+
+def _size(count: int) -> str:
+    """Bytes in the largest unit of which there is one at least."""
+    for name, unit in (("GiB", 1 << 30), ("MiB", 1 << 20)):
+        if count >= unit:
+            return f"{count / unit:,.1f} {name}"
+    return f"{max(1, count >> 10)} KiB"

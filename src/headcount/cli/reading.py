@@ -41,7 +41,7 @@ def _rows(summary: Summary) -> Table:
         rows = [("-", "generated, no file was read")]
     left_out = summary.reading.left_out or (("rows", 0),)
     rows += [(f"{rows:,}", f"{reason} left out") for reason, rows in left_out]
-    return _table(("rows", "of"), [*rows, (f"{summary.people:,}", "people")], numbers={0})
+    return table_of(("rows", "of"), [*rows, (f"{summary.people:,}", "people")], numbers={0})
 
 
 def _units(summary: Summary) -> Table:
@@ -54,7 +54,7 @@ def _units(summary: Summary) -> Table:
         )
         for one in summary.levels
     ]
-    return _table(("level", "units", "with people", "people per unit"), rows, numbers={1, 2, 3})
+    return table_of(("level", "units", "with people", "people per unit"), rows, numbers={1, 2, 3})
 
 
 def _attributes(summary: Summary, *, wide: bool) -> Table:
@@ -68,10 +68,10 @@ def _attributes(summary: Summary, *, wide: bool) -> Table:
     ]
     rows = rows or [("none", "-", "-", "-", *([""] if wide else []))]
     columns = ("attribute", "levels", "new", "without people", *(["which"] if wide else []))
-    return _table(columns, rows, numbers={1, 2, 3})
+    return table_of(columns, rows, numbers={1, 2, 3})
 
 
-def _table(
+def table_of(
     columns: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Collection[int]
 ) -> Table:
     """Columns of numbers stay whole, their headings wrap; the rest of the width is for text."""

@@ -114,13 +114,6 @@ def prepare_data(config: Config) -> Prepared:
     with POPULATIONS.naming(config.population):
         read = config.population.read()
     population = replace(read, plugin=POPULATIONS.outside(config.population))
-    for statement in population.read_off:
-        log.warning(
-            "%s: %s is read from the data and published without noise; a public list "
-            "(units = ..., levels = [...]), where the kind of population takes one, protects it",
-            population.name,
-            statement,
-        )
     check_publishable(population.schema, population.geography)
     whole = Tabulated.of(population)
     data = mechanism.cut(whole)
@@ -163,6 +156,8 @@ def protect_run(config_file: Path, *, progress: Progress = silent) -> Path:
     with directory.held():
         directory.refuse_other(config_digest=digest)  # another process may have been here since
         if prepared is not None and not directory.is_complete:
+            if directory.facts() is None:  # said once: not again by a run that resumes
+                _warn_of_lists(prepared)
             _make(directory, prepared, ledger, digest, progress)
             _close(directory, ledger)
             return directory.path
@@ -202,6 +197,15 @@ def prepare_run(config: Config) -> Prepared:
         run_id=run_id,
     )
     return prepared
+
+
+def _warn_of_lists(prepared: Prepared) -> None:
+    """Say what confidential data alone decide, and a release shows without noise."""
+    if prepared.counts.read_off and not prepared.public:
+        log.warning(
+            "%s are read from the data and published without noise (headcount check says more)",
+            " and ".join(prepared.counts.read_off),
+        )
 
 
 def _ledger(config: Config) -> Ledger | None:

@@ -195,6 +195,7 @@ class TopDown(TopDownSettings, PostTabular):
             if nests(those, counts.schema)
             else f"bounds at {level} overlap: rounding may need an integer programme"
             for level, those in restrictions.items()
+            if those
         )
 
     def _restrictions(self, levels: Mapping[str, Counts]) -> Restrictions:
