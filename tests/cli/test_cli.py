@@ -151,7 +151,9 @@ def test_check_promises_and_writes_nothing(town: Path, headcount: Headcount):
     assert answer.code == 0
     assert "6 cells" in answer.out
     assert "Geometric(epsilon=Fraction(1, 2), unit=UnitOfPrivacy.CHANGE_ONE)" in answer.out
-    assert "measures cells at tract" in answer.out
+    said = [line.split() for line in answer.out.splitlines()]
+    assert ["tract", "cells", "25", "epsilon", "0.5", "12"] in said
+    assert "  each cell of a tract within 12, 19 times of 20, before post-processing" in answer.out
     assert "epsilon 0.5 when one person's record changes" in answer.out
     assert answer.out.endswith("all right: nothing was drawn, written or spent\n")
     assert not (town / "out").exists()

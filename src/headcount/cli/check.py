@@ -10,9 +10,15 @@ import typer
 if TYPE_CHECKING:
     from headcount.run.protect import Prepared
 
-READ_SO = """\
-  "within" is in people and follows from the noise alone, not from the data: twice the epsilon, or
-  four times the rho, halves it. "cells" are all combinations of attributes."""
+READ_SO = (
+    '"within" is in people and follows from the noise alone, not from the data: twice the epsilon, '
+    'or four times the rho, halves it. "cells" are all combinations of attributes.'
+)
+STEPS_BESIDE = "What earlier steps change comes on top of it."
+LISTS = (
+    "Which of them exist can itself tell of a person. A public list in place of the data "
+    "(units = ..., levels = [...]) protects that too, where the kind of population takes one."
+)
 
 
 def check(
@@ -52,11 +58,7 @@ def check(
     for sentence in planned.guarantee.sentences():
         typer.echo(f"  {sentence}")
     if planned.counts.read_off and not planned.public:
-        typer.echo(
-            "  What exists in the data alone can tell of a person. A public list instead "
-            "(units = ..., levels = [...])\n  protects that too, where the kind of population "
-            "takes one."
-        )
+        _say(LISTS)
     _show_needs(planned)
     typer.echo("all right: nothing was drawn, written or spent")
 
@@ -88,21 +90,29 @@ def _show_answers(planned: Prepared) -> None:
     console.width = max(console.width, NARROW)
     console.print(table_of(("level", "query", "answers", "loss", "within"), rows, numbers={2, 4}))
     typer.echo(f"\n  {sentence(answers)}, 19 times of 20, before post-processing")
-    console.print(READ_SO)
+    _say(f"{READ_SO} {STEPS_BESIDE}" if planned.mechanism.steps else READ_SO)
     for level, above in same_as_above(answers, planned.counts.geography).items():
         typer.echo(f"  {level} has the units of {above}, and is measured with it.")
+
+
+def _say(text: str) -> None:
+    """A paragraph that fits the terminal."""
+    from rich.console import Console
+    from rich.padding import Padding
+
+    Console(highlight=False, emoji=False, markup=False).print(Padding(text, (0, 0, 0, 2)))
 
 
 def _show_needs(planned: Prepared) -> None:
     from headcount.run.forecast import needs
 
     found = needs(planned)
-    time = "a time that is not known beforehand"
+    time = "an unknown time"
     if found.seconds is not None:
         seconds = max(1, round(found.seconds))
         time = f"about {seconds:,} s" if seconds < 120 else f"about {seconds / 60:,.0f} min"
     typer.echo(
-        f"needs:      {time}, up to {_size(found.memory)} of memory, about "
+        f"needs:      {time} of one core, about {_size(found.memory)} of memory and "
         f"{_size(found.output)} for the release"
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
 
 from headcount.errors import InputError
@@ -172,43 +171,18 @@ def _units(made: Draft) -> str:
 
 
 def _mechanism(made: Draft) -> str:
-    """TopDown with the total, each attribute and the cells measured at every level."""
-    own = made.cells.attributes if made.cells is not None else made.attributes
-    names = [one.name if isinstance(one, Chosen) else one[0] for one in own]
+    """TopDown with its default queries."""
     lines = [
         "[mechanism]",
         _said('name = "topdown"', "noise at every level, then counts that add up"),
         _said(f"epsilon = {_number(made.epsilon)}", "the privacy loss: less protects more"),
     ]
-    if not names:  # one count alone does not move when a record changes
+    own = made.cells.attributes if made.cells is not None else made.attributes
+    if not own:  # one count alone does not move when a record changes
         lines.append(_said('unit = "add-remove"', "one person more or less"))
-    by_name = names if len(names) > 1 else []  # with one attribute its counts are the cells
-    single = [
-        level
-        for level, size in zip(made.geography.levels, made.sizes, strict=True)
-        if size == 1 and names
-    ]
-    alone = _shares(by_name, total=Fraction(0))
-    everywhere = len(single) == len(made.sizes) or not names
-    shares = alone if everywhere else _shares(by_name, total=Fraction(1, 5))
-    lines += ["", _said("[mechanism.queries]", "what is measured, with which share of epsilon")]
-    for name, share in shares.items():
-        by = "" if name == "cells" else f"by = {_list([name] if name in by_name else [])}, "
-        lines.append(f'{_key(name)} = {{ {by}share = "{share}" }}')
-    if single and not everywhere:
-        inside = ", ".join(f'{_key(name)} = "{share}"' for name, share in alone.items())
-        why = "the only unit's total does not move when a record changes"
-        lines += ["", _said("[mechanism.level_queries]", why)]
-        lines += [f"{_key(level)} = {{ {inside} }}" for level in single]
+    lines.append("# Measured are the total, each attribute and all their combinations (cells), at")
+    lines.append("# every level; headcount check says how far off each will be, in people.")
     return _lines(*lines)
-
-
-def _shares(names: Sequence[str], *, total: Fraction) -> dict[str, Fraction]:
-    """Half of what the total leaves for the cells, half for attributes; all if there are none."""
-    rest = 1 - total
-    each = {name: rest / 2 / len(names) for name in names}
-    first = {"total": total} if total else {}
-    return {**first, **each, "cells": rest - sum(each.values(), Fraction(0))}
 
 
 def _lines(*lines: str) -> str:

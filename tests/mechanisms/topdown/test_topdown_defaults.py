@@ -62,13 +62,15 @@ def test_one_attribute_is_the_cells_and_is_not_measured_twice() -> None:
 
 def test_without_attributes_the_only_count_of_a_unit_is_measured_once() -> None:
     found = shares(TopDown(epsilon=1, unit=ADD), NOTHING, STATES)
-    assert found == dict.fromkeys(STATES.levels, {"cells": "1"})
+    assert found == {key: {"cells": "1"} for key in STATES.levels}
 
 
 def test_a_single_count_that_cannot_change_is_refused_with_a_way_out() -> None:
     alone = tree()
     for geography in (alone, STATES):
-        with pytest.raises(ConfigError, match="the only count of 'whole' does not .* 'add-remove'"):
+        with pytest.raises(
+            ConfigError, match=r"the only count of 'whole' does not .* 'add-remove'"
+        ):
             TopDown(epsilon=1).plan(NOTHING, geography)
     assert shares(TopDown(epsilon=1, unit=ADD), NOTHING, alone) == {"whole": {"cells": "1"}}
 
@@ -163,7 +165,7 @@ def test_settings_without_queries_are_shown_as_they_were_written() -> None:
 
 def test_old_settings_by_level_alone_are_what_they_were() -> None:
     """Shares of the cells at every level, without queries, were always allowed."""
-    mechanism = TopDown(epsilon=1, level_queries=dict.fromkeys(ONE_STATE.levels, {"cells": 1}))
-    assert shares(mechanism, SCHEMA, ONE_STATE) == dict.fromkeys(ONE_STATE.levels, {"cells": "1"})
+    mechanism = TopDown(epsilon=1, level_queries={key: {"cells": 1} for key in ONE_STATE.levels})
+    assert shares(mechanism, SCHEMA, ONE_STATE) == {key: {"cells": "1"} for key in ONE_STATE.levels}
     with pytest.raises(HeadcountError, match="a sum of 1/2"):
         shares(TopDown(epsilon=1, level_queries={"state": {"age": "1/2"}}), SCHEMA, STATES)
