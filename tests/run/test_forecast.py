@@ -1,0 +1,115 @@
+"""What ``check`` says before a run: what is measured, how far off, and what it needs."""
+
+from __future__ import annotations
+
+import logging
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from headcount.config.load import load_config
+from headcount.run.evaluate import open_run
+from headcount.run.forecast import expected_answers, needs, people, same_as_above, sentence
+from headcount.run.protect import Prepared, prepare_run, protect_run
+from tests.cli.test_cli import Headcount, headcount
+from tests.run.town import MICRODATA, write_config, write_town
+
+__all__ = ["headcount"]
+
+SHORT = 'name = "topdown"\nepsilon = 1'
+ONE_STATE = """
+kind = "microdata"
+file = "people.csv"
+geography = { column = "tract", prefixes = { county = 2, tract = 3 } }
+attribute = [{ name = "sex", levels = ["f", "m"] }, { name = "age", levels = ["minor", "adult"] }]
+"""
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    write_town(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def one_county(tmp_path: Path) -> Path:
+    rows = [f"44{tract},{sex},{age}" for tract in "127" for sex in "fm" for age in ("minor", "adult")]
+    (tmp_path / "people.csv").write_text("\n".join(["tract,sex,age", *rows, *rows]) + "\n")
+    return tmp_path
+
+
+def prepared(folder: Path, mechanism: str = SHORT, **other: str) -> Prepared:
+    return prepare_run(load_config(write_config(folder, mechanism=mechanism, **other)))
+
+
+def test_what_is_measured_is_said_in_people_from_the_noise_alone(town: Path) -> None:
+    answers = expected_answers(prepared(town))
+    by_place = {(one.level, one.query): one for one in answers}
+    assert ("whole", "total") not in by_place
+    assert {query for level, query in by_place if level == "whole"} == {"sex", "age", "cells"}
+    total = by_place["tract", "total"]
+    # A third of epsilon for the level, a fifth of that for the total: 1/15 on a vector that a
+    # changed record moves by 2, so noise of rate 1/30. 2 a^(k + 1) / (1 + a) <= 1/20 from 90 on.
+    assert total.loss is not None
+    assert (total.answers, total.loss.amount, total.within) == (5, Fraction(1, 15), 90)
+    assert sentence(answers) == "a tract's total within 90"
+
+
+def test_a_release_without_post_processing_is_off_as_foretold(town: Path) -> None:
+    config = write_config(town, mechanism='name = "geometric"\nepsilon = "1/4"', run="seed = 3")
+    (one,) = expected_answers(prepare_run(load_config(config)))
+    release, planned = open_run(protect_run(config))
+    off = np.abs(release.at("tract") - planned.truth.dense())
+    assert sentence([one]) == f"each cell of a tract within {one.within}"
+    assert np.mean(off[:, planned.truth.schema.possible] <= float(one.within)) >= 0.8
+
+
+def test_a_level_that_is_not_measured_again_is_named(
+    one_county: Path, headcount: Headcount
+) -> None:
+    planned = prepared(one_county, population=ONE_STATE)
+    answers = expected_answers(planned)
+    assert same_as_above(answers, planned.counts.geography) == {"county": "whole"}
+    config = write_config(one_county, population=ONE_STATE, mechanism=SHORT)
+    said = headcount("check", "-q", config).out
+    assert "  county has the units of whole, and is measured with it." in said
+    within = next(one.within for one in answers if (one.level, one.query) == ("tract", "total"))
+    assert f"  a tract's total within {within}, 19 times of 20, before post-processing" in said
+    assert "needs:      about 3 s of one core, about 400.0 MiB of memory and 1 KiB for the" in said
+    assert "rounding" not in said  # nothing is bounded
+
+
+def test_a_method_without_noise_measures_nothing(town: Path, headcount: Headcount) -> None:
+    config = write_config(town, mechanism='name = "sampling"\nfraction = "1/2"')
+    said = headcount("check", "-q", config).out
+    assert "measures nothing with noise" in said
+    assert "needs:      an unknown time of one core" in said
+    assert needs(prepare_run(load_config(config))).seconds is None
+
+
+def test_people_who_stand_for_several_are_rounded() -> None:
+    assert people(Fraction(1234)) == "1,234"
+    assert people(Fraction(10, 3)) == "3.3"
+
+
+FROM_DATA = MICRODATA.replace('units = "tracts.csv"', "")
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_what_lists_from_the_data_tell_is_explained_by_check_once_and_not_of_public_data(
+    town: Path, headcount: Headcount, caplog: pytest.LogCaptureFixture, public: bool
+) -> None:
+    config = write_config(town, population=f"public = {str(public).lower()}\n{FROM_DATA}")
+    with caplog.at_level(logging.WARNING):
+        said = " ".join(headcount("check", config).out.split())
+        assert said.count("A public list in place of the data") == (not public)
+        assert caplog.text == ""
+        out = protect_run(config)
+        warned = "which units exist are read from the data and published without noise"
+        assert caplog.text.count(warned) == (not public)
+        caplog.clear()
+        protect_run(config)
+        open_run(out)
+        assert "read from the data" not in caplog.text
