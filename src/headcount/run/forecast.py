@@ -106,7 +106,7 @@ def sentence(answers: Sequence[ExpectedAnswer]) -> str:
 def same_as_above(answers: Sequence[ExpectedAnswer], geography: Geography) -> dict[str, str]:
     """Levels that are not measured because the level above has the same units, each with it."""
     measured = {one.level for one in answers}
-    found = {}
+    found: dict[str, str] = {}
     for above, level in zip(geography.levels, geography.levels[1:], strict=False):
         if level not in measured and geography.size(level) == geography.size(above):
             found[level] = found.get(above, above)

@@ -23,6 +23,11 @@ USUAL = {"total": "1/5", "kind": "1/5", "age": "1/5", "cells": "2/5"}
 ALONE = {"kind": "1/4", "age": "1/4", "cells": "1/2"}
 
 
+def topdown(**keys: Any) -> TopDown:
+    """Keys as a user writes them: numbers as text, tables as dictionaries."""
+    return TopDown(**keys)
+
+
 def shares(mechanism: TopDown, schema: Schema, geography: Any) -> dict[str, dict[str, str]]:
     """By level, each measured query with its part of what is spent there."""
     allocation = mechanism.completed(schema, geography).allocation(geography)
@@ -37,17 +42,17 @@ def shares(mechanism: TopDown, schema: Schema, geography: Any) -> dict[str, dict
 
 
 def test_total_attributes_and_cells_are_measured_at_every_level() -> None:
-    found = shares(TopDown(epsilon=1, unit=ADD), SCHEMA, STATES)
+    found = shares(topdown(epsilon=1, unit=ADD), SCHEMA, STATES)
     assert found == {"whole": USUAL, "state": USUAL, "county": USUAL}
 
 
 def test_only_the_total_of_a_single_unit_takes_no_share_when_a_record_changes() -> None:
-    found = shares(TopDown(epsilon=1), SCHEMA, STATES)
+    found = shares(topdown(epsilon=1), SCHEMA, STATES)
     assert found == {"whole": ALONE, "state": USUAL, "county": USUAL}
 
 
 def test_a_level_with_the_units_of_the_one_above_is_not_measured_again() -> None:
-    mechanism = TopDown(epsilon=1)
+    mechanism = topdown(epsilon=1)
     found = shares(mechanism, SCHEMA, ONE_STATE)
     assert found == {"whole": ALONE, "county": USUAL, "block": USUAL}
     allocation = mechanism.completed(SCHEMA, ONE_STATE).allocation(ONE_STATE)
@@ -55,13 +60,13 @@ def test_a_level_with_the_units_of_the_one_above_is_not_measured_again() -> None
 
 
 def test_one_attribute_is_the_cells_and_is_not_measured_twice() -> None:
-    found = shares(TopDown(epsilon=1), AGE_ONLY, STATES)
+    found = shares(topdown(epsilon=1), AGE_ONLY, STATES)
     assert found["whole"] == {"cells": "1"}
     assert found["county"] == {"total": "1/5", "cells": "4/5"}
 
 
 def test_without_attributes_the_only_count_of_a_unit_is_measured_once() -> None:
-    found = shares(TopDown(epsilon=1, unit=ADD), NOTHING, STATES)
+    found = shares(topdown(epsilon=1, unit=ADD), NOTHING, STATES)
     assert found == {key: {"cells": "1"} for key in STATES.levels}
 
 
@@ -71,21 +76,21 @@ def test_a_single_count_that_cannot_change_is_refused_with_a_way_out() -> None:
         with pytest.raises(
             ConfigError, match=r"the only count of 'whole' does not .* 'add-remove'"
         ):
-            TopDown(epsilon=1).plan(NOTHING, geography)
-    assert shares(TopDown(epsilon=1, unit=ADD), NOTHING, alone) == {"whole": {"cells": "1"}}
+            topdown(epsilon=1).plan(NOTHING, geography)
+    assert shares(topdown(epsilon=1, unit=ADD), NOTHING, alone) == {"whole": {"cells": "1"}}
 
 
 def test_an_invariant_may_name_a_default_query_which_then_takes_no_share_there_or_above() -> None:
-    mechanism = TopDown(epsilon=1, invariant=[{"query": "kind", "level": "state"}])
+    mechanism = topdown(epsilon=1, invariant=[{"query": "kind", "level": "state"}])
     found = shares(mechanism, SCHEMA, STATES)
     known = {"age": "1/3", "cells": "2/3"}
     assert found == {"whole": known, "state": known, "county": USUAL}
     with pytest.raises(ConfigError, match="query 'race': found an unknown query, expected"):
-        shares(TopDown(epsilon=1, invariant=[{"query": "race", "level": "state"}]), SCHEMA, STATES)
+        shares(topdown(epsilon=1, invariant=[{"query": "race", "level": "state"}]), SCHEMA, STATES)
 
 
 def test_an_invariant_total_stands_in_for_a_whole_that_cannot_be_measured() -> None:
-    mechanism = TopDown(epsilon=1, invariant=[{"query": "total", "level": "whole"}])
+    mechanism = topdown(epsilon=1, invariant=[{"query": "total", "level": "whole"}])
     assert shares(mechanism, NOTHING, STATES) == {
         "state": {"cells": "1"},
         "county": {"cells": "1"},
@@ -94,7 +99,7 @@ def test_an_invariant_total_stands_in_for_a_whole_that_cannot_be_measured() -> N
 
 def test_shares_of_levels_that_the_user_gives_stay() -> None:
     given = {"whole": "1/10", "state": "4/10", "county": "5/10"}
-    mechanism = TopDown(epsilon=1, levels=given, level_queries={"county": {"cells": 1}})
+    mechanism = topdown(epsilon=1, levels=given, level_queries={"county": {"cells": 1}})
     allocation = mechanism.completed(SCHEMA, STATES).allocation(STATES)
     assert {level: allocation.level_share(level) for level in given} == {
         level: Fraction(share) for level, share in given.items()
@@ -108,7 +113,7 @@ def test_shares_of_levels_that_the_user_gives_stay() -> None:
 
 def test_attributes_named_like_other_queries_get_names_of_their_own() -> None:
     schema = Schema((Attribute("total", ("a", "b")), Attribute("cells", ("c", "d", "e"))))
-    found = shares(TopDown(epsilon=1), schema, STATES)["state"]
+    found = shares(topdown(epsilon=1), schema, STATES)["state"]
     assert found == {"total": "1/5", "by_total": "1/5", "by_cells": "1/5", "cells": "2/5"}
 
 
@@ -118,9 +123,9 @@ def test_attributes_named_like_other_queries_get_names_of_their_own() -> None:
 def test_the_stated_loss_is_exactly_what_was_asked_for(
     schema: Schema, geography: Any, unit: UnitOfPrivacy
 ) -> None:
-    pure = TopDown(epsilon="7/10", unit=unit).guarantee(schema, geography).losses[0]
+    pure = topdown(epsilon="7/10", unit=unit).guarantee(schema, geography).losses[0]
     assert pure == PureLoss(epsilon=Fraction(7, 10), unit=unit)
-    zcdp = TopDown(rho="7/10", unit=unit).guarantee(schema, geography).losses[0]
+    zcdp = topdown(rho="7/10", unit=unit).guarantee(schema, geography).losses[0]
     assert zcdp == ZCDPLoss(rho=Fraction(7, 10), unit=unit)
 
 
@@ -128,8 +133,8 @@ def test_default_queries_are_those_of_a_user_who_writes_them_out() -> None:
     """The release is the same to the bit, and settings with queries are left as they are."""
     generator = np.random.default_rng(3)
     counts = counts_of(generator.integers(0, 40, (6, SCHEMA.size)) * SCHEMA.possible, ONE_STATE)
-    short = TopDown(epsilon=1)
-    written = TopDown(
+    short = topdown(epsilon=1)
+    written = topdown(
         epsilon=1,
         levels={"whole": "1/3", "county": "1/3", "block": "1/3"},
         queries={
@@ -153,19 +158,19 @@ def test_default_queries_are_those_of_a_user_who_writes_them_out() -> None:
 def test_without_noise_the_default_release_is_the_truth() -> None:
     generator = np.random.default_rng(4)
     truth = generator.integers(0, 9, (6, SCHEMA.size)) * SCHEMA.possible
-    made = dense(run(TopDown(epsilon="inf"), counts_of(truth, ONE_STATE)))
+    made = dense(run(topdown(epsilon="inf"), counts_of(truth, ONE_STATE)))
     assert np.array_equal(made["block"], truth)
 
 
 def test_settings_without_queries_are_shown_as_they_were_written() -> None:
-    assert repr(TopDown(epsilon=1)) == (
+    assert repr(topdown(epsilon=1)) == (
         "TopDown(epsilon=Fraction(1, 1), unit=UnitOfPrivacy.CHANGE_ONE)"
     )
 
 
 def test_old_settings_by_level_alone_are_what_they_were() -> None:
     """Shares of the cells at every level, without queries, were always allowed."""
-    mechanism = TopDown(epsilon=1, level_queries={key: {"cells": 1} for key in ONE_STATE.levels})
+    mechanism = topdown(epsilon=1, level_queries={key: {"cells": 1} for key in ONE_STATE.levels})
     assert shares(mechanism, SCHEMA, ONE_STATE) == {key: {"cells": "1"} for key in ONE_STATE.levels}
     with pytest.raises(HeadcountError, match="a sum of 1/2"):
-        shares(TopDown(epsilon=1, level_queries={"state": {"age": "1/2"}}), SCHEMA, STATES)
+        shares(topdown(epsilon=1, level_queries={"state": {"age": "1/2"}}), SCHEMA, STATES)
