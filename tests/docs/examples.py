@@ -344,6 +344,20 @@ def _topdown() -> list[Example]:
             files.people,
         ),
         Example(
+            "topdown-without-queries",
+            "topdown.md",
+            ("# and no [mechanism.queries]",),
+            {
+                "population": {
+                    **PEOPLE,
+                    "units": "counties.csv",
+                    "attribute": attributes("quarters", "race", levels=LEVELS),
+                    "geography": {"columns": ["state", "county"]},
+                }
+            },
+            files.people,
+        ),
+        Example(
             "topdown-recoded",
             "topdown.md",
             ("[mechanism.recodes.housing]",),

@@ -44,11 +44,11 @@ def default_keys(settings: TopDownSettings, schema: Schema, geography: Geography
     usual = _shares(asked, schema)
     levels: list[str] = []
     own: dict[str, Mapping[str, Fraction]] = {}
-    given = settings.level_shares
+    given, chosen = settings.level_shares, dict(settings.level_queries)
     for level in measured_levels(settings, geography):
         known = _known(settings, asked, schema, geography, level)
         here = _shortened(usual, known)
-        if not here and given is None:
+        if not here and given is None and level not in chosen:
             continue  # nothing there is unknown
         levels.append(level)
         if here != usual:
@@ -56,7 +56,7 @@ def default_keys(settings: TopDownSettings, schema: Schema, geography: Geography
     top = geography.levels[0]
     if not levels or (given is None and top not in levels and not settings.invariant):
         _refuse_single_count(settings, top)
-    own |= {level: dict(shares) for level, shares in settings.level_queries}
+    own |= {level: dict(shares) for level, shares in chosen.items()}
     queries = {
         one.name: Marginal(by=tuple(map(str, one.by)), share=usual.get(one.name)) for one in asked
     }
