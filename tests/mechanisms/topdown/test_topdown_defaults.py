@@ -168,9 +168,15 @@ def test_settings_without_queries_are_shown_as_they_were_written() -> None:
     )
 
 
-def test_old_settings_by_level_alone_are_what_they_were() -> None:
-    """Shares of the cells at every level, without queries, were always allowed."""
-    mechanism = topdown(epsilon=1, level_queries={key: {"cells": 1} for key in ONE_STATE.levels})
-    assert shares(mechanism, SCHEMA, ONE_STATE) == {key: {"cells": "1"} for key in ONE_STATE.levels}
+@pytest.mark.parametrize("levels", ["equal", dict.fromkeys(ONE_STATE.levels, "1/5")])
+def test_shares_at_every_level_leave_nothing_to_fill_in(levels: Any) -> None:
+    only = {level: {"cells": 1} for level in ONE_STATE.levels}
+    mechanism = topdown(epsilon=1, levels=levels, level_queries=only)
+    allocation = mechanism.completed(SCHEMA, ONE_STATE).allocation(ONE_STATE)
+    assert allocation.measured == tuple((level, "cells") for level in ONE_STATE.levels)
+    assert {one.share for one in allocation.shares} == {Fraction(1, 5)}
+
+
+def test_shares_at_a_level_that_do_not_add_up_are_refused() -> None:
     with pytest.raises(HeadcountError, match="a sum of 1/2"):
         shares(topdown(epsilon=1, level_queries={"state": {"age": "1/2"}}), SCHEMA, STATES)
