@@ -152,12 +152,21 @@ def test_check_promises_and_writes_nothing(town: Path, headcount: Headcount):
     assert "6 cells" in answer.out
     assert "Geometric(epsilon=Fraction(1, 2), unit=UnitOfPrivacy.CHANGE_ONE)" in answer.out
     said = [line.split() for line in answer.out.splitlines()]
-    assert ["tract", "cells", "25", "epsilon", "0.5", "12"] in said
+    assert ["tract", "cells", "12", "25", "epsilon", "0.5"] in said
     assert "  each cell of a tract within 12, 19 times of 20, before post-processing" in answer.out
     assert "epsilon 0.5 when one person's record changes" in answer.out
     assert answer.out.endswith("all right: nothing was drawn, written or spent\n")
     assert not (town / "out").exists()
     assert Ledger.open(town / "ledger.db").history("town") == ()
+
+
+def test_on_a_narrow_screen_check_still_says_how_far_off_answers_are(
+    town: Path, headcount: Headcount, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "40")
+    said = [line.split() for line in headcount("check", "-q", write_config(town)).out.splitlines()]
+    assert ["level", "query", "within"] in said
+    assert ["tract", "cells", "12"] in said
 
 
 def test_check_refuses_what_protect_would_refuse(town: Path, headcount: Headcount):

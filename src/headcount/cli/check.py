@@ -16,7 +16,7 @@ READ_SO = (
 )
 STEPS_BESIDE = "What earlier steps change comes on top of it."
 LISTS = (
-    "Which of them exist can itself tell of a person. A public list in place of the data "
+    "Which units or levels exist can itself tell of a person. A public list in place of the data "
     "(units = ..., levels = [...]) protects that too, where the kind of population takes one."
 )
 
@@ -67,7 +67,7 @@ def _show_answers(planned: Prepared) -> None:
     """What will be measured, and how far off it will be."""
     from rich.console import Console
 
-    from headcount.cli.reading import NARROW, table_of
+    from headcount.cli.reading import NARROW, WIDE, table_of
     from headcount.privacy.loss import decimal
     from headcount.run.forecast import expected_answers, people, same_as_above, sentence
 
@@ -80,15 +80,17 @@ def _show_answers(planned: Prepared) -> None:
         (
             one.level,
             one.query + (f", {one.draws:,} times" if one.draws > 1 else ""),
+            people(one.within),
             f"{one.answers:,}",
             f"{one.loss.currency} {decimal(one.loss.amount)}" if one.loss else "not stated",
-            people(one.within),
         )
         for one in answers
     ]
     console = Console(highlight=False, emoji=False, markup=False)
     console.width = max(console.width, NARROW)
-    console.print(table_of(("level", "query", "answers", "loss", "within"), rows, numbers={2, 4}))
+    shown = 5 if console.width >= WIDE else 3  # on a narrow screen what matters most
+    columns = ("level", "query", "within", "answers", "loss")[:shown]
+    console.print(table_of(columns, [row[:shown] for row in rows], numbers={2, 3}))
     typer.echo(f"\n  {sentence(answers)}, 19 times of 20, before post-processing")
     _say(f"{READ_SO} {STEPS_BESIDE}" if planned.mechanism.steps else READ_SO)
     for level, above in same_as_above(answers, planned.counts.geography).items():

@@ -73,7 +73,6 @@ class Draft:
         notes      what was decided, and why
         include    values of a column whose rows alone are read
         exclude    values of a column whose rows are left out
-        sizes      number of units at each level, the whole first
         codes      the columns of places as they are in all rows
     """
 
@@ -81,7 +80,6 @@ class Draft:
     kind: FileKind
     places: FoundPlaces
     units: pl.DataFrame
-    sizes: tuple[int, ...]
     attributes: list[Chosen] = field(default_factory=list)
     cells: WideCells | None = None
     count: str = ""
@@ -127,7 +125,6 @@ def draft(
         kind=kind,
         places=where,
         units=_units(inside, where),
-        sizes=tuple(len(units) for units in tree.units),
         count=count if kind == "long" else "",
         key=key if kind == "dwellings" else "",
         include=include,
@@ -268,8 +265,6 @@ def _leave_sums_out(made: Draft, inside: pl.DataFrame, names: Sequence[str]) -> 
     made.notes.append(f"rows left out: {column} {', '.join(codes)}, the sum of all others")
     kept = inside.filter(~inside[column].is_in(codes))
     made.units = _units(kept, made.places)
-    tree, _ = build_geography(kept, source, name=str(made.look.path))
-    made.sizes = tuple(len(units) for units in tree.units)
 
 
 def _fill_attributes(made: Draft, inside: pl.DataFrame, answers: Ask) -> None:
