@@ -119,7 +119,7 @@ def draft(
     kind = next(one for one in KINDS if one == picked)
     notes.append(f"kind: {KINDS[kind]} ({reason})")
     notes += _told_places(where)
-    tree, _ = build_geography(inside, source_of(where), name=str(path))
+    build_geography(inside, source_of(where), name=str(path))  # refuses codes that do not nest
     made = Draft(
         look=seen,
         kind=kind,
