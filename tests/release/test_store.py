@@ -19,6 +19,7 @@ from headcount.release.receipt import guarantee_from_json, guarantee_to_json
 from headcount.release.store import (
     check_files,
     check_publishable,
+    geography_of_units,
     read_receipt,
     read_release,
     table_file,
@@ -146,11 +147,31 @@ def test_structural_zeros_have_no_column(tmp_path: Path):
 
 
 def test_two_levels_never_share_a_file():
-    names = ["a/b", "a%2Fb", ".a", "%2Ea", "a", "..", "é"]
+    names = [
+        "a/b",
+        "a%2Fb",
+        ".a",
+        "%2Ea",
+        "a",
+        "..",
+        "é",
+        "a:b",
+        "a\\b",
+        "a?",
+        "con",
+        "conurbation",
+    ]
     files = [table_file(name) for name in names]
     assert len(set(files)) == len(names)
-    assert not [f for f in files if "/" in f or f.startswith(".")]
+    assert not [f for f in files if set(f) & set("/\\:?") or f.startswith((".", "con."))]
     assert table_file("census tract") == "census tract.parquet"
+
+
+def test_levels_that_differ_in_capitals_alone_are_refused():
+    frame = pl.DataFrame({"Town": ["a", "a"], "town": ["b", "c"]})
+    geography = geography_of_units(frame, ["whole", "Town", "town"])
+    with pytest.raises(InputError, match="on Windows and macOS their files would be one"):
+        check_publishable(Schema(), geography)
 
 
 @pytest.mark.parametrize("name", ["level_1.parquet", "whole.parquet", "receipt.json"])

@@ -155,6 +155,7 @@ def solve_program(program: Program, size: int, seconds: float) -> Answer:
 
 def _by_cp_sat(questions: Sequence[Question], seconds: float) -> list[Answer]:
     """One process answers all questions: starting it costs more than most of them."""
+    raised = 1  # how Python ends after an exception; all else but 0 is a signal or a crash
     sent = {"seconds": seconds, "questions": [_plain(question) for question in questions]}
     done = subprocess.run(
         [sys.executable, "-P", "-m", "headcount.attacks._cp_sat"],
@@ -164,8 +165,8 @@ def _by_cp_sat(questions: Sequence[Question], seconds: float) -> list[Answer]:
         check=False,
         env=same_imports(),
     )
-    if done.returncode < 0:
-        _log.warning("reconstruction: CP-SAT ended by signal %d: not proven", -done.returncode)
+    if done.returncode not in (0, raised):
+        _log.warning("reconstruction: CP-SAT ended with %d: not proven", done.returncode)
         return [Answer(None, False) for _ in questions]
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["nothing"])[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 from headcount._version import __version__
 from headcount.errors import ConfigError
 from headcount.files import write_text_atomic
+from headcount.memory import peak_memory
 
 T = TypeVar("T")
 
@@ -66,7 +68,7 @@ def benchmarks() -> Mapping[str, Benchmark]:
     """Every module of this room with a ``measure``, by name; read as text, none is loaded."""
     found = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
-        tree = ast.parse(path.read_text())
+        tree = ast.parse(path.read_text("utf-8"))
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and node.name == "measure":
                 question = (ast.get_docstring(tree) or "").partition("\n")[0]
@@ -144,7 +146,7 @@ def machine_facts() -> dict[str, Any]:
 def _processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.is_file():
-        for line in cpuinfo.read_text().splitlines():
+        for line in cpuinfo.read_text("utf-8").splitlines():
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return "unknown"
@@ -160,7 +162,5 @@ def timed(work: Callable[[], T]) -> tuple[T, float, float]:
 
 
 def peak_gib() -> float:
-    """The most memory that this process has held so far, in GiB."""
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20  # Linux counts in KiB
+    """The most memory that this process has held so far, in GiB; NaN if the system does not say."""
+    return math.nan if (peak := peak_memory()) is None else peak / 2**30

@@ -44,7 +44,7 @@ def golden_problems(directory: Path) -> Iterator[Golden]:
     index = directory / "index.json"
     if not index.is_file():
         raise InputError(str(directory), found="no index.json", expected="a directory with one")
-    for entry in json.loads(index.read_text()):
+    for entry in json.loads(index.read_text("utf-8")):
         yield read_golden(directory / f"{entry['name']}.npz", entry)
 
 

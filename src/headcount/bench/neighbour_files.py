@@ -65,7 +65,7 @@ class RowsFile:
     def write(self, folder: Path) -> str:
         """``people.csv`` and ``tracts.csv``."""
         lines = ["county,tract,sex,age", *(f"{row[0][0]},{','.join(row)}" for row in self.people)]
-        (folder / "people.csv").write_text("\n".join(lines) + "\n")
+        (folder / "people.csv").write_text("\n".join(lines) + "\n", "utf-8")
         _write_tracts(folder, self.tracts)
         return (
             'kind = "microdata"\nfile = "people.csv"\nunits = "tracts.csv"\n'
@@ -89,7 +89,7 @@ def _row(rng: Rng, tracts: tuple[str, ...]) -> tuple[str, str, str]:
 
 def _write_tracts(folder: Path, tracts: tuple[str, ...]) -> None:
     lines = ["county,tract", *(f"{tract[0]},{tract}" for tract in tracts)]
-    (folder / "tracts.csv").write_text("\n".join(lines) + "\n")
+    (folder / "tracts.csv").write_text("\n".join(lines) + "\n", "utf-8")
 
 
 @dataclass
@@ -155,7 +155,7 @@ class FixedWidthFile:
             for age, race, hispanic in people:
                 person = {7: f"{serial:08}", 73: f"{age:03}", 84: str(race), 88: str(hispanic)}
                 lines.append(_fixed("P", 273, person))
-        (folder / "extract.dat").write_text("".join(f"{line}\n" for line in lines))
+        (folder / "extract.dat").write_text("".join(f"{line}\n" for line in lines), "utf-8")
         return 'kind = "ipums1940"\nfile = "extract.dat"\n'
 
     def step(self, unit: UnitOfPrivacy, rng: Rng) -> None:

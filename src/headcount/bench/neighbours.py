@@ -142,7 +142,7 @@ def _planned(place: PopulationFiles, settings: str, folder: Path) -> Prepared:
     folder.mkdir()
     population = place.write(folder)
     config = folder / "config.toml"
-    config.write_text(f'[population]\n{population}\n{settings}\n[run]\nout = "out"\n')
+    config.write_text(f'[population]\n{population}\n{settings}\n[run]\nout = "out"\n', "utf-8")
     return prepare_data(load_config(config))
 
 

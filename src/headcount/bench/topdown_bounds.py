@@ -241,7 +241,7 @@ def _written(
             high = int(table.high[unit, group])
             ends = [str(table.low[unit, group]), "" if high < 0 else str(high)]
             lines.append(",".join([str(code), *names, *ends]))
-    (folder / file).write_text("\n".join(lines) + "\n")
+    (folder / file).write_text("\n".join(lines) + "\n", "utf-8")
     return TableBounds(query=table.query, level=table.level, file=folder / file, public=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from io import TextIOWrapper
 
 import typer
 
@@ -64,6 +65,9 @@ app.add_typer(ledger.app, name="ledger")
 
 def main() -> None:
     """Run a command; an expected error is one clear line on standard error and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal without some letter gets "?"
+            stream.reconfigure(errors="replace")
     logging.basicConfig(format="%(levelname)s: %(message)s", stream=sys.stderr)
     logging.getLogger("headcount").setLevel(logging.INFO)
     try:

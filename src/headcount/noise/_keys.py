@@ -1,26 +1,27 @@
 """The run key: 256 secret bits for a release, or bits anyone can rebuild from a seed for a study.
 
 Key plus published measurements is the truth, so a key of a release is never shown, pickled or
-logged. It lives in one file readable by its owner only, and is destroyed when the release is
-complete. Overwriting a file is best effort on journaling file systems and flash storage, and a
-copy stays in the memory of the process until it ends.
+logged. It lives in one file readable by its owner only (on Windows by whom the access list of its
+folder lets in, which is not checked), and is destroyed when the release is complete. Overwriting a
+file is best effort on journaling file systems and flash storage, and a copy stays in the memory of
+the process until it ends.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-import stat
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
 
 from headcount.errors import ConfigError, PrivacyError, RunError
-from headcount.files import open_own, sync_directory
+from headcount.files import close_to_others, mode_of, open_own, sync_directory
 from headcount.noise.source import KeyKind
 
 KEY_BYTES = 32
 _HEADER = b"headcount run key 1"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 class RunKey:
@@ -106,11 +107,11 @@ def save_run_key(key: RunKey, path: Path) -> None:
     else:
         body = f"seed {key.seed} {key.replicate}".encode()
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        handle = os.open(path, _NEW, 0o600)
     except FileExistsError:
         raise RunError(f"{path}: found a key file, expected none: a run has one key") from None
     with os.fdopen(handle, "wb") as file:
-        os.fchmod(file.fileno(), 0o600)  # a strict umask could have cleared the owner's bits
+        close_to_others(file.fileno(), 0o600)  # a strict umask could clear the owner's bits
         file.write(_HEADER + b"\n" + body + b"\n")
         file.flush()
         os.fsync(file.fileno())
@@ -118,10 +119,9 @@ def save_run_key(key: RunKey, path: Path) -> None:
 
 
 def load_run_key(path: Path) -> RunKey:
-    """Read a key that ``save_run_key`` wrote; refuse one that others can read."""
+    """Read a key that ``save_run_key`` wrote; refuse one whose mode lets others read it."""
     with os.fdopen(open_own(path), "rb") as file:
-        mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-        if mode & 0o077:
+        if (mode := mode_of(os.fstat(file.fileno()))) is not None and mode & 0o077:
             raise PrivacyError(f"{path}: found mode {mode:04o}, expected 0600: the key is secret")
         lines = file.read().split(b"\n")
     damaged = RunError(f"{path}: found a damaged key file, expected one written by headcount")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import sqlite3
-import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from headcount.errors import PrivacyError, brief
+from headcount.files import POSIX, UNCHECKED, mode_of
 
 APPLICATION_ID = 0x48436C67  # "HClg", so that `file` and we can tell a ledger from other databases
 VERSION = 1
 WAIT_SECONDS = 60.0
+log = logging.getLogger(__name__)
 _TABLES = ("secret", "dataset", "content", "spend", "event", "closing")
 
 
@@ -28,6 +30,8 @@ def create(path: Path) -> None:
         ) from None
     except OSError as error:
         raise PrivacyError(f"{path}: cannot create a ledger here: {error.strerror}") from None
+    if not POSIX:
+        log.warning(UNCHECKED, path)
     schema = Path(__file__).with_name("ledger_schema.sql").read_text("utf-8")
     guards = "".join(one for table in _TABLES for one in _guards(table))
     with closing(_connect(path)) as connection:
@@ -67,8 +71,7 @@ def check(path: Path) -> None:
         raise PrivacyError(
             f"{path}: found no file, expected a ledger; `headcount ledger init` makes one"
         )
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if os.name == "posix" and mode & 0o077:
+    if (mode := mode_of(path.stat())) is not None and mode & 0o077:
         raise PrivacyError(
             f"{path}: found mode {mode:04o}, expected 0600: the ledger holds a secret. "
             f"Run `chmod 600` on it, and ask who may have read it"
@@ -147,6 +150,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         # folder, so that a spend which was reported as recorded survives a power cut.
         connection.execute("PRAGMA journal_mode = DELETE")
         connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute("PRAGMA fullfsync = ON")  # macOS: a sync by itself may stay in the drive
     except BaseException:  # a damaged file: an open connection would keep its lock
         connection.close()
         raise

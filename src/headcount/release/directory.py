@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -16,7 +15,15 @@ from itertools import chain
 from pathlib import Path
 
 from headcount.errors import RunError
-from headcount.files import open_own, stranger, write_text_atomic
+from headcount.files import (
+    POSIX,
+    UNCHECKED,
+    close_folder,
+    mode_of,
+    open_own,
+    stranger,
+    write_text_atomic,
+)
 from headcount.noise import RunKey, destroy_run_key, load_run_key, save_run_key
 from headcount.release.store import MANIFEST
 
@@ -181,24 +188,23 @@ class RunDirectory:
                 folder.mkdir(mode=0o755, exist_ok=True)  # not open to all, whatever the umask
         if not os.path.lexists(self.internal):
             self.internal.mkdir(mode=0o700)
+            if not POSIX:
+                log.warning(UNCHECKED, self.internal)
         refuse_unsafe(self.path)
-        handle = os.open(self.internal, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            os.fchmod(handle, 0o700)  # under whatever umask it was made
-        finally:
-            os.close(handle)
+        close_folder(self.internal)
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes out of this run while it is being made."""
+        """Keep other processes out of this run while it is being made.
+
+        The lock is the system's, on the open file: it goes with its process, however that ends.
+        """
+        from filelock import lock_descriptor
+
         self._open_internal()
         with os.fdopen(open_own(self.internal / "lock", os.O_RDWR | os.O_CREAT), "r+b") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise RunError(
-                    f"{self.path}: found another process at work here, expected none"
-                ) from None
+            if not lock_descriptor(lock.fileno(), blocking=False):
+                raise RunError(f"{self.path}: found another process at work here, expected none")
             yield
 
     def begin(
@@ -300,17 +306,17 @@ def refuse_unsafe(path: Path) -> None:
 
     Its parent must not be open to all (a sticky bit, as temporary folders have, keeps names safe).
     All that is there must be plain files and folders of this user's: a link would be followed, and
-    a key or a file of somebody else's would be used.
+    a key or a file of somebody else's would be used. On Windows only links are found.
     """
     parent = next(one for one in path.absolute().parents if one.exists())
     for folder, info in ((parent, parent.stat()), *((p, p.lstat()) for p in (path,) if _there(p))):
-        mode = info.st_mode
-        if mode & stat.S_ISVTX or stat.S_ISLNK(mode):
+        mode = mode_of(info)
+        if mode is None or mode & stat.S_ISVTX or stat.S_ISLNK(info.st_mode):
             continue
         if mode & stat.S_IWOTH:
             raise RunError(
                 f"{folder}: found a folder that anyone can write to (mode "
-                f"{stat.S_IMODE(mode):04o}), expected one of your own: others could put links "
+                f"{mode:04o}), expected one of your own: others could put links "
                 f"in the place of the run's files"
             )
         if mode & stat.S_IWGRP:
@@ -318,7 +324,7 @@ def refuse_unsafe(path: Path) -> None:
                 "%s: its group can write there (mode %04o), and so could replace the run's files; "
                 "`chmod g-w` prevents it",
                 folder,
-                stat.S_IMODE(mode),
+                mode,
             )
     if not _there(path):
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import singledispatch
@@ -132,10 +133,19 @@ def read_receipt(folder: Path) -> dict[str, Any]:
     return _read_json(folder / RECEIPT)
 
 
+_NO_FILE_NAME = re.compile(
+    r'[\x00-\x1f%/\\:*?"<>|]|^\.|^(?:C(?=ON$|OM\d$)|P(?=RN$)|A(?=UX$)|N(?=UL$)|L(?=PT\d$))', re.I
+)
+
+
 def table_file(level: str) -> str:
-    """The file of a level: its name, with what a file name cannot hold written as %2F and so on."""
-    safe = level.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
-    return f"{'%2E' + safe[1:] if safe.startswith('.') else safe}.parquet"
+    """The file of a level: its name, with what a file name cannot hold written as %2F and so on.
+
+    What Windows does not allow in a name (signs, names of devices) is written so on every system,
+    so that a release can be copied to any.
+    """
+    safe = _NO_FILE_NAME.sub(lambda found: f"%{ord(found[0]):02X}", level)
+    return f"{safe}.parquet"
 
 
 def published_file(table: str, level: str) -> str:
@@ -148,7 +158,15 @@ def check_publishable(schema: Schema, geography: Geography) -> None:
     refuse_clash(geography, schema.cell_names, "cell")
     if schema.size > MOST_COLUMNS:
         refuse_clash(geography, [*schema.names, COUNT, Path(UNITS).stem], "column or file")
+    folded: dict[str, str] = {}
     for level in geography.levels:
+        if (other := folded.setdefault(level.casefold(), level)) != level:
+            raise InputError(
+                "release",
+                place=f"level {level!r}",
+                found=f"a level {other!r} too, and on Windows and macOS their files would be one",
+                expected="names that differ by more than capitals",
+            )
         if len(table_file(level).encode()) > LONGEST_NAME:
             raise InputError(
                 "release",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 
+from headcount.memory import machine_memory
 from headcount.report.model import Provenance
 
 DEFAULT_PACKAGES = ("headcount", "numpy", "scipy", "polars", "opendp", "altair")
@@ -36,8 +37,7 @@ def gather_provenance(
 def describe_machine() -> str:
     """System, processor, cores and memory, as far as the system tells."""
     parts = [platform.system(), platform.machine(), f"{os.cpu_count() or 1} cores"]
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if (memory := machine_memory()) is not None:
         parts.append(f"{memory / 2**30:.0f} GiB of memory")
     return ", ".join(parts)
 
