@@ -11,6 +11,7 @@ from headcount.errors import RunError
 from headcount.run.study import run_study
 from headcount.studies.flaxman_2019.settings import Settings
 from tests.report.browser import choose, open_report
+from tests.report.layout import layout_faults
 
 EPL = "mechanism,epsilon,residual_sd,median_abs_residual,median_abs_epl,max_abs_epl"
 DIRECT = "mechanism,epsilon,event,k,log_ratio,audit_epsilon_lower,confidence"
@@ -88,3 +89,8 @@ def test_the_report_opens_and_its_controls_change_the_figures(out: Path):
     assert after.problems() == []
     changed = {figure.name for figure in after.figures if figure.marks != before[figure.name]}
     assert changed == {"curves-by-epsilon", "promise-and-measurement"}
+
+
+@pytest.mark.browser
+def test_the_report_can_be_read_on_every_screen_and_on_paper(out: Path):
+    assert layout_faults(out / "report.html") == []

@@ -23,11 +23,33 @@
     Object.keys(part).filter((key) => key !== "datasets").forEach((key) => fitLegends(part[key], width));
   }
 
+  // The title of an axis is broken into lines that fit.
+  function fitTitles(part, width) {
+    if (part === null || typeof part !== "object") return;
+    for (const side of [part.x, part.y]) {
+      if (side && typeof side.title === "string") side.title = lines(side.title, (width - 60) / 7);
+    }
+    Object.keys(part).filter((key) => key !== "datasets").forEach((key) => fitTitles(part[key], width));
+  }
+
+  function lines(text, most) {
+    const found = [""];
+    for (const word of text.split(" ")) {
+      const longer = (found[found.length - 1] + " " + word).trim();
+      if (longer.length <= most) found[found.length - 1] = longer;
+      else found.push(word);
+    }
+    return found.filter(Boolean);
+  }
+
   async function draw(figure) {
     const chart = figure.querySelector(".chart");
     try {
       const spec = JSON.parse(figure.querySelector("script.spec").textContent);
-      if (chart.clientWidth < 660) fitLegends(spec, chart.clientWidth);
+      if (chart.clientWidth < 660) {
+        fitLegends(spec, chart.clientWidth);
+        fitTitles(spec, chart.clientWidth);
+      }
       const name = figure.dataset.figure;
       await window.vegaEmbed(chart, spec, { ...options, downloadFileName: name });
       return true;
