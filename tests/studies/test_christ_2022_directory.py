@@ -17,6 +17,7 @@ from headcount.run.study import run_study
 from headcount.studies.christ_2022.people import Synthetic
 from headcount.studies.christ_2022.settings import Settings
 from tests.report.browser import choose, open_report
+from tests.report.layout import layout_faults
 
 ACCURACY = "county,draw,mechanism,parameter,buckets,query,group,metric,mean,sd"
 PRIVACY = "county,draw,mechanism,rate,bucket_width,group,identity_rule,matched,confirmed,percent"
@@ -70,6 +71,8 @@ def test_claims_are_judged_by_stated_rules(out: Path):
     assert by_claim["variances"]["holds"] == "yes"
     assert by_claim["combinations, rounded"]["cause"] == "the paper errs"
     assert by_claim["age buckets"]["finding"].endswith("true in 4 of 4 block groups")
+    fifteen = by_claim["fifteen, identified"]["finding"]
+    assert fifteen.endswith(" of 18 block group x swapper x age width")  # 2 x 3 x 3
     assert not any("Washington" in row["claim"] for row in rows)  # it was not run
 
 
@@ -155,3 +158,8 @@ def test_the_report_opens_and_its_controls_change_the_figures(out: Path):
     assert after.problems() == []
     changed = {figure.name for figure in after.figures if figure.marks != before[figure.name]}
     assert changed == {"four-attributes", "identified"}
+
+
+@pytest.mark.browser
+def test_the_report_can_be_read_on_every_screen_and_on_paper(out: Path):
+    assert layout_faults(out / "report.html") == []

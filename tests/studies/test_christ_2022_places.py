@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from headcount.errors import InputError
+from headcount.errors import ConfigError, InputError
 from headcount.studies.christ_2022 import places
+from headcount.studies.christ_2022.settings import Settings
 
 
 def categories(rows: places.PersonRows) -> np.ndarray:
@@ -76,6 +77,28 @@ def test_diverse_counties_scatter_more_and_households_are_of_one_race() -> None:
         return float(np.var(share) / (mean * (1 - mean)))
 
     assert spread("Alameda") > 2 * spread("Jefferson")
+
+
+def test_blocks_that_are_all_like_their_county_make_block_groups_like_it() -> None:
+    place = places.county("Alameda")
+    known = place.shares @ places.race_by_group()
+
+    def apart(mixes: str) -> float:
+        drawn = [
+            np.bincount(
+                categories(places.block_group(place, seed=1, draw=draw, mixes=mixes)), minlength=126
+            )
+            for draw in range(10)
+        ]
+        return float(np.mean([np.abs(people / people.sum() - known).sum() for people in drawn]))
+
+    assert apart("as the county") < apart("net of housemates") < 1.2 * apart("by diversity")
+    assert apart("as the county") < 0.7 * apart("by diversity")
+
+
+def test_an_assumption_about_blocks_that_is_not_known_is_refused() -> None:
+    with pytest.raises(ConfigError, match="mixes: found even, expected one of by diversity, net"):
+        Settings(mixes="even")
 
 
 def test_pool_follows_the_state() -> None:

@@ -30,7 +30,7 @@ from headcount.studies.christ_2022.cases import swapping
 from headcount.studies.christ_2022.people import OUTSIDE, Area, Synthetic, geography
 from headcount.studies.christ_2022.places import DWELLING, FIGURE_13
 from headcount.studies.christ_2022.privacy import attack_swaps
-from headcount.studies.christ_2022.settings import DETAILED_RUNS, Grid
+from headcount.studies.christ_2022.settings import Grid
 from headcount.studies.frame.cases import seeded_noise
 
 COUNTY = "Cibola"
@@ -45,11 +45,11 @@ READINGS: dict[str, dict[str, Any]] = {
 
 
 def run_detailed(
-    source: Synthetic, reading: str, swapper: str, grid: Grid, *, seed: int
+    source: Synthetic, reading: str, swapper: str, grid: Grid, *, seed: int, draw: int, runs: int
 ) -> dict[str, pl.DataFrame]:
-    """Accuracy and privacy of one similar swapper on fifteen attributes."""
-    area = source.area(COUNTY, detailed=True)
-    swaps = swap_detailed(area, reading, swapper, runs=min(grid.runs, DETAILED_RUNS), seed=seed)
+    """Accuracy and privacy of one similar swapper on a block group with fifteen attributes."""
+    area = source.area(COUNTY, draw, detailed=True)
+    swaps = swap_detailed(area, reading, swapper, runs=runs, seed=seed)
     about: dict[str, Any] = {"mechanism": swapper, "attributes": ATTRIBUTES, "reading": reading}
     return {
         "accuracy": score_swaps(area, swaps, grid, **about),

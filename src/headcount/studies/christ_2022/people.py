@@ -150,15 +150,16 @@ class Synthetic:
     seed: int
     pool: int = places.POOL
     people: int | None = places.PEOPLE
+    mixes: str = places.MIXES
 
     def __post_init__(self) -> None:
         for name in self.names:
             places.county(name)
 
     def key(self) -> str:
-        """Seed, size of the pool and of a block group."""
+        """Seed, size of the pool and of a block group, how far blocks scatter."""
         size = self.people or f"{places.SMALLEST} to {places.LARGEST}"
-        return f"synthetic seed {self.seed} pool {self.pool} people {size}"
+        return f"synthetic seed {self.seed} pool {self.pool} people {size} mixes {self.mixes}"
 
     def area(self, name: str, draw: int = 0, *, detailed: bool = False) -> Area:
         """A block group, and a sample of its state."""
@@ -167,7 +168,12 @@ class Synthetic:
             name=name,
             draw=draw,
             rows=places.block_group(
-                place, seed=self.seed, draw=draw, people=self.people, detailed=detailed
+                place,
+                seed=self.seed,
+                draw=draw,
+                people=self.people,
+                mixes=self.mixes,
+                detailed=detailed,
             ),
             pool=_pool(place.state, self.seed, self.pool, detailed),
             races=len(RACE_SETS),

@@ -14,7 +14,15 @@ from headcount.studies.christ_2022.cases import swap_cases, swapped, unique_rows
 from headcount.studies.christ_2022.detailed import COUNTY, READINGS, run_detailed
 from headcount.studies.christ_2022.people import Area, PeopleSource, Synthetic
 from headcount.studies.christ_2022.privacy import attack_swaps
-from headcount.studies.christ_2022.settings import BUCKETS, SIMILAR, UNIQUE_BY, Settings
+from headcount.studies.christ_2022.settings import (
+    BUCKETS,
+    DETAILED_DRAWS,
+    DETAILED_RUNS,
+    SIMILAR,
+    UNIQUE_BY,
+    Grid,
+    Settings,
+)
 from headcount.studies.christ_2022.theory import theorem_1, theorem_2
 from headcount.studies.frame.cache import Frames
 
@@ -29,6 +37,7 @@ class Piece:
 
 def shown(source: PeopleSource, settings: Settings) -> list[Piece]:
     """What figures show: one block group of each county on the full grid."""
+    runs = min(settings.replicates, DETAILED_RUNS)
     found = []
     for name in source.names:
         found.append(Piece(f"{name}, swaps", partial(_swaps, source, name, settings)))
@@ -38,31 +47,42 @@ def shown(source: PeopleSource, settings: Settings) -> list[Piece]:
             )
             for buckets in BUCKETS
         ]
-    return found
+    return found + _detailed(source, settings, settings.full, draw=0, runs=runs)
 
 
 def theory(source: PeopleSource, settings: Settings) -> list[Piece]:
-    """The theorems on one block group of each county, and fifteen attributes on one of them."""
-    found = [
+    """The theorems on one block group of each county."""
+    return [
         Piece(f"{name}, theory", partial(_theory, source, name, settings)) for name in source.names
     ]
-    if isinstance(source, Synthetic) and COUNTY in source.names:
-        found += [
-            Piece(
-                f"{COUNTY}, 15 attributes, {reading}, {swapper}",
-                partial(run_detailed, source, reading, swapper, settings.full, seed=settings.seed),
-            )
-            for reading in READINGS
-            for swapper in SIMILAR
-        ]
-    return found
 
 
 def tried(source: PeopleSource, settings: Settings) -> list[Piece]:
     """What claims are judged by: many block groups of each county on the reduced grid."""
-    return [
+    found = [
         Piece(f"{name}, {settings.draws} draws", partial(_draws, source, name, settings))
         for name in source.names
+    ]
+    for draw in range(min(settings.draws, DETAILED_DRAWS)):
+        found += _detailed(source, settings, settings.reduced, draw=draw, runs=1)
+    return found
+
+
+def _detailed(
+    source: PeopleSource, settings: Settings, grid: Grid, *, draw: int, runs: int
+) -> list[Piece]:
+    """A block group with fifteen attributes, if its county is among those of the run."""
+    if not isinstance(source, Synthetic) or COUNTY not in source.names:
+        return []
+    more = {"seed": settings.seed, "draw": draw, "runs": runs}
+    return [
+        Piece(
+            f"{COUNTY}, block group {draw}, 15 attributes, {reading}, {swapper}, "
+            f"{len(grid.rates)} rates, {runs} runs",
+            partial(run_detailed, source, reading, swapper, grid, **more),
+        )
+        for reading in READINGS
+        for swapper in SIMILAR
     ]
 
 

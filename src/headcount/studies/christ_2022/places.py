@@ -40,6 +40,9 @@ PEOPLE = 1_090
 SMALLEST, LARGEST = 600, 1_500
 """The range that it names."""
 
+MIXES = "by diversity"
+"""How far blocks scatter about their county, one of ``mixes`` in counties.toml."""
+
 MINORITY = 0.1
 """A group below this share of the block group is a minority (christ 2022, 4.4)."""
 
@@ -107,6 +110,12 @@ def states() -> Mapping[str, Place]:
     }
 
 
+def known_mixes() -> Mapping[str, Mapping[str, float]]:
+    """Assumptions about blocks by name: the concentration for each class of diversity."""
+    found: Mapping[str, Mapping[str, float]] = _published()["mixes"]
+    return found
+
+
 def county(name: str) -> Place:
     """The county of that name."""
     for place in counties():
@@ -156,20 +165,28 @@ def state_pool(name: str, *, seed: int, people: int = POOL, detailed: bool = Fal
 
 
 def block_group(
-    place: Place, *, seed: int, draw: int = 0, people: int | None = PEOPLE, detailed: bool = False
+    place: Place,
+    *,
+    seed: int,
+    draw: int = 0,
+    people: int | None = PEOPLE,
+    mixes: str = MIXES,
+    detailed: bool = False,
 ) -> PersonRows:
     """Blocks of a county, put together to one block group.
 
     where
         draw     tells the block groups of one county and seed apart
         people   how many live there; None draws a number from 600 to 1,500
+        mixes    how far blocks scatter about their county
     """
     number = [other.name for other in counties()].index(place.name)
     rng = np.random.default_rng([seed, 2, number, draw])
     size = place.block_group or people or int(rng.integers(SMALLEST, LARGEST + 1))
+    concentration = known_mixes()[mixes][place.diversity]
     for _ in range(TRIES):
         households = _households(size, rng)
-        category = _categories(place, len(households), rng)
+        category = _categories(place.shares, concentration, len(households), rng)
         if place.minority is None or minority_rows(category.repeat(households)).sum() == (
             place.minority
         ):
@@ -197,12 +214,13 @@ def _households(people: int, rng: np.random.Generator) -> Ints:
     return np.asarray(some, dtype=np.int64)
 
 
-def _categories(place: Place, households: int, rng: np.random.Generator) -> Ints:
+def _categories(
+    shares: Floats, concentration: float, households: int, rng: np.random.Generator
+) -> Ints:
     """The (Hispanic, race) category of each household, block by block."""
     blocks = max(1, round(households * _mean_household() / BLOCK))
     sizes = multinomial(rng, households, rng.dirichlet(np.ones(blocks)))
-    concentration = _published()["like_county"][place.diversity]
-    mixes = rng.dirichlet(concentration * place.shares, size=len(sizes))
+    mixes = rng.dirichlet(concentration * shares, size=len(sizes))
     counts = multinomial(rng, sizes, mixes @ race_by_group())
     return rng.permutation(np.repeat(np.arange(126), counts.sum(axis=0)))
 

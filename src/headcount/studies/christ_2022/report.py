@@ -13,6 +13,7 @@ from headcount.studies.christ_2022 import places
 from headcount.studies.christ_2022.people import Synthetic
 from headcount.studies.christ_2022.settings import (
     BUCKETS,
+    DETAILED_DRAWS,
     DP,
     FOUR,
     RACE,
@@ -70,6 +71,7 @@ def facts(found: Findings) -> dict[str, Any]:
         else f"{counties} areas of a table of people",
         "partners": sample if synthetic else "outside",
         "reduced": settings.reduced,
+        "fifteen": min(settings.draws, DETAILED_DRAWS),
         "people": f"{settings.people:,}" if settings.people else "600 to 1,500",
         "unit": UNIT,
         "county": county,

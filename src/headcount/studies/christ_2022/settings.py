@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from headcount.mechanisms.swapping.similar import PartnerRule
 from headcount.privacy import UnitOfPrivacy
-from headcount.studies.christ_2022.places import LARGEST, PEOPLE, POOL, SMALLEST
+from headcount.studies.christ_2022.places import LARGEST, MIXES, PEOPLE, POOL, SMALLEST, known_mixes
 from headcount.studies.frame.settings import Option, Seed, StudySettings
 
 if TYPE_CHECKING:
@@ -51,8 +51,9 @@ FEWEST_PEOPLE, MOST_PEOPLE = 50, 10_000
 REDUCED_RATES, REDUCED_EPSILONS, REDUCED_RUNS = 23, 9, 4
 """The reduced grid, on which the many block groups are run: rates from 0.01 to 1 (and 0), epsilons
 from 2 to 10, the range of the paper's plots, and runs of each."""
-DETAILED_RUNS = 3
-"""Runs on fifteen attributes, where each partner is sought person by person."""
+DETAILED_RUNS, DETAILED_DRAWS = 3, 10
+"""With fifteen attributes, where each partner is sought person by person: runs behind the figures,
+and block groups, of one run each, by which claims are judged."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +73,7 @@ class Settings(StudySettings):
         counties   some of the paper's nine, or areas of the table; all if empty
         draws      block groups of each county over which claims are judged
         people     in a block group, or 0 for 600 to 1,500, drawn
+        mixes      how far blocks scatter about their county's mix of races
         persons    a table of people of the user's own; None for synthetic block groups
         column     the column of that table that names areas
         rates      how many swap rates, evenly from 0.01 to 1
@@ -101,6 +103,13 @@ class Settings(StudySettings):
             always=True,
         ),
     ] = PEOPLE
+    mixes: Annotated[
+        str,
+        Option(
+            help="How far blocks scatter about their county's mix of races: "
+            f"{', '.join(known_mixes())}."
+        ),
+    ] = MIXES
     persons: Annotated[
         Path | None,
         Option(
@@ -143,6 +152,9 @@ class Settings(StudySettings):
         if 0 < self.people < FEWEST_PEOPLE:
             expected = f"0, or {FEWEST_PEOPLE} to {MOST_PEOPLE:,}"
             raise self.refused("people", found=f"{self.people}", expected=expected)
+        if self.mixes not in known_mixes():
+            expected = f"one of {', '.join(known_mixes())}"
+            raise self.refused("mixes", found=self.mixes, expected=expected)
 
     @cached_property
     def source(self) -> PeopleSource:
@@ -156,6 +168,7 @@ class Settings(StudySettings):
             seed=self.seed,
             pool=self.pool,
             people=self.people or None,
+            mixes=self.mixes,
         )
 
     def identity(self) -> dict[str, Any]:

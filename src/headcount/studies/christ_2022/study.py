@@ -39,7 +39,7 @@ def run(settings: Settings, work: Work) -> Findings:
     theory = _made(pieces.theory(source, settings), settings, work)
     theory |= {"variance": variances(settings.seed)}
     drawn = _made(pieces.tried(source, settings), settings, work) if synthetic else {}
-    tables = _joined(_made(pieces.shown(source, settings), settings, work), theory)
+    tables = _made(pieces.shown(source, settings), settings, work) | theory
     areas = [pieces.about(source.area(name)) for name in source.names]
     tables |= {"areas": drawn["areas"] if synthetic else pl.DataFrame(areas)}
     tables |= {"kinks": kink_table(tables["accuracy"], tables["privacy"], tables["areas"])}
@@ -64,18 +64,10 @@ def verdicts_of(settings: Settings, work: Work) -> pl.DataFrame:
 
 def judged(drawn: Frames, theory: Frames, *, examined: bool = False) -> pl.DataFrame:
     """Verdicts on the claims, over all block groups that were drawn."""
-    tables = _joined(drawn, theory)
+    tables = {**drawn, **theory}
     tables |= {"kinks": kink_table(tables["accuracy"], tables["privacy"], tables["areas"])}
     tables |= {"combinations": combinations()}
     return verdicts(__package__, tables, examined=examined)["claims"]
-
-
-def _joined(some: Frames, others: Frames) -> Frames:
-    """Tables of the same name one below the other."""
-    return {
-        name: pl.concat([part[name] for part in (some, others) if name in part])
-        for name in {**some, **others}
-    }
 
 
 def _made(wanted: Sequence[Piece], settings: Settings, work: Work) -> Frames:

@@ -28,7 +28,6 @@ Row = dict[str, Any]
 
 YES, DEPENDS, NO = "yes", "depends", "no"
 NOT_TESTABLE, NOT_JUDGED = "not testable", "not judged"
-HOLDS = (YES, DEPENDS, NO, NOT_TESTABLE, NOT_JUDGED)
 
 PAPER_ERRS = "the paper errs"
 CAUSES = (
