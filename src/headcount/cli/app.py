@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import sys
 from io import TextIOWrapper
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from headcount._version import __version__
 from headcount.cli import (
     attack,
     bench,
@@ -39,17 +42,66 @@ Examples:
   headcount ledger show census.ledger.sqlite      what is left to spend
   headcount bench                                 what can be measured here
 
-Each command has its own --help with an example.
+Each command has its own --help with an example. --json prints an answer for programs, --quiet
+only where the result is. headcount --install-completion lets your shell complete commands.
+
+\b
+Exit codes:
+  0    done
+  1    a fault of headcount itself: please report it
+  2    refused: the command, the config or the data; the message says what was expected
+  3    the machine: disk full, no permission, too little memory
+  130  stopped with Ctrl-C: what was finished is kept
 """
 
+RESUMES = ("protect", "study", "demo", "compare")
+"""Commands that go on where they were when they are given again."""
+
+
+class StoppedError(Exception):
+    """Somebody pressed Ctrl-C during a command."""
+
+
+class Commands(TyperGroup):
+    """The commands; one that is stopped says what becomes of its work."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; ``Any`` is click's context, which typer keeps to itself."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise StoppedError(ctx.invoked_subcommand or "") from None
+
+
 app = typer.Typer(
+    cls=Commands,
     help=EXAMPLES,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # plain help: shows examples as written, and starts twice as fast
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"headcount {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _headcount(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and end."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+_headcount.__doc__ = EXAMPLES
 app.command("demo")(demo.demo)
 app.command("init")(init.init)
 app.command("protect")(protect.protect)
@@ -72,6 +124,11 @@ def main() -> None:
     logging.getLogger("headcount").setLevel(logging.INFO)
     try:
         app()
+    except StoppedError as stopped:
+        resumes = str(stopped) in RESUMES
+        what = "the same command resumes" if resumes else "nothing was left half written"
+        typer.secho(f"stopped: {what}", err=True)
+        sys.exit(130)
     except HeadcountError as error:
         typer.secho(f"error: {error}", fg="red", err=True)
         sys.exit(2)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headcount.cli.options import AsJson
+
 if TYPE_CHECKING:
     from headcount.run.attack import Attempt
 
@@ -72,6 +74,7 @@ def reconstruct(
         ),
     ] = 10.0,
     truth: TruthFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Rebuild person records from published tables, block by block.
 
@@ -111,7 +114,7 @@ def reconstruct(
         solver=solver,
         seconds=seconds,
     )
-    _run(lambda: open_reconstruct(attack, source, truth=truth), out)
+    _run(lambda: open_reconstruct(attack, source, truth=truth), out, as_json=as_json)
 
 
 @app.command("reidentify")
@@ -149,6 +152,7 @@ def reidentify(
     ] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Makes the attack repeatable.")] = 0,
     truth: TruthFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Match named people to records on block, sex and age, one to one, and learn race and origin.
 
@@ -173,6 +177,7 @@ def reidentify(
             attack, source, known=known, attacker=attacker, quality=quality, truth=truth
         ),
         out,
+        as_json=as_json,
     )
 
 
@@ -202,6 +207,7 @@ def link(
         Path | None,
         typer.Option(help="The truth, to score the attack: a table with person and the secret."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Find the people who fit exactly one released record (Ramachandran et al. 2012).
 
@@ -216,15 +222,26 @@ def link(
 
     names = tuple(name.strip() for name in exact.split(",") if name.strip())
     attack = Link(age_width=width, exact=names, secret=secret, one_to_one=one_to_one)
-    _run(lambda: open_link(attack, released, known=known, truth=truth), out)
+    _run(lambda: open_link(attack, released, known=known, truth=truth), out, as_json=as_json)
 
 
-def _run(opened: Callable[[], Attempt[Any]], out: Path) -> None:
+def _run(opened: Callable[[], Attempt[Any]], out: Path, *, as_json: bool) -> None:
+    from headcount.cli.options import print_json
     from headcount.cli.show import show_table
     from headcount.report.model import CONFIDENTIAL_BANNER
     from headcount.run.attack import run_attack
 
     found = run_attack(opened, out)
+    if as_json:
+        print_json(
+            {
+                "written": found.out,
+                "confidential": not found.public,
+                "in_words": found.lines,
+                "scores": dict(found.scores),
+            }
+        )
+        return
     if not found.public:
         typer.secho(CONFIDENTIAL_BANNER, fg="yellow")
     for line in found.lines:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from headcount.cli.options import AsJson
 
 if TYPE_CHECKING:
     from headcount.run.protect import Prepared
@@ -26,6 +29,7 @@ def check(
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Do not show what was read.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check a config and the data it names: what was read, and what a release would promise.
 
@@ -39,14 +43,19 @@ def check(
 
     Example: headcount check config.toml
     """
+    from headcount.cli.options import print_json
     from headcount.cli.reading import show_reading
     from headcount.config.load import load_config
     from headcount.run.protect import prepare_run
     from headcount.tabulate.summary import summarize
 
     planned = prepare_run(load_config(config))
-    if not quiet:
-        show_reading(summarize(planned.counts, planned.reading), public=planned.public)
+    read = None if quiet else summarize(planned.counts, planned.reading)
+    if as_json:
+        print_json(_plain(planned) | ({} if read is None else {"read": asdict(read)}))
+        return
+    if read is not None:
+        show_reading(read, public=planned.public)
     typer.echo(f"population: {planned.counts.schema.size:,} cells, {planned.counts.geography!r}")
     first, *then = planned.mechanism.parts
     typer.echo(f"mechanism:  {first!r}")
@@ -61,6 +70,35 @@ def check(
         _say(LISTS)
     _show_needs(planned)
     typer.echo("all right: nothing was drawn, written or spent")
+
+
+def _plain(planned: Prepared) -> dict[str, Any]:
+    """What a run would do, for programs; true numbers are under ``read`` and ``needs`` alone."""
+    from headcount.release.receipt import guarantee_to_json
+    from headcount.run.forecast import expected_answers, needs
+
+    geography = planned.counts.geography
+    return {
+        "confidential": not planned.public,
+        "cells": planned.counts.schema.size,
+        "units": {level: geography.size(level) for level in geography.levels},
+        "mechanism": [repr(part) for part in planned.mechanism.parts],
+        "answers": [
+            {
+                "level": one.level,
+                "query": one.query,
+                "answers": one.answers,
+                "draws": one.draws,
+                "within_19_of_20": float(one.within),
+                "loss": one.loss and {one.loss.currency: one.loss.amount},
+            }
+            for one in expected_answers(planned)
+        ],
+        "guarantee": guarantee_to_json(planned.guarantee),
+        "in_words": planned.guarantee.sentences(),
+        "remarks": planned.remarks,
+        "needs": asdict(needs(planned)),
+    }
 
 
 def _show_answers(planned: Prepared) -> None:

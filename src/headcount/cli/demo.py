@@ -7,12 +7,15 @@ from typing import Annotated
 
 import typer
 
+from headcount.cli.options import Quiet
+
 STATE = "WA"
 """The state of the paper's own examples: 39 counties, 2,663 enumeration districts."""
 
 
 def demo(
     out: Annotated[Path, typer.Option(help="Where the report goes.")] = Path("headcount-demo"),
+    quiet: Quiet = False,
 ) -> None:
     """Protect one state of a synthetic 1940 census at eight values of epsilon, and report.
 
@@ -21,9 +24,12 @@ def demo(
 
     Example: headcount demo
     """
-    from headcount.progress import bar
+    from headcount.cli.options import progress_of
     from headcount.run.study import run_study
     from headcount.studies.petti_flaxman_2020.settings import STUDY, Settings
 
-    report = run_study(STUDY, out, Settings(states=(STATE,)), progress=bar)
+    report = run_study(STUDY, out, Settings(states=(STATE,)), progress=progress_of(quiet=quiet))
+    if quiet:
+        typer.echo(f"report: {report}")
+        return
     typer.echo(f"Done. Open the report in a browser:\n  {report.resolve()}")

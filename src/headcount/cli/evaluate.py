@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from headcount.cli.options import AsJson, Quiet
 
 if TYPE_CHECKING:
     from headcount.run.compare import Compared
@@ -36,6 +38,8 @@ def evaluate(
     attacks: Annotated[
         str, typer.Option(help="Attacks to make: names separated by commas, all, or none.")
     ] = "all",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Score a release against the truth it was made from; for the curator.
 
@@ -57,9 +61,9 @@ def evaluate(
       headcount evaluate runs/first runs/second --cells truth
       headcount evaluate runs/first --metrics error,representation --attacks none
     """
+    from headcount.cli.options import print_json, progress_of
     from headcount.evaluation.choice import Choice, named
     from headcount.evaluation.error import check_cells
-    from headcount.progress import bar
     from headcount.run.compare import refuse_other_data, side_by_side
     from headcount.run.evaluate import evaluate_run
 
@@ -75,14 +79,37 @@ def evaluate(
     )
     if several:
         refuse_other_data(runs)
-    found = {}
+    evaluated = {}
     for run in runs:
-        done = evaluate_run(run, choice=choice, progress=bar)
-        found[run] = done.evaluation
-        _show_one(done, named=run if several else None)
+        done = evaluate_run(run, choice=choice, progress=progress_of(quiet=quiet or as_json))
+        evaluated[run] = done
+        if quiet:
+            typer.echo(f"report: {done.report}")
+        elif not as_json:
+            _show_one(done, named=run if several else None)
+    compared: tuple[Compared, ...] = ()
     if several:
-        for one in side_by_side(found):
-            _show_compared(one)
+        compared = side_by_side({run: done.evaluation for run, done in evaluated.items()})
+    if as_json:
+        print_json(
+            {
+                "runs": [_plain(run, done) for run, done in evaluated.items()],
+                "compared": {one.words: one.table for one in compared},
+            }
+        )
+    for one in () if quiet or as_json else compared:
+        _show_compared(one)
+
+
+def _plain(run: Path, done: EvaluatedRun) -> dict[str, Any]:
+    """What was found about a run, for programs."""
+    return {
+        "run": run,
+        "report": done.report,
+        "confidential": not done.public,
+        "tables": {name: table for one in done.evaluation for name, table in one.files().items()},
+        "not_computed": {one.name: one.why for one in done.evaluation.not_computed},
+    }
 
 
 def _show_compared(one: Compared) -> None:

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import typer
 
+from headcount.cli.options import AsJson
+
 
 def init(
     file: Annotated[Path, typer.Argument(help="A table: text, Parquet, Excel, Stata or SPSS.")],
@@ -21,6 +23,7 @@ def init(
     ] = "",
     epsilon: Annotated[str, typer.Option(help="The privacy loss to start with.")] = "1",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Look at a file and write a config, a list of places and a schema that run as they are.
 
@@ -30,6 +33,7 @@ def init(
 
     Example: headcount init people.csv
     """
+    from headcount.cli.options import print_json
     from headcount.errors import ConfigError
     from headcount.init import TakeProposals, draft, write_draft
     from headcount.numbers import exact_number
@@ -45,6 +49,9 @@ def init(
     made = draft(file, ask=_Person() if asks else TakeProposals(), places=named, epsilon=epsilon)
     config = out or Path(f"{file.name.partition('.')[0] or 'config'}.toml")
     written = write_draft(made, config, overwrite=overwrite)
+    if as_json:
+        print_json({"config": config, "written": [*map(str, written)], "decided": made.notes})
+        return
     for note in made.notes:
         typer.echo(f"  {note}")
     typer.echo(f"written: {', '.join(str(path) for path in written)}")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from headcount.cli.options import AsJson
+
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -41,28 +43,73 @@ def init(
 
 
 @app.command()
-def show(ledger: LedgerFile) -> None:
+def show(ledger: LedgerFile, as_json: AsJson = False) -> None:
     """What is left of each dataset's total, and what the ledger cannot see.
 
     Example: headcount ledger show census.ledger.sqlite
     """
+    from headcount.cli.options import print_json
     from headcount.privacy import Ledger
 
     book = Ledger.open(ledger)
-    for declared in book.datasets():
-        for sentence in book.balance(declared.name).sentences():
+    balances = [book.balance(declared.name) for declared in book.datasets()]
+    if as_json:
+        print_json(
+            {
+                "datasets": [
+                    {
+                        "name": one.dataset.name,
+                        "unit": one.dataset.total.unit.value,
+                        "currency": one.dataset.total.currency,
+                        "total": one.dataset.total.amount,
+                        "spent": one.spent,
+                        "remaining": one.remaining,
+                        "runs": one.runs,
+                        "not_private": one.not_private,
+                        "voided": one.voided,
+                        "closed": one.closed,
+                        "released_exactly": one.invariants,
+                    }
+                    for one in balances
+                ]
+            }
+        )
+        return
+    for balance in balances:
+        for sentence in balance.sentences():
             typer.echo(sentence)
 
 
 @app.command()
-def history(ledger: LedgerFile, dataset: DatasetName) -> None:
+def history(ledger: LedgerFile, dataset: DatasetName, as_json: AsJson = False) -> None:
     """Every spend on a dataset, oldest first.
 
     Example: headcount ledger history census.ledger.sqlite --dataset census-2030
     """
+    from headcount.cli.options import print_json
     from headcount.privacy import Ledger
 
-    for spend in Ledger.open(ledger).history(dataset):
+    spends = Ledger.open(ledger).history(dataset)
+    if as_json:
+        print_json(
+            {
+                "dataset": dataset,
+                "runs": [
+                    {
+                        "run": spend.run_id,
+                        "loss": spend.not_private_because or str(spend.loss),
+                        "private": not spend.not_private_because,
+                        "events": [
+                            {"at": event.at, "state": event.state, "why": event.why}
+                            for event in spend.events
+                        ],
+                    }
+                    for spend in spends
+                ],
+            }
+        )
+        return
+    for spend in spends:
         loss = spend.not_private_because or str(spend.loss)
         typer.echo(f"run {spend.run_id}: {loss}")
         for event in spend.events:

@@ -7,9 +7,13 @@ from typing import Annotated
 
 import typer
 
+from headcount.cli.options import AsJson, Quiet
+
 
 def protect(
     config: Annotated[Path, typer.Argument(help="A TOML file; see docs/config.md.")],
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Protect a population as a config file says; the same command resumes an unfinished run.
 
@@ -33,15 +37,28 @@ def protect(
       [run]
       out = "runs/first"
     """
-    from headcount.progress import bar
+    from headcount.cli.options import print_json, progress_of
     from headcount.release.receipt import guarantee_from_json
     from headcount.release.store import read_receipt
     from headcount.run.protect import protect_run
 
-    path = protect_run(config, progress=bar)
+    path = protect_run(config, progress=progress_of(quiet=quiet or as_json))
     receipt = read_receipt(path / "release")
+    sentences = guarantee_from_json(receipt["guarantee"]).sentences()
+    if as_json:
+        print_json(
+            {
+                "release": path / "release",
+                "guarantee": receipt["guarantee"],
+                "in_words": sentences,
+                "negative_counts": receipt.get("negative_counts", {}),
+            }
+        )
+        return
     typer.echo(f"release: {path / 'release'}")
-    for sentence in guarantee_from_json(receipt["guarantee"]).sentences():
+    if quiet:
+        return
+    for sentence in sentences:
         typer.echo(f"  {sentence}")
     below = [
         f"{found['negative']:,} of {found['counts']:,} counts at {level!r}"

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from headcount.cli.options import Quiet
+
 if TYPE_CHECKING:
     from headcount.studies.frame.settings import Given
     from headcount.studies.frame.study import Study
@@ -48,12 +50,14 @@ def command(study: Study) -> Any:
     """The command of a study: its settings' options between --out and --cache."""
     options = study.settings.options()
 
-    def run(out: Path, cache: Path | None = None, **typed: Any) -> None:
-        from headcount.progress import bar
+    def run(out: Path, cache: Path | None = None, quiet: bool = False, **typed: Any) -> None:
+        from headcount.cli.options import progress_of
         from headcount.run.study import run_study
 
         settings = study.settings(**{one.field: one.read(typed[one.field]) for one in options})
-        report = run_study(study.name, out, settings, cache=cache, progress=bar)
+        report = run_study(
+            study.name, out, settings, cache=cache, progress=progress_of(quiet=quiet)
+        )
         typer.echo(f"report: {report}")
 
     where = typer.Option(help="A new directory for report, tables and figures.")
@@ -63,6 +67,7 @@ def command(study: Study) -> Any:
     if study.keeps:
         kept = typer.Option(help=f"Where finished {study.keeps} are kept; OUT.cache if not given.")
         shown["cache"], defaults["cache"] = Annotated[Path | None, kept], None
+    shown["quiet"], defaults["quiet"] = Quiet, False
     run.__signature__ = Signature(  # type: ignore[attr-defined]
         [
             Parameter(

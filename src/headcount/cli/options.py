@@ -1,0 +1,43 @@
+"""Options that several commands share, and answers for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from headcount.progress import Progress
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object, for programs, in place of words.")
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Print only where the result is; show no progress.")
+]
+
+
+def progress_of(*, quiet: bool) -> Progress:
+    """A bar on a terminal, or nothing."""
+    from headcount.progress import bar, silent
+
+    return silent if quiet else bar
+
+
+def print_json(answer: Mapping[str, Any]) -> None:
+    """One object on standard output; a table is a list of rows, a fraction stays exact."""
+    typer.echo(json.dumps(answer, indent=2, ensure_ascii=False, default=_plain, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    import polars as pl
+
+    if isinstance(value, pl.DataFrame):  # what is no number, such as 0 / 0, is null
+        return json.loads(value.write_json())
+    if isinstance(value, Path | Fraction):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
