@@ -22,9 +22,12 @@ from headcount.report.evaluation import evaluation_report
 from headcount.report.html import write_report
 from headcount.report.model import CONFIDENTIAL_BANNER, Callout, KeyNumbers, Prose, Report, Table
 from headcount.report.specs import chart_spec
+from headcount.run.evaluate import evaluate_run
+from headcount.run.protect import protect_run
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Tabulated, counts_digest, tabulate
 from tests.report.browser import open_report
+from tests.report.layout import layout_faults
 
 FIGURES = ["mean-error-by-level", "relative-error-by-level", "error-by-group"]
 
@@ -107,6 +110,44 @@ def test_the_report_opens_in_a_browser(public: bool, tmp_path: Path):
     assert facts.console_warnings == ()
     text = path.read_text(encoding="utf-8")
     assert (CONFIDENTIAL_BANNER in text) == (not public)
+
+
+TOWNS = """
+[population]
+kind = "towns"
+people = 1000
+counties = 2
+schema = "sex-age38-race7-hispanic"
+[[mechanism]]
+name = "swapping"
+preset = "lo"
+[[attack]]
+name = "reconstruction"
+seconds = 0.2
+most_units = 5
+[run]
+out = "out"
+"""
+
+
+@pytest.mark.browser
+def test_all_findings_can_be_read_on_every_screen_and_on_paper(tmp_path: Path):
+    config = tmp_path / "config.toml"
+    config.write_text(TOWNS, encoding="utf-8")
+    done = evaluate_run(protect_run(config))
+    assert {"error", "swapping", "representation", "linkage", "reconstruction"} <= {
+        finding.name for finding in done.evaluation.findings
+    }
+    assert layout_faults(done.report) == []
+
+
+def test_a_column_of_empty_words_is_not_shown(tmp_path: Path):
+    config = tmp_path / "config.toml"
+    config.write_text(TOWNS, encoding="utf-8")
+    done = evaluate_run(protect_run(config), choice=Choice(metrics=("swapping",), attacks=()))
+    account = done.evaluation["swapping"]
+    assert "step" in account.table.columns
+    assert [column.label for column in account.columns()] == ["What", "Number", "Percent"]
 
 
 def test_it_says_what_the_release_promises():

@@ -131,7 +131,11 @@ class RecordsAgree(Attacked):
 
     def figure(self) -> Figure:
         """Agreement by size of the unit."""
-        names = {"exact_percent": "exact", "binned_percent": "binned", "told_percent": "told"}
+        names = {
+            "exact_percent": "exact",
+            "binned_percent": "binned",
+            "told_percent": "distinguished",
+        }
         return _by_size(
             self.table.rename({"blocks": "universe"}).rename(names, strict=False),
             list(names.values()),

@@ -87,14 +87,15 @@ class Finding(ABC):
         return self.table
 
     def columns(self) -> tuple[Column, ...]:
-        """How the columns of the table are headed and written."""
+        """How the columns of the table are headed and written; one without a word is left out."""
         return tuple(
             Column(
                 key=name,
-                label=name.replace("_", " "),
+                label=name.replace("_", " ").capitalize(),
                 format=",.4g" if kind.is_float() else ",d" if kind.is_integer() else "",
             )
             for name, kind in self.table.schema.items()
+            if not (kind == pl.String and set(self.table[name]) == {""})
         )
 
     def blocks(self) -> tuple[Block, ...]:

@@ -23,13 +23,17 @@
     Object.keys(part).filter((key) => key !== "datasets").forEach((key) => fitLegends(part[key], width));
   }
 
-  // The title of an axis is broken into lines that fit.
-  function fitTitles(part, width) {
+  // The title of an axis is broken into lines that fit; names along it are turned if they would not.
+  function fitAxes(part, width) {
     if (part === null || typeof part !== "object") return;
     for (const side of [part.x, part.y]) {
       if (side && typeof side.title === "string") side.title = lines(side.title, (width - 60) / 7);
     }
-    Object.keys(part).filter((key) => key !== "datasets").forEach((key) => fitTitles(part[key], width));
+    const names = part.x && part.x.sort;
+    if (Array.isArray(names) && 7 * Math.max(...names.map((name) => name.length)) > (width - 60) / names.length) {
+      part.x.axis = { ...part.x.axis, labelAngle: -70, labelLimit: 200 };
+    }
+    Object.keys(part).filter((key) => key !== "datasets").forEach((key) => fitAxes(part[key], width));
   }
 
   function lines(text, most) {
@@ -48,7 +52,7 @@
       const spec = JSON.parse(figure.querySelector("script.spec").textContent);
       if (chart.clientWidth < 660) {
         fitLegends(spec, chart.clientWidth);
-        fitTitles(spec, chart.clientWidth);
+        fitAxes(spec, chart.clientWidth);
       }
       const name = figure.dataset.figure;
       await window.vegaEmbed(chart, spec, { ...options, downloadFileName: name });
