@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from time import process_time
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -97,7 +98,7 @@ def _plain(planned: Prepared) -> dict[str, Any]:
         "guarantee": guarantee_to_json(planned.guarantee),
         "in_words": planned.guarantee.sentences(),
         "remarks": planned.remarks,
-        "needs": asdict(needs(planned)),
+        "needs": asdict(needs(planned, so_far=process_time())),
     }
 
 
@@ -146,8 +147,8 @@ def _say(text: str) -> None:
 def _show_needs(planned: Prepared) -> None:
     from headcount.run.forecast import needs
 
-    found = needs(planned)
-    time = "an unknown time"
+    found = needs(planned, so_far=process_time())
+    time = "a time that depends on the data (progress shows it)"
     if found.seconds is not None:
         seconds = max(1, round(found.seconds))
         time = f"about {seconds:,} s" if seconds < 120 else f"about {seconds / 60:,.0f} min"

@@ -14,22 +14,28 @@ from headcount.geography import Geography
 from headcount.mechanisms import Measured
 from headcount.noise.reach import reach
 from headcount.privacy import Loss, UnitOfPrivacy
+from headcount.release.frames import MOST_COLUMNS
 from headcount.run._limits import draw_seconds
 from headcount.run.protect import Prepared
 from headcount.tabulate import CELLS
 
-START_SECONDS = 2.5
-"""To start, read, check and write, compiled loops at hand."""
-ANSWER_SECONDS = 1.4e-6
-"""To estimate and write one count, as measured with ``topdown`` on one core."""
-LOOKED_AT = 16
-"""Counts that a sparse table is estimated in, for each that is not 0."""
+WRITE_SECONDS = 1.3
+"""To load compiled loops, bind a run and write it."""
+ANSWER_SECONDS = 1e-6
+"""To measure, estimate and write one count where people are, with ``topdown`` on one core."""
+RECORD_SECONDS = {"sampling": 7e-7, "swapping": 8e-7, "targeted-swapping": 2e-6, "identity": 0.0}
+"""To choose or move one person. Of methods that are not listed it depends on the data: on whom a
+person can be swapped with, on which cells must be withheld."""
+TABLE_SECONDS = 6e-8
+"""To write one count of a table that is held whole."""
 START_BYTES = 400 << 20
 """Of a process that has read a small file."""
 HELD_BYTES = 64
 """For each count that is not 0, at all levels together."""
-COUNT_BYTES = Fraction(1, 2)
-"""Of a published count, compressed: most are small or 0."""
+COUNT_BYTES = {"raked": 3.5, "averaged": 3.5}
+"""Of a published count with fractions, compressed."""
+WHOLE_BYTES, SPARSE_BYTES = 0.6, 1.5
+"""Of a whole count (most are small or 0), and where only counts that are not 0 are written."""
 CODE_BYTES = 8
 """Of the code of a unit, compressed."""
 
@@ -55,7 +61,10 @@ class ExpectedAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class Needs:
-    """Roughly what a run takes: seconds of one core (None: unknown), bytes of memory and disk."""
+    """Roughly what a run takes: seconds of one core (None: unknown), bytes of memory and disk.
+
+    From runs of 40,000 to 300 million people in 16 to 23,000 cells, on one machine.
+    """
 
     seconds: float | None
     memory: int
@@ -94,7 +103,9 @@ def sentence(answers: Sequence[ExpectedAnswer]) -> str:
     """The finest total that is measured, else the finest cells, in plain words."""
     by_query = {one.query: one for one in answers}
     one = by_query.get("total") or by_query.get(CELLS) or answers[-1]
-    level = f"{'an' if one.level[:1].lower() in tuple('aeio') else 'a'} {one.level}"
+    only = "the" if one.query == "total" and one.answers == 1 else ""
+    article = only or ("an" if one.level[:1].lower() in tuple("aeio") else "a")
+    level = f"{article} {one.level}"
     what = (
         f"{level}'s total" if one.query == "total" else f"each answer of {one.query!r} in {level}"
     )
@@ -113,19 +124,48 @@ def same_as_above(answers: Sequence[ExpectedAnswer], geography: Geography) -> di
     return found if measured else {}
 
 
-def needs(prepared: Prepared) -> Needs:
-    """Time, memory and size of the output, roughly."""
+def needs(prepared: Prepared, *, so_far: float) -> Needs:
+    """Time, memory and size of the output, roughly.
+
+    ``so_far`` are the seconds that it took to read and check the data, which a run does again.
+    """
     schema, geography = prepared.counts.schema, prepared.counts.geography
     mechanism, backend = prepared.mechanism, prepared.config.run.noise
-    plan, not_0 = mechanism.plan(schema, geography), prepared.counts.matrix.nnz
-    seconds = None
-    if plan:
-        some = (min(one.entries, LOOKED_AT * not_0) for one in plan)
-        seconds = START_SECONDS + draw_seconds(plan, backend=backend) + ANSWER_SECONDS * sum(some)
     tables = mechanism.table_bytes(schema, geography, backend=backend)
+    possible, not_0 = int(schema.possible.sum()), prepared.counts.matrix.nnz
     units = sum(geography.size(level) for level in geography.levels)
+    sparse = tables < geography.size(geography.leaf) * schema.size
+    seconds = _seconds(prepared, sparse=sparse)
+    if sparse and schema.size > MOST_COLUMNS:
+        output = SPARSE_BYTES * not_0
+    else:
+        count = COUNT_BYTES.get(mechanism.last.name, WHOLE_BYTES)
+        output = units * (possible * count + CODE_BYTES)
     return Needs(
-        seconds=seconds,
+        seconds=None if seconds is None else so_far + seconds,
         memory=START_BYTES + HELD_BYTES * not_0 + tables,
-        output=int(units * (int(schema.possible.sum()) * COUNT_BYTES + CODE_BYTES)),
+        output=int(output),
     )
+
+
+def _seconds(prepared: Prepared, *, sparse: bool) -> float | None:
+    """To make and write a release: each method of the chain, on one core; None if unknown.
+
+    Where tables are sparse, cells are drawn only where people may be.
+    """
+    mechanism, backend = prepared.mechanism, prepared.config.run.noise
+    counts = prepared.counts
+    plan, not_0 = mechanism.plan(counts.schema, counts.geography), counts.matrix.nnz
+    without_plan = mechanism.steps if plan else mechanism.parts
+    if any(one.name not in RECORD_SECONDS for one in without_plan):
+        return None
+    people = int(counts.totals().sum())
+    records = sum(RECORD_SECONDS[one.name] * people for one in without_plan)
+    if not plan:
+        published = counts.geography.size(counts.geography.leaf) * counts.schema.size
+        return WRITE_SECONDS + records + (0 if sparse else TABLE_SECONDS * published)
+    where_people_are = sparse and backend != "opendp"
+    drawn = [one for one in plan if one.query != CELLS or not where_people_are]
+    answers = sum(min(one.entries, not_0) for one in plan)
+    drawing = draw_seconds(drawn, backend=backend)
+    return WRITE_SECONDS + records + drawing + ANSWER_SECONDS * answers
