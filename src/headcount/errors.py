@@ -39,6 +39,9 @@ def did_you_mean(name: object, known: Iterable[str], *, most: int = 20) -> str:
     """The permitted names, and the one that was probably meant."""
     names = list(known)
     close = get_close_matches(str(name), names, n=1)
+    if not close:  # "people" for "persons": the only one that begins alike
+        alike = [one for one in names if one[:2].casefold() == str(name)[:2].casefold()]
+        close = alike if len(alike) == 1 and len(str(name)) > 2 else []
     return one_of(names, most=most) + (f" (did you mean {close[0]!r}?)" if close else "")
 
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 
 from headcount.geography import Geography
-from headcount.mechanisms.suppression.mechanism import all_values
 from headcount.mechanisms.suppression.rules import find_tables
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.schema import load_schema
 from headcount.tabulate import tabulate
-from headcount.tabulate.linked_tables import levels_of, link_tables
+from headcount.tabulate.linked_tables import all_values, levels_of, link_tables
 
 SCHEMA = load_schema("sex-age38-race7-hispanic")
 

@@ -22,7 +22,6 @@ from headcount.attacks.intervals import intervals
 from headcount.evaluation.withheld import WithheldAudit, draw, judge, least_known
 from headcount.evaluation.witnessed import WitnessAudit, check_witnesses
 from headcount.files import write_text_atomic
-from headcount.mechanisms.suppression.mechanism import all_values, table_values
 from headcount.mechanisms.suppression.rules import too_small
 from headcount.mechanisms.suppression.summary import occupied_homes, suppression_summary
 from headcount.mechanisms.suppression.witnesses import WITNESSES as WITNESSES
@@ -31,7 +30,12 @@ from headcount.population import Population
 from headcount.release import Release, TablesRelease
 from headcount.release.published import by_name, is_total
 from headcount.tabulate import Counts
-from headcount.tabulate.linked_tables import LinkedTables, link_tables
+from headcount.tabulate.linked_tables import (
+    LinkedTables,
+    all_values,
+    link_tables,
+    table_values,
+)
 
 ACCOUNT, SUMMARY = "suppression-audit.json", "suppression.csv"
 

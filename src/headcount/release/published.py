@@ -18,6 +18,7 @@ from headcount.schema import Schema
 from headcount.tabulate.published import PublishedTable, TableCells
 
 TOTAL_LABEL = "total"
+FLAG, PUBLISHED, WITHHELD = "flag", "published", "withheld"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,8 +119,8 @@ class PublishedCells:
 
 
 def is_total(cells: TableCells) -> Flags:
-    """Whether each cell is the table's total: that of all axes."""
-    return np.array([all(one == TOTAL_LABEL for one in label) for label in cells.labels])
+    """Whether each cell is the table's total: that of all axes, which stands first on each."""
+    return np.asarray(cells.place == 0, dtype=bool)
 
 
 def cell_names(cells: TableCells) -> list[str]:
@@ -127,8 +128,40 @@ def cell_names(cells: TableCells) -> list[str]:
     return [" / ".join(label) or TOTAL_LABEL for label in cells.labels]
 
 
+def cell_columns(cells: TableCells) -> dict[str, list[str]]:
+    """The group of each cell along each axis, by the name of what the axis shows."""
+    groups = zip(*cells.labels, strict=True)
+    return {axis.role: list(labels) for axis, labels in zip(cells.axes, groups, strict=True)}
+
+
+def flagged_frame(one: PublishedCells, geography: Geography) -> pl.DataFrame:
+    """A table as rows: unit, each attribute, n (empty where withheld) and a flag.
+
+    The flag is "published" or "withheld", and says no more: that a cell is withheld for its own
+    sake tells that it is small, and that it is withheld for others' that it is not.
+    """
+    units = geography.units[geography.depth(one.level)]
+    withheld = one.withheld.ravel()
+    return pl.DataFrame(
+        {
+            "unit": pl.Series(np.repeat(units, one.cells.size).tolist(), dtype=pl.String),
+            **{
+                name: pl.Series(labels * len(units), dtype=pl.String)
+                for name, labels in cell_columns(one.cells).items()
+            },
+            "n": pl.Series(one.value.ravel(), dtype=pl.Int64),
+            FLAG: pl.Series(np.where(withheld, WITHHELD, PUBLISHED).tolist(), dtype=pl.String),
+        }
+    ).with_columns(pl.when(pl.col(FLAG) == PUBLISHED).then("n").alias("n"))
+
+
 def published_frame(one: PublishedCells, geography: Geography) -> pl.DataFrame:
-    """A table as rows: unit, cell, value (empty where withheld), published."""
+    """A table as rows: unit, cell, value (empty where withheld), published.
+
+    A user's own table has a column for each attribute: see ``flagged_frame``.
+    """
+    if one.cells.table.is_own:
+        return flagged_frame(one, geography)
     units = geography.units[geography.depth(one.level)]
     names = cell_names(one.cells)
     shown = ~one.withheld.ravel()
@@ -156,11 +189,14 @@ def read_published(
             found=f"{frame.height} rows",
             expected=f"{shape[0]} units x {shape[1]} cells",
         )
+    own = cells.table.is_own
+    shown = frame[FLAG] == PUBLISHED if own else frame["published"]
+    value = frame["n" if own else "value"]
     return PublishedCells(
         cells=cells,
         level=level,
-        value=frame["value"].fill_null(0).to_numpy().astype(np.int64).reshape(shape),
-        withheld=~frame["published"].to_numpy().reshape(shape),
+        value=value.fill_null(0).to_numpy().astype(np.int64).reshape(shape),
+        withheld=~shown.to_numpy().reshape(shape),
         zero_hides=int(definition["zero_hides"]),
         holds=int(definition.get("holds", 0)),  # older releases do not say
     )
@@ -169,6 +205,8 @@ def read_published(
 def definition_of(one: PublishedCells) -> dict[str, Any]:
     """What is needed to read the table again."""
     table: dict[str, Any] = json.loads(json.dumps(asdict(one.cells.table)))
+    if not table["groups"]:
+        del table["groups"]
     return {"table": table, "level": one.level, "zero_hides": one.zero_hides, "holds": one.holds}
 
 
@@ -178,7 +216,11 @@ def table_from_json(data: Mapping[str, Any]) -> PublishedTable:
         key: tuple((role, tuple(names)) for role, names in data.get(key, ()))
         for key in ("axes", "universe", "within")
     }
-    return PublishedTable(**{**data, **pairs})
+    groups = tuple(
+        (name, tuple((label, tuple(levels)) for label, levels in own))
+        for name, own in data.get("groups", ())
+    )
+    return PublishedTable(**{**data, **pairs, "groups": groups})
 
 
 def by_name(tables: Sequence[PublishedCells]) -> dict[tuple[str, str], PublishedCells]:

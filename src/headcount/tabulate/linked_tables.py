@@ -21,6 +21,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.tabulate._between_tables import Sum, sums_between
 from headcount.tabulate.additive import Additive, Product, Tree, link, product_of_trees, tree
+from headcount.tabulate.counts import Counts
 from headcount.tabulate.published import TableCells
 from headcount.tabulate.published.codings import Coding
 
@@ -98,6 +99,22 @@ def levels_of(cells: TableCells, geography: Geography, lowest: str = "") -> tupl
     """Levels at which a table is published, none below ``lowest``."""
     depth = geography.depth(lowest or geography.leaf)
     return cells.table.published_at(geography)[: depth + 1]
+
+
+def table_values(at_level: Counts, cells: TableCells) -> Ints:
+    """A true table (units x cells) at the level of the counts."""
+    return np.asarray((at_level.matrix @ cells.matrix).toarray(), dtype=np.int64)
+
+
+def all_values(
+    counts: Counts, made: tuple[TableCells, ...], *, lowest: str = ""
+) -> Mapping[tuple[str, str], Ints]:
+    """True tables by (name, level)."""
+    return {
+        (cells.table.name, level): table_values(counts.at(level), cells)
+        for cells in made
+        for level in levels_of(cells, counts.geography, lowest)
+    }
 
 
 def _columns(tables: Sequence[TableCells]) -> list[Ints]:

@@ -16,7 +16,7 @@ from headcount.evaluation.suppressed import audit_release
 from headcount.mechanisms import protect
 from headcount.mechanisms._base import Context
 from headcount.mechanisms.suppression import moves
-from headcount.mechanisms.suppression.mechanism import Suppression, all_values
+from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.suppression.rules import find_tables
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
@@ -24,7 +24,7 @@ from headcount.release.published import by_name
 from headcount.schema import load_schema
 from headcount.tabulate import Tabulated, tabulate
 from headcount.tabulate._between_tables import sums_between
-from headcount.tabulate.linked_tables import _columns, link_tables
+from headcount.tabulate.linked_tables import _columns, all_values, link_tables
 
 SCHEMA = load_schema("sex-age38-race7-hispanic")
 AGES = ("P12", *(f"P12{letter}" for letter in "ABCDEFG"))

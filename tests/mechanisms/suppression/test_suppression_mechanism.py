@@ -16,7 +16,7 @@ from headcount.evaluation.suppressed import audit_release
 from headcount.mechanisms import protect
 from headcount.mechanisms._base import Context
 from headcount.mechanisms.suppression._whole import given_back
-from headcount.mechanisms.suppression.mechanism import Suppression, all_values
+from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.suppression.rules import Thresholds, find_tables, race_tables
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
@@ -26,7 +26,7 @@ from headcount.release.store import read_release, write_release
 from headcount.run.protect import protect_run
 from headcount.schema import load_schema
 from headcount.tabulate import Tabulated, tabulate
-from headcount.tabulate.linked_tables import link_tables
+from headcount.tabulate.linked_tables import all_values, link_tables
 from headcount.tabulate.published import tables
 from headcount.testing.contracts import mechanism_checks
 

@@ -17,8 +17,9 @@ from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
 from headcount.mechanisms.suppression._region import protect_region
 from headcount.mechanisms.suppression._regions import Around, regions
-from headcount.mechanisms.suppression.moves import Move, Need, Proof, proof
+from headcount.mechanisms.suppression.moves import Move, Mover, Need, Proof, proof
 from headcount.mechanisms.suppression.witnesses import Witnesses
+from headcount.progress import Progress, silent
 from headcount.tabulate.additive import Additive, depths
 
 REGION = (600, 1200, 2400, 4800)
@@ -78,6 +79,7 @@ def complement(
     price: ArrayLike | None = None,
     publish: ArrayLike | None = None,
     effort: int = 1,
+    progress: Progress = silent,
 ) -> Pattern:
     """Withhold further cells at a low price until every primary one is protected.
 
@@ -95,6 +97,7 @@ def complement(
         publish     flags of cells never to withhold; zeros never are
         effort      0 to 3: larger regions and more second thoughts cost time and save cells;
                     0, for millions of cells, has small regions and no second thoughts at all
+        progress    shows how far the search is
 
     The same values give the same pattern. Method: for each primary cell the cheapest move by a
     linear program (Robertson 1993, Kelly et al. 1992) in a region of sibling units, those of 1
@@ -105,7 +108,7 @@ def complement(
     """
     x, first, may, w = checked(additive, values, primary, price, publish, effort)
     need = needs(x, first, threshold=threshold, width=width)
-    state = _Progress(additive, x, may, w, need, effort=effort)
+    state = _Search(additive, x, may, w, need, effort=effort, progress=progress)
     state.protect(first & ~derivable(additive, may))
     witnesses = Witnesses.of(state.witnesses())
     withheld = first.copy()
@@ -133,14 +136,43 @@ def derivable(additive: Additive, withheld: Flags) -> Flags:
         known |= found
 
 
-class _Progress:
+def in_the_way(
+    additive: Additive,
+    values: Ints,
+    need: Need,
+    *,
+    publish: Flags,
+    target: int,
+) -> Ints:
+    """Cells to be published of which some must be withheld for a primary cell to be protected.
+
+    They are those of the move that goes through the fewest of them; none, if no move is found.
+    """
+    cells = np.flatnonzero(values > 0)
+    matrix = additive.columns[:, cells].tocsr()
+    matrix = matrix[np.diff(matrix.indptr) > 0]
+    mover = Mover(matrix, values[cells], np.where(publish[cells], 1.0, 1e-3))
+    found = mover.cheapest(int(np.searchsorted(cells, target)), need.at(cells))
+    moved = cells[found.cell] if found is not None else np.empty(0, dtype=np.int64)
+    return np.asarray(moved[publish[moved]])
+
+
+class _Search:
     """The pattern so far."""
 
     def __init__(
-        self, additive: Additive, x: Ints, may: Flags, price: Floats, need: Need, *, effort: int
+        self,
+        additive: Additive,
+        x: Ints,
+        may: Flags,
+        price: Floats,
+        need: Need,
+        *,
+        effort: int,
+        progress: Progress,
     ) -> None:
         self.additive, self.x, self.may, self.price = additive, x, may, price
-        self.need, self.effort = need, effort
+        self.need, self.effort, self.progress = need, effort, progress
         self.withheld = need.width > 0
         self.protected = np.zeros(len(x), dtype=bool)
         self.depth = depths(additive.parent)[additive.unit]
@@ -158,7 +190,7 @@ class _Progress:
         for units in parts:
             inside[units] = True
         self._each(wanted & ~inside[self.additive.unit])
-        for units in parts:
+        for units in self.progress(parts, what="withholding, by region", total=len(parts)):
             self._region(units, wanted)
         self._each(wanted)
 
@@ -171,8 +203,9 @@ class _Progress:
     def _each(self, wanted: Flags) -> None:
         """Protect cells one by one, those high up and the smallest first."""
         left = np.flatnonzero(wanted & ~self.protected)
-        for target in left[np.lexsort((left, self.x[left], self.depth[left]))]:
-            self._alone(int(target))
+        order = left[np.lexsort((left, self.x[left], self.depth[left]))].tolist()
+        for target in self.progress(order, what="withholding, cell by cell", total=len(order)):
+            self._alone(target)
 
     def _region(self, units: Ints, wanted: Flags) -> None:
         cells = np.concatenate(

@@ -3,50 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import numpy as np
 
-from headcount.arrays import Flags, Ints
-from headcount.errors import ConfigError
-from headcount.fields import AtLeast0, AtLeast1, Whole
+from headcount.arrays import Flags
+from headcount.errors import ConfigError, did_you_mean
+from headcount.fields import AtLeast0, AtLeast1, Named, Pairs, Whole
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, PostTabular, TablesOutcome
+from headcount.mechanisms.suppression._choice import CostFile, Selector
+from headcount.mechanisms.suppression._pattern import Cost, Withholding
 from headcount.mechanisms.suppression._whole import given_back
+from headcount.mechanisms.suppression.own import AUTO, NOTHING, Layout, OwnTables, TablesField
 from headcount.mechanisms.suppression.rules import (
-    GROUPS_OF,
-    RACE_ONLY,
+    TABLES,
     Thresholds,
     find_tables,
     known_tables,
-    publish_cells,
-    race_tables,
-    small_groups,
+    publish_by_rules,
     too_small,
     withhold_units,
 )
-from headcount.mechanisms.suppression.witnesses import WITNESSES, Witnesses, write_witnesses
+from headcount.mechanisms.suppression.witnesses import WITNESSES, write_witnesses
 from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.release.published import PublishedCells, Rules
 from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
+from headcount.schema.bins import BinsField
 from headcount.tabulate import Counts
-from headcount.tabulate.linked_tables import LinkedTables, levels_of, link_tables
+from headcount.tabulate.linked_tables import levels_of, table_values
 from headcount.tabulate.published import TableCells
+from headcount.typed import from_table
 
 SuppressionRule = Literal["1980", "complementary"]
 RULES: tuple[SuppressionRule, ...] = get_args(SuppressionRule)
-TABLES = ("P1", "P2", "P3", "P4")
 LARGEST_EFFORT = 3
 WIDEST_INTERVAL = 100
 """The largest width and threshold of complementary suppression."""
-UNPUBLISHED = 0.01
-"""Price of a cell that no table has: the programs need one above 0."""
-TOTAL_KEPT = 100.0
-"""Price of a total of people that is to be kept: of anything else more than would ever do."""
+
+
+class _Unsaid(str):
+    """The rule where none is given: "1980", or "complementary" for tables of one's own."""
+
+
+UNSAID = cast(SuppressionRule, _Unsaid("1980"))
+GroupsTable = Annotated[Layout, Named(tuple[str, ...])]
+SelectorTable = Annotated[Selector, Named(str | tuple[str, ...])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +62,10 @@ class Suppression(PostTabular):
     where
         rule         "1980": the primary rules of that census, small counts published as 0;
                      "complementary": small counts withheld, and others so that no margin gives
-                     them away
-        tables       which tables: P1 to P4 by seven groups of race, and those of Summary File 1
+                     them away. By default the first, and the second for tables of one's own
+        tables       which tables: P1 to P4 by seven groups of race, and those of Summary File 1; or
+                     one's own by attributes, ``{ age_sex = ["age", "sex"] }``; or "auto", each
+                     attribute and each small pair of them (``own``)
         by_cell      under "1980", which of P1 to P4 have the cell rule; the others of 18 and over
                      have the table rule
         thresholds   the largest counts that are too small
@@ -71,10 +79,19 @@ class Suppression(PostTabular):
                      which few people live or the table would reveal a withheld cell
         audit        how many withheld cells the curator's audit attacks by linear programs; under
                      "complementary" all have witnesses besides
+        groups       of own tables: broader groups of an attribute's levels, shown above these
+        bins         the same for years of age, by where broader bins begin
+        prefixes     the same for codes, by how many first characters broader codes have
+        lowest_of    of own tables: the lowest level of some tables
+        cost         under "complementary", what withholding a cell costs: "cells" 1 each, "people"
+                     its count, "balanced" 1 + log(1 + count)
+        costs        a file of costs for cells by name, in place of these
+        publish      under "complementary", cells that must be published, by table, level, unit and
+                     groups of attributes
     """
 
-    rule: SuppressionRule = "1980"
-    tables: tuple[str, ...] = TABLES
+    rule: SuppressionRule = UNSAID
+    tables: Annotated[tuple[str, ...] | Layout | str, TablesField()] = TABLES
     by_cell: tuple[str, ...] = ("P1", "P2")
     thresholds: Thresholds = field(default_factory=Thresholds)
     lowest: str = ""
@@ -83,75 +100,136 @@ class Suppression(PostTabular):
     keep_totals: bool = False
     whole: tuple[str, ...] = ()
     audit: AtLeast0 = 50
+    groups: Annotated[Pairs[Layout], Named(GroupsTable)] = NOTHING
+    bins: Annotated[Pairs[Any], Named(Annotated[Any, BinsField()])] = NOTHING
+    prefixes: Annotated[Pairs[tuple[int, ...]], Named(tuple[int, ...])] = NOTHING
+    lowest_of: Annotated[Pairs[str], Named(str)] = NOTHING
+    cost: Cost = "balanced"
+    costs: CostFile | None = None
+    publish: tuple[SelectorTable, ...] = ()
     name = "suppression"
     draws_noise = False
 
     def __post_init__(self) -> None:
+        self._normalise()
         if self.rule not in RULES:
-            raise ConfigError(
-                "suppression", place="rule", found=repr(self.rule), expected=" or ".join(RULES)
-            )
+            raise _bad("rule", repr(self.rule), " or ".join(RULES))
         if not self.tables:
-            raise ConfigError("suppression", place="tables", found="none", expected="at least one")
-        known = known_tables()
-        for name in (*self.tables, *self.whole):
-            if name not in known:
-                raise ConfigError(
-                    "suppression",
-                    place="tables",
-                    found=repr(name),
-                    expected=f"some of {', '.join(known)}",
-                )
-        if (repeated := first_repeated(self.tables)) is not None:
-            raise ConfigError(
-                "suppression",
-                place="tables",
-                found=f"{repeated!r} twice",
-                expected="distinct tables",
-            )
+            raise _bad("tables", "none", "at least one")
+        if self._own is None:
+            self._refuse_names()
         for place, value, low, high in (
             ("width", self.width, 1, 1 << 30),
             ("effort", self.effort, 0, LARGEST_EFFORT),
             ("audit", self.audit, 0, 1 << 30),
         ):
             if not low <= value <= high:
-                raise ConfigError(
-                    "suppression", place=place, found=str(value), expected=f"{low} to {high}"
-                )
+                raise _bad(place, str(value), f"{low} to {high}")
+        if self.cost not in get_args(Cost):
+            raise _bad("cost", repr(self.cost), did_you_mean(self.cost, get_args(Cost)))
         if self.rule == "complementary":
             self._refuse_wide()
-        elif self.keep_totals or self.whole:
-            raise ConfigError(
-                "suppression",
-                place="keep_totals" if self.keep_totals else "whole",
-                found=f"rule {self.rule!r}",
-                expected="the rule 'complementary'",
+        else:
+            self._refuse_complementary()
+        self._refuse_own()
+
+    def _normalise(self) -> None:
+        """From Python: mappings as pairs, lists as tuples; the rule that goes with the tables."""
+        for name in ("groups", "bins", "prefixes", "lowest_of", "publish"):
+            object.__setattr__(self, name, _frozen(getattr(self, name)))
+        if not isinstance(self.thresholds, Thresholds):
+            table = from_table(
+                Thresholds, self.thresholds, source="suppression", place="thresholds"
             )
-        if twice := sorted(set(self.whole) & set(self.tables)):
-            raise ConfigError(
-                "suppression",
-                place="whole",
-                found=f"{twice[0]!r}, which is among tables",
-                expected="other tables",
-            )
+            object.__setattr__(self, "thresholds", table)
+        try:
+            object.__setattr__(self, "tables", TablesField().read(self.tables))
+        except ValueError as error:
+            raise _bad("tables", repr(self.tables), str(error)) from None
+        if self.rule is UNSAID and (self.tables == AUTO or isinstance(self.tables, Pairs)):
+            object.__setattr__(self, "rule", "complementary")
+
+    @property
+    def _own(self) -> OwnTables | None:
+        """Tables of one's own, where they are asked for."""
+        if not isinstance(self.tables, Pairs | str):
+            return None
+        return OwnTables(
+            tables=self.tables,
+            groups=self.groups,
+            bins=self.bins,
+            prefixes=self.prefixes,
+            lowest=self.lowest_of,
+        )
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """Tables that are known by name."""
+        return cast(tuple[str, ...], self.tables)
+
+    @property
+    def _withholding(self) -> Withholding:
+        return Withholding(
+            thresholds=self.thresholds,
+            width=self.width,
+            effort=self.effort,
+            lowest=self.lowest,
+            keep_totals=self.keep_totals,
+            cost=self.cost,
+            costs=self.costs,
+            publish=self.publish,
+        )
+
+    def __repr__(self) -> str:
+        # Keys that were not always there only where they say something: the text keys noise.
+        since = ("groups", "bins", "prefixes", "lowest_of", "cost", "costs", "publish")
+        shown = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name not in since or getattr(self, one.name) != one.default
+        }
+        said = ", ".join(f"{name}={_plain(value)!r}" for name, value in shown.items())
+        return f"Suppression({said})"
+
+    def _refuse_names(self) -> None:
+        known, asked = known_tables(), self._names
+        for name in (*asked, *self.whole):
+            if name not in known:
+                raise _bad("tables", repr(name), f"some of {', '.join(known)}")
+        if (repeated := first_repeated(asked)) is not None:
+            raise _bad("tables", f"{repeated!r} twice", "distinct tables")
+        if twice := sorted(set(self.whole) & set(asked)):
+            raise _bad("whole", f"{twice[0]!r}, which is among tables", "other tables")
         if strange := sorted(set(self.by_cell) - set(TABLES)):
-            raise ConfigError(
-                "suppression",
-                place="by_cell",
-                found=repr(strange[0]),
-                expected=f"some of {', '.join(TABLES)}",
-            )
+            raise _bad("by_cell", repr(strange[0]), f"some of {', '.join(TABLES)}")
+
+    def _refuse_complementary(self) -> None:
+        """Keys that only the other rule has a use for, and tables that this one has no rule for."""
+        for place in ("keep_totals", "whole", "costs", "publish"):
+            if getattr(self, place):
+                raise _bad(place, f"rule {self.rule!r}", "the rule 'complementary'")
+        if self.cost != "balanced":
+            raise _bad("cost", f"rule {self.rule!r}", "the rule 'complementary'")
+        if self._own is not None:
+            raise _bad("rule", "'1980' for tables of one's own", "the rule 'complementary'")
+
+    def _refuse_own(self) -> None:
+        """Keys that go with own tables only, and one that goes with known ones only."""
+        if self._own is not None:
+            if self.whole:
+                raise _bad("whole", "tables of one's own", "tables that are known by name")
+            return
+        for place in ("groups", "bins", "prefixes", "lowest_of"):
+            if getattr(self, place):
+                expected = 'tables of one\'s own: tables = { NAME = ["attribute", ...] }'
+                raise _bad(place, "tables that are known by name", expected)
 
     def _refuse_wide(self) -> None:
         """The search tries one way for each count that a cell may rise by, so these stay small."""
         for place, value in (("width", self.width), ("thresholds.cell", self.thresholds.cell)):
             if value > WIDEST_INTERVAL:
-                raise ConfigError(
-                    "suppression",
-                    place=place,
-                    found=str(value),
-                    expected=f"at most {WIDEST_INTERVAL} with the rule 'complementary'",
-                )
+                expected = f"at most {WIDEST_INTERVAL} with the rule 'complementary'"
+                raise _bad(place, str(value), expected)
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
@@ -193,117 +271,99 @@ class Suppression(PostTabular):
         """None: tables are made one by one."""
         return 0
 
+    def _made(self, schema: Schema, geography: Geography) -> tuple[TableCells, ...]:
+        """The tables on a population's schema; one that cannot be made is an error."""
+        if (own := self._own) is None:
+            return find_tables(self._names, schema)
+        return tuple(table.on(schema) for table in own.on(schema, geography))
+
     def check(self, counts: Counts) -> tuple[str, ...]:
-        """Refuse tables that the population cannot make, and levels that it does not have."""
-        made = find_tables(self.tables, counts.schema)
+        """Refuse tables that the population cannot make, and levels that it does not have.
+
+        Where cells must be published, the search is made to see that they leave a pattern: what
+        is refused then depends on the data.
+        """
+        made = self._refuse_unmade(counts)
+        if self.rule == "1980":
+            return ()
+        for cells in made:
+            if any(coding.overlapping for coding in cells.axes):
+                raise ConfigError(
+                    "suppression",
+                    place=f"table {cells.table.name}",
+                    found="groups that overlap",
+                    expected="tables whose cells add up, for the rule 'complementary'",
+                )
+        self._withholding.check(made, counts)
+        return self._remarks(made, counts.geography) if self._own is not None else ()
+
+    def _refuse_unmade(self, counts: Counts) -> tuple[TableCells, ...]:
+        made = self._made(counts.schema, counts.geography)
         for cells in (*made, *find_tables(self.whole, counts.schema)):
             levels_of(cells, counts.geography, self.lowest)
-        if self.rule == "complementary":
-            for cells in made:
-                if any(coding.overlapping for coding in cells.axes):
-                    raise ConfigError(
-                        "suppression",
-                        place=f"table {cells.table.name}",
-                        found="groups that overlap",
-                        expected="tables whose cells add up, for the rule 'complementary'",
-                    )
-        return ()
+        return made
+
+    def _remarks(self, made: Sequence[TableCells], geography: Geography) -> tuple[str, ...]:
+        """What will be published, of the schema and the list of units alone."""
+        told = []
+        for cells in made:
+            levels = levels_of(cells, geography, self.lowest)
+            units = sum(geography.size(level) for level in levels)
+            told.append(
+                f"publishes {cells.table.name} ({cells.table.title}): {cells.size:,} cells at "
+                f"{', '.join(levels)}, {units * cells.size:,} in all"
+            )
+        return (*told, f"counts of 1 to {self.thresholds.cell} are too small to publish")
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> TablesOutcome:
         """The tables, less what is withheld: the same in every run."""
-        self.check(counts)
-        made = find_tables(self.tables, counts.schema)
-        if self.rule == "1980":
-            return TablesOutcome(self._by_rules(counts, made), self._rules)
-        published, witnesses = self._complemented(counts, made)
-        if context is not None and context.curator is not None:
-            write_witnesses(context.curator / WITNESSES, witnesses)
-        return TablesOutcome(published, self._rules)
-
-    @property
-    def _rules(self) -> Rules:
-        return Rules(
+        made = self._refuse_unmade(counts)
+        names = tuple(cells.table.name for cells in made)
+        rules = Rules(
             rule=self.rule,
-            tables=self.tables,
+            tables=names,
             thresholds=self.thresholds,
             width=self.width,
             audit=self.audit,
         )
-
-    def _by_rules(self, counts: Counts, made: tuple[TableCells, ...]) -> tuple[PublishedCells, ...]:
-        published = []
-        for cells in made:
-            for level in levels_of(cells, counts.geography, self.lowest):
-                values = table_values(counts.at(level), cells)
-                name = cells.table.name
-                if name in self.by_cell or name in RACE_ONLY:
-                    most = self.thresholds.cell
-                    published.append(publish_cells(values, cells, level=level, most=most))
-                    continue
-                units = self._withheld_units(counts.at(level), name)
-                published.append(withhold_units(values, cells, units, level=level))
-        return tuple(published)
-
-    def _withheld_units(self, at_level: Counts, table: str) -> Flags:
-        """Where a whole table is withheld."""
-        if (groups := GROUPS_OF.get(table)) is not None:
-            decides = race_tables()[groups].on(at_level.schema)
-            values = table_values(at_level, decides)
-            return small_groups(values, decides, most=self.thresholds.group)
-        if table in TABLES:  # P1 or P2 without the cell rule: published as they are
-            return np.zeros(at_level.matrix.shape[0], dtype=bool)
-        return too_small(at_level.totals(), self.thresholds.persons)
-
-    def _complemented(
-        self, counts: Counts, made: tuple[TableCells, ...]
-    ) -> tuple[tuple[PublishedCells, ...], tuple[Witnesses, ...]]:
-        from headcount.mechanisms.suppression.complementary import complement, default_price
-
-        full = tuple(cells.crossed for cells in made)
-        values = all_values(counts, full, lowest=self.lowest)
-        withheld: dict[tuple[str, str], Flags] = {}
-        witnesses = []
-        for linked in link_tables(made, counts.geography, lowest=self.lowest):
-            truth = linked.gather(values)
-            primary = too_small(truth, self.thresholds.cell) & linked.published
-            # What no table has is withheld for nothing; taking the rest of it as published only
-            # makes the attacker stronger than he is.
-            price = np.where(linked.published, default_price(truth), UNPUBLISHED)
-            if self.keep_totals:
-                price[_everybody_above_leaf(linked, made, counts)] = TOTAL_KEPT
-            pattern = complement(
-                linked.additive,
-                truth,
-                primary,
-                width=self.width,
-                threshold=self.thresholds.cell,
-                price=price,
-                effort=self.effort,
+        if self.rule == "1980":
+            published = publish_by_rules(
+                counts,
+                made,
+                by_cell=self.by_cell,
+                thresholds=self.thresholds,
+                lowest=self.lowest,
             )
-            assert not len(pattern.failed)  # nothing must be published but zeros
-            witnesses.append(pattern.witnesses)
-            for where, number in linked.number.items():
-                withheld[where] = pattern.withheld[number]
-        published = []
+            return TablesOutcome(published, rules)
+        work = context or Context()
+        withheld, witnesses = self._withholding.withheld(made, counts, progress=work.progress)
+        if work.curator is not None:
+            write_witnesses(work.curator / WITNESSES, witnesses)
+        shown = tuple(self._published(counts, made, withheld))
+        return TablesOutcome((*shown, *self._whole(counts, shown)), rules)
+
+    def _published(
+        self,
+        counts: Counts,
+        made: Sequence[TableCells],
+        withheld: Mapping[tuple[str, str], Flags],
+    ) -> Iterator[PublishedCells]:
+        """The tables with what is withheld left out."""
         for cells in made:
             for level in levels_of(cells, counts.geography, self.lowest):
-                where = (cells.table.name, level)
-                value = np.where(withheld[where], 0, values[where][:, cells.place])
-                published.append(
-                    PublishedCells(
-                        cells=cells, level=level, value=value, withheld=withheld[where], holds=1
-                    )
-                )
-        return (*published, *self._whole(counts, published)), tuple(witnesses)
+                gone = withheld[cells.table.name, level]
+                value = np.where(gone, 0, table_values(counts.at(level), cells))
+                yield PublishedCells(cells=cells, level=level, value=value, withheld=gone, holds=1)
 
     def _whole(
         self, counts: Counts, protected: Sequence[PublishedCells]
     ) -> Iterator[PublishedCells]:
         """The tables that are published whole, where they give nothing away."""
+        others = tuple(dict.fromkeys(one.cells for one in protected))
         for cells in find_tables(self.whole, counts.schema):
-            found = given_back(cells, find_tables(self.tables, counts.schema))
+            found = given_back(cells, others)
             for level in levels_of(cells, counts.geography, self.lowest):
                 at_level = counts.at(level)
                 withheld = np.hstack([one.withheld for one in protected if one.level == level])
@@ -312,32 +372,25 @@ class Suppression(PostTabular):
                 yield withhold_units(table_values(at_level, cells), cells, units, level=level)
 
 
-def _everybody_above_leaf(
-    linked: LinkedTables, made: Sequence[TableCells], counts: Counts
-) -> Flags:
-    """Cells of linked tables that count all people of a unit above the leaf."""
-    found = np.zeros(linked.additive.size, dtype=bool)
-    people = {
-        cells.table.name: np.asarray(cells.matrix.sum(axis=0)).ravel() == counts.schema.size
-        for cells in made
-    }
-    for (name, level), number in linked.number.items():
-        if level != counts.geography.leaf:
-            found[number[:, people[name]]] = True
-    return found
+def _bad(place: str, found: str, expected: str) -> ConfigError:
+    return ConfigError("suppression", place=place, found=found, expected=expected)
 
 
-def table_values(at_level: Counts, cells: TableCells) -> Ints:
-    """A true table (units x cells) at the level of the counts."""
-    return np.asarray((at_level.matrix @ cells.matrix).toarray(), dtype=np.int64)
+def _frozen(value: Any) -> Any:
+    """Mappings as pairs and lists as tuples, all the way down."""
+    if isinstance(value, Mapping):
+        return Pairs((str(name), _frozen(one)) for name, one in value.items())
+    if isinstance(value, Pairs):
+        return Pairs((name, _frozen(one)) for name, one in value)
+    if isinstance(value, list | tuple):
+        return tuple(_frozen(one) for one in value)
+    return value
 
 
-def all_values(
-    counts: Counts, made: tuple[TableCells, ...], *, lowest: str = ""
-) -> Mapping[tuple[str, str], Ints]:
-    """True tables by (name, level)."""
-    return {
-        (cells.table.name, level): table_values(counts.at(level), cells)
-        for cells in made
-        for level in levels_of(cells, counts.geography, lowest)
-    }
+def _plain(value: Any) -> Any:
+    """Pairs as the mapping that makes them again."""
+    if isinstance(value, Pairs):
+        return {name: _plain(one) for name, one in value}
+    if isinstance(value, tuple):
+        return tuple(_plain(one) for one in value)
+    return value

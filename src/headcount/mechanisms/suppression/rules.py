@@ -24,8 +24,11 @@ from headcount.errors import ConfigError
 from headcount.release.published import PublishedCells, is_total
 from headcount.release.published import Thresholds as Thresholds  # a setting of the mechanism too
 from headcount.schema import Schema
+from headcount.tabulate import Counts
+from headcount.tabulate.linked_tables import levels_of, table_values
 from headcount.tabulate.published import PublishedTable, TableCells, tables
 
+TABLES = ("P1", "P2", "P3", "P4")
 GROUPS_OF = {"P3": "P1", "P4": "P2", "P10": "P1", "P11": "P2"}
 """Tables of people of 18 and over, and the table of all ages whose groups decide on them."""
 RACE_ONLY = ("P6", "P7", "P8", "P9")
@@ -71,7 +74,8 @@ def find_tables(names: tuple[str, ...], schema: Schema) -> tuple[TableCells, ...
                 "suppression",
                 place=f"table {name}",
                 found=support.reason,
-                expected="a population that has what the table shows",
+                expected="a population that has what the table shows, or tables of its attributes: "
+                'tables = "auto", or tables = { NAME = ["attribute", ...] }',
             )
         found.append(known[name].on(schema))
     return tuple(found)
@@ -111,3 +115,37 @@ def withhold_units(values: Ints, cells: TableCells, units: Flags, *, level: str)
     return PublishedCells(
         cells=cells, level=level, value=np.where(withheld, 0, values), withheld=withheld
     )
+
+
+def publish_by_rules(
+    counts: Counts,
+    made: tuple[TableCells, ...],
+    *,
+    by_cell: tuple[str, ...],
+    thresholds: Thresholds,
+    lowest: str,
+) -> tuple[PublishedCells, ...]:
+    """Tables at every level under the primary rules, each under its own."""
+    published = []
+    for cells in made:
+        for level in levels_of(cells, counts.geography, lowest):
+            values = table_values(counts.at(level), cells)
+            name = cells.table.name
+            if name in by_cell or name in RACE_ONLY:
+                most = thresholds.cell
+                published.append(publish_cells(values, cells, level=level, most=most))
+                continue
+            units = _withheld_units(counts.at(level), name, thresholds)
+            published.append(withhold_units(values, cells, units, level=level))
+    return tuple(published)
+
+
+def _withheld_units(at_level: Counts, table: str, thresholds: Thresholds) -> Flags:
+    """Where a whole table is withheld."""
+    if (groups := GROUPS_OF.get(table)) is not None:
+        decides = race_tables()[groups].on(at_level.schema)
+        values = table_values(at_level, decides)
+        return small_groups(values, decides, most=thresholds.group)
+    if table in TABLES:  # P1 or P2 without the cell rule: published as they are
+        return np.zeros(at_level.matrix.shape[0], dtype=bool)
+    return too_small(at_level.totals(), thresholds.persons)

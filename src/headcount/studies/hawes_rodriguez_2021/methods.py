@@ -10,7 +10,8 @@ import polars as pl
 from headcount.fields import Pairs
 from headcount.geography import Geography
 from headcount.mechanisms import Identity, Mechanism
-from headcount.mechanisms.suppression.mechanism import TABLES, Suppression, SuppressionRule
+from headcount.mechanisms.suppression.mechanism import Suppression, SuppressionRule
+from headcount.mechanisms.suppression.rules import TABLES
 from headcount.mechanisms.swapping.keys import ADULTS, SIZE, PseudoUnits, SizeNoise
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.swapping.risk import Risk

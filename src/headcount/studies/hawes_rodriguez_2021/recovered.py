@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from headcount.mechanisms.suppression.mechanism import table_values
 from headcount.mechanisms.suppression.rules import Thresholds, race_tables, too_small
 from headcount.tabulate import Counts
+from headcount.tabulate.linked_tables import table_values
 
 
 def recovered_table(counts: Counts, limits: Thresholds) -> pl.DataFrame:

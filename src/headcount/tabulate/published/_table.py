@@ -15,12 +15,14 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.schema import Recode, Schema
 from headcount.tabulate.published.codings import (
+    OWN,
     TOTAL_LABEL,
     Atoms,
     Coding,
     codings,
     find_attribute,
     level_atoms,
+    own_coding,
 )
 from headcount.tabulate.query import Query
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 
 PERSONS, HOUSING = "persons", "housing"
+OWN_PRODUCT = "own"
 OUTSIDE = "outside"
 
 
@@ -51,12 +54,16 @@ class PublishedTable:
 
     where
         universe    (role, alternatives) who is counted; an alternative is "coding/group"
-        axes        (role, alternatives) by what; the first coding that the schema can make is used
-        lowest      the lowest level of the geography at which the table is published
+        axes        (role, alternatives) by what; the first coding that the schema can make is used.
+                    An attribute without alternatives is shown by its own levels
+        lowest      the lowest level of the geography at which the table is published; "block" is
+                    the leaf where no level has that name
         counts      "persons", or "housing" for homes by occupancy
         within      (axis, or axis/coding, and labels) groups of that axis are published only
                     within these groups of the axis before, its total everywhere; by default axes
                     are crossed in full
+        groups      (attribute, (label and levels of each)) broader groups of an attribute that is
+                    shown by its own levels
     """
 
     product: str
@@ -67,6 +74,12 @@ class PublishedTable:
     universe: tuple[tuple[str, tuple[str, ...]], ...] = ()
     counts: str = PERSONS
     within: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    groups: tuple[tuple[str, tuple[tuple[str, tuple[str, ...]], ...]], ...] = ()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the table is a user's, by attributes as they are."""
+        return self.product == OWN_PRODUCT
 
     def supports(self, schema: Schema) -> TableSupport:
         """Can this schema make the table? If not, the reason."""
@@ -84,8 +97,8 @@ class PublishedTable:
 
     def published_at(self, geography: Geography) -> tuple[str, ...]:
         """Levels of a geography at which the table is published, from the whole down."""
-        if self.lowest == "block":  # the leaf, whatever its name
-            return geography.levels
+        if self.lowest == "block" and self.lowest not in geography.levels:
+            return geography.levels  # down to the leaf, whatever its name
         return geography.levels[: geography.depth(self.lowest) + 1]
 
 
@@ -164,6 +177,10 @@ def _support(table: PublishedTable, schema: Schema) -> TableSupport:
         return TableSupport(False, f"{table.name} counts homes: it is made from living quarters")
     axes, universe = [], []
     for role, alternatives in (*table.universe, *table.axes):
+        if not alternatives and role in schema.names:
+            groups = dict(table.groups).get(role, ())
+            axes.append(own_coding(schema.attribute(role), groups))
+            continue
         found = _first_possible(schema, role, alternatives)
         if isinstance(found, str):
             return TableSupport(False, f"{table.name}: {found}")
@@ -207,12 +224,17 @@ def _across(
     return None
 
 
-def _member(schema: Schema, role: str, groups: Sequence[Atoms]) -> Ints:
+def _member(schema: Schema, coding: Coding, groups: Sequence[Atoms]) -> Ints:
     """0/1 (levels of the attribute x groups)."""
-    attribute = find_attribute(schema, role)
-    levels = level_atoms(attribute, role) if attribute is not None else role
+    attribute = find_attribute(schema, coding.role)
+    assert attribute is not None  # a table is made only on a schema that supports it
+    levels: tuple[Atoms, ...] | str
+    if coding.name == OWN:
+        levels = tuple(frozenset({level}) for level in attribute.levels)
+    else:
+        levels = level_atoms(attribute, coding.role)
     if isinstance(levels, str):
-        raise ValueError(levels)  # a table is made only on a schema that supports it
+        raise ValueError(levels)
     return np.array([[int(level <= group) for group in groups] for level in levels], dtype=np.int64)
 
 
@@ -220,7 +242,7 @@ def _recode(schema: Schema, coding: Coding) -> Recode:
     attribute = find_attribute(schema, coding.role)
     assert attribute is not None  # the table was made on this schema
     groups = coding.layers[0]
-    member = _member(schema, coding.role, [atoms for _, atoms in groups]).astype(bool)
+    member = _member(schema, coding, [atoms for _, atoms in groups]).astype(bool)
     levels = np.array(attribute.levels)
     named = {label: levels[member[:, i]].tolist() for i, (label, _) in enumerate(groups)}
     if outside := levels[~member.any(axis=1)].tolist():
@@ -291,20 +313,18 @@ def _matrix(schema: Schema, support: TableSupport) -> Any:
 
     order, sizes = [], []
     matrix = csr_array(np.ones((1, 1), dtype=np.int64))
-    role_of = {find_attribute(schema, role): role for role in ("sex", "age", "race", "hispanic")}
     for attribute in schema.attributes:
-        role = role_of.get(attribute)
         part = np.ones((attribute.size, 1), dtype=np.int64)
         for number, coding in enumerate(support.axes):
-            if coding.role == role:
-                part = _member(schema, role, [atoms for _, atoms in coding.groups])
+            if find_attribute(schema, coding.role) is attribute:
+                part = _member(schema, coding, [atoms for _, atoms in coding.groups])
                 if coding.overlapping:  # the total is of what is counted, not of people
                     part[:, 0] = part[:, 1:].sum(axis=1)
                 order.append(number)
                 sizes.append(part.shape[1])
         for wanted, coding, label in support.universe:
-            if wanted == role:
-                part = part * _member(schema, role, [coding.group(label)])
+            if find_attribute(schema, wanted) is attribute:
+                part = part * _member(schema, coding, [coding.group(label)])
         matrix = csr_array(kron(matrix, csr_array(part), format="csr"))
     if not order:
         return matrix

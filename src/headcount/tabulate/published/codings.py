@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
 
+from headcount.errors import InputError
 from headcount.schema import Attribute, Schema
 from headcount.tabulate.published._races import (
     REST,
@@ -27,6 +28,8 @@ Atoms = frozenset[int | str]
 Group = tuple[str, Atoms]
 
 TOTAL_LABEL = "total"
+OWN = "levels"
+"""The coding of any attribute by its own levels, whose atoms these are."""
 OLDEST = 130
 NAMES = {"age": ("age", "voting_age"), "hispanic": ("hispanic", "cenhisp")}
 """Names that a schema may give to an attribute; others go by their own."""
@@ -76,6 +79,55 @@ class Coding:
     def group(self, label: str) -> Atoms:
         """The atoms of a group."""
         return dict(self.groups)[label]
+
+
+def own_coding(attribute: Attribute, groups: Sequence[tuple[str, Sequence[str]]] = ()) -> Coding:
+    """An attribute by its levels, under broader groups of them where there are any.
+
+    ``groups`` are pairs of a label and levels. A group stands one layer above the highest that it
+    holds; two groups are apart or one holds the other, and need not have all levels together.
+    """
+    sets = {label: frozenset(levels) for label, levels in groups}
+    _refuse_groups(attribute, groups, sets)
+    layer: dict[str, int] = {}
+    for label in sorted(sets, key=lambda one: len(sets[one])):
+        inside = [layer[one] for one in layer if sets[one] <= sets[label]]
+        layer[label] = 1 + max(inside, default=0)
+    layers: list[tuple[Group, ...]] = [tuple((one, frozenset({one})) for one in attribute.levels)]
+    for height in range(1, 1 + max(layer.values(), default=0)):
+        layers.append(tuple((one, sets[one]) for one in sets if layer[one] == height))
+    total = TOTAL_LABEL
+    while total in (*attribute.levels, *sets):  # a level may have that name
+        total = f"{total} of all"
+    layers.append(((total, frozenset(attribute.levels)),))
+    return Coding(attribute.name, OWN, tuple(layers))
+
+
+def _refuse_groups(
+    attribute: Attribute,
+    groups: Sequence[tuple[str, Sequence[str]]],
+    sets: Mapping[str, frozenset[str]],
+) -> None:
+    names = [*attribute.levels, *(label for label, _ in groups)]
+    place = f"groups of {attribute.name!r}"
+    for label, levels in groups:
+        if names.count(label) > 1:
+            raise InputError(
+                "table", place=place, found=f"{label!r} twice", expected="groups and levels apart"
+            )
+        for level in levels:
+            attribute.index(level)
+        if not levels:
+            raise InputError("table", place=place, found=f"{label!r} empty", expected="levels")
+        for other in sets:
+            both = sets[label] & sets[other]
+            if both and both not in (sets[label], sets[other]):
+                raise InputError(
+                    "table",
+                    place=place,
+                    found=f"{label!r} and {other!r}, which share some of their levels",
+                    expected="groups of which one holds the other, or which share none",
+                )
 
 
 @cache

@@ -1,0 +1,261 @@
+"""Tables of a user's own: by any attributes, under broader groups of their levels, at any levels.
+
+``"auto"`` makes tables for any population: each attribute by itself and each pair of attributes of
+at most ``PAIR`` cells, down to the lowest level at which a table has at most ``MOST`` cells. That
+looks at the schema and at how many units there are, which are public, and at no count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from headcount.errors import ConfigError, InputError, did_you_mean
+from headcount.fields import Marker, Pairs
+from headcount.geography import Geography
+from headcount.schema import Attribute, Schema
+from headcount.schema.attribute import first_repeated
+from headcount.schema.bins import bin_labels
+from headcount.tabulate.published import OWN_PRODUCT, PublishedTable
+from headcount.tabulate.published.codings import own_coding, years
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
+
+AUTO = "auto"
+PAIR = 60
+"""Cells of the largest pair of attributes that ``"auto"`` crosses, totals not counted."""
+MOST = 20_000
+"""Cells of a table of ``"auto"`` over all its units: one that has more stops at a level above."""
+COLUMNS = ("table", "level", "unit", "n", "flag", "cost")
+"""Columns that published and cost files have: no attribute may have such a name."""
+
+Groups = tuple[tuple[str, tuple[str, ...]], ...]
+Layout = Pairs[tuple[str, ...]]
+NOTHING: Pairs[Any] = Pairs()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TablesField(Marker):
+    """Names of known tables, or tables of one's own as ``{ NAME = [attributes] }``, or "auto"."""
+
+    def read(self, value: object) -> tuple[str, ...] | Layout | str:
+        """The same, or a ValueError that says what was expected."""
+        if value == AUTO:
+            return AUTO
+        if isinstance(value, Mapping | Pairs):
+            return Pairs.of({name: _names(by, name) for name, by in dict(value).items()})
+        if isinstance(value, str):
+            raise ValueError(f'"{AUTO}", a list of tables, or {{ NAME = ["attribute", ...] }}')
+        return _names(value, "")
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        names = {"type": "array", "items": {"type": "string"}}
+        own = {"type": "object", "additionalProperties": names}
+        return {"anyOf": [{"const": AUTO}, names, own]}
+
+
+def _names(value: object, table: str) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+        raise ValueError(f"a list of attributes for the table {table!r}" if table else "a list")
+    return tuple(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnTables:
+    """Tables as they are asked for, before a schema is known.
+
+    where
+        tables     attributes by the table's name, or "auto"
+        groups     for an attribute labels of broader groups, each with levels or other groups
+        bins       for an attribute whose levels are years or spans of years, where broader ones
+                   begin
+        prefixes   for an attribute whose levels are codes, how many first characters make a
+                   broader code
+        lowest     for a table the lowest level at which it is published
+    """
+
+    tables: Layout | str
+    groups: Pairs[Layout] = NOTHING
+    bins: Pairs[Any] = NOTHING
+    prefixes: Pairs[tuple[int, ...]] = NOTHING
+    lowest: Pairs[str] = NOTHING
+
+    def __post_init__(self) -> None:
+        if isinstance(self.tables, str):
+            return
+        for name, by in self.tables:
+            if not re.fullmatch(r"\w[\w-]{0,59}", name):
+                raise _bad("tables", repr(name), "names of letters, digits, _ and -, at most 60")
+            if (twice := first_repeated(by)) is not None:
+                raise _bad(f"tables.{name}", f"{twice!r} twice", "each attribute once")
+        # Files of two tables must not be one on a disk that does not tell a from A.
+        if (same := first_repeated(name.casefold() for name, _ in self.tables)) is not None:
+            raise _bad("tables", f"{same!r} twice", "names that differ in more than case")
+        names = [name for name, _ in self.tables]
+        for name, _ in self.lowest:
+            if name not in names:
+                raise _bad("lowest", f"table {name!r}", did_you_mean(name, names))
+
+    def on(self, schema: Schema, geography: Geography) -> tuple[PublishedTable, ...]:
+        """The tables for a population; what its schema or geography lacks is refused."""
+        groups = self._groups(schema)
+        lowest = dict(self.lowest)
+        made = []
+        for name, by in auto_tables(schema) if isinstance(self.tables, str) else self.tables:
+            for attribute in by:
+                if attribute not in schema.names:
+                    raise _bad(
+                        f"tables.{name}", repr(attribute), did_you_mean(attribute, schema.names)
+                    )
+                if attribute in COLUMNS:
+                    expected = f"another name than {', '.join(COLUMNS)}"
+                    raise _bad(f"tables.{name}", f"attribute {attribute!r}", expected)
+            level = lowest.get(name, "")
+            if level and level not in geography.levels:
+                raise _bad(f"lowest.{name}", repr(level), did_you_mean(level, geography.levels))
+            if isinstance(self.tables, str):
+                level = _lowest(_cells(by, schema, groups), geography)
+            made.append(
+                PublishedTable(
+                    product=OWN_PRODUCT,
+                    name=name,
+                    title=" by ".join(by) or "people",
+                    lowest=geography.leaf if level == "" else level,
+                    axes=tuple((attribute, ()) for attribute in by),
+                    groups=tuple((one, groups[one]) for one in by if one in groups),
+                )
+            )
+        return tuple(made)
+
+    def _groups(self, schema: Schema) -> dict[str, Groups]:
+        """Broader groups of every attribute that has any, as sets of levels."""
+        found: dict[str, dict[str, tuple[str, ...]]] = {}
+        for key, given in (
+            ("groups", self.groups),
+            ("bins", self.bins),
+            ("prefixes", self.prefixes),
+        ):
+            for name, value in given:
+                if name not in schema.names:
+                    raise _bad(key, repr(name), did_you_mean(name, schema.names))
+                attribute = schema.attribute(name)
+                for label, levels in _MAKE[key](attribute, value):
+                    if levels == (label,) and label in attribute.levels:
+                        continue  # a bin of one year is that year
+                    if label in found.setdefault(name, {}):
+                        raise _bad(f"{key}.{name}", f"{label!r} twice", "each group once")
+                    found[name][label] = levels
+        made = {name: tuple(groups.items()) for name, groups in found.items()}
+        for name, groups in made.items():
+            try:
+                own_coding(schema.attribute(name), groups)
+            except InputError as error:
+                raise _bad(f"groups.{name}", error.found, error.expected) from None
+        return made
+
+
+def _bad(place: str, found: str, expected: str) -> ConfigError:
+    return ConfigError("suppression", place=place, found=found, expected=expected)
+
+
+def _named(attribute: Attribute, groups: Layout) -> list[tuple[str, tuple[str, ...]]]:
+    """Groups of a value map; a member may be another group of it."""
+    known = dict(groups)
+
+    def levels(label: str, above: tuple[str, ...]) -> tuple[str, ...]:
+        if label in above:
+            raise _bad(f"groups.{attribute.name}", f"{label!r} within itself", "groups that nest")
+        if label not in known:
+            if label not in attribute.levels:
+                names = (*attribute.levels, *known)
+                expected = did_you_mean(label, names)
+                raise _bad(f"groups.{attribute.name}.{above[-1]}", repr(label), expected)
+            return (label,)
+        inside = (levels(one, (*above, label)) for one in known[label])
+        return tuple(dict.fromkeys(level for one in inside for level in one))
+
+    return [(label, levels(label, ())) for label in known]
+
+
+def _binned(attribute: Attribute, bins: Sequence[int] | str) -> list[tuple[str, tuple[str, ...]]]:
+    """Bins of years that gather levels which are years or spans of years."""
+    place, found = f"bins.{attribute.name}", []
+    spans = {level: years(level) for level in attribute.levels}
+    for label in bin_labels(bins):
+        inside = years(label) or frozenset()
+        members = []
+        for level, span in spans.items():
+            if span is None:
+                raise _bad(place, f"level {level!r}", "levels that are years or spans of years")
+            if span & inside and not span <= inside:
+                raise _bad(
+                    place, f"level {level!r} across {label!r}", "bins that hold whole levels"
+                )
+            if span <= inside:
+                members.append(level)
+        if members:
+            found.append((label, tuple(members)))
+    return found
+
+
+def _prefixed(attribute: Attribute, lengths: Sequence[int]) -> list[tuple[str, tuple[str, ...]]]:
+    """Codes that begin alike; a code that is no longer than a prefix stands by itself."""
+    found: dict[str, list[str]] = {}
+    for length in sorted(set(lengths)):
+        if length < 1:
+            raise _bad(f"prefixes.{attribute.name}", str(length), "numbers of characters")
+        for level in attribute.levels:
+            if len(level) > length:
+                found.setdefault(f"{level[:length]}*", []).append(level)
+    return [(label, tuple(levels)) for label, levels in found.items()]
+
+
+_MAKE: Mapping[str, Any] = {"groups": _named, "bins": _binned, "prefixes": _prefixed}
+
+
+def auto_tables(schema: Schema) -> Layout:
+    """Each attribute, and each pair of at most ``PAIR`` cells."""
+    names = [name for name in schema.names if name not in COLUMNS]
+    size = {name: schema.attribute(name).size for name in names}
+    pairs = [(a, b) for a, b in combinations(names, 2) if size[a] * size[b] <= PAIR]
+    listed: list[tuple[str, ...]] = [(name,) for name in names]
+    listed += pairs or ([] if names else [()])
+    return Pairs((_table_name(by, number), by) for number, by in enumerate(listed, start=1))
+
+
+def _table_name(by: Sequence[str], number: int) -> str:
+    """The attributes' names, if a file can be called so."""
+    name = "_".join(by) or "people"
+    return name if re.fullmatch(r"\w[\w-]{0,59}", name) else f"table{number}"
+
+
+def _cells(by: Sequence[str], schema: Schema, groups: Mapping[str, Groups]) -> int:
+    cells = 1
+    for name in by:
+        cells *= 1 + schema.attribute(name).size + len(groups.get(name, ()))
+    return cells
+
+
+def _lowest(cells: int, geography: Geography) -> str:
+    """The lowest level down to which a table has at most ``MOST`` cells; the top in any case."""
+    lowest, total = geography.levels[0], 0
+    for level in geography.levels:
+        total += cells * geography.size(level)
+        if total > MOST:
+            break
+        lowest = level
+    return lowest
