@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Annotated, Any, Literal, cast, get_args
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
 
@@ -17,7 +17,14 @@ from headcount.mechanisms._base import Context, PostTabular, TablesOutcome
 from headcount.mechanisms.suppression._choice import CostFile, Selector
 from headcount.mechanisms.suppression._pattern import Cost, Withholding
 from headcount.mechanisms.suppression._whole import given_back
-from headcount.mechanisms.suppression.own import AUTO, NOTHING, Layout, OwnTables, TablesField
+from headcount.mechanisms.suppression.own import (
+    AUTO,
+    NOTHING,
+    Layout,
+    OwnTables,
+    TablesField,
+    cross,
+)
 from headcount.mechanisms.suppression.rules import (
     TABLES,
     Thresholds,
@@ -51,8 +58,11 @@ class _Unsaid(str):
 
 
 UNSAID = cast(SuppressionRule, _Unsaid("1980"))
+V = TypeVar("V")
+Table = Mapping[str, V] | Pairs[V]
+"""Names with values: a mapping from Python, kept as pairs."""
 GroupsTable = Annotated[Layout, Named(tuple[str, ...])]
-SelectorTable = Annotated[Selector, Named(str | tuple[str, ...])]
+SelectorTable = Annotated[Table[Any], Named(str | tuple[str, ...])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +75,7 @@ class Suppression(PostTabular):
                      them away. By default the first, and the second for tables of one's own
         tables       which tables: P1 to P4 by seven groups of race, and those of Summary File 1; or
                      one's own by attributes, ``{ age_sex = ["age", "sex"] }``; or "auto", each
-                     attribute and each small pair of them (``own``)
+                     attribute and small pairs of them (``own``)
         by_cell      under "1980", which of P1 to P4 have the cell rule; the others of 18 and over
                      have the table rule
         thresholds   the largest counts that are too small
@@ -91,7 +101,7 @@ class Suppression(PostTabular):
     """
 
     rule: SuppressionRule = UNSAID
-    tables: Annotated[tuple[str, ...] | Layout | str, TablesField()] = TABLES
+    tables: Annotated[Sequence[str] | Table[Sequence[str]], TablesField()] = TABLES
     by_cell: tuple[str, ...] = ("P1", "P2")
     thresholds: Thresholds = field(default_factory=Thresholds)
     lowest: str = ""
@@ -100,10 +110,10 @@ class Suppression(PostTabular):
     keep_totals: bool = False
     whole: tuple[str, ...] = ()
     audit: AtLeast0 = 50
-    groups: Annotated[Pairs[Layout], Named(GroupsTable)] = NOTHING
-    bins: Annotated[Pairs[Any], Named(Annotated[Any, BinsField()])] = NOTHING
-    prefixes: Annotated[Pairs[tuple[int, ...]], Named(tuple[int, ...])] = NOTHING
-    lowest_of: Annotated[Pairs[str], Named(str)] = NOTHING
+    groups: Annotated[Table[Table[Sequence[str]]], Named(GroupsTable)] = NOTHING
+    bins: Annotated[Table[Any], Named(Annotated[Any, BinsField()])] = NOTHING
+    prefixes: Annotated[Table[Sequence[int]], Named(tuple[int, ...])] = NOTHING
+    lowest_of: Annotated[Table[str], Named(str)] = NOTHING
     cost: Cost = "balanced"
     costs: CostFile | None = None
     publish: tuple[SelectorTable, ...] = ()
@@ -155,11 +165,11 @@ class Suppression(PostTabular):
         if not isinstance(self.tables, Pairs | str):
             return None
         return OwnTables(
-            tables=self.tables,
-            groups=self.groups,
-            bins=self.bins,
-            prefixes=self.prefixes,
-            lowest=self.lowest_of,
+            tables=cast("Layout | str", self.tables),
+            groups=cast(Pairs[Layout], self.groups),
+            bins=cast(Pairs[Any], self.bins),
+            prefixes=cast(Pairs[tuple[int, ...]], self.prefixes),
+            lowest=cast(Pairs[str], self.lowest_of),
         )
 
     @property
@@ -177,7 +187,7 @@ class Suppression(PostTabular):
             keep_totals=self.keep_totals,
             cost=self.cost,
             costs=self.costs,
-            publish=self.publish,
+            publish=cast(tuple[Selector, ...], self.publish),
         )
 
     def __repr__(self) -> str:
@@ -313,7 +323,13 @@ class Suppression(PostTabular):
                 f"publishes {cells.table.name} ({cells.table.title}): {cells.size:,} cells at "
                 f"{', '.join(levels)}, {units * cells.size:,} in all"
             )
-        return (*told, f"counts of 1 to {self.thresholds.cell} are too small to publish")
+        told.append(f"counts of 1 to {self.thresholds.cell} are too small to publish")
+        if circle := cross([[axis.role for axis in cells.axes] for cells in made]):
+            told.append(
+                f"tables by {', '.join(sorted(circle))} cross each other in a circle: what they "
+                "tell together beyond their sums is not covered (docs/suppression.md)"
+            )
+        return tuple(told)
 
     def run(
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None

@@ -1,8 +1,9 @@
 """Tables of a user's own: by any attributes, under broader groups of their levels, at any levels.
 
-``"auto"`` makes tables for any population: each attribute by itself and each pair of attributes of
-at most ``PAIR`` cells, down to the lowest level at which a table has at most ``MOST`` cells. That
-looks at the schema and at how many units there are, which are public, and at no count.
+``"auto"`` makes tables for any population: each attribute by itself, and pairs of at most ``PAIR``
+cells, the largest first, as long as they close no circle (of age by sex, sex by job and job by age
+two are made). Each goes down to the lowest level at which it has at most ``MOST`` cells. That looks
+at the schema and at how many units there are, which are public, and at no count.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class OwnTables:
         names = [name for name, _ in self.tables]
         for name, _ in self.lowest:
             if name not in names:
-                raise _bad("lowest", f"table {name!r}", did_you_mean(name, names))
+                raise _bad("lowest_of", f"table {name!r}", did_you_mean(name, names))
 
     def on(self, schema: Schema, geography: Geography) -> tuple[PublishedTable, ...]:
         """The tables for a population; what its schema or geography lacks is refused."""
@@ -126,7 +127,7 @@ class OwnTables:
                     raise _bad(f"tables.{name}", f"attribute {attribute!r}", expected)
             level = lowest.get(name, "")
             if level and level not in geography.levels:
-                raise _bad(f"lowest.{name}", repr(level), did_you_mean(level, geography.levels))
+                raise _bad(f"lowest_of.{name}", repr(level), did_you_mean(level, geography.levels))
             if isinstance(self.tables, str):
                 level = _lowest(_cells(by, schema, groups), geography)
             made.append(
@@ -213,7 +214,7 @@ def _binned(attribute: Attribute, bins: Sequence[int] | str) -> list[tuple[str, 
 
 
 def _prefixed(attribute: Attribute, lengths: Sequence[int]) -> list[tuple[str, tuple[str, ...]]]:
-    """Codes that begin alike; a code that is no longer than a prefix stands by itself."""
+    """Codes that begin alike; one that is no longer than a prefix, or alone, stands by itself."""
     found: dict[str, list[str]] = {}
     for length in sorted(set(lengths)):
         if length < 1:
@@ -221,20 +222,48 @@ def _prefixed(attribute: Attribute, lengths: Sequence[int]) -> list[tuple[str, t
         for level in attribute.levels:
             if len(level) > length:
                 found.setdefault(f"{level[:length]}*", []).append(level)
-    return [(label, tuple(levels)) for label, levels in found.items()]
+    return [(label, tuple(levels)) for label, levels in found.items() if len(levels) > 1]
 
 
 _MAKE: Mapping[str, Any] = {"groups": _named, "bins": _binned, "prefixes": _prefixed}
 
 
 def auto_tables(schema: Schema) -> Layout:
-    """Each attribute, and each pair of at most ``PAIR`` cells."""
+    """Each attribute, and pairs of at most ``PAIR`` cells that close no circle.
+
+    Without a circle whatever keeps the sums within and between tables is the tables of some
+    population, so that protection against sums is protection against all that they tell.
+    """
     names = [name for name in schema.names if name not in COLUMNS]
     size = {name: schema.attribute(name).size for name in names}
     pairs = [(a, b) for a, b in combinations(names, 2) if size[a] * size[b] <= PAIR]
+    pairs.sort(key=lambda pair: -size[pair[0]] * size[pair[1]])
     listed: list[tuple[str, ...]] = [(name,) for name in names]
-    listed += pairs or ([] if names else [()])
+    for pair in pairs:
+        if not cross([*listed, pair]):
+            listed.append(pair)
+    listed = listed or [()]
     return Pairs((_table_name(by, number), by) for number, by in enumerate(listed, start=1))
+
+
+def cross(tables: Sequence[Sequence[str]]) -> frozenset[str]:
+    """Attributes by which tables cross each other in a circle; none if they hang like a tree.
+
+    Tables are taken off one by one whose attributes, but for those of no other table, all stand in
+    one other table (Graham 1979; Yu & Özsoyoğlu 1979). What is left is a circle.
+    """
+    left = list(dict.fromkeys(frozenset(by) for by in tables))
+    while True:
+        for one in left:
+            others = [by for by in left if by is not one]
+            shared = one & frozenset().union(*others)
+            if not others or any(shared <= by for by in others):
+                left = others
+                break
+        else:
+            return frozenset().union(*left)
+        if not left:
+            return frozenset()
 
 
 def _table_name(by: Sequence[str], number: int) -> str:
