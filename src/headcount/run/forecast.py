@@ -166,6 +166,6 @@ def _seconds(prepared: Prepared, *, sparse: bool) -> float | None:
         return WRITE_SECONDS + records + (0 if sparse else TABLE_SECONDS * published)
     where_people_are = sparse and backend != "opendp"
     drawn = [one for one in plan if one.query != CELLS or not where_people_are]
-    answers = sum(min(one.entries, not_0) for one in plan)
-    drawing = draw_seconds(drawn, backend=backend)
+    answers = sum(min(one.entries, int(not_0)) for one in plan)
+    drawing: float = draw_seconds(drawn, backend=backend)
     return WRITE_SECONDS + records + drawing + ANSWER_SECONDS * answers
