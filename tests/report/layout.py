@@ -20,14 +20,15 @@ WIDTHS = (390, 768, 1280)
 PAPER = {"width": 660, "height": 971}
 """A4 within its margins, in pixels."""
 
-# Words of a figure that reach beyond the drawing.
+# Words of a figure that reach beyond the drawing, or end in three dots.
 _CUT = """() => [...document.querySelectorAll("svg.marks")].flatMap((svg) => {
   const box = svg.getBoundingClientRect();
   const name = svg.closest("figure[data-figure]")?.dataset.figure;
   return [...svg.querySelectorAll("text")].filter((text) => text.textContent.trim())
     .filter((text) => {
       const own = text.getBoundingClientRect();
-      return own.right > box.right + 1 || own.left < box.left - 1
+      return text.textContent.endsWith("\u2026")
+        || own.right > box.right + 1 || own.left < box.left - 1
         || own.top < box.top - 2 || own.bottom > box.bottom + 2;
     })
     .map((text) => `${name}: ${text.textContent}`);

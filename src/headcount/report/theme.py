@@ -130,6 +130,7 @@ def theme_config() -> dict[str, Any]:
         "gridColor": GRID,
         "labelColor": MUTED,
         "labelFontSize": 12,
+        "labelLimit": 240,
         "labelPadding": 6,
         "tickColor": RULE,
         "tickSize": 4,

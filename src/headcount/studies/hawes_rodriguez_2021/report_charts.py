@@ -73,7 +73,7 @@ def precisions(
             "method:N",
             sort=methods,
             title=None,
-            axis=alt.Axis(labelLimit=170, grid=True, labelColor=INK),
+            axis=alt.Axis(labelPadding=12, grid=True, labelColor=INK),
         ),
         color=alt.Color("by:N", title=None, scale=colours, legend=legend),
         tooltip=[
