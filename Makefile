@@ -30,7 +30,7 @@ UPGRADE ?=
 # Files are dealt whole to the workers, so that what a file prepares is prepared once.
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 
-.PHONY: help demo test test-newest lint sentences bench fuzz extreme kills lock sbom clean
+.PHONY: help demo test test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,7 +48,7 @@ test-newest:  ## the tests with the newest versions that pyproject allows, on th
 	@test -n "$(NEWEST_PYTHON)" || { echo "found no Python 3.11 or newer: NEWEST_PYTHON=..." >&2; exit 1; }
 	@rm -rf $(NEWEST) && $(NEWEST_PYTHON) -m venv $(NEWEST)
 	@echo "Installing the newest versions into $(NEWEST) ..."
-	@$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(NEWEST)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,docs]'
 	@$(NEWEST)/bin/python -c 'import sys, numpy, scipy, polars, pydantic; \
 	  print("Python", sys.version.split()[0], *(f"{m.__name__} {m.__version__}" for m in (numpy, scipy, polars, pydantic)))'
 	$(NEWEST)/bin/python -m pytest $(PYTEST_ARGS)
@@ -61,6 +61,10 @@ lint: $(VENV)/.dev  ## ruff, mypy and import-linter
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+docs: $(VENV)/.dev  ## build the documentation site into build/site; a warning is an error
+	PYTHONPATH=. $(BIN)/zensical build --strict
+	@echo "Open build/site/index.html in a browser."
 
 bench: $(VENV)/.runtime  ## run a benchmark: make bench NAME=...
 	$(BIN)/headcount bench $(NAME)
@@ -87,7 +91,7 @@ sbom: $(VENV)/.runtime $(TOOLS)/.installed  ## write a CycloneDX bill of materia
 	@echo "build/sbom.json: $$(grep -c '"purl"' build/sbom.json) packages"
 
 clean:  ## remove the environment, caches and build output
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:

@@ -68,4 +68,4 @@ def main(project: str, *extras: str, upgrade: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(".", "attack", "bench", "dev", upgrade="--upgrade" in sys.argv)
+    main(".", "attack", "bench", "dev", "docs", upgrade="--upgrade" in sys.argv)

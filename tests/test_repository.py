@@ -340,7 +340,7 @@ def run_make(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_make_names_its_targets(tmp_path: Path) -> None:
     listed = re.findall(r"^  make (\w+)", run_make(tmp_path).stdout, re.M)
-    assert {"demo", "test", "lint", "bench", "fuzz", "lock", "sbom", "clean"} <= set(listed)
+    assert {"demo", "test", "lint", "docs", "bench", "fuzz", "lock", "sbom", "clean"} <= set(listed)
 
 
 def test_make_refuses_an_old_python(tmp_path: Path) -> None:

@@ -120,6 +120,10 @@ def examples() -> tuple[Example, ...]:
             {"population": PEOPLE},
             files.people,
         ),
+        Example("how-to-invariants", "invariants.md", ('level = "county"',)),
+        Example("from-sdcmicro", "from-sdcmicro.md", ('name = "targeted-swapping"',)),
+        Example("from-tau-argus", "from-tau-argus.md", ('rule = "complementary"',)),
+        Example("from-the-bureau", "from-the-bureau.md", ('preset = "e2e-2018"',)),
     )
 
 

@@ -17,7 +17,7 @@ from tests.docs.examples import Example, examples, find
 from tests.docs.pages import Block, blocks, commands, config_text, keys_of, table
 
 EXAMPLES = {example.name: example for example in examples()}
-NOT_CONFIGS = {"python": "tests/test_readme.py runs it"}
+NOT_CONFIGS = {"python": "test_the_python_of_a_page_runs; that of the README, tests/test_readme.py"}
 """Languages of blocks that are run elsewhere."""
 
 LONG = {"study", "demo", "bench"}
@@ -64,6 +64,20 @@ def test_the_example_is_checked_protected_and_evaluated(
     made = {path.name for path in (run / "internal" / "evaluation").iterdir()}
     assert "report.html" in made
     assert {"errors.csv", "withheld.csv"} & made
+
+
+PYTHON = sorted({one.page for one in blocks() if one.language == "python"} - {"README.md"})
+
+
+@pytest.mark.parametrize("page", PYTHON)
+def test_the_python_of_a_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its blocks one after the other, as in a notebook, beside a file of people."""
+    monkeypatch.chdir(tmp_path)
+    files.people(tmp_path)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for block in blocks():
+        if block.page == page and block.language == "python":
+            exec(compile(block.text, str(block), "exec"), names)
 
 
 def unrun(pages: Sequence[Block], shown: Sequence[Block]) -> str:
