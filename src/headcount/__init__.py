@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from headcount.geography import Geography as Geography
     from headcount.geography.build import CodeColumns as CodeColumns
     from headcount.geography.build import Prefixes as Prefixes
+    from headcount.init.read import bins as bins
+    from headcount.init.read import levels as levels
+    from headcount.init.read import read as read
     from headcount.mechanisms import Averaged as Averaged
     from headcount.mechanisms import Chain as Chain
     from headcount.mechanisms import Geometric as Geometric

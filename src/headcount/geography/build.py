@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Literal
@@ -110,6 +110,29 @@ class Prefixes:
 
 
 GeographySource = CodeColumns | Prefixes
+
+GeographyLike = GeographySource | str | Sequence[str] | Mapping[str, Mapping[str, int]]
+"""A geography in one of the ways that a person may write it: see ``geography_source``."""
+
+HOW = (
+    'the columns of places from the top down, ["county", "tract"], or one column of codes with '
+    'where its levels end, {"geoid": {"state": 2, "county": 5}}'
+)
+
+
+def geography_source(given: object) -> GeographySource:
+    """Columns of places from the top down, one column, or a column of codes with its prefixes."""
+    if isinstance(given, CodeColumns | Prefixes):
+        return given
+    if isinstance(given, str):
+        return CodeColumns(columns=(given,))
+    if isinstance(given, Mapping) and len(given) == 1:
+        ((column, ends),) = given.items()
+        if isinstance(ends, Mapping) and all(type(end) is int for end in ends.values()):
+            return Prefixes(column=str(column), prefixes=tuple(ends.items()))
+    elif isinstance(given, Sequence) and given and all(isinstance(one, str) for one in given):
+        return CodeColumns(columns=tuple(given))
+    raise InputError("geography", found=repr(given), expected=HOW)
 
 
 def _refuse_levels(levels: tuple[str, ...]) -> None:

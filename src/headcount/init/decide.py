@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal, Protocol
 
 import polars as pl
 
-from headcount.errors import InputError, one_of
+from headcount.errors import InputError, did_you_mean
 from headcount.geography.build import CodeColumns, GeographySource, Prefixes, build_geography
 from headcount.init.attributes import (
     Chosen,
@@ -23,7 +22,10 @@ from headcount.init.attributes import (
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
 from headcount.init.places import FoundPlaces, find_places, is_total, without_totals
 from headcount.init.wide import WideCells, find_cells, numbers_of
+from headcount.population.frames import TableFile
 from headcount.population.suspicious import COUNT_WORDS, sums_of_others
+
+GEOGRAPHY = (CodeColumns, Prefixes)
 
 FileKind = Literal["people", "dwellings", "long", "wide"]
 
@@ -64,6 +66,31 @@ class TakeProposals:
         return proposed
 
 
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What is known before the look; what is not said here is found.
+
+    where
+        places       columns that say where, from the top down, or a geography
+        kind         what the table is
+        count        the column that says for how many people a row stands
+        key          the column that people of one dwelling share
+        attributes   the column of each attribute, by its name
+    """
+
+    places: Sequence[str] | GeographySource = ()
+    kind: FileKind | None = None
+    count: str = ""
+    key: str = ""
+    attributes: Mapping[str, str] | None = None
+
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are named, which must exist."""
+        places = self.places.columns if isinstance(self.places, GEOGRAPHY) else self.places
+        attributes = (self.attributes or {}).values()
+        return tuple(one for one in (*places, self.count, self.key, *attributes) if one)
+
+
 @dataclass(kw_only=True)
 class Draft:
     """What is to be written.
@@ -99,21 +126,26 @@ class Draft:
 
 
 def draft(
-    path: Path, *, ask: Ask | None = None, places: Sequence[str] = (), epsilon: str = "1"
+    path: TableFile,
+    *,
+    ask: Ask | None = None,
+    places: Sequence[str] = (),
+    epsilon: str = "1",
+    told: Told | None = None,
 ) -> Draft:
     """Look at a file and decide what to make of it; whoever is asked may decide otherwise."""
-    answers = ask or TakeProposals()
+    answers, told = ask or TakeProposals(), told or Told(places=places)
     seen = look(path)
     notes = [_told_format(seen)]
-    where = _places(seen, places)
-    include = _years(seen, notes)
+    where = _places(seen, told)
+    include = _years(seen, notes, used=told.columns())
     frame = seen.frame
     for column, values in include.items():
         frame = frame.filter(frame[column].is_in(values))
     inside = without_totals(frame, where.columns)[0]
     codes = {name: seen.column(name) for name in where.columns}
     seen = seen.of(inside)
-    kind, count, key = _kind(seen, inside, where)
+    kind, count, key = _kind(seen, inside, where, told)
     reason = _why(kind, count, key)
     picked = answers.choose(f"What is {path.name}? {reason}", list(KINDS), kind)
     kind = next(one for one in KINDS if one == picked)
@@ -135,7 +167,7 @@ def draft(
     if kind == "wide":
         _fill_wide(made, inside)
     else:
-        _fill_attributes(made, inside, answers)
+        _fill_attributes(made, inside, answers, told.attributes)
     return made
 
 
@@ -147,21 +179,24 @@ def source_of(places: FoundPlaces) -> GeographySource:
             prefixes=places.prefixes,
             root=places.root,
             fill_zeros=places.fill_zeros,
+            longer=places.longer,
         )
     return CodeColumns(columns=places.columns, root=places.root, local_codes=places.local_codes)
 
 
-def _places(seen: SeenFile, named: Sequence[str]) -> FoundPlaces:
+def _places(seen: SeenFile, told: Told) -> FoundPlaces:
     known = [one.name for one in seen.columns]
-    for name in named:
+    for name in told.columns():
         if name not in known:
             raise InputError(
                 str(seen.path),
                 place=f"column {name!r}",
                 found="no such column",
-                expected=one_of(known),
+                expected=did_you_mean(name, known),
             )
-    found = find_places(seen, named)
+    if isinstance(told.places, GEOGRAPHY):
+        return _given(told.places, seen)
+    found = find_places(seen, told.places)
     if found is None:
         raise InputError(
             str(seen.path),
@@ -172,9 +207,26 @@ def _places(seen: SeenFile, named: Sequence[str]) -> FoundPlaces:
     return found
 
 
-def _years(seen: SeenFile, notes: list[str]) -> dict[str, list[str]]:
+def _given(source: GeographySource, seen: SeenFile) -> FoundPlaces:
+    """Places as somebody has said."""
+    totals = without_totals(seen.frame, source.columns)[1]
+    if isinstance(source, CodeColumns):
+        return FoundPlaces(
+            columns=source.columns, root=source.root, local_codes=source.local_codes, totals=totals
+        )
+    return FoundPlaces(
+        columns=source.columns,
+        prefixes=source.prefixes,
+        root=source.root,
+        fill_zeros=source.fill_zeros,
+        longer=source.longer,
+        totals=totals,
+    )
+
+
+def _years(seen: SeenFile, notes: list[str], *, used: Sequence[str]) -> dict[str, list[str]]:
     for column in seen.columns:
-        if years := years_of_census(column):
+        if column.name not in used and (years := years_of_census(column)):
             notes.append(
                 f"rows: only those of {years[-1]} in {column.name!r}, the last of several years"
             )
@@ -182,8 +234,14 @@ def _years(seen: SeenFile, notes: list[str]) -> dict[str, list[str]]:
     return {}
 
 
-def _kind(seen: SeenFile, inside: pl.DataFrame, places: FoundPlaces) -> tuple[FileKind, str, str]:
+def _kind(
+    seen: SeenFile, inside: pl.DataFrame, places: FoundPlaces, told: Told
+) -> tuple[FileKind, str, str]:
     """The kind of file, the column of counts of a long one, and the key of dwellings."""
+    if told.count or told.key:
+        return "long" if told.count else "dwellings", told.count, told.key
+    if told.kind is not None:
+        return told.kind, "", ""
     others = [one for one in seen.columns if one.name not in (*places.columns, *places.others)]
     leaf = source_of(places).codes(inside)[-1]
     if leaf.n_unique() == inside.height and any(_counts_people(one) for one in others):
@@ -267,8 +325,29 @@ def _leave_sums_out(made: Draft, inside: pl.DataFrame, names: Sequence[str]) -> 
     made.units = _units(kept, made.places)
 
 
-def _fill_attributes(made: Draft, inside: pl.DataFrame, answers: Ask) -> None:
-    """Attributes of people, and the columns that are none, with the reason."""
+def _fill_attributes(
+    made: Draft, inside: pl.DataFrame, answers: Ask, told: Mapping[str, str] | None
+) -> None:
+    """Attributes of people: those that are told, or those that are found."""
+    made.not_counts = [one.name for one in made.look.columns if _is_count_name(one)]
+    if made.kind == "long":
+        made.not_counts = []
+        _long_rows(made)
+    if made.kind == "dwellings" and made.places.totals:
+        for name in made.places.columns:
+            made.exclude[name] = ["", *filter(is_total, made.codes[name].distinct)]
+    if told is None:
+        kept = _found_attributes(made, inside)
+    else:
+        long = made.kind == "long"
+        kept = [
+            chosen(made.look.column(column), name, totals=long) for name, column in told.items()
+        ]
+    made.attributes = [_asked(one, made, answers) for one in kept]
+
+
+def _found_attributes(made: Draft, inside: pl.DataFrame) -> list[Chosen]:
+    """Columns that are attributes, and a note of those that are none, with the reason."""
     seen, places = made.look, made.places
     gone = {*places.columns, *places.others, *made.include, made.count, made.key}
     found: list[Chosen] = []
@@ -279,8 +358,6 @@ def _fill_attributes(made: Draft, inside: pl.DataFrame, answers: Ask) -> None:
         reason = why_not(column, rows=inside.height)
         if not reason and made.kind != "long" and _is_count_name(column) and column.whole:
             reason = "it is called like a number of people, and is not taken for one"
-        if made.kind != "long" and _is_count_name(column):
-            made.not_counts.append(column.name)
         if not reason and made.key and same_for_all(inside, made.key, column.name):
             reason = "it is the same for all who share a dwelling"
         if reason:
@@ -293,12 +370,7 @@ def _fill_attributes(made: Draft, inside: pl.DataFrame, answers: Ask) -> None:
         reasons["the table would have too many cells"] = [one.column for one in others]
     for reason, names in reasons.items():
         made.notes.append(f"not used: {', '.join(map(repr, names))}: {reason}")
-    made.attributes = [_asked(one, made, answers) for one in kept]
-    if made.kind == "long":
-        _long_rows(made)
-    if made.kind == "dwellings" and places.totals:
-        for name in places.columns:
-            made.exclude[name] = ["", *filter(is_total, made.codes[name].distinct)]
+    return kept
 
 
 def _asked(one: Chosen, made: Draft, answers: Ask) -> Chosen:
@@ -349,7 +421,8 @@ def _told_format(seen: SeenFile) -> str:
         parts.append("with decimal commas")
     if seen.form.thousands:
         parts.append(f"with {seen.form.thousands!r} between thousands")
-    return f"file: {', '.join(parts) or 'a ' + seen.path.suffix + ' file'}"
+    other = f"a {seen.path.suffix} file" if seen.path.suffix else "a data frame"
+    return f"file: {', '.join(parts) or other}"
 
 
 def _told_places(places: FoundPlaces) -> list[str]:

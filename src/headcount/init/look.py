@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from headcount.population.format import Format
+from headcount.population.frames import FrameTable, TableFile
 from headcount.population.office_files import STATISTICS, ValueLabels, read_statistics
 from headcount.population.suspicious import NO_VALUE, TOTAL_WORDS, looks_missing
 from headcount.population.tables import Rows, header_of, read_rows, too_large
@@ -104,7 +105,7 @@ class SeenColumn:
 class SeenFile:
     """A file as it is found."""
 
-    path: Path
+    path: TableFile
     form: Format
     rows: Rows
     columns: tuple[SeenColumn, ...]
@@ -126,20 +127,31 @@ class SeenFile:
         return next(one for one in self.columns if one.name == name)
 
 
-def look(path: Path) -> SeenFile:
-    """Read a whole file as text, and find out how it is written."""
+def look(path: TableFile) -> SeenFile:
+    """Read a whole table as text, and find out how it is written."""
+    if isinstance(path, FrameTable):
+        return _seen(path, "", "")
     encoding = likely_encoding(path) if is_text(path) else ""
-    told = "utf-8" if encoding in ("", "utf-16") else encoding  # that has its own mark
-    form = Format(encoding=told)
+    delimiter = ""
+    if is_text(path):
+        form = Format(encoding=_told(encoding))
+        delimiter = open_text(path, form, too_large(str(path))).delimiter
+    return _seen(path, encoding, delimiter)
+
+
+def _told(encoding: str) -> str:
+    return "utf-8" if encoding in ("", "utf-16") else encoding  # that has its own mark
+
+
+def _seen(path: TableFile, encoding: str, delimiter: str) -> SeenFile:
+    form = Format(encoding=_told(encoding))
     header = list(dict.fromkeys(header_of(path, form)))
-    text = is_text(path)
-    delimiter = open_text(path, form, too_large(str(path))).delimiter if text else ""
     rows = read_rows(path, header, form=form)
     frame = rows.frame.select(_text(rows.frame[name]) for name in header)
-    form = Format(encoding=told, **_signs(frame, delimiter))  # type: ignore[arg-type]
+    form = Format(encoding=form.encoding, **_signs(frame, delimiter))  # type: ignore[arg-type]
     rows = Rows(path, form, frame, rows.at)
     labels: ValueLabels = {}
-    if path.suffix.lower() in STATISTICS:
+    if isinstance(path, Path) and path.suffix.lower() in STATISTICS:
         labels = read_statistics(path)[1]
     columns = tuple(SeenColumn(name, frame[name], form, labels.get(name, {})) for name in header)
     return SeenFile(path, form, rows, columns, encoding, delimiter)

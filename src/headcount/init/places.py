@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 
@@ -50,6 +51,7 @@ class FoundPlaces:
         root          the name of the whole
         local_codes   whether codes repeat between parents
         fill_zeros    whether codes have lost zeros at the front
+        longer        what to do with codes that go on after the last prefix
         totals        whether there are rows of totals
         others        columns that name places too: larger ones with a single place, and unused
         unused        those of them that say nothing more
@@ -60,6 +62,7 @@ class FoundPlaces:
     root: str = "whole"
     local_codes: bool = False
     fill_zeros: bool = False
+    longer: Literal["refuse", "cut"] = "refuse"
     totals: bool = False
     others: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()

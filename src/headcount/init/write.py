@@ -62,7 +62,9 @@ def _config(made: Draft, config: Path, units: Path, schema: Path) -> str:
 
 def _population(made: Draft, config: Path, units: Path, schema: Path) -> str:
     kinds = {"dwellings": "households", "wide": "counts"}
-    file = Path(os.path.relpath(made.look.path.absolute(), config.absolute().parent)).as_posix()
+    source = made.look.path
+    assert isinstance(source, Path)  # what is in memory has no config
+    file = Path(os.path.relpath(source.absolute(), config.absolute().parent)).as_posix()
     lines = ["[population]", f'kind = "{kinds.get(made.kind, "microdata")}"']
     lines.append(f"{'persons' if made.kind == 'dwellings' else 'file'} = {_text(file)}")
     if made.key:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,9 +12,15 @@ from numpy.typing import NDArray
 from headcount.arrays import Ints
 from headcount.errors import InputError, Problems
 from headcount.geography import Areas, Geography
-from headcount.geography.build import GeographySource, place_rows
+from headcount.geography.build import (
+    GeographyLike,
+    GeographySource,
+    geography_source,
+    place_rows,
+)
 from headcount.population.attribute_column import AttributeColumn, coded, without_missing
 from headcount.population.format import PLAIN, Format
+from headcount.population.frames import TableFile, table_of
 from headcount.population.households import HOUSEHOLD, VACANT, Households
 from headcount.population.readers import cut_codes, left_out_by, place_table, whole_numbers
 from headcount.population.reading import ReadSummary
@@ -35,18 +40,18 @@ _DWELLING = "\0dwelling"  # a name that no column of a file has
 
 
 def read_households(
-    persons: Path,
-    dwellings: Path | None = None,
+    persons: TableFile | str,
+    dwellings: TableFile | str | None = None,
     *,
     key: str,
-    geography: GeographySource,
+    geography: GeographyLike,
     attributes: Sequence[AttributeColumn],
     dwelling_attributes: Sequence[AttributeColumn] = (),
     kind: str = "",
     kinds: tuple[str, ...] = KINDS,
     size: str = "",
     areas: Sequence[str] = (),
-    units: Path | None = None,
+    units: TableFile | str | None = None,
     units_from_data: bool = False,
     public: bool = False,
     totals: Totals = "refuse",
@@ -75,12 +80,14 @@ def read_households(
     Whoever lives in a dwelling that is left out is left out too, and so is a dwelling all of whose
     people are. Sizes are checked before rows without a value are left out.
     """
+    geography = geography_source(geography)
     listed = _listed(areas, units, geography, form)
     shared = [*geography.columns, *(a.column for a in dwelling_attributes)]
     shared += [column for column in (kind, size) if column]
     shared += [area for area in areas if area not in listed]
     own = [key, *(a.column for a in attributes)]
-    people, homes = _chosen(persons, dwellings, own, shared, geography, choice, form)
+    second = None if dwellings is None else table_of(dwellings)
+    people, homes = _chosen(table_of(persons), second, own, shared, geography, choice, form)
     without_totals(homes, geography, totals, may_drop=False)
     pick, dwelling = _join(people, homes, key)
     for column in dict.fromkeys(shared):
@@ -126,8 +133,8 @@ def read_households(
 
 
 def _chosen(
-    persons: Path,
-    dwellings: Path | None,
+    persons: TableFile,
+    dwellings: TableFile | None,
     own: Sequence[str],
     shared: Sequence[str],
     geography: GeographySource,
@@ -331,12 +338,15 @@ def _attributes(
 
 
 def _listed(
-    areas: Sequence[str], units: Path | None, geography: GeographySource, form: Format
+    areas: Sequence[str],
+    units: TableFile | str | None,
+    geography: GeographySource,
+    form: Format,
 ) -> dict[str, Rows]:
     """The area columns that the list of units has, each with that list."""
     if units is None or not areas:
         return {}
-    rows = read_rows(units, [*geography.columns, *areas], optional=set(areas), form=form)
+    rows = read_rows(table_of(units), [*geography.columns, *areas], optional=set(areas), form=form)
     return {area: rows for area in areas if area in rows.frame.columns}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -13,15 +12,18 @@ import polars as pl
 from headcount.arrays import Ints, Ints32
 from headcount.errors import InputError, Problems
 from headcount.geography.build import (
+    GeographyLike,
     GeographySource,
     Prefixes,
     build_geography,
     check_codes,
+    geography_source,
     place_rows,
 )
 from headcount.geography.geography import Geography
 from headcount.population.attribute_column import AttributeColumn, coded, without_missing
 from headcount.population.format import PLAIN, Format
+from headcount.population.frames import TableFile, table_of
 from headcount.population.population import MOST_PEOPLE, Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
@@ -35,7 +37,7 @@ from headcount.population.suspicious import (
     without_totals,
 )
 from headcount.population.tables import Rows, read_rows
-from headcount.schema import Schema
+from headcount.schema import Schema, load_schema
 
 NO_COUNT = ("", ".", "..", "-", "–", "NA")
 """What stands in a table for a count of nobody, beside nothing at all."""
@@ -45,12 +47,12 @@ BlankCounts = Literal["refuse", "zero"]
 
 
 def read_microdata(
-    path: Path,
+    path: TableFile | str,
     *,
     attributes: Sequence[AttributeColumn],
-    geography: GeographySource,
+    geography: GeographyLike,
     structural_zeros: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = (),
-    units: Path | None = None,
+    units: TableFile | str | None = None,
     units_from_data: bool = False,
     public: bool = False,
     totals: Totals = "refuse",
@@ -68,10 +70,11 @@ def read_microdata(
     with rows that look like totals, ``not_counts`` names columns that are not numbers of people
     though they are called so, ``choice`` which rows are read, ``form`` how files are written.
     """
+    geography = geography_source(geography)
     used = [*geography.columns, *(a.column for a in attributes), *([count] if count else [])]
     asked = [*used, *choice.columns]
     more = [] if count else COUNT_COLUMNS
-    rows = read_rows(path, [*asked, *more], optional={*more} - {*asked}, form=form)
+    rows = read_rows(table_of(path), [*asked, *more], optional={*more} - {*asked}, form=form)
     rows = choice.of(rows)
     refuse_counts_of_people(rows, asked, not_counts)
     rows = without_missing(without_totals(rows, geography, totals), attributes)
@@ -92,7 +95,7 @@ def read_microdata(
     )
     one = "one of the people for whom a row stands" if count else "one row of the file"
     return Population(
-        str(path),
+        rows.name,
         schema,
         tree,
         unit,
@@ -108,12 +111,12 @@ def read_microdata(
 
 
 def read_counts(
-    path: Path,
+    path: TableFile | str,
     *,
-    schema: Schema,
-    geography: GeographySource,
+    schema: Schema | str,
+    geography: GeographyLike,
     columns: Mapping[str, Mapping[str, str]] | None = None,
-    units: Path | None = None,
+    units: TableFile | str | None = None,
     units_from_data: bool = False,
     public: bool = False,
     totals: Totals = "refuse",
@@ -129,10 +132,12 @@ def read_counts(
     zeros may have no column. ``totals`` says what to do with rows that look like totals by their
     code, ``sums`` with those that equal the sum of others; the rest is as for ``read_microdata``.
     """
+    schema = load_schema(schema) if isinstance(schema, str) else schema
+    geography = geography_source(geography)
     cells = _cell_columns(schema, columns)
     optional = {column for column, cell in cells.items() if not schema.possible[cell]}
     asked = [*geography.columns, *choice.columns]
-    rows = read_rows(path, [*asked, *cells], optional=optional - {*asked}, form=form)
+    rows = read_rows(table_of(path), [*asked, *cells], optional=optional - {*asked}, form=form)
     present = {column: cell for column, cell in cells.items() if column in rows.frame.columns}
     rows = without_totals(choice.of(rows), geography, totals)
     problems = rows.problems()
@@ -150,7 +155,7 @@ def read_counts(
     cell = np.fromiter(present.values(), dtype=np.int32)[position]
     _refuse_impossible(schema, cell, problems, rows=row)
     return Population(
-        str(path),
+        rows.name,
         schema,
         tree,
         unit[row],
@@ -202,7 +207,7 @@ def cut_codes(table: pl.DataFrame, source: GeographySource) -> tuple[str, ...]:
 def place_table(
     rows: Rows,
     source: GeographySource,
-    units: Path | None,
+    units: TableFile | str | None,
     *,
     distinct: bool = False,
     totals: Totals = "refuse",
@@ -214,7 +219,7 @@ def place_table(
     if units is None:
         tree, unit = build_geography(table, source, name=name, where=where, distinct=distinct)
         return tree, unit, read_off
-    listed = read_rows(units, source.columns, form=rows.form)
+    listed = read_rows(table_of(units), source.columns, form=rows.form)
     listed = without_totals(listed, source, totals, may_drop=False)
     tree, _ = build_geography(
         listed.frame, source, name=listed.name, where=listed.where, distinct=True
@@ -353,7 +358,7 @@ def _refuse_impossible(
 
 
 def read_quarters(
-    path: Path,
+    path: TableFile | str,
     *,
     population: Population,
     geography: GeographySource,
@@ -371,7 +376,7 @@ def read_quarters(
     known = population.schema.attribute(attribute)
     chosen = {level: (columns or {}).get(level, level) for level in known.levels}
     extra = [vacant] if vacant else []
-    rows = read_rows(path, [*geography.columns, *chosen.values(), *extra], form=form)
+    rows = read_rows(table_of(path), [*geography.columns, *chosen.values(), *extra], form=form)
     table, where, problems = rows.frame, rows.where, rows.problems()
     own, at = build_geography(table, geography, name=name, where=where, distinct=True)
     unit = place_rows(geography.codes(table)[-1], tree, name=name, where=where)

@@ -16,6 +16,7 @@ import polars as pl
 from headcount.errors import InputError, Problems, by_row, one_of
 from headcount.memory import SETTING, gib, memory_limit
 from headcount.population.format import PLAIN, Format
+from headcount.population.frames import FrameTable, TableFile
 from headcount.population.office_files import (
     EXCEL,
     STATISTICS,
@@ -34,6 +35,7 @@ from headcount.population.text_files import (
 
 if TYPE_CHECKING:
     from pyarrow import DataType
+    from pyarrow import Schema as ArrowSchema
     from pyarrow.parquet import ParquetFile
 
 ROW_BYTES, VALUE_BYTES = 64, 40
@@ -56,7 +58,7 @@ class Rows:
         left_out   how many rows are not, by reason: for the curator's eyes
     """
 
-    path: Path
+    path: TableFile
     form: Format
     frame: pl.DataFrame
     at: pl.Series | None = None
@@ -71,6 +73,8 @@ class Rows:
         """What the file calls these rows: the line, the row of the sheet, or the number."""
         if self.at is not None:
             rows = self.at.gather(list(rows)).to_list()
+        if isinstance(self.path, FrameTable):
+            return by_row(rows)
         if is_text(self.path):
             return open_text(self.path, self.form, too_large(self.name)).lines(rows)
         if self.path.suffix.lower() in EXCEL:
@@ -102,16 +106,17 @@ def read_table(
 
 
 def read_rows(
-    path: Path,
+    path: TableFile,
     columns: Sequence[str],
     *,
     optional: set[str] | None = None,
     form: Format = PLAIN,
 ) -> Rows:
     """Read the named columns, with the places of the rows; wholly blank rows are no rows."""
-    _refuse_no_file(path)
     wanted, may_lack = list(dict.fromkeys(columns)), optional or set()
-    if is_text(path):
+    if isinstance(path, FrameTable):
+        rows = _read_frame(path, wanted, may_lack, form)
+    elif is_text(_file(path)):
         rows = _read_text(path, wanted, may_lack, form)
     elif path.suffix.lower() in (*EXCEL, *STATISTICS):
         rows = _read_office(path, wanted, may_lack, form)
@@ -147,8 +152,10 @@ def text_columns(path: Path, form: Format = PLAIN) -> Iterator[pl.Series]:
             yield read_table(path, [column])[column].cast(pl.String)
 
 
-def header_of(path: Path, form: Format = PLAIN) -> list[str]:
+def header_of(path: TableFile, form: Format = PLAIN) -> list[str]:
     """The names of a file's columns, as they are written."""
+    if isinstance(path, FrameTable):
+        return path.frame.columns
     _refuse_no_file(path)
     if is_text(path):
         return list(open_text(path, form, too_large(str(path))).header)
@@ -170,6 +177,21 @@ def _refuse_no_file(path: Path) -> None:
         )
     if path.stat().st_size == 0:
         raise InputError(name, found="an empty file", expected="a header and at least one row")
+
+
+def _file(path: Path) -> Path:
+    """A file that can be read; an error if it is none."""
+    _refuse_no_file(path)
+    return path
+
+
+def _read_frame(
+    table: FrameTable, columns: Sequence[str], optional: set[str], form: Format
+) -> Rows:
+    wanted = _present(table.name, columns, optional, table.frame.columns)
+    frame = table.frame.select(wanted)
+    _refuse_other_types(table.name, frame.head(0).to_arrow().schema)
+    return Rows(table, form, frame).only(~_blank(table.frame), without="")
 
 
 def _refuse_no_permission(path: Path) -> None:
@@ -247,7 +269,7 @@ def _read_parquet(path: Path, columns: Sequence[str] | None, optional: set[str])
     with file:
         header = file.schema_arrow.names
         wanted = header if columns is None else _present(name, columns, optional, header)
-        _refuse_other_types(name, wanted, file)
+        _refuse_other_types(name, file.schema_arrow, wanted)
         _refuse_too_large(name, file.metadata.num_rows, len(wanted))
         try:
             table = file.read(wanted).select(wanted)
@@ -300,9 +322,11 @@ def _present(
     return [column for column in columns if column in header]
 
 
-def _refuse_other_types(name: str, columns: Sequence[str], file: ParquetFile) -> None:
-    for column in columns:
-        kind = file.schema_arrow.field(column).type
+def _refuse_other_types(
+    name: str, schema: ArrowSchema, columns: Sequence[str] | None = None
+) -> None:
+    for column in schema.names if columns is None else columns:
+        kind = schema.field(column).type
         if not _is_plain(kind):
             raise InputError(
                 name,

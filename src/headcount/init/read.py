@@ -1,0 +1,271 @@
+"""A population from a table in one call: a data frame, or a file as people have it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+from headcount.errors import InputError, did_you_mean
+from headcount.fields import Pairs
+from headcount.geography.build import GeographyLike, geography_source
+from headcount.init.attributes import Chosen
+from headcount.init.decide import KINDS, Draft, FileKind, Told, draft
+from headcount.population import Population
+from headcount.population.attribute_column import AttributeColumn
+from headcount.population.frames import table_of
+from headcount.population.from_households import to_population
+from headcount.population.household_readers import read_households
+from headcount.population.readers import read_counts, read_microdata
+from headcount.population.row_choice import RowChoice
+from headcount.schema import Attribute, Schema
+
+log = logging.getLogger(__name__)
+
+Missing = Literal["refuse", "level", "drop"]
+Attributes: TypeAlias = str | Sequence[str | AttributeColumn] | Mapping[str, object]
+
+HOW = (
+    'names of columns, ["sex", "age"], or what to make of each: {"sex": None, "age": '
+    'hc.bins(0, 18, 65), "race": hc.levels("white", "black")}'
+)
+
+
+def bins(
+    *starts: int | str | Sequence[int],
+    column: str = "",
+    missing: Missing = "refuse",
+    missing_values: Sequence[str] = (),
+) -> AttributeColumn:
+    """Years gathered into levels: ``bins(0, 18, 65)``, or ``bins("five-year")``.
+
+    where
+        starts           where bins begin, or the name of a list of bins
+        column           the column, where it is not called like the attribute
+        missing          rows without a value: refuse, give them a level, or drop
+        missing_values   values that mean that there is none, such as "999"
+    """
+    given = starts[0] if len(starts) == 1 and not isinstance(starts[0], int) else starts
+    return AttributeColumn(
+        name="",
+        column=column,
+        bins=list(given) if isinstance(given, range) else given,
+        missing=missing,
+        missing_values=tuple(missing_values),
+    )
+
+
+def levels(
+    *names: str | Mapping[str, str] | Sequence[str],
+    column: str = "",
+    missing: Missing = "refuse",
+    missing_values: Sequence[str] = (),
+) -> AttributeColumn:
+    """The public list of an attribute's levels, in their order.
+
+    ``levels("male", "female")`` if the values are the levels, and
+    ``levels({"1": "male", "2": "female"})`` if they are codes. ``column``, ``missing`` and
+    ``missing_values`` are as for ``bins``.
+    """
+    mapped: dict[str, str] = {}
+    given: Any = names
+    if len(names) == 1 and isinstance(names[0], Mapping):
+        mapped = {str(value): str(level) for value, level in names[0].items()}
+        given = ()
+    elif len(names) == 1 and not isinstance(names[0], str):
+        (given,) = names
+    if not mapped and (not given or not all(isinstance(one, str) for one in given)):
+        raise InputError(
+            "levels",
+            found=", ".join(map(repr, names)) or "nothing",
+            expected='texts, levels("male", "female"), or codes: levels({"1": "male"})',
+        )
+    return AttributeColumn(
+        name="",
+        column=column,
+        levels=None if mapped else tuple(given),
+        values=Pairs.of(mapped),
+        missing=missing,
+        missing_values=tuple(map(str, missing_values)),
+    )
+
+
+def read(
+    data: object,
+    *,
+    geography: GeographyLike | None = None,
+    attributes: Attributes | None = None,
+    kind: FileKind | None = None,
+    count: str = "",
+    household: str = "",
+    units: object = None,
+    public: bool = False,
+    name: str = "",
+) -> Population:
+    """Read people from a data frame or a file; what is not said is found as by ``headcount init``.
+
+    where
+        data         a path, or anything with the Arrow stream interface: a frame of polars,
+                     pandas, pyarrow or DuckDB
+        geography    columns of places from the top down, or a column of codes with where its
+                     levels end: ``{"geoid": {"state": 2, "county": 5}}``
+        attributes   names of columns, or for each name what to make of it: ``bins``, ``levels``,
+                     or None for what is found
+        kind         "people", "dwellings", "long" or "wide", where it is not found rightly
+        count        the column that says for how many people a row stands
+        household    the column that people of one dwelling share
+        units        the public list of units, a table with the columns of places; without it
+                     units are read from the data, and every guarantee says so
+        public       whether the data are public
+        name         what messages call the data
+
+    What was decided, and why, is logged (logger ``headcount.init.read``, level INFO).
+    """
+    if kind is not None and kind not in KINDS:
+        raise InputError("read", place="kind", found=repr(kind), expected=did_you_mean(kind, KINDS))
+    given = _given(attributes)
+    told = Told(
+        places=() if geography is None else _places(geography),
+        kind=kind,
+        count=count,
+        key=household,
+        attributes=None if given is None else {one: spec.column for one, spec in given.items()},
+    )
+    made = draft(table_of(data, name=name), told=told)
+    for note in made.notes:
+        log.info("%s", note)
+    known = given or {}
+    columns = [
+        known[one.name] if _says(known.get(one.name)) else _found(one) for one in made.attributes
+    ]
+    if made.kind == "wide" and given is not None:
+        raise InputError(
+            str(made.look.path),
+            place="attributes",
+            found="attributes of a table with a column of counts for each group",
+            expected="none: they come from the names of its columns (or kind=, if it is no such "
+            "table, or read_counts with a schema)",
+        )
+    return _population(made, columns, None if units is None else table_of(units), public=public)
+
+
+def _places(geography: GeographyLike) -> Any:
+    """Plain columns are looked at as ``init`` does; a geography in full is taken as it is."""
+    if isinstance(geography, list | tuple) and all(isinstance(one, str) for one in geography):
+        return tuple(geography) or geography_source(geography)
+    return (geography,) if isinstance(geography, str) else geography_source(geography)
+
+
+def _given(attributes: Attributes | None) -> dict[str, AttributeColumn] | None:
+    """What is said of each attribute, by its name; None where nothing is."""
+    if attributes is None:
+        return None
+    if isinstance(attributes, str):
+        attributes = [attributes]
+    if isinstance(attributes, Mapping):
+        pairs = [(str(one), _said(str(one), spec)) for one, spec in attributes.items()]
+    elif isinstance(attributes, Sequence):
+        pairs = [_named(one) for one in attributes]
+    else:
+        raise InputError("read", place="attributes", found=repr(attributes), expected=HOW)
+    return {one: replace(spec, name=one) for one, spec in pairs}
+
+
+def _named(one: object) -> tuple[str, AttributeColumn]:
+    if isinstance(one, str):
+        return one, AttributeColumn(name=one)
+    if isinstance(one, AttributeColumn) and one.name:
+        return one.name, one
+    raise InputError("read", place="attributes", found=repr(one), expected=HOW)
+
+
+def _said(name: str, spec: object) -> AttributeColumn:
+    if spec is None:
+        return AttributeColumn(name=name)
+    if isinstance(spec, AttributeColumn):
+        return spec
+    if isinstance(spec, Mapping) or (isinstance(spec, list | tuple) and spec):
+        whole = isinstance(spec, list | tuple) and all(type(one) is int for one in spec)
+        return bins(spec) if whole else levels(spec)  # type: ignore[arg-type]
+    raise InputError(
+        "read", place=f"attributes, {name!r}", found=repr(spec), expected=f"None, or {HOW}"
+    )
+
+
+def _says(spec: AttributeColumn | None) -> bool:
+    """Whether a specification says how values become levels."""
+    return spec is not None and spec.known_levels is not None
+
+
+def _found(one: Chosen) -> AttributeColumn:
+    """A column as the look has found it: levels that it lists are read from the data."""
+    listed = not (one.bins or one.values)
+    missing: Any = one.missing or "refuse"
+    return AttributeColumn(
+        name=one.name,
+        column=one.column,
+        levels=one.levels if listed else None,
+        levels_from_data=listed,
+        values=Pairs(one.values),
+        bins=one.bins or None,
+        missing=missing,
+        missing_values=one.missing_values,
+    )
+
+
+def _population(
+    made: Draft, columns: Sequence[AttributeColumn], units: Any, *, public: bool
+) -> Population:
+    """The people of a table, read by the reader of its kind."""
+    table, form, source = made.look.path, made.look.form, made.geography
+    choice = RowChoice(_values(made.include), _values(made.exclude))
+    blank: Literal["zero", "refuse"] = "zero" if made.blank_counts else "refuse"
+    totals: Literal["drop", "refuse"] = "drop" if made.places.totals else "refuse"
+    if made.kind == "wide":
+        assert made.cells is not None
+        names = [name for name, _ in made.cells.attributes]
+        return read_counts(
+            table,
+            schema=Schema(tuple(Attribute(name, held) for name, held in made.cells.attributes)),
+            geography=source,
+            columns={
+                column: dict(zip(names, held, strict=True))
+                for column, held in made.cells.levels_of.items()
+            },
+            units=units,
+            public=public,
+            totals=totals,
+            blank_counts=blank,
+            choice=choice,
+            form=form,
+        )
+    if made.kind == "dwellings":
+        households = read_households(
+            table,
+            key=made.key,
+            geography=source,
+            attributes=columns,
+            units=units,
+            public=public,
+            choice=choice,
+            form=form,
+        )
+        return to_population(households)
+    return read_microdata(
+        table,
+        attributes=columns,
+        geography=source,
+        units=units,
+        public=public,
+        totals=totals,
+        not_counts=made.not_counts if made.kind == "people" else (),
+        count=made.count,
+        blank_counts=blank,
+        choice=choice,
+        form=form,
+    )
+
+
+def _values(of: Mapping[str, Sequence[str]]) -> Pairs[tuple[str, ...]]:
+    return Pairs((column, tuple(values)) for column, values in of.items())
