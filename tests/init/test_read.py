@@ -37,7 +37,7 @@ class Relation:
 
 
 def frames() -> dict[str, Any]:
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]
 
     return {
         "polars": pl.DataFrame(PEOPLE),

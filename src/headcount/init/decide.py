@@ -22,7 +22,7 @@ from headcount.init.attributes import (
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
 from headcount.init.places import FoundPlaces, find_places, is_total, without_totals
 from headcount.init.wide import WideCells, find_cells, numbers_of
-from headcount.population.frames import TableFile
+from headcount.population.frames import AnyTable
 from headcount.population.suspicious import COUNT_WORDS, sums_of_others
 
 GEOGRAPHY = (CodeColumns, Prefixes)
@@ -126,7 +126,7 @@ class Draft:
 
 
 def draft(
-    path: TableFile,
+    path: AnyTable,
     *,
     ask: Ask | None = None,
     places: Sequence[str] = (),

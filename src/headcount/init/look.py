@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from headcount.population.format import Format
-from headcount.population.frames import FrameTable, TableFile
+from headcount.population.frames import AnyTable, FrameTable
 from headcount.population.office_files import STATISTICS, ValueLabels, read_statistics
 from headcount.population.suspicious import NO_VALUE, TOTAL_WORDS, looks_missing
 from headcount.population.tables import Rows, header_of, read_rows, too_large
@@ -105,7 +105,7 @@ class SeenColumn:
 class SeenFile:
     """A file as it is found."""
 
-    path: TableFile
+    path: AnyTable
     form: Format
     rows: Rows
     columns: tuple[SeenColumn, ...]
@@ -127,7 +127,7 @@ class SeenFile:
         return next(one for one in self.columns if one.name == name)
 
 
-def look(path: TableFile) -> SeenFile:
+def look(path: AnyTable) -> SeenFile:
     """Read a whole table as text, and find out how it is written."""
     if isinstance(path, FrameTable):
         return _seen(path, "", "")
@@ -143,7 +143,7 @@ def _told(encoding: str) -> str:
     return "utf-8" if encoding in ("", "utf-16") else encoding  # that has its own mark
 
 
-def _seen(path: TableFile, encoding: str, delimiter: str) -> SeenFile:
+def _seen(path: AnyTable, encoding: str, delimiter: str) -> SeenFile:
     form = Format(encoding=_told(encoding))
     header = list(dict.fromkeys(header_of(path, form)))
     rows = read_rows(path, header, form=form)

@@ -31,11 +31,11 @@ class FrameTable:
         return self.name
 
 
-TableFile = Path | FrameTable
+AnyTable = Path | FrameTable
 """Where a table is: in a file, or in memory."""
 
 
-def table_of(data: object, *, name: str = "") -> TableFile:
+def table_of(data: object, *, name: str = "") -> AnyTable:
     """A path, or a frame as a table; anything else is an error that says what can be read."""
     if isinstance(data, FrameTable):
         return data

@@ -20,7 +20,7 @@ from headcount.geography.build import (
 )
 from headcount.population.attribute_column import AttributeColumn, coded, without_missing
 from headcount.population.format import PLAIN, Format
-from headcount.population.frames import TableFile, table_of
+from headcount.population.frames import AnyTable, table_of
 from headcount.population.households import HOUSEHOLD, VACANT, Households
 from headcount.population.readers import cut_codes, left_out_by, place_table, whole_numbers
 from headcount.population.reading import ReadSummary
@@ -40,8 +40,8 @@ _DWELLING = "\0dwelling"  # a name that no column of a file has
 
 
 def read_households(
-    persons: TableFile | str,
-    dwellings: TableFile | str | None = None,
+    persons: AnyTable | str,
+    dwellings: AnyTable | str | None = None,
     *,
     key: str,
     geography: GeographyLike,
@@ -51,7 +51,7 @@ def read_households(
     kinds: tuple[str, ...] = KINDS,
     size: str = "",
     areas: Sequence[str] = (),
-    units: TableFile | str | None = None,
+    units: AnyTable | str | None = None,
     units_from_data: bool = False,
     public: bool = False,
     totals: Totals = "refuse",
@@ -133,8 +133,8 @@ def read_households(
 
 
 def _chosen(
-    persons: TableFile,
-    dwellings: TableFile | None,
+    persons: AnyTable,
+    dwellings: AnyTable | None,
     own: Sequence[str],
     shared: Sequence[str],
     geography: GeographySource,
@@ -339,7 +339,7 @@ def _attributes(
 
 def _listed(
     areas: Sequence[str],
-    units: TableFile | str | None,
+    units: AnyTable | str | None,
     geography: GeographySource,
     form: Format,
 ) -> dict[str, Rows]:

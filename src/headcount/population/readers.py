@@ -23,7 +23,7 @@ from headcount.geography.build import (
 from headcount.geography.geography import Geography
 from headcount.population.attribute_column import AttributeColumn, coded, without_missing
 from headcount.population.format import PLAIN, Format
-from headcount.population.frames import TableFile, table_of
+from headcount.population.frames import AnyTable, table_of
 from headcount.population.population import MOST_PEOPLE, Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
@@ -47,12 +47,12 @@ BlankCounts = Literal["refuse", "zero"]
 
 
 def read_microdata(
-    path: TableFile | str,
+    path: AnyTable | str,
     *,
     attributes: Sequence[AttributeColumn],
     geography: GeographyLike,
     structural_zeros: tuple[tuple[tuple[str, tuple[str, ...]], ...], ...] = (),
-    units: TableFile | str | None = None,
+    units: AnyTable | str | None = None,
     units_from_data: bool = False,
     public: bool = False,
     totals: Totals = "refuse",
@@ -111,12 +111,12 @@ def read_microdata(
 
 
 def read_counts(
-    path: TableFile | str,
+    path: AnyTable | str,
     *,
     schema: Schema | str,
     geography: GeographyLike,
     columns: Mapping[str, Mapping[str, str]] | None = None,
-    units: TableFile | str | None = None,
+    units: AnyTable | str | None = None,
     units_from_data: bool = False,
     public: bool = False,
     totals: Totals = "refuse",
@@ -207,7 +207,7 @@ def cut_codes(table: pl.DataFrame, source: GeographySource) -> tuple[str, ...]:
 def place_table(
     rows: Rows,
     source: GeographySource,
-    units: TableFile | str | None,
+    units: AnyTable | str | None,
     *,
     distinct: bool = False,
     totals: Totals = "refuse",
@@ -358,7 +358,7 @@ def _refuse_impossible(
 
 
 def read_quarters(
-    path: TableFile | str,
+    path: AnyTable | str,
     *,
     population: Population,
     geography: GeographySource,

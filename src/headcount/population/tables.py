@@ -16,7 +16,7 @@ import polars as pl
 from headcount.errors import InputError, Problems, by_row, one_of
 from headcount.memory import SETTING, gib, memory_limit
 from headcount.population.format import PLAIN, Format
-from headcount.population.frames import FrameTable, TableFile
+from headcount.population.frames import AnyTable, FrameTable
 from headcount.population.office_files import (
     EXCEL,
     STATISTICS,
@@ -58,7 +58,7 @@ class Rows:
         left_out   how many rows are not, by reason: for the curator's eyes
     """
 
-    path: TableFile
+    path: AnyTable
     form: Format
     frame: pl.DataFrame
     at: pl.Series | None = None
@@ -106,7 +106,7 @@ def read_table(
 
 
 def read_rows(
-    path: TableFile,
+    path: AnyTable,
     columns: Sequence[str],
     *,
     optional: set[str] | None = None,
@@ -152,7 +152,7 @@ def text_columns(path: Path, form: Format = PLAIN) -> Iterator[pl.Series]:
             yield read_table(path, [column])[column].cast(pl.String)
 
 
-def header_of(path: TableFile, form: Format = PLAIN) -> list[str]:
+def header_of(path: AnyTable, form: Format = PLAIN) -> list[str]:
     """The names of a file's columns, as they are written."""
     if isinstance(path, FrameTable):
         return path.frame.columns
