@@ -19,6 +19,7 @@ import polars as pl
 
 from headcount.arrays import Flags, Floats
 from headcount.attacks.intervals import intervals
+from headcount.evaluation.flagged import write_flagged
 from headcount.evaluation.withheld import WithheldAudit, draw, judge, least_known
 from headcount.evaluation.witnessed import WitnessAudit, check_witnesses
 from headcount.files import write_text_atomic
@@ -188,15 +189,19 @@ def write_account(
 def _(
     release: TablesRelease, population: Population, folder: Path, *, protected: Callable[[], Counts]
 ) -> None:
-    """The audit and the summary of the rules."""
+    """The audit, the tables with the reason of every cell, and how much is withheld."""
     counts = protected()
     stored = folder / WITNESSES if release.rules.complementary else None
     found = audit_release(counts, release, witnesses=stored)
     audits = [one.to_json() for one in found]
     text = json.dumps({"mechanism": release.mechanism, "audits": audits}, indent=2) + "\n"
     write_text_atomic(folder / ACCOUNT, text)
-    homes, limits = occupied_homes(population), release.rules.thresholds
-    summary = suppression_summary(counts, thresholds=limits, occupied=homes)
+    flags = write_flagged(counts, release, folder) if release.rules.complementary else None
+    if flags is not None and any(one.cells.table.is_own for one in release.published):
+        summary = flags
+    else:
+        homes, limits = occupied_homes(population), release.rules.thresholds
+        summary = suppression_summary(counts, thresholds=limits, occupied=homes)
     write_text_atomic(folder / SUMMARY, summary.write_csv())
 
 

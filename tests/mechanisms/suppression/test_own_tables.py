@@ -110,6 +110,30 @@ def test_every_published_count_is_that_of_plain_counting(config, people):
     assert adults == people.filter(pl.col("age") != "0-17").height
 
 
+def test_why_a_cell_is_withheld_is_told_to_the_curator_alone(config, people):
+    run = protect_run(config())
+    for level in ("whole", "region", "town"):
+        shown = pl.read_parquet(run / "release" / f"job_sex@{level}.parquet")
+        inside = pl.read_parquet(run / "internal" / "flagged" / f"job_sex@{level}.parquet")
+        assert inside.columns == shown.columns
+        assert inside.drop("n", "flag").equals(shown.drop("n", "flag"))
+        small = pl.col("n").is_between(1, 2)
+        held = shown["flag"] == "withheld"
+        flag = pl.when(~held).then(pl.lit("published")).when(small).then(pl.lit("primary"))
+        right = inside.select(flag.otherwise(pl.lit("complementary")).alias("flag"))
+        assert inside.select("flag").equals(right)
+        assert not inside.filter(~held)["n"].is_between(1, 2).any()
+    assert set(inside["flag"]) == {"published", "primary", "complementary"}
+    assert inside.filter(job="total", sex="total")["n"].sum() == people.height
+    for file in (run / "release").glob("*@*.parquet"):
+        assert set(pl.read_parquet(file)["flag"]) <= {"published", "withheld"}
+    table = pl.read_csv(run / "internal" / "suppression.csv")
+    row = table.row(by_predicate=(pl.col("table") == "job_sex") & (pl.col("level") == "town"))
+    assert row[3:6] == tuple(
+        inside.filter(flag=name).height for name in ("published", "primary", "complementary")
+    )
+
+
 def test_a_release_of_own_tables_comes_back_with_its_groups(config):
     groups = 'groups = { job = { paid = ["manual", "12"], manual = ["21", "22", "23"] } }\n'
     run = protect_run(config(TABLES + groups))

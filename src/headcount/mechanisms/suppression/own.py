@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 PAIR = 60
 """Cells of the largest pair of attributes that ``"auto"`` crosses, totals not counted."""
-MOST = 20_000
+MOST = 30_000
 """Cells of a table of ``"auto"`` over all its units: one that has more stops at a level above."""
 COLUMNS = ("table", "level", "unit", "n", "flag", "cost")
 """Columns that published and cost files have: no attribute may have such a name."""
