@@ -184,7 +184,7 @@ def test_docs_are_installed_with_the_tests():
 
 
 @pytest.mark.browser
-def test_pages_fit_a_phone_and_ask_a_network_for_nothing(site: Path):
+def test_pages_fit_a_phone_and_neither_they_nor_the_search_ask_a_network(site: Path):
     executable = require_browser()
     from playwright.sync_api import sync_playwright
 
@@ -202,6 +202,9 @@ def test_pages_fit_a_phone_and_ask_a_network_for_nothing(site: Path):
                 )
                 if over > 0:
                     wide.append(f"{path.name}: {over} pixels too wide")
+            page.keyboard.press("Control+k")
+            page.get_by_role("combobox", name="Search").fill("homogeneity")
+            page.get_by_text(re.compile(r"[1-9]\d* results")).wait_for()
         finally:
             browser.close()
     assert len(asked) > len(PAGES)
