@@ -307,6 +307,29 @@ def _suppression() -> list[Example]:
     return [
         Example("suppression", "config.md", ('rule = "1980"',), {"population": SEVEN}),
         Example(
+            "suppression-own",
+            "suppression.md",
+            ("age_sex = ",),
+            {
+                "population": {
+                    **PEOPLE,
+                    "attribute": attributes("age", "sex", "race", levels=LEVELS),
+                }
+            },
+            files.people,
+        ),
+        Example(
+            "suppression-auto",
+            more={
+                "population": {
+                    **PEOPLE,
+                    "attribute": attributes("age", "sex", "race", levels=LEVELS),
+                },
+                **mechanism("suppression", tables="auto"),
+            },
+            data=files.people,
+        ),
+        Example(
             "evaluation",
             "config.md",
             ('exact = ["race"]',),

@@ -411,8 +411,14 @@ def _swapping(home: Path, random: Random, domain: None, unit: UnitOfPrivacy) -> 
 def _suppression(home: Path, random: Random, domain: None, unit: UnitOfPrivacy) -> str:
     rule = random.choice(["1980", "complementary"])
     cell = random.choice([1, 2, 5, 10**9 if rule == "1980" else 100])
+    tables = '["P1", "P2"]'
+    if rule == "complementary" and random.random() < 0.5:
+        tables = random.choice(['"auto"', '{ sex = ["sex"], race = ["race", "sex"] }'])
+        tables += '\ncost = "people"\npublish = [{ level = "state", sex = "total" }]' * (
+            random.random() < 0.3
+        )
     return (
-        f'name = "suppression"\nrule = "{rule}"\ntables = ["P1", "P2"]\nlowest = "tract"\n'
+        f'name = "suppression"\nrule = "{rule}"\ntables = {tables}\nlowest = "tract"\n'
         f"width = {random.choice([1, 3, 10, 100])}\neffort = 0\naudit = {random.choice([0, 10])}\n"
         f"thresholds = {{ cell = {cell} }}"
     )
