@@ -83,6 +83,8 @@ if TYPE_CHECKING:
     from headcount.release import TablesRelease as TablesRelease
     from headcount.release.store import read_release as read_release
     from headcount.report.finding import Finding as Finding
+    from headcount.run.compare import Comparison as Comparison
+    from headcount.run.compare import compare as compare
     from headcount.run.evaluate import evaluate_run as evaluate_run
     from headcount.run.protect import protect_run as protect_run
     from headcount.schema import Attribute as Attribute

@@ -15,9 +15,9 @@ from headcount.evaluation.choice import Choice
 from headcount.privacy import Ledger, PureLoss, UnitOfPrivacy
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_receipt, read_release
-from headcount.run.compare import refuse_other_data, side_by_side
 from headcount.run.evaluate import evaluate_run, open_run
 from headcount.run.protect import protect_run
+from headcount.run.side_by_side import refuse_other_data, side_by_side
 from tests.run.town import LEDGER, contents, make_ledger, write_config
 
 HOUSEHOLD = 'epsilon = 1\nunit = "household-change-one"\nlargest_household = 3\n'

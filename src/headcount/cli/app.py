@@ -16,6 +16,7 @@ from headcount.cli import (
     bench,
     check,
     close,
+    compare,
     demo,
     evaluate,
     init,
@@ -34,6 +35,7 @@ Examples:
   headcount init people.csv                       look at a file, write a config
   headcount check config.toml                     are config and data all right?
   headcount protect config.toml                   make a release
+  headcount compare config.toml                   several methods side by side
   headcount schema > headcount.schema.json        keys of a config, for your editor
   headcount close runs/first --why "no disk"      give up a run that cannot finish
   headcount evaluate runs/first                   how far is it from the truth?
@@ -108,6 +110,7 @@ app.command("protect")(protect.protect)
 app.command("check")(check.check)
 app.command("schema")(schema.schema)
 app.command("close")(close.close)
+app.command("compare")(compare.compare)
 app.command("evaluate")(evaluate.evaluate)
 app.add_typer(attack.app, name="attack")
 app.add_typer(study.app, name="study")

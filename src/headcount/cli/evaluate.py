@@ -10,8 +10,8 @@ import typer
 from headcount.cli.options import AsJson, Quiet
 
 if TYPE_CHECKING:
-    from headcount.run.compare import Compared
     from headcount.run.evaluate import EvaluatedRun
+    from headcount.run.side_by_side import Compared
 
 
 MOST_ROWS = 40
@@ -64,8 +64,8 @@ def evaluate(
     from headcount.cli.options import print_json, progress_of
     from headcount.evaluation.choice import Choice, named
     from headcount.evaluation.error import check_cells
-    from headcount.run.compare import refuse_other_data, side_by_side
     from headcount.run.evaluate import evaluate_run
+    from headcount.run.side_by_side import refuse_other_data, side_by_side
 
     several = len(runs) > 1
     settings = {}

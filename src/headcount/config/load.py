@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from headcount.config.settings import Config, RunSettings
+from headcount.config.settings import ComparisonConfig, Config, ConfigCase, RunSettings
 from headcount.errors import ConfigError, did_you_mean
+from headcount.mechanisms import PostTabular, PreTabular
 from headcount.numbers import shown
 from headcount.population.sources import Source
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry
 from headcount.toml_files import read_toml
 from headcount.typed import from_table, located, shaping, to_table
+
+C = TypeVar("C", Config, ComparisonConfig)
 
 LISTS = {"mechanism": MECHANISMS, "metric": METRICS, "attack": ATTACKS}
 """Tables that may stand several times, and where their names are found."""
@@ -24,48 +27,70 @@ LISTS = {"mechanism": MECHANISMS, "metric": METRICS, "attack": ATTACKS}
 def load_config(path: Path) -> Config:
     """Read a TOML config; any fault is a ConfigError with file, key, found and expected."""
     config = read_config(read_toml(path, expected="a TOML config"), source=str(path))
-    # Absolute, so that the copy kept with the run works from any folder.
-    folder = path.absolute().parent
-    return replace(
-        config,
-        **{one.name: located(getattr(config, one.name), folder) for one in fields(Config)},
+    return _from_folder(config, path)
+
+
+def load_comparison(path: Path) -> ComparisonConfig:
+    """What ``headcount compare`` needs of a config: mechanism and run may be left out."""
+    data, source = read_toml(path, expected="a TOML config"), str(path)
+    _refuse_unknown(data, source)
+    run = data.get("run")
+    made = ComparisonConfig(
+        population=_population(data, source),
+        mechanism=_parts("mechanism", data.get("mechanism", []), source=source),
+        case=_cases(data.get("case", []), source=source),
+        run=None if run is None else from_table(RunSettings, run, source=source, place="run"),
     )
+    steps = [*made.mechanism, *(step for one in made.case for step in one.mechanism)]
+    return _from_folder(_agreed(made, steps), path)
+
+
+def _from_folder(config: C, path: Path) -> C:
+    """The same with its files found; absolute, so that a kept copy works from any folder."""
+    folder = path.absolute().parent
+    found = {one.name: located(getattr(config, one.name), folder) for one in fields(config)}
+    return replace(config, **found)
 
 
 def load_population(path: Path) -> Source:
     """The population that a file names; it may be a config, of which nothing else is read."""
     data, source = read_toml(path, expected="a TOML file with a table [population]"), str(path)
-    found = _part(
-        POPULATIONS, _given(data, "population", source), source=source, place="population"
-    )
-    made: Source = located(found, path.absolute().parent)
-    return made
+    return located(_population(data, source), path.absolute().parent)
 
 
 def read_config(data: Any, *, source: str) -> Config:
     """A config from the tables of a file; paths as they stand there."""
     if not isinstance(data, Mapping):
         raise ConfigError(source, found=shown(data), expected="a table")
+    _refuse_unknown(data, source)
+    population = _population(data, source)
+    if _given(data, "mechanism", source) == []:
+        raise ConfigError(source, place="mechanism", found="none", expected="one or more")
+    parts = {key: _parts(key, data.get(key, []), source=source) for key in LISTS}
+    run = from_table(RunSettings, _given(data, "run", source), source=source, place="run")
+    cases = _cases(data.get("case", []), source=source)
+    try:
+        made = Config(population=population, run=run, case=cases, **parts)
+    except ConfigError as error:
+        of_steps = "mechanism: " if error.source == "mechanism" and error.place else ""
+        place = f"{of_steps}{error.place or error.source}"
+        raise ConfigError(source, place=place, found=error.found, expected=error.expected) from None
+    return _agreed(made, made.mechanism)
+
+
+def _refuse_unknown(data: Mapping[str, Any], source: str) -> None:
     known = [one.name for one in fields(Config)]
     for key in data:
         if key not in known:
             raise ConfigError(
                 source, place=key, found="an unknown key", expected=did_you_mean(key, known)
             )
-    population = _part(
-        POPULATIONS, _given(data, "population", source), source=source, place="population"
-    )
-    if _given(data, "mechanism", source) == []:
-        raise ConfigError(source, place="mechanism", found="none", expected="one or more")
-    parts = {key: _parts(key, data.get(key, []), source=source) for key in LISTS}
-    run = from_table(RunSettings, _given(data, "run", source), source=source, place="run")
-    try:
-        made = Config(population=population, run=run, **parts)
-    except ConfigError as error:
-        of_steps = "mechanism: " if error.source == "mechanism" and error.place else ""
-        place = f"{of_steps}{error.place or error.source}"
-        raise ConfigError(source, place=place, found=error.found, expected=error.expected) from None
-    return _agreed(made)
+
+
+def _population(data: Mapping[str, Any], source: str) -> Source:
+    table = _given(data, "population", source)
+    found: Source = _part(POPULATIONS, table, source=source, place="population")
+    return found
 
 
 def _given(data: Mapping[str, Any], key: str, source: str) -> Any:
@@ -74,15 +99,48 @@ def _given(data: Mapping[str, Any], key: str, source: str) -> Any:
     return data[key]
 
 
-def _parts(key: str, tables: Any, *, source: str) -> tuple[Any, ...]:
-    """The parts of one kind: a table, or a list of them."""
-    registry = LISTS[key]
+def _parts(key: str, tables: Any, *, source: str, within: str = "") -> tuple[Any, ...]:
+    """The parts of one kind: a table, or a list of them, in the file or ``within`` a table."""
+    registry, place = LISTS[key], f"{within}{key}"
     if not isinstance(tables, list):
-        return (_part(registry, tables, source=source, place=key),)
+        return (_part(registry, tables, source=source, place=place),)
     return tuple(
-        _part(registry, table, source=source, place=f"{key} {number}" if len(tables) > 1 else key)
+        _part(
+            registry, table, source=source, place=f"{place} {number}" if len(tables) > 1 else place
+        )
         for number, table in enumerate(tables, start=1)
     )
+
+
+def _cases(tables: Any, *, source: str) -> tuple[ConfigCase, ...]:
+    """Named ways to protect, each with one mechanism or several steps."""
+    if not isinstance(tables, list):
+        raise ConfigError(source, place="case", found=shown(tables), expected="[[case]] tables")
+    made: dict[str, ConfigCase] = {}
+    for number, table in enumerate(tables, start=1):
+        place = f"case {number}"
+        if not isinstance(table, Mapping):
+            raise ConfigError(source, place=place, found=shown(table), expected="a table")
+        for key in table:
+            if key not in (known := [one.name for one in fields(ConfigCase)]):
+                raise ConfigError(
+                    source,
+                    place=f"{place}.{key}",
+                    found="an unknown key",
+                    expected=did_you_mean(key, known),
+                )
+        name, steps = table.get("name"), table.get("mechanism", [])
+        if not isinstance(name, str) or not name.strip() or name in made:
+            found = f"{name!r} twice" if name in made else shown(name)
+            expected = "a name of its own, in quotes"
+            raise ConfigError(source, place=f"{place}.name", found=found, expected=expected)
+        if steps == []:
+            raise ConfigError(
+                source, place=f"{place}.mechanism", found="none", expected="one or more"
+            )
+        parts = _parts("mechanism", steps, source=source, within=f"{place}.")
+        made[name] = ConfigCase(name=name, mechanism=parts)
+    return tuple(made.values())
 
 
 def _part(registry: Registry, table: Any, *, source: str, place: str) -> Any:
@@ -94,10 +152,10 @@ def _part(registry: Registry, table: Any, *, source: str, place: str) -> Any:
     return from_table(cls, table, source=source, place=place, tag=tag)
 
 
-def _agreed(config: Config) -> Config:
+def _agreed(config: C, steps: Iterable[PreTabular | PostTabular]) -> C:
     """A flag that a mechanism asks of the population holds for both, whichever table has it."""
     own = {one.name for one in fields(config.population)}  # type: ignore[arg-type]
-    asked = {name for method in config.mechanism for name in method.asks_of_population}
+    asked = {name for method in steps for name in method.asks_of_population}
     shared = dict.fromkeys(asked & own, True)
     if not shared:
         return config

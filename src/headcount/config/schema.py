@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from headcount.config.load import LISTS
-from headcount.config.settings import Config, RunSettings
+from headcount.config.settings import Config, ConfigCase, RunSettings
 from headcount.registry import POPULATIONS, Registry
 from headcount.typed import PRESET, presets, to_table
 
@@ -49,6 +49,16 @@ def config_schema() -> dict[str, Any]:
             "description": said[key],
             **(one if key == "population" else {"anyOf": [one, several]}),
         }
+    chain = {**properties["mechanism"], "description": where(ConfigCase)["mechanism"]}
+    about = {"type": "string", "description": where(ConfigCase)["name"]}
+    case: dict[str, Any] = {
+        "type": "object",
+        "properties": {"name": about, "mechanism": chain},
+        "required": ["name", "mechanism"],
+        "additionalProperties": False,
+    }
+    cases: dict[str, Any] = {"type": "array", "items": case}
+    properties["case"] = {"description": said["case"], **cases}
     properties["run"] = {**tables["run", ""], "description": said["run"]}
     return {
         "$schema": DRAFT,

@@ -55,6 +55,41 @@ class RunSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ConfigCase:
+    """``[[case]]``: one way to protect the population that ``headcount compare`` tries.
+
+    where
+        name        what the report calls it
+        mechanism   the steps that protect, in order
+    """
+
+    name: str
+    mechanism: tuple[PreTabular | PostTabular, ...]
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise ConfigError("case", place="name", found="no text", expected="a name")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonConfig:
+    """What ``headcount compare`` reads of a config: a population, and how it might be protected.
+
+    where
+        population   where the people come from
+        mechanism    the steps of a run, if the config has any: their unit of privacy is that of
+                     the comparison, and they are compared too
+        case         further ways to protect
+        run          the run of the config, if it has one: names the ledger
+    """
+
+    population: Source
+    mechanism: tuple[PreTabular | PostTabular, ...] = ()
+    case: tuple[ConfigCase, ...] = ()
+    run: RunSettings | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Config:
     """One run of ``headcount protect``, and what ``headcount evaluate`` is to compute of it.
 
@@ -64,6 +99,7 @@ class Config:
         run          where the release goes
         metric       what to compute from the release; by default all that support it
         attack       what to try on it, likewise
+        case         other ways to protect the same people, which ``headcount compare`` tries
     """
 
     population: Source
@@ -71,6 +107,7 @@ class Config:
     run: RunSettings
     metric: tuple[Metric, ...] = ()
     attack: tuple[Attack, ...] = ()
+    case: tuple[ConfigCase, ...] = ()
 
     @property
     def plugins(self) -> tuple[str, ...]:

@@ -69,14 +69,14 @@ def answers(
     if len(schema.attributes) > 1:
         queries.append(every_cell(schema))
     for query in queries:
-        answer = query.matrix(schema)[:, _possible(query, schema)]
+        answer = query.matrix(schema)[:, possible_groups(query, schema)]
         made: Any = released @ answer
         if clipped:
             made = np.maximum(made, 0) if isinstance(made, np.ndarray) else made.maximum(0)
         yield query, pair_counts(truth @ answer, made, cells=cells)
 
 
-def _possible(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
+def possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
     """The groups of an answer that can hold anyone, by number."""
     return np.unique(query.groups(schema)[schema.possible])
 
@@ -94,7 +94,7 @@ def _group_rows(
     level: str, query: Query, schema: Schema, pairs: CountPairs
 ) -> Iterator[dict[str, Any]]:
     (attribute,) = query.attributes(schema)
-    names = [attribute.levels[number] for number in _possible(query, schema)]
+    names = [attribute.levels[number] for number in possible_groups(query, schema)]
     for name, own in zip(names, pairs.columns(), strict=True):
         if own.n:
             yield {"level": level, "attribute": attribute.name, "group": name, **_row(own)}

@@ -25,7 +25,7 @@ from headcount.files import (
     write_text_atomic,
 )
 from headcount.noise import RunKey, destroy_run_key, load_run_key, save_run_key
-from headcount.release.store import MANIFEST
+from headcount.release.store import MANIFEST, refuse_study
 
 MEANING = 2
 """What settings mean; raised when a default changes. An unfinished run of another is refused.
@@ -117,6 +117,7 @@ class RunDirectory:
     def facts(self) -> RunFacts | None:
         """What the run here is bound to; None where no run has begun."""
         if (text := self._read(self._facts)) is None:
+            refuse_study(self.path)
             return None
         try:
             return RunFacts(**json.loads(text))

@@ -110,8 +110,19 @@ def read_release(folder: Path) -> Release:
     )
 
 
+def refuse_study(folder: Path) -> None:
+    """Refuse the folder of a comparison or of a study: it is scored and seeded, never a release."""
+    for path in (folder / MANIFEST, folder / "internal" / MANIFEST):
+        if path.is_file() and "study" in _read_json(path):
+            raise RunError(
+                f"{folder}: found a comparison or a study, which is made with seeded noise and "
+                f"can never become a release, expected a run made by headcount protect"
+            )
+
+
 def check_files(folder: Path) -> dict[str, Any]:
     """The manifest of a finished release, after checking that every file is as it was written."""
+    refuse_study(folder)
     path = folder / MANIFEST
     if not path.is_file():
         raise RunError(f"{path}: found no manifest, expected a finished release")

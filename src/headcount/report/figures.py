@@ -58,7 +58,7 @@ def line_chart(
     height: int = 340,
 ) -> ChartType:
     """Draw one line for each value of ``series``; ``points`` marks the values on it."""
-    _require_columns(frame, "line chart", [x.column, y.column, series])
+    require_columns(frame, "line chart", [x.column, y.column, series])
     base, pick = _base(frame, x=x, y=y, series=series, strokes=not points, controls=controls)
     lines = _lines(
         base, frame, x=x, y=y, series=series, pick=pick, points=points, controls=controls
@@ -83,7 +83,7 @@ def two_scale_chart(
     """
     import altair as alt
 
-    _require_columns(frame, "two-scale chart", [x.column, top.column, y.column, series])
+    require_columns(frame, "two-scale chart", [x.column, top.column, y.column, series])
     sides = []
     for axis in (x, top):
         base, pick = _base(frame, x=axis, y=y, series=series, strokes=True, controls=controls)
@@ -116,7 +116,7 @@ def point_chart(
     height: int = 340,
 ) -> ChartType:
     """Draw one symbol for each row."""
-    _require_columns(frame, "point chart", [x.column, y.column, series])
+    require_columns(frame, "point chart", [x.column, y.column, series])
     base, pick = _base(frame, x=x, y=y, series=series, strokes=False, controls=controls)
     dots = _dots(base, frame, series=series, pick=pick, visible=True, controls=controls)
     return _finish([dots.add_params(pick)], frame, controls, references, height)
@@ -138,7 +138,7 @@ def band_chart(
     """Draw a line for each series with a shaded band from ``low`` to ``high`` around it."""
     import altair as alt
 
-    _require_columns(frame, "band chart", [x.column, y.column, low, high, series])
+    require_columns(frame, "band chart", [x.column, y.column, low, high, series])
     base, pick = _base(
         frame, x=x, y=y, series=series, strokes=not points, controls=controls, also=(low, high)
     )
@@ -173,7 +173,7 @@ def histogram_chart(
     """
     import altair as alt
 
-    _require_columns(frame, "histogram", [value.column, series])
+    require_columns(frame, "histogram", [value.column, series])
     by = [series, *(control.column for control in controls)]
     binned = bin_values(frame, column=value.column, bin_width=bin_width, by=by)
     if value.domain is not None:
@@ -336,7 +336,7 @@ def with_controls(chart: Any, frame: pl.DataFrame, controls: Sequence[Control]) 
     import altair as alt
 
     for control in controls:
-        _require_columns(frame, "control", [control.column])
+        require_columns(frame, "control", [control.column])
         options = frame.get_column(control.column).unique(maintain_order=True).to_list()
         initial = options[0] if control.initial is None else control.initial
         if initial not in options:
@@ -433,7 +433,8 @@ def _plain(column: str) -> str:
     return column.replace("_", " ")
 
 
-def _require_columns(frame: pl.DataFrame, what: str, columns: Sequence[str]) -> None:
+def require_columns(frame: pl.DataFrame, what: str, columns: Sequence[str]) -> None:
+    """Refuse a frame without some columns, or without rows."""
     for column in columns:
         if column not in frame.columns:
             raise InputError(

@@ -14,7 +14,7 @@ from headcount.files import write_text_atomic
 from headcount.report.markdown import render_block, render_line
 from headcount.report.model import CONFIDENTIAL_BANNER, LIMITS_TITLE, Figure, Report, Table
 from headcount.report.specs import chart_spec, save_figure, vegalite_version
-from headcount.report.theme import DARK
+from headcount.report.theme import DARK, HEAT
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -56,7 +56,8 @@ def render_html(report: Report) -> str:
             banner=CONFIDENTIAL_BANNER,
             specs={figure.name: _safe_json(figure) for figure in report.figures()},
             library=_library(),
-            dark=DARK,
+            dark=DARK | HEAT,
+            heat=HEAT,
         )
     )
     page = _EMPTY_LINK.sub(lambda m: f'<a href="#{m[1]}">{labels.get(m[1], m[1])}</a>', page)

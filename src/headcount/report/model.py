@@ -8,6 +8,7 @@ Neither has a default, so that every author has to answer.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -127,14 +128,15 @@ class Column:
     ``format`` is a Python format specification such as ``",.0f"``. A column with a format holds
     numbers and is set to the right; one without holds text as it is, verdicts ("yes", "depends
     (60 %)"), which have a sign and a colour, or names of figures, which are links. One that stands
-    ``under`` the column before it has no head, and its values are in the same cells, in small.
+    ``under`` the column before it has no head, and its values are in the same cells, in small. One
+    that shows ``heat`` holds percentages, shaded the darker the larger they are.
     """
 
     key: str
     label: str
     unit: str = ""
     format: str = ""
-    shows: Literal["text", "verdict", "link"] = "text"
+    shows: Literal["text", "verdict", "link", "heat"] = "text"
     under: bool = False
 
     @property
@@ -150,10 +152,19 @@ class Column:
             return str(value)
         return format(value, self.format).replace("-", "\N{MINUS SIGN}")
 
+    def warmth(self, value: CellValue) -> int | None:
+        """How dark a percentage is shaded, 0 to 6; None where there is nothing to shade."""
+        if self.shows != "heat" or not isinstance(value, int | float) or value != value:
+            return None
+        return bisect_right(HEAT_STEPS, abs(value))
+
     def mark(self, value: CellValue) -> tuple[str, str]:
         """The class and the sign of a verdict: not colour alone tells it."""
         return _MARKS.get(str(value).partition(" (")[0], _NO_MARK)
 
+
+HEAT_STEPS = (0.1, 1, 3, 10, 30, 100)
+"""Percentages at which a shade begins that is darker than the one before."""
 
 _MARKS = {
     "yes": ("good", "\N{CHECK MARK}"),

@@ -82,6 +82,17 @@ DARK: dict[str, str] = {
 }
 """What each colour of a figure becomes on a dark screen; files and prints keep the light ones."""
 
+HEAT: dict[str, str] = {
+    "#f1f5f9": "#1a222b",
+    "#dbe9f4": "#1d3347",
+    "#b5d2e8": "#1f4a6b",
+    "#fbe0b0": "#6b5420",
+    "#f3b36a": "#9c6a24",
+    "#dd7a3c": "#c9712e",
+    "#a8401f": "#ff9b6b",
+}
+"""Shades of percentages from small to large, and what each becomes on a dark screen."""
+
 
 def looks_for(series: Sequence[str]) -> list[Look]:
     """The look of each series, in the order given.

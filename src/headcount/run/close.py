@@ -9,6 +9,7 @@ from headcount.config.load import config_digest
 from headcount.errors import RunError
 from headcount.privacy import Ledger, Spend, SpendState
 from headcount.release.directory import RunDirectory
+from headcount.release.store import refuse_study
 from headcount.run.protect import kept_config
 
 
@@ -53,6 +54,7 @@ def close_run(
     From the first step on the run cannot be resumed.
     """
     directory = RunDirectory(path)
+    refuse_study(path)
     known = _run_id(directory)
     if not why.strip():
         raise RunError(f"{path}: found no reason, expected why the run is closed")

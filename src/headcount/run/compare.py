@@ -1,62 +1,218 @@
-"""Several finished runs on the same data, side by side."""
+"""Several ways to protect one population, compared: for the command and for Python.
+
+The runs of a comparison are seeded. They are made in memory, spend nothing on any ledger and are
+never written: no part of a comparison can become a release.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
+from headcount.config.load import load_comparison
+from headcount.engines.local import LocalEngine
+from headcount.mechanisms import Chain, Mechanism, Tabulated
+from headcount.population import Population
+from headcount.privacy import DEFAULT_UNIT
+from headcount.privacy.loss import positive
+from headcount.progress import Progress, silent
+from headcount.report.directory import study_is_there, write_study
+from headcount.report.html import write_report
+from headcount.report.model import Provenance, Report
+from headcount.report.provenance import gather_provenance
+from headcount.run._publishable import publishable
+from headcount.studies.compare import STUDY
+from headcount.studies.compare.methods import Domain, Offered, fitting, neighbours_of, offered
+from headcount.studies.compare.settings import Settings
+from headcount.studies.compare.study import run
+from headcount.studies.frame.cache import Cache
+from headcount.studies.frame.report import write_text
+from headcount.studies.frame.study import Findings, Work
 
-from headcount.errors import RunError
-from headcount.evaluation.evaluate import Evaluation
-from headcount.release.directory import RunDirectory
+if TYPE_CHECKING:
+    import polars as pl
+
+INTERNAL, PUBLISH = "internal", "publish"
+"""The two halves of a comparison's folder: for the curator, and for everybody."""
 
 
-def refuse_other_data(paths: Sequence[Path]) -> None:
-    """Refuse runs that were not made from the same data, or one that is named twice.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Comparison:
+    """What a comparison found; as confidential as the data unless these are public."""
 
-    The data are those before households were cut: everybody counts when a release is scored.
+    findings: Findings
+    offer: Offered
+    domain: Domain
+    recipe: str
+    releases: tuple[Path, ...] = ()
+    ledger: Path | None = None
+    dataset: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Comparison of {self.findings.tables['cases'].height} cases>"
+
+    @property
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """Everything that was measured, by name: memo, cases, errors, hurt, attacks, largest..."""
+        return self.findings.tables
+
+    @property
+    def settings(self) -> Settings:
+        """How it was made."""
+        assert isinstance(self.findings.settings, Settings)
+        return self.findings.settings
+
+    @cached_property
+    def whole(self) -> Report:
+        """The whole report, confidential unless the data are public."""
+        return write_text(STUDY, self.findings, provenance=self._provenance())
+
+    @cached_property
+    def to_publish(self) -> tuple[Findings, Report]:
+        """What does not depend on the data, as tables and a report; all of it for public data."""
+        if not self.findings.confidential:
+            return self.findings, self.whole
+        known = publishable(
+            self.offer,
+            self.domain,
+            self.settings,
+            releases=self.releases,
+            ledger=self.ledger,
+            dataset=self.dataset,
+        )
+        text = write_text(STUDY, known, provenance=self._provenance(), template="publish.md")
+        return known, text
+
+    def report(self, path: Path | str) -> Path:
+        """Write the whole report as one HTML file."""
+        write_report(self.whole, Path(path))
+        return Path(path)
+
+    def publish(self, path: Path | str) -> Path:
+        """Write the version to be published as one HTML file."""
+        write_report(self.to_publish[1], Path(path))
+        return Path(path)
+
+    def _provenance(self) -> Provenance:
+        settings = self.settings
+        return gather_provenance(recipe=self.recipe, seeds=[settings.seed], config=settings.text())
+
+
+def compare(
+    population: Population | Tabulated,
+    *,
+    methods: Iterable[str] = (),
+    epsilon: Iterable[Any] = (),
+    cases: Mapping[str, Mechanism] | None = None,
+    preset: str = "quick",
+    replicates: int | None = None,
+    seed: int = 0,
+    unit: str = "",
+    cells: str = "all",
+    cache: Path | str | None = None,
+    progress: Progress = silent,
+) -> Comparison:
+    """Protect a population in several ways, and measure each in the same terms.
+
+    where
+        methods, epsilon   names of methods and losses to try; by default those of the preset
+        cases              mechanisms of your own, by name, in place of the preset's methods
+        unit               the one unit of privacy of all losses
+        cache              a folder for finished cases, so that a stopped comparison goes on
+
+    The result has tables, and writes a report. It is computed from the truth with seeded noise:
+    confidential, and no release.
     """
-    if len({path.resolve() for path in paths}) < len(paths):
-        raise RunError(f"{paths[-1]}: found a run named twice, expected each run once")
-    first = RunDirectory(paths[0]).whole_digest()
-    for path in paths[1:]:
-        if RunDirectory(path).whole_digest() != first:
-            raise RunError(
-                f"{path}: found data different from those of {paths[0]}, expected runs on the same "
-                "data, with the same units and attributes"
-            )
+    settings = Settings(
+        preset=preset,
+        methods=tuple(methods),
+        epsilon=tuple(sorted(positive(one, name="epsilon") for one in epsilon)),
+        replicates=replicates,
+        seed=seed,
+        unit=str(unit),
+        cells=cells,
+    )
+    data = Tabulated.of(population)
+    work = Work(
+        cache=Cache(None if cache is None else Path(cache)), engine=LocalEngine(), progress=progress
+    )
+    return _compared(data, settings, work, cases=cases or {}, recipe="hc.compare(population, ...)")
 
 
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """One metric of several runs: what is compared, and a table with a column for each run."""
+def compare_run(
+    config_file: Path,
+    settings: Settings,
+    *,
+    out: Path,
+    progress: Progress = silent,
+) -> tuple[Path, Path]:
+    """Compare as a config says, into a folder; returns both reports: to keep, and to publish.
 
-    name: str
-    words: str
-    table: pl.DataFrame
+    Finished cases are kept beside ``out`` (with the ending ".cache") until all is written: the
+    same command goes on from there.
+    """
+    config = load_comparison(config_file)
+    data = Tabulated.of(config.population.read())
+    run_of = config.run
+    internal, public = out / INTERNAL, out / PUBLISH
+    identity = {**settings.identity(), "config": config_file.name, "data": data.digest.hex()}
+    done = [
+        study_is_there(internal, study=STUDY.name, settings=identity),
+        study_is_there(public, study=STUDY.name, settings=settings.identity()),
+    ]
+    if all(done):
+        return internal / "report.html", public / "report.html"
+    work = Work(
+        cache=Cache(out.with_name(f"{out.name}.cache")), engine=LocalEngine(), progress=progress
+    )
+    found = _compared(
+        data,
+        settings,
+        work,
+        own=Chain.of(config.mechanism) if config.mechanism else None,
+        cases={case.name: Chain.of(case.mechanism) for case in config.case},
+        recipe=settings.command(config_file.name, out=out.name),
+        releases=tuple(map(Path, settings.release)),
+        ledger=None if run_of is None else run_of.ledger,
+        dataset="" if run_of is None else run_of.dataset,
+    )
+    # Both are made before either is written: a release that cannot be described stops here.
+    whole, (known, text) = found.whole, found.to_publish
+    internal.mkdir(parents=True, exist_ok=True, mode=0o700)
+    written = [
+        write_study(folder, study=STUDY.name, settings=named, tables=tables, report=report)
+        for folder, named, tables, report in (
+            (internal, identity, found.tables, whole),
+            (public, settings.identity(), known.tables, text),
+        )
+    ]
+    return written[0], written[1]
 
 
-def side_by_side(evaluations: Mapping[Path, Evaluation]) -> tuple[Compared, ...]:
-    """Every metric that two runs or more have, row by row."""
-    found: dict[str, list[tuple[Path, pl.DataFrame]]] = {}
-    kinds = {}
-    for path, evaluation in evaluations.items():
-        for finding in evaluation:
-            if (frame := finding.compared()) is not None:
-                found.setdefault(finding.name, []).append((path, frame))
-                kinds[finding.name] = finding
-    compared = []
-    for name, frames in found.items():
-        if len(frames) > 1:
-            index, value = kinds[name].index, kinds[name].value
-            both = pl.concat(
-                [frame.select(pl.lit(str(path)).alias("run"), pl.all()) for path, frame in frames],
-                how="vertical_relaxed",
-            )
-            table = both.pivot("run", index=index, values=value)
-            compared.append(Compared(name, f"{kinds[name].value_words} ({name})", table))
-    if not compared:
-        raise RunError("comparison: found no metric that several runs share, expected one")
-    return tuple(compared)
+def _compared(
+    data: Tabulated,
+    settings: Settings,
+    work: Work,
+    *,
+    own: Chain | None = None,
+    cases: Mapping[str, Mechanism],
+    recipe: str,
+    **more: Any,
+) -> Comparison:
+    population = data.population
+    unit, neighbours = neighbours_of(own)
+    chosen = settings.chosen_unit or unit or DEFAULT_UNIT
+    domain = Domain(
+        schema=population.schema,
+        geography=population.geography,
+        households=population.households is not None,
+        read_off=population.read_off,
+        unit=chosen,
+        neighbours=fitting(neighbours, chosen),
+    )
+    offer = offered(settings, domain, own=own, cases=cases)
+    findings = run(data, offer, domain, settings, work)
+    return Comparison(findings=findings, offer=offer, domain=domain, recipe=recipe, **more)

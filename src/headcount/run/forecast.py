@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from headcount.geography import Geography
-from headcount.mechanisms import Measured
+from headcount.mechanisms import Chain, Measured
 from headcount.noise.reach import reach
 from headcount.privacy import Loss, UnitOfPrivacy
 from headcount.release.frames import MOST_COLUMNS
 from headcount.run._limits import draw_seconds
 from headcount.run.protect import Prepared
+from headcount.schema import Schema
 from headcount.tabulate import CELLS
 
 WRITE_SECONDS = 1.3
@@ -77,21 +78,26 @@ def people(number: Fraction) -> str:
 
 
 def expected_answers(prepared: Prepared) -> tuple[ExpectedAnswer, ...]:
-    """What will be measured, with the reach of its noise."""
-    losses = prepared.guarantee.losses
+    """What a run will measure, with the reach of its noise."""
+    losses, counts = prepared.guarantee.losses, prepared.counts
     unit = losses[0].unit if losses else None
-    weight = prepared.mechanism.weight
-    plan = prepared.mechanism.plan(prepared.counts.schema, prepared.counts.geography)
+    return answers_of(prepared.mechanism, counts.schema, counts.geography, unit=unit)
+
+
+def answers_of(
+    mechanism: Chain, schema: Schema, geography: Geography, *, unit: UnitOfPrivacy | None
+) -> tuple[ExpectedAnswer, ...]:
+    """What a mechanism measures on a public domain, with the reach of its noise."""
     return tuple(
         ExpectedAnswer(
             level=one.level,
             query=one.query,
             answers=1 if one.distance else one.entries,
             loss=_loss(one, unit),
-            within=weight * reach(one.law),
+            within=mechanism.weight * reach(one.law),
             draws=one.draws,
         )
-        for one in plan
+        for one in mechanism.plan(schema, geography)
     )
 
 

@@ -73,6 +73,8 @@ class Audit(Metric):
         """Outputs of both databases where they differ, the bound, and the direct estimate."""
         loss, mechanism = _loss(release), truth.chain()
         assert loss is not None  # supported
+        if not loss.unit.adds and int(truth.counts.schema.possible.sum()) == 1:
+            raise NotFeasible("there is one cell only, to which no record can change in its unit")
         pair = NeighbouringRuns.of(truth.protected, loss.unit, seed=self.seed)
         for data in (pair.data, pair.other):
             try:

@@ -41,6 +41,7 @@ class EmpiricalPrivacyLoss(Metric):
         range_multiplier   multiplied by this
         calibrated         also give the loss of pure geometric noise with the same EPL
         seed               seed of the noise drawn for that
+        levels             which levels are looked at; all if empty
     """
 
     name = "empirical-privacy-loss"
@@ -50,6 +51,7 @@ class EmpiricalPrivacyLoss(Metric):
     range_multiplier: float = Recipe.range_multiplier
     calibrated: bool = True
     seed: int = 0
+    levels: tuple[str, ...] = ()
 
     def supports(self, release: Release, truth: Truth) -> Support:
         """Counts that can be off: of each the error is taken."""
@@ -66,7 +68,7 @@ class EmpiricalPrivacyLoss(Metric):
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """EPL by level, of the counts that are not zero in truth or in the release."""
-        levels = release.geography.levels
+        levels = self.levels or release.geography.levels
         rows = [
             row
             for level in progress(levels, what="Empirical privacy loss", total=len(levels))

@@ -1,9 +1,11 @@
 """The figures and tables that a study's ``report.toml`` lists: data, no code.
 
 ``[columns]`` is the dictionary of columns: a label, or {label, unit, format}. ``[axes]`` and
-``[controls]`` name what several figures share; an axis with ``ticks = "values"`` marks every value.
+``[controls]`` name what several figures share; an axis with ``ticks = "values"`` marks every value,
+one with ``names = "values"`` has them side by side as they come.
 ``[tables.NAME]`` has a caption and columns; with ``verdicts = true`` it is a table of verdicts, by
-section of the paper, and may have the columns holds, why and figure. ``[figures.NAME]`` has a
+section of the paper, and may have the columns holds, why and figure; with ``group = "column"`` rows
+stand under the values of that column. ``[figures.NAME]`` has a
 caption, a text for those who cannot see it and a chart. The data of both is a table of the study or
 a view: a function in ``VIEWS`` of the study's module ``report``. Captions and labels are templates,
 as the report's text.
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from headcount.errors import ConfigError
 from headcount.report import figures as charts
 from headcount.report.figures import Axis, Control, Reference
+from headcount.report.heat import heat_chart
 from headcount.report.model import Column, Figure, Table, table_from_frame
 from headcount.studies.frame.claims_table import COLUMNS as VERDICT_COLUMNS
 from headcount.studies.frame.claims_table import GROUP, claims_table
@@ -36,6 +39,7 @@ CHARTS: dict[str, Callable[..., ChartType]] = {
     "band": charts.band_chart,
     "histogram": charts.histogram_chart,
     "two-scale": charts.two_scale_chart,
+    "heat": heat_chart,
 }
 _AXES = ("x", "y", "top", "value")
 
@@ -92,7 +96,7 @@ class Exhibits:
             columns=columns,
             notes=about.get("notes", ""),
             folded=about.get("folded", False),
-            group=GROUP if judged else "",
+            group=GROUP if judged else about.get("group", ""),
         )
 
     def figure(self, name: str) -> Figure:
@@ -146,6 +150,8 @@ class Exhibits:
         both = {**known, **{key: value for key, value in own.items() if key != "like"}}
         if both.get("ticks") == "values":
             both["ticks"] = frame[both["column"]].unique().sort().to_list()
+        if both.get("names") == "values":
+            both["names"] = frame[both["column"]].unique(maintain_order=True).to_list()
         plain: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in both.items()
         }
@@ -177,7 +183,7 @@ def _of_verdicts(column: Column) -> Column:
 
 def _drawn_columns(frame: pl.DataFrame, about: dict[str, Any]) -> pl.DataFrame:
     """The columns that a chart draws: the page holds the data of every chart."""
-    named = {about.get(key) for key in ("series", "low", "high")}
+    named = {about.get(key) for key in ("series", "low", "high", "heat")}
     named |= {about[axis].column for axis in _AXES if axis in about}
     named |= {control.column for control in about["controls"]}
     return frame.select(column for column in frame.columns if column in named)

@@ -45,10 +45,12 @@ _NUMBER = "\ue001"
 _SOFT_BREAK = re.compile(r"(?<!\n)\n(?!\n|\s*[-*] |\s*\d+\. |\s*> |\|) *")
 
 
-def write_text(study: Study, findings: Findings, *, provenance: Provenance) -> Report:
-    """Fill in the study's template and take it apart into the report's blocks."""
+def write_text(
+    study: Study, findings: Findings, *, provenance: Provenance, template: str = "report.md"
+) -> Report:
+    """Fill in a template of the study and take it apart into the report's blocks."""
     page = _Page(study, findings)
-    text = page.render((resources.files(study.package) / "report.md").read_text(encoding="utf-8"))
+    text = page.render((resources.files(study.package) / template).read_text(encoding="utf-8"))
     head, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
     title, _, subtitle = head.strip().removeprefix("# ").partition("\n")
     sections = {}

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from headcount.studies.frame.cache import Cache
 
 _STUDIES = "headcount.studies"
+_NO_PAPERS = ("frame", "compare")
+"""Packages of this room that are no paper: what all stand on, and a study of one's own file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +81,9 @@ class Findings:
 
 
 def study_names() -> list[str]:
-    """Every study: each package of this room but the frame is one."""
+    """Every paper: each package of this room is one, but for two."""
     packages = pkgutil.iter_modules(import_module(_STUDIES).__path__)
-    return [p.name.replace("_", "-") for p in packages if p.ispkg and p.name != "frame"]
+    return [p.name.replace("_", "-") for p in packages if p.ispkg and p.name not in _NO_PAPERS]
 
 
 def load_study(name: str) -> Study:

@@ -1,0 +1,88 @@
+"""``headcount compare``: which protection, at what price?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def compare(
+    config: Annotated[Path, typer.Argument(help="A TOML file; see docs/compare.md.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="A folder for the reports; comparisons/CONFIG if not given."),
+    ] = None,
+    preset: Annotated[str, typer.Option(help="quick (minutes) or thorough.")] = "quick",
+    methods: Annotated[
+        str, typer.Option(help="Methods to try, by name, with commas; else those of the preset.")
+    ] = "",
+    epsilon: Annotated[
+        list[str] | None, typer.Option(help="Losses to try, with commas or repeated.")
+    ] = None,
+    replicates: Annotated[
+        int | None, typer.Option(help="Runs of each case; else as the preset says.", min=1)
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Makes the comparison repeatable.", min=0)] = 0,
+    cells: Annotated[
+        str, typer.Option(help="Counts to score: all possible ones, or truth (not zero).")
+    ] = "all",
+    unit: Annotated[
+        str, typer.Option(help="Unit of privacy of all losses; else that of the config.")
+    ] = "",
+    release: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A finished run that the config's ledger knows, to be described in the version "
+            "to publish; may be repeated."
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the paths only.")] = False,
+) -> None:
+    """Protect a population in several ways and compare what each costs and gives away.
+
+    The methods are those of a preset, those named, or the [[case]] tables of the config; its own
+    mechanism is compared too, and its unit of privacy is that of all losses. What a method cannot
+    do on these data is listed with the reason. The same command goes on where it was stopped.
+
+    Writes two reports: internal/report.html is computed from the data, without protection, and
+    confidential; publish/report.html holds only what does not depend on the data (with
+    public = true, everything). The runs are seeded: nothing is spent and nothing is a release.
+    Choosing a method by looking at the data is itself not protected.
+
+    \b
+    Example:
+      headcount compare config.toml
+      headcount compare config.toml --methods topdown,geometric --epsilon 0.5,1,2
+      headcount compare config.toml --preset thorough --out comparisons/thorough
+    """
+    from headcount.progress import bar
+    from headcount.run.compare import compare_run
+    from headcount.studies.compare.settings import Settings
+
+    typed = {"methods": methods, "epsilon": epsilon, "release": ",".join(release or [])}
+    read = {
+        one.field: one.read(typed[one.field]) for one in Settings.options() if one.field in typed
+    }
+    settings = Settings(
+        preset=preset, replicates=replicates, seed=seed, cells=cells, unit=unit, **read
+    )
+    internal, public = compare_run(
+        config, settings, out=out or Path("comparisons") / config.stem, progress=bar
+    )
+    if not quiet:
+        _show(internal.parent)
+    typer.echo(f"report:     {internal} (confidential unless the data are public)")
+    typer.echo(f"to publish: {public}")
+
+
+def _show(folder: Path) -> None:
+    """The memo's table, shortened for a terminal."""
+    import polars as pl
+
+    from headcount.cli.show import show_table
+
+    memo = pl.read_csv(folder / "tables" / "memo.csv")
+    columns = {"case": "case", "guarantee": "guarantee", "leaf_percent": "error %"}
+    show_table(memo.select(list(columns)).rename(columns), title="errors of the smallest totals")

@@ -1,0 +1,218 @@
+"""Errors of one release broken down by level, group and size, as sums that add up over releases.
+
+A mean over several releases of a method is the quotient of two sums, so that sums are all that is
+taken from a release: how many counts, how many people, and the errors in them. The counts are those
+of one set (``headcount.evaluation.error``) which does not depend on the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Floats, Ints
+from headcount.evaluation._scores import answers, possible_groups
+from headcount.evaluation.error import CellSet, CountPairs
+from headcount.evaluation.representation import SIZE_BANDS
+from headcount.geography import Geography
+from headcount.release import Release
+from headcount.schema import Schema
+from headcount.tabulate import CELLS, Counts, Query
+
+COUNT_BANDS = (1, 10, 100, 1_000, 10_000)
+"""Edges of the sizes of a count: nobody, 1 to 9 people, and so on."""
+MOST_LARGEST = 20
+EVERYONE, EVERY_CELL = "everyone", "every cell"
+"""What stands for an attribute where people are not told apart, and where they are by all."""
+
+SUMS = {
+    "low": pl.Int64,
+    "high": pl.Int64,
+    "counts": pl.Int64,
+    "people": pl.Float64,
+    "absolute": pl.Float64,
+    "signed": pl.Float64,
+    "squared": pl.Float64,
+    "lost": pl.Int64,
+    "lost_people": pl.Float64,
+    "negative": pl.Int64,
+}
+_GROUP = {"level": pl.String, "attribute": pl.String, "group": pl.String}
+_LARGEST = {
+    **_GROUP,
+    "unit": pl.String,
+    "truth": pl.Float64,
+    "released": pl.Float64,
+    "error": pl.Float64,
+}
+_SPREAD = {
+    "level": pl.String,
+    "attribute": pl.String,
+    "median": pl.Float64,
+    "p95": pl.Float64,
+    "largest": pl.Float64,
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Breakdown:
+    """Errors of one release; computed from the truth, and as confidential.
+
+    where
+        by_place   a row for each level, attribute, group and band of people in the unit
+        by_count   a row for each level, attribute and band of the true count itself
+        spread     a row for each level and attribute: median, 95th percentile and largest error
+        largest    the largest errors of all, with where they are
+
+    The columns of sums: ``counts`` of the set, ``people`` in truth, and of the errors released -
+    exact the sums of their sizes (``absolute``), of themselves (``signed``) and of their squares;
+    ``lost`` counts with people that were released as 0 or less, the people in them, and counts
+    released below 0 (``negative``). The last band is open: its ``high`` is null.
+    """
+
+    by_place: pl.DataFrame
+    by_count: pl.DataFrame
+    spread: pl.DataFrame
+    largest: pl.DataFrame
+
+    @classmethod
+    def nothing(cls) -> Breakdown:
+        """Of a release that has no counts to be compared."""
+        return cls(
+            by_place=pl.DataFrame(schema={**_GROUP, **SUMS}),
+            by_count=pl.DataFrame(schema={"level": pl.String, "attribute": pl.String, **SUMS}),
+            spread=pl.DataFrame(schema=_SPREAD),
+            largest=pl.DataFrame(schema=_LARGEST),
+        )
+
+
+def break_down(
+    counts: Counts,
+    release: Release,
+    *,
+    cells: CellSet = "all",
+    edges: Sequence[int] = SIZE_BANDS,
+) -> Breakdown:
+    """Compare released with exact counts: totals, each attribute and every cell, at all levels."""
+    schema, geography = release.schema, release.geography
+    places, sizes, spread, largest = [], [], [], []
+    for level in geography.levels:
+        band = np.searchsorted(edges, counts.at(level).totals(), side="right")
+        for query, pairs in answers(counts, release, level, cells):
+            if not pairs.n:
+                continue
+            attribute = attribute_of(query)
+            names = group_names(query, schema)
+            about = {"level": level, "attribute": attribute}
+            place = _by_place(pairs, band, groups=len(names), edges=edges)
+            places += [{**about, "group": names[group], **row} for group, row in place]
+            sizes += [{**about, **row} for row in _by_count(pairs)]
+            found = pairs.summary()
+            spread.append(
+                {
+                    **about,
+                    "median": found.median_absolute,
+                    "p95": found.p95_absolute,
+                    "largest": found.max_absolute,
+                }
+            )
+            if query.name != CELLS:
+                largest += [{**about, **row} for row in _largest(pairs, names, geography, level)]
+    top = pl.DataFrame(largest, schema=_LARGEST).sort(
+        pl.col("error").abs(), descending=True, maintain_order=True
+    )
+    nothing = Breakdown.nothing()
+    return Breakdown(
+        by_place=pl.DataFrame(places, schema=nothing.by_place.schema),
+        by_count=pl.DataFrame(sizes, schema=nothing.by_count.schema),
+        spread=pl.DataFrame(spread, schema=_SPREAD),
+        largest=top.head(MOST_LARGEST),
+    )
+
+
+def attribute_of(query: Query) -> str:
+    """What tells the groups of a query apart."""
+    if query.name == CELLS:
+        return EVERY_CELL
+    return query.name if query.by else EVERYONE
+
+
+def group_names(query: Query, schema: Schema) -> list[str]:
+    """Names of the groups of a query; all cells are one group, because they are too many."""
+    if len(query.by) != 1:
+        return [attribute_of(query)]
+    (attribute,) = query.attributes(schema)
+    return [attribute.levels[number] for number in possible_groups(query, schema)]
+
+
+def _by_place(
+    pairs: CountPairs, band: Ints, *, groups: int, edges: Sequence[int]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Sums by group and by people in the unit; bands without a unit are left out."""
+    columns, bands = pairs.shape[1], len(edges) + 1
+    group = pairs.place % columns if groups > 1 else np.zeros_like(pairs.place)
+    key = group * bands + band[pairs.place // columns]
+    units = np.bincount(band, minlength=bands) * (1 if groups > 1 else columns)
+    every = np.tile(units, groups) if pairs.cells == "all" else None
+    for number, row in _sums(pairs, key, keys=groups * bands, counts=every):
+        yield number // bands, {**_bounds(number % bands, edges), **row}
+
+
+def _by_count(pairs: CountPairs) -> Iterator[dict[str, Any]]:
+    """Sums by the true count; counts that are zero on both sides are in the first band."""
+    key = np.searchsorted(COUNT_BANDS, pairs.truth, side="right")
+    every = np.bincount(key, minlength=len(COUNT_BANDS) + 1)
+    every[0] += pairs.empty
+    for number, row in _sums(pairs, key, keys=len(every), counts=every):
+        yield {**_bounds(number, COUNT_BANDS), **row}
+
+
+def _sums(
+    pairs: CountPairs, key: Ints, *, keys: int, counts: Ints | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    error = pairs.residuals().astype(np.float64)
+    truth, gone = pairs.truth, (pairs.truth > 0) & (pairs.released <= 0)
+
+    def summed(weights: Any) -> Floats:
+        return np.bincount(key, weights=weights, minlength=keys).astype(np.float64)
+
+    listed = np.bincount(key, minlength=keys)
+    found = {
+        "counts": listed if counts is None else counts,
+        "people": summed(truth),
+        "absolute": summed(np.abs(error)),
+        "signed": summed(error),
+        "squared": summed(np.square(error)),
+        "lost": summed(gone).astype(np.int64),
+        "lost_people": summed(gone * truth),
+        "negative": summed(pairs.released < 0).astype(np.int64),
+    }
+    for number in np.flatnonzero(found["counts"]).tolist():
+        yield number, {name: column[number].item() for name, column in found.items()}
+
+
+def _bounds(band: int, edges: Sequence[int]) -> dict[str, int | None]:
+    """A band as low <= people < high."""
+    bounds: list[int | None] = [0, *edges, None]
+    return {"low": bounds[band], "high": bounds[band + 1]}
+
+
+def _largest(
+    pairs: CountPairs, names: Sequence[str], geography: Geography, level: str
+) -> Iterator[dict[str, Any]]:
+    error = pairs.residuals()
+    most = min(MOST_LARGEST, error.size)
+    top = np.argpartition(-np.abs(error), most - 1)[:most] if most else np.empty(0, dtype=np.int64)
+    for at in top[error[top] != 0].tolist():
+        unit, group = divmod(int(pairs.place[at]), pairs.shape[1])
+        yield {
+            "group": names[group],
+            "unit": str(geography.units[geography.depth(level)][unit]),
+            "truth": float(pairs.truth[at]),
+            "released": float(pairs.released[at]),
+            "error": float(error[at]),
+        }
