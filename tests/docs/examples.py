@@ -114,6 +114,12 @@ def examples() -> tuple[Example, ...]:
         *_topdown(),
         *_rows_of_the_table(),
         Example(
+            "cases",
+            "compare.md",
+            ('name = "noise on every count"',),
+            mechanism("geometric", epsilon=1),
+        ),
+        Example(
             "chain",
             "config.md",
             ('name = "sampling"\nfraction',),

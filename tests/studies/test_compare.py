@@ -35,6 +35,7 @@ from headcount.studies.compare.methods import NONE, Domain, offered, stated
 from headcount.studies.compare.settings import PRESETS, Settings
 from headcount.studies.compare.study import replicates_of
 from headcount.studies.frame.cases import Case, releases
+from tests.docs.examples import find
 from tests.run.town import LEDGER, MICRODATA, make_ledger, people, write_config, write_town
 
 TWO = ("geometric", "sampling")
@@ -242,6 +243,17 @@ def test_a_fault_in_a_case_is_refused_at_its_key(tmp_path, text, message):
     (tmp_path / "c.toml").write_text(f"[population]\n{MICRODATA}\n{text}\n")
     with pytest.raises(ConfigError, match=message):
         load_comparison(tmp_path / "c.toml")
+
+
+def test_the_cases_of_the_page_are_compared(tmp_path):
+    block = find("compare.md", 'name = "noise on every count"')
+    (tmp_path / "c.toml").write_text(block.text, encoding="utf-8")
+    compare_run(tmp_path / "c.toml", Settings(replicates=1), out=tmp_path / "compared")
+    assert table(tmp_path, "cases")["case"].to_list() == [
+        NONE,
+        "noise on every count",
+        "a sample, then noise",
+    ]
 
 
 # --- what is measured

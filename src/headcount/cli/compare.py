@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from headcount.cli.options import AsJson, Quiet
+
 
 def compare(
     config: Annotated[Path, typer.Argument(help="A TOML file; see docs/compare.md.")],
@@ -38,7 +40,8 @@ def compare(
             "to publish; may be repeated."
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the paths only.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Protect a population in several ways and compare what each costs and gives away.
 
@@ -57,7 +60,9 @@ def compare(
       headcount compare config.toml --methods topdown,geometric --epsilon 0.5,1,2
       headcount compare config.toml --preset thorough --out comparisons/thorough
     """
-    from headcount.progress import bar
+    import polars as pl
+
+    from headcount.cli.options import print_json, progress_of
     from headcount.run.compare import compare_run
     from headcount.studies.compare.settings import Settings
 
@@ -69,8 +74,15 @@ def compare(
         preset=preset, replicates=replicates, seed=seed, cells=cells, unit=unit, **read
     )
     internal, public = compare_run(
-        config, settings, out=out or Path("comparisons") / config.stem, progress=bar
+        config,
+        settings,
+        out=out or Path("comparisons") / config.stem,
+        progress=progress_of(quiet=quiet or as_json),
     )
+    if as_json:
+        memo = internal.parent / "tables" / "memo.csv"
+        print_json({"report": internal, "publish": public, "memo": pl.read_csv(memo)})
+        return
     if not quiet:
         _show(internal.parent)
     typer.echo(f"report:     {internal} (confidential unless the data are public)")

@@ -164,6 +164,9 @@ def _strengths(
         more = _swap_settings(method, domain)
         for rate in preset.rates:
             yield f"{_percent(rate)} swapped", partial(kind, rate=rate, **more)
+    elif method == "suppression":
+        # Each attribute and small pairs of them, by the rule that no sum gives a cell back.
+        yield "tables of each attribute", partial(kind, tables="auto", effort=0, audit=0)
     elif "epsilon" in known:
         more = {name: v for name, v in domain.neighbours.items() if name in known}
         several = preset.epsilons if method == "topdown" else preset.few
