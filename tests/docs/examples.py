@@ -130,6 +130,16 @@ def examples() -> tuple[Example, ...]:
         Example("from-sdcmicro", "from-sdcmicro.md", ('name = "targeted-swapping"',)),
         Example("from-tau-argus", "from-tau-argus.md", ('rule = "complementary"',)),
         Example("from-the-bureau", "from-the-bureau.md", ('preset = "e2e-2018"',)),
+        Example(
+            "files-of-a-release",
+            "release.md",
+            ("margins = ",),
+            {
+                "population": {**PEOPLE, "attribute": attributes("sex", "age", levels=LEVELS)},
+                **mechanism("geometric", epsilon=1),
+            },
+            files.people,
+        ),
     )
 
 

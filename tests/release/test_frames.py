@@ -74,8 +74,8 @@ def numbered() -> Geography:
     return Geography(("whole", "n"), units, (np.empty(0, np.int32), np.zeros(1, np.int32)))
 
 
-def withheld_release() -> TablesRelease:
-    table = PublishedTable("own", "T", "people by sex", "block", (("sex", ("sex",)),))
+def withheld_release(product: str = "sf1") -> TablesRelease:
+    table = PublishedTable(product, "T", "people by sex", "block", (("sex", ("sex",)),))
     schema = Schema((Attribute("sex", ("male", "female")),))
     cells = table.on(schema)
     withheld = np.zeros((3, cells.size), dtype=bool)

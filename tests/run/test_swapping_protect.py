@@ -39,7 +39,9 @@ def test_provenance_and_report_are_internal(tmp_path: Path, mechanism: str):
     told = json.loads((out / "internal/swap-report.json").read_text())["0"]
     assert told["swapped"] == table.height > 0
     assert hidden(out / "release", ["provenance", "swap-report", "partner", "unpaired"]) == []
-    assert set(contents(out / "release")) == {"block.parquet", "manifest.json", "receipt.json"}
+    tables = {f"{level}.parquet" for level in release.geography.levels}
+    described = {"datapackage.json", "manifest.json", "receipt.json"}
+    assert set(contents(out / "release")) == tables | described
     receipt = json.loads((out / "release/receipt.json").read_text())
     assert receipt["notes"] == {}
     assert "No differential-privacy guarantee" in " ".join(release.guarantee.sentences())
@@ -84,8 +86,10 @@ def test_evaluation_tells_how_small_groups_fare(tmp_path: Path):
 
 def test_people_can_be_swapped_too(tmp_path: Path):
     out = protect_run(write_config(tmp_path, population=TOWNS, mechanism=PERSONS))
-    assert set(contents(out / "release")) == {"block.parquet", "manifest.json", "receipt.json"}
     release, planned = open_run(out)
+    tables = {f"{level}.parquet" for level in release.geography.levels}
+    described = {"datapackage.json", "manifest.json", "receipt.json"}
+    assert set(contents(out / "release")) == tables | described
     assert np.array_equal(release.at("block").sum(axis=1), planned.counts.totals())
 
 

@@ -12,6 +12,7 @@ from headcount.fields import APART, AtLeast0, FilePath
 from headcount.mechanisms import Chain, PostTabular, PreTabular
 from headcount.population.sources import Source
 from headcount.registry import MECHANISMS, POPULATIONS
+from headcount.release.layout import Format, Layout, Margin
 
 Publishable = Literal["microdata", "mdf", "measurements"]
 
@@ -28,6 +29,10 @@ class RunSettings:
         dataset       the dataset's name in that ledger
         new_content   the owner's word that new content belongs under that name
         publish       what is published besides the counts
+        format        of the tables: "parquet", "csv" or both
+        tidy          one row for each count, not one for each unit
+        totals        the total of each unit, in a table of its own
+        margins       lists of attributes: counts by these alone, each in a table of its own
     """
 
     out: FilePath
@@ -37,8 +42,23 @@ class RunSettings:
     dataset: str = ""
     new_content: Annotated[bool, APART] = False
     publish: tuple[Publishable, ...] = ()
+    format: tuple[Format, ...] = ("parquet",)
+    tidy: bool = False
+    totals: bool = False
+    margins: tuple[Margin, ...] = ()
+
+    @property
+    def layout(self) -> Layout:
+        """The files that the release is written in."""
+        margins = (*(((),) if self.totals else ()), *self.margins)
+        return Layout(formats=self.format, tidy=self.tidy, margins=margins)
 
     def __post_init__(self) -> None:
+        if () in self.margins:
+            raise ConfigError(
+                "run", place="margins", found="a list of no attribute", expected="totals = true"
+            )
+        _ = self.layout  # which refuses formats that are named twice
         if self.seed is not None and self.noise == "opendp":
             raise ConfigError(
                 "run",
@@ -116,4 +136,13 @@ class Config:
         return tuple(one for one in found if one)
 
     def __post_init__(self) -> None:
-        Chain.of(self.mechanism).refuse_unpublishable(self.run.publish)
+        chain = Chain.of(self.mechanism)
+        chain.refuse_unpublishable(self.run.publish)
+        if self.run.layout.margins and chain.last.withholds:
+            raise ConfigError(
+                "run",
+                place="run.totals" if self.run.totals else "run.margins",
+                found=f"sums of tables of which {chain.last.name!r} withholds cells",
+                expected="none: a sum that took no part in the protection can give a withheld "
+                "count away; list the tables that are wanted under [mechanism] tables",
+            )

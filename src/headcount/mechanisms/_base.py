@@ -150,8 +150,10 @@ class PostTabular(MethodBase):
 
     where
         to_publish_more   what it would take to publish more than ``publications`` offers
+        withholds         whether cells are withheld, so that no other sum may be published
     """
 
+    withholds: ClassVar[bool] = False
     to_publish_more: ClassVar[str] = "only whole counts of 0 or more can be placed as people"
 
     @property

@@ -40,26 +40,24 @@ def units_frame(geography: Geography, level: str) -> pl.DataFrame:
     )
 
 
-def wide_frame(geography: Geography, schema: Schema, level: str, table: LevelTable) -> pl.DataFrame:
-    """One level as a wide table: the codes from the top to the unit, then one column per cell."""
+def wide_frame(units: pl.DataFrame, schema: Schema, table: LevelTable) -> pl.DataFrame:
+    """Some units as a wide table: the codes from the top to the unit, then one column per cell."""
     full = _dense(table)
     cells = {name: full[:, i] for i, name in enumerate(schema.cell_names) if schema.possible[i]}
-    return units_frame(geography, level).with_columns(
-        pl.Series(name, column) for name, column in cells.items()
-    )
+    return units.with_columns(pl.Series(name, column) for name, column in cells.items())
 
 
-def tidy_frame(geography: Geography, schema: Schema, level: str, table: LevelTable) -> pl.DataFrame:
-    """One level as a tidy table: codes of the unit, each attribute by its level, and ``n``.
+def tidy_frame(units: pl.DataFrame, schema: Schema, table: LevelTable) -> pl.DataFrame:
+    """Some units as a tidy table: codes of the unit, each attribute by its level, and ``n``.
 
     Every possible count has its row, zeros included; but of a sparse table with more than
     ``MOST_COLUMNS`` cells (63 races by single years are 20,000) only counts that are not zero.
     """
-    refuse_clash(geography, [*schema.names, COUNT], "column")
+    refuse_clash(units.columns, [*schema.names, COUNT], "column")
     unit, cell, value = _entries(table, schema)
     codes = np.unravel_index(cell, schema.shape) if schema.names else ()
-    units: pl.DataFrame = units_frame(geography, level)[unit]
-    return units.with_columns(
+    rows: pl.DataFrame = units[unit]
+    return rows.with_columns(
         *(
             pl.Series(attribute.name, attribute.levels, dtype=pl.Enum(attribute.levels))[code]
             for attribute, code in zip(schema.attributes, codes, strict=True)
@@ -68,9 +66,9 @@ def tidy_frame(geography: Geography, schema: Schema, level: str, table: LevelTab
     )
 
 
-def refuse_clash(geography: Geography, names: Sequence[str], what: str) -> None:
+def refuse_clash(levels: Sequence[str], names: Sequence[str], what: str) -> None:
     """Refuse a geography level that has the name of another column."""
-    if clash := sorted(set(geography.levels) & set(names)):
+    if clash := sorted(set(levels) & set(names)):
         raise InputError(
             "release",
             place=f"column {clash[0]!r}",

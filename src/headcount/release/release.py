@@ -12,7 +12,14 @@ import numpy as np
 from headcount.errors import InputError, one_of
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
-from headcount.release.frames import Dense, LevelTable, tables_frame, tidy_frame, wide_frame
+from headcount.release.frames import (
+    Dense,
+    LevelTable,
+    tables_frame,
+    tidy_frame,
+    units_frame,
+    wide_frame,
+)
 from headcount.release.published import PublishedCells, Rules
 from headcount.schema import Schema
 from headcount.tabulate.counts import adder
@@ -148,7 +155,7 @@ class CountsRelease(Release):
     def to_polars(self, level: str, *, tidy: bool = False) -> pl.DataFrame:
         """Counts at a level as a data frame: a row for each unit, or tidy."""
         form = tidy_frame if tidy else wide_frame
-        return form(self.geography, self.schema, level, self.table(level))
+        return form(units_frame(self.geography, level), self.schema, self.table(level))
 
     def at(self, level: str) -> Dense:
         """Protected counts at a level as a full array: as published, or the leaf added up."""

@@ -1,11 +1,9 @@
-"""A release on disk: one Parquet file per level, a receipt, and a manifest written last."""
+"""A release on disk: its tables, data dictionary and receipt, and a manifest written last."""
 
 from __future__ import annotations
 
-import io
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import singledispatch
 from hashlib import file_digest, sha256
@@ -18,19 +16,14 @@ import polars as pl
 from headcount.errors import InputError, RunError
 from headcount.files import write_bytes_atomic
 from headcount.geography.geography import Geography
-from headcount.release.frames import (
-    COUNT,
-    MOST_COLUMNS,
-    LevelTable,
-    only_counted,
-    refuse_clash,
-    tidy_frame,
-    units_frame,
-    wide_frame,
-)
+from headcount.progress import Progress, silent
+from headcount.release._sheets import Sheet, long_levels, published_stem, sheets_of
+from headcount.release.dictionary import DICTIONARY, described
+from headcount.release.frames import COUNT, LevelTable, units_frame
+from headcount.release.layout import UNITS, Format, Layout, stem_of
 from headcount.release.published import (
+    FLAG,
     definition_of,
-    published_frame,
     read_published,
     rules_from_json,
     rules_to_json,
@@ -41,54 +34,49 @@ from headcount.schema import Attribute, Schema, impossible
 
 MANIFEST = "manifest.json"
 RECEIPT = "receipt.json"
-UNITS = "units.parquet"
 OLDER_COUNT = "count"
 """What older versions called the column of counts."""
 
-LONGEST_NAME = 200
-"""Bytes of a file name: what file systems allow, with room for a temporary file's ending."""
-
 
 def write_release(
-    release: Release, folder: Path, *, receipt: Mapping[str, Any], more: Sequence[Path] = ()
+    release: Release,
+    folder: Path,
+    *,
+    receipt: Mapping[str, Any],
+    more: Sequence[Path] = (),
+    layout: Layout | None = None,
+    progress: Progress = silent,
 ) -> None:
     """Write a release so that it is whole or visibly unfinished: the manifest comes last.
 
     ``more`` are files below ``folder`` that are written already and belong to the release.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    names = []
-    for name, frame in _frames(release):
-        names.append(name)
-        _write_frame(folder / name, frame)
+    layout = layout or Layout()
+    files: list[tuple[str, Sheet | None]] = [
+        (name, sheet)
+        for sheet in sheets_of(release, layout, progress)
+        for name in sheet.write(folder, layout.formats)
+    ]
+    files += [(path.relative_to(folder).as_posix(), None) for path in more]
+    facts = {name: ((folder / name).stat().st_size, _digest(folder / name)) for name, _ in files}
+    promises = release.guarantee.sentences()
+    package = described(files, mechanism=release.mechanism, promises=promises, facts=facts)
+    _write_json(folder / DICTIONARY, package)
     _write_json(folder / RECEIPT, dict(receipt))
-    names += [RECEIPT, *(str(path.relative_to(folder)) for path in more)]
-    files = {name: _digest(folder / name) for name in names}
-    manifest = {"domain": _domain(release), "files": files}
+    digests = {name: digest for name, (_, digest) in facts.items()}
+    digests |= {name: _digest(folder / name) for name in (DICTIONARY, RECEIPT)}
+    manifest = {"domain": {**_form(layout), **_domain(release)}, "files": digests}
     _write_json(folder / MANIFEST, {**manifest, "sha256": _content_digest(manifest)})
 
 
-@singledispatch
-def _frames(release: Release) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The files of a kind of release: names and tables."""
-    raise NotImplementedError(f"{type(release).__name__} has no form on disk")
-
-
-@_frames.register
-def _(release: CountsRelease) -> Iterator[tuple[str, pl.DataFrame]]:
-    geography, schema = release.geography, release.schema
-    for level, table in release.tables.items():
-        form = tidy_frame if only_counted(schema, table) else wide_frame
-        yield table_file(level), form(geography, schema, level, table).cast({pl.Enum: pl.String})
-    if long_levels(release):
-        yield UNITS, units_frame(geography, geography.leaf)
-
-
-@_frames.register
-def _(release: TablesRelease) -> Iterator[tuple[str, pl.DataFrame]]:
-    yield UNITS, units_frame(release.geography, release.geography.leaf)
-    for one in release.published:
-        yield published_file(one.name, one.level), published_frame(one, release.geography)
+def _form(layout: Layout) -> dict[str, Any]:
+    """How the tables are written, where it is not the usual way."""
+    return {
+        **({} if layout.formats == ("parquet",) else {"formats": list(layout.formats)}),
+        **({"tidy": True} if layout.tidy else {}),
+        **({"margins": [list(one) for one in layout.margins]} if layout.margins else {}),
+    }
 
 
 def read_release(folder: Path) -> Release:
@@ -144,55 +132,8 @@ def read_receipt(folder: Path) -> dict[str, Any]:
     return _read_json(folder / RECEIPT)
 
 
-_NO_FILE_NAME = re.compile(
-    r'[\x00-\x1f%/\\:*?"<>|]|^\.|^(?:C(?=ON$|OM\d$)|P(?=RN$)|A(?=UX$)|N(?=UL$)|L(?=PT\d$))', re.I
-)
-
-
-def table_file(level: str) -> str:
-    """The file of a level: its name, with what a file name cannot hold written as %2F and so on.
-
-    What Windows does not allow in a name (signs, names of devices) is written so on every system,
-    so that a release can be copied to any.
-    """
-    safe = _NO_FILE_NAME.sub(lambda found: f"%{ord(found[0]):02X}", level)
-    return f"{safe}.parquet"
-
-
-def published_file(table: str, level: str) -> str:
-    """The file of a published table at a level."""
-    return f"{table}@{table_file(level)}"
-
-
-def check_publishable(schema: Schema, geography: Geography) -> None:
-    """Refuse a domain that has no distinct columns or files: before noise is drawn, not after."""
-    refuse_clash(geography, schema.cell_names, "cell")
-    if schema.size > MOST_COLUMNS:
-        refuse_clash(geography, [*schema.names, COUNT, Path(UNITS).stem], "column or file")
-    folded: dict[str, str] = {}
-    for level in geography.levels:
-        if (other := folded.setdefault(level.casefold(), level)) != level:
-            raise InputError(
-                "release",
-                place=f"level {level!r}",
-                found=f"a level {other!r} too, and on Windows and macOS their files would be one",
-                expected="names that differ by more than capitals",
-            )
-        if len(table_file(level).encode()) > LONGEST_NAME:
-            raise InputError(
-                "release",
-                place=f"level {level!r}",
-                found=f"a name of {len(level)} characters",
-                expected=f"one that fits a file name of {LONGEST_NAME} bytes",
-            )
-
-
-def rehearse(schema: Schema, geography: Geography) -> None:
-    """Make the first row of every table, to see that all of them can be made.
-
-    Cells beyond the first stand for none that is other: their names are checked by themselves.
-    """
-    some = schema.cell_names[:1]
+def rehearse(geography: Geography) -> None:
+    """Make the units of every table, to see that all of them can be made."""
     for level in geography.levels:
         units = units_frame(geography, level)
         if units.height != geography.size(level):
@@ -202,19 +143,25 @@ def rehearse(schema: Schema, geography: Geography) -> None:
                 found=f"{units.height} rows",
                 expected=f"one for each of {geography.size(level)} units",
             )
-        row = units[:1].with_columns(pl.Series(name, [0]) for name in some)
-        row.write_parquet(io.BytesIO(), compression="zstd")
 
 
-def long_levels(release: CountsRelease) -> list[str]:
-    """Levels with a row for each count that is not zero: 63 races by years are 20,000 columns."""
-    return [level for level, one in release.tables.items() if only_counted(release.schema, one)]
+def _read_table(folder: Path, stem: str, domain: Mapping[str, Any]) -> pl.DataFrame:
+    """A table in the first of its formats; codes and levels are text in all of them."""
+    kind: Format = domain.get("formats", ["parquet"])[0]
+    path = folder / f"{stem}.{kind}"
+    if kind == "parquet":
+        return pl.read_parquet(path)
+    names = {*domain["levels"], *(name for name, _ in domain["attributes"]), "unit", "cell", FLAG}
+    columns = pl.read_csv(path, n_rows=0, infer_schema=False).columns
+    text = {name: pl.String() for name in names if name in columns}
+    frame = pl.read_csv(path, schema_overrides=text, infer_schema_length=None)
+    return frame.with_columns(pl.col(*text).fill_null(""))  # a code may be the empty text
 
 
-def _from_long(frame: pl.DataFrame, level: str, schema: Schema, geography: Geography) -> LevelTable:
-    """The sparse table that ``tidy_frame`` wrote."""
-    from scipy.sparse import csr_array
-
+def _from_rows(
+    frame: pl.DataFrame, level: str, schema: Schema, geography: Geography, *, sparse: bool
+) -> LevelTable:
+    """The table that ``tidy_frame`` made rows of."""
     cell = np.zeros(frame.height, dtype=np.int64)
     for attribute in schema.attributes:
         numbers = pl.Enum(attribute.levels)
@@ -224,6 +171,12 @@ def _from_long(frame: pl.DataFrame, level: str, schema: Schema, geography: Geogr
     unit = frame[level].cast(pl.Enum(codes)).to_physical().to_numpy()
     shape = (len(codes), schema.size)
     count = frame[COUNT if COUNT in frame.columns else OLDER_COUNT].to_numpy()
+    if not sparse:
+        full = np.zeros(shape, dtype=count.dtype)
+        full[unit, cell] = count
+        return full
+    from scipy.sparse import csr_array
+
     table: LevelTable = csr_array((count, (unit, cell)), shape=shape)
     return table
 
@@ -236,10 +189,10 @@ def _read_published(
             f"{folder}: found tables with withheld cells and no rules for them, as an older "
             f"version of headcount wrote them, expected a release that states its rules"
         )
-    geography = geography_of_units(pl.read_parquet(folder / UNITS), domain["levels"])
+    geography = geography_of_units(_read_table(folder, UNITS, domain), domain["levels"])
     published = tuple(
         read_published(
-            pl.read_parquet(folder / published_file(one["table"]["name"], one["level"])),
+            _read_table(folder, published_stem(one["table"]["name"], one["level"]), domain),
             one,
             schema,
             geography,
@@ -255,14 +208,14 @@ def _read_published(
 def _read_counts(
     folder: Path, domain: dict[str, Any], *, schema: Schema, **made: Any
 ) -> CountsRelease:
-    frames = {level: pl.read_parquet(folder / table_file(level)) for level in domain["published"]}
-    leaf, long = domain["levels"][-1], domain.get("long", ())
-    units = pl.read_parquet(folder / UNITS) if long else frames[leaf]
+    frames = {one: _read_table(folder, stem_of(one), domain) for one in domain["published"]}
+    leaf, long, tidy = domain["levels"][-1], domain.get("long", ()), domain.get("tidy", False)
+    units = _read_table(folder, UNITS, domain) if long or tidy else frames[leaf]
     geography = geography_of_units(units, domain["levels"])
     tables: dict[str, LevelTable] = {}
     for level, frame in frames.items():
-        if level in long:
-            tables[level] = _from_long(frame, level, schema, geography)
+        if tidy or level in long:
+            tables[level] = _from_rows(frame, level, schema, geography, sparse=level in long)
             continue
         columns = [
             frame[name].to_numpy() if possible else np.zeros(frame.height, dtype=np.int64)
@@ -333,12 +286,6 @@ def _(release: TablesRelease) -> dict[str, Any]:
         "levels": list(release.geography.levels),
         "published": [],
     }
-
-
-def _write_frame(path: Path, frame: pl.DataFrame) -> None:
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd")
-    write_bytes_atomic(path, buffer.getvalue())
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from headcount.errors import ConfigError
 from headcount.mechanisms import Chain, Measured
 from headcount.memory import gib, memory_limit
 from headcount.noise.keyed import served_by
+from headcount.release.layout import Layout
 from headcount.tabulate import Counts
 
 COST = {"table": 2e-8, "slow": 3e-3, "opendp": 3e-5}
@@ -22,9 +23,19 @@ MOST_SECONDS = 7 * DAY
 """Nobody waits for more, and a run that is given up has spent its loss."""
 
 
-def refuse_too_large(mechanism: Chain, counts: Counts, *, backend: str, out: Path) -> None:
-    """Refuse tables beyond this machine's memory, and recorded noise beyond its disk."""
+def refuse_too_large(
+    mechanism: Chain, counts: Counts, *, backend: str, out: Path, layout: Layout
+) -> None:
+    """Refuse tables beyond this machine's memory, and files or recorded noise beyond its disk."""
     schema, geography = counts.schema, counts.geography
+    free = shutil.disk_usage(_existing(out)).free
+    if (text := layout.least_bytes(schema, geography)) > free:
+        raise ConfigError(
+            "run",
+            place="format",
+            found=f"text files that take {gib(text)} or more",
+            expected=f"at most the {gib(free)} that are free beside {out}; or Parquet alone",
+        )
     tables = mechanism.table_bytes(schema, geography, backend=backend)
     if tables > (most := memory_limit()):
         raise ConfigError(
@@ -45,11 +56,7 @@ def refuse_too_large(mechanism: Chain, counts: Counts, *, backend: str, out: Pat
         )
     if backend != "opendp":
         return
-    noise, free = (
-        mechanism.recorded_bytes(schema, geography),
-        shutil.disk_usage(_existing(out)).free,
-    )
-    if noise > free:
+    if (noise := mechanism.recorded_bytes(schema, geography)) > free:
         raise ConfigError(
             mechanism.name,
             place="run.noise",

@@ -41,9 +41,9 @@ from headcount.evaluation.linkage_risk import linked_frame
 from headcount.evaluation.reidentified import GUESS_WORDS, beside_guesses
 from headcount.geography import Geography
 from headcount.population.tables import read_parquet
+from headcount.release.layout import UNITS
 from headcount.release.store import (
     MANIFEST,
-    UNITS,
     geography_of_units,
     read_release,
     schema_from_json,
@@ -281,7 +281,9 @@ def _rebuilt(source: Path) -> Target:
     try:
         summary = json.loads((source / SUMMARY).read_text(encoding="utf-8"))
         schema = schema_from_json(summary["domain"])
-        geography = geography_of_units(read_parquet(source / UNITS), summary["domain"]["levels"])
+        geography = geography_of_units(
+            read_parquet(source / f"{UNITS}.parquet"), summary["domain"]["levels"]
+        )
         groups = np.array(summary["groups"], dtype=np.int64)
         years = bool(summary["years"])
         features = replace(Features.of(schema), binned=groups, years=years)

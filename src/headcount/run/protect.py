@@ -25,7 +25,6 @@ from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.publication import MEASUREMENTS, Publication
 from headcount.release.store import (
     check_files,
-    check_publishable,
     rehearse,
     write_release,
 )
@@ -114,7 +113,7 @@ def prepare_data(config: Config) -> Prepared:
     with POPULATIONS.naming(config.population):
         read = config.population.read()
     population = replace(read, plugin=POPULATIONS.outside(config.population))
-    check_publishable(population.schema, population.geography)
+    config.run.layout.check(population.schema, population.geography)
     whole = Tabulated.of(population)
     data = mechanism.cut(whole)
     prepared = Prepared(
@@ -178,10 +177,14 @@ def prepare_run(config: Config) -> Prepared:
     refuse_unrecorded(config.population.data_file, ledger)
     prepared = prepare_data(config)
     refuse_too_large(
-        prepared.mechanism, prepared.counts, backend=config.run.noise, out=config.run.out
+        prepared.mechanism,
+        prepared.counts,
+        backend=config.run.noise,
+        out=config.run.out,
+        layout=config.run.layout,
     )
     check_receipt(prepared.receipt())
-    rehearse(prepared.counts.schema, prepared.counts.geography)
+    rehearse(prepared.counts.geography)
     if ledger is None:
         return prepared
     prepared = replace(prepared, source=config.population.source_digest())
@@ -266,7 +269,14 @@ def _make(
         protected=lambda: mechanism.changed(data, noise, run=0, context=Context()),
     )
     receipt = finished_receipt(draft, facts, release, ledger)
-    write_release(release, directory.release, receipt=receipt, more=more)
+    write_release(
+        release,
+        directory.release,
+        receipt=receipt,
+        more=more,
+        layout=config.run.layout,
+        progress=progress,
+    )
 
 
 def _new_key(config: Config) -> RunKey:

@@ -18,7 +18,7 @@ from headcount.mechanisms.topdown._room_plan import WHOLE, Planner, refuse_too_w
 from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.choices import TableBounds
 from headcount.mechanisms.topdown.restrict import Restriction
-from headcount.release.store import table_file
+from headcount.release.layout import stem_of
 from headcount.schema import Attribute, Schema
 from headcount.solve import worker
 from headcount.tabulate import Query
@@ -92,7 +92,7 @@ def test_a_run_resumed_after_room_was_made_is_the_same(number, tmp_path):
     place, space = case.counts.geography, tmp_path / "space"
     first = run(case.mechanism, case.counts, seed=number, workspace=space)
     assert first.notes[f"{place.leaf}: room made"]
-    (space / "run-0" / table_file(place.leaf)).unlink()
+    (space / "run-0" / f"{stem_of(place.leaf)}.parquet").unlink()
     assert FinishedLevels(space, 0).load(place.levels[-2]) is not None
     again = run(case.mechanism, case.counts, seed=number, workspace=space)
     assert all(np.array_equal(dense(first)[k], dense(again)[k]) for k in place.levels)

@@ -119,6 +119,7 @@ class Suppression(PostTabular):
     publish: tuple[SelectorTable, ...] = ()
     name = "suppression"
     draws_noise = False
+    withholds = True
 
     def __post_init__(self) -> None:
         self._normalise()

@@ -21,8 +21,8 @@ from headcount.population import Population
 from headcount.population.quarters import Quarters
 from headcount.progress import Progress
 from headcount.release import Release
+from headcount.release.layout import LONGEST_NAME, stem_of
 from headcount.release.publication import Publication
-from headcount.release.store import LONGEST_NAME, table_file
 from headcount.release.streamed import whole_files
 from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
@@ -63,8 +63,7 @@ def write_measurements(
 
 def measurement_file(level: str, query: str) -> str:
     """The file of a level and a query: the first "-" parts them, one in the level is %2D."""
-    stem = table_file(level).removesuffix(".parquet").replace("-", "%2D")
-    return f"{stem}-{table_file(query)}"
+    return f"{stem_of(level).replace('-', '%2D')}-{stem_of(query)}.parquet"
 
 
 def refuse_same_columns(settings: TopDownSettings, schema: Schema, geography: Geography) -> None:

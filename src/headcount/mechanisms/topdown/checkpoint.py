@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from headcount.files import write_bytes_atomic
 from headcount.mechanisms.topdown._estimate import SparseRows
-from headcount.release.store import table_file
+from headcount.release.layout import stem_of
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class FinishedLevels:
         write_bytes_atomic(self._path(level), buffer.getvalue())
 
     def _path(self, level: str) -> Path:
-        return self._folder / table_file(level)
+        return self._folder / f"{stem_of(level)}.parquet"
 
 
 def _digest(rows: SparseRows, about: dict[str, Any]) -> str:

@@ -1,0 +1,265 @@
+"""The tables of a release as files: what is in each, and how it is written piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial, singledispatch
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from headcount.progress import Progress, silent
+from headcount.release.frames import (
+    COUNT,
+    LevelTable,
+    only_counted,
+    tidy_frame,
+    units_frame,
+    wide_frame,
+)
+from headcount.release.layout import UNITS, Format, Layout, Margin, marginal, stem_of
+from headcount.release.published import (
+    FLAG,
+    PUBLISHED,
+    WITHHELD,
+    PublishedCells,
+    cell_columns,
+    published_frame,
+)
+from headcount.release.release import CountsRelease, Release, TablesRelease
+from headcount.release.streamed import whole_files
+from headcount.schema import Schema
+from headcount.tabulate.query import Query
+
+COUNTS_AT_ONCE = 1 << 24
+"""Counts made and written together: they bound the memory."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """A column of a table, as the data dictionary describes it."""
+
+    name: str
+    type: str
+    words: str
+    levels: tuple[str, ...] = ()
+    required: bool = True
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Sheet:
+    """One table of a release: a file in each format.
+
+    where
+        stem     the files' name, without its ending
+        words    what is in it
+        fields   its columns, in order
+        key      the columns that tell its rows apart
+        pieces   makes its rows, some at a time
+    """
+
+    stem: str
+    words: str
+    fields: tuple[Field, ...]
+    key: tuple[str, ...]
+    pieces: Callable[[], Iterator[pl.DataFrame]]
+
+    def write(self, folder: Path, formats: tuple[Format, ...]) -> list[str]:
+        """Write the files, whole or not at all; their names."""
+        names = [f"{self.stem}.{one}" for one in formats]
+        with whole_files(*(folder / name for name in names)) as streams, ExitStack() as stack:
+            writers = [
+                stack.enter_context(_WRITERS[one](stream))
+                for one, stream in zip(formats, streams, strict=True)
+            ]
+            for frame in self.pieces():
+                for write in writers:
+                    write(frame)
+        return names
+
+
+Write = Callable[[pl.DataFrame], None]
+
+
+@contextmanager
+def _csv(stream: BufferedWriter) -> Iterator[Write]:
+    """Text between quotes, so that codes are not taken for numbers."""
+    header = True
+
+    def write(frame: pl.DataFrame) -> None:
+        nonlocal header
+        frame.write_csv(stream, include_header=header, quote_style="non_numeric")
+        header = False
+
+    yield write
+
+
+@contextmanager
+def _parquet(stream: BufferedWriter) -> Iterator[Write]:
+    """Row groups of one file; without the Arrow schema readers see plain text."""
+    import pyarrow.parquet as pq
+
+    writer: pq.ParquetWriter | None = None
+    with ExitStack() as stack:
+
+        def write(frame: pl.DataFrame) -> None:
+            nonlocal writer
+            table = frame.to_arrow()
+            if writer is None:
+                options: dict[str, Any] = {"compression": "zstd", "store_schema": False}
+                writer = stack.enter_context(pq.ParquetWriter(stream, table.schema, **options))
+            writer.write_table(table)
+
+        yield write
+
+
+_WRITERS: dict[Format, Callable[[BufferedWriter], AbstractContextManager[Write]]] = {
+    "parquet": _parquet,
+    "csv": _csv,
+}
+
+
+@singledispatch
+def sheets_of(release: Release, layout: Layout, progress: Progress = silent) -> Iterator[Sheet]:
+    """The tables of a kind of release."""
+    raise NotImplementedError(f"{type(release).__name__} has no form on disk")
+
+
+@sheets_of.register
+def _(release: CountsRelease, layout: Layout, progress: Progress = silent) -> Iterator[Sheet]:
+    levels = release.geography.levels
+    for level in progress(levels, what="writing levels", total=len(levels)):
+        table = release.table(level)
+        added = "" if level in release.tables else f", those of each {release.geography.leaf} added"
+        yield _counts(release, level, table, layout.tidy, added=added)
+        for margin in layout.margins:
+            yield _counts(release, level, table, layout.tidy, margin=margin, added=added)
+    if layout.tidy or long_levels(release):
+        yield _units(release)
+
+
+def long_levels(release: CountsRelease) -> list[str]:
+    """Levels with a row for each count that is not zero: 63 races by years are 20,000 columns."""
+    return [level for level, one in release.tables.items() if only_counted(release.schema, one)]
+
+
+def _counts(
+    release: CountsRelease,
+    level: str,
+    table: LevelTable,
+    tidy: bool,
+    *,
+    margin: Margin | None = None,
+    added: str = "",
+) -> Sheet:
+    schema = release.schema
+    if margin is not None:
+        table = table @ Query("margin", margin).matrix(schema)
+        schema = marginal(schema, margin)
+    tidy = tidy or only_counted(schema, table)
+    rows = "a row for each count" if tidy else "a row for each unit"
+    if only_counted(schema, table):
+        rows = "a row for each count that is not 0"
+    by = "all attributes" if margin is None else " and ".join(margin) or "no attribute: the total"
+    units = units_frame(release.geography, level)
+    counts = _tidy_fields(schema, table) if tidy else _cell_fields(schema, table)
+    return Sheet(
+        stem=stem_of(level, margin),
+        words=f"Protected counts of each {level} by {by}{added}; {rows}.",
+        fields=(*_code_fields(units), *counts),
+        key=(level, *schema.names) if tidy else (level,),
+        pieces=partial(_pieces, units, schema, table, tidy),
+    )
+
+
+def _pieces(
+    units: pl.DataFrame, schema: Schema, table: LevelTable, tidy: bool
+) -> Iterator[pl.DataFrame]:
+    form = tidy_frame if tidy else wide_frame
+    counts = table.nnz if only_counted(schema, table) else table.size  # type: ignore[union-attr]
+    step = max(1, COUNTS_AT_ONCE * units.height // max(1, counts))
+    for start in range(0, units.height, step):
+        yield form(units[start : start + step], schema, table[start : start + step])
+
+
+def _code_fields(units: pl.DataFrame) -> tuple[Field, ...]:
+    return tuple(
+        Field(name=one, type="string", words=f"code of the {one}") for one in units.columns
+    )
+
+
+def _number(table: LevelTable) -> str:
+    return "integer" if np.issubdtype(table.dtype, np.integer) else "number"
+
+
+def _cell_fields(schema: Schema, table: LevelTable) -> Iterator[Field]:
+    for cell in np.flatnonzero(schema.possible):
+        where = np.unravel_index(cell, schema.shape) if schema.names else ()
+        levels = [a.levels[i] for a, i in zip(schema.attributes, where, strict=True)]
+        words = ", ".join(f"{n} {level}" for n, level in zip(schema.names, levels, strict=True))
+        yield Field(name=schema.cell_names[cell], type=_number(table), words=words or "everybody")
+
+
+def _tidy_fields(schema: Schema, table: LevelTable) -> Iterator[Field]:
+    for one in schema.attributes:
+        yield Field(name=one.name, type="string", words=one.name, levels=one.levels)
+    yield Field(name=COUNT, type=_number(table), words="protected count of people")
+
+
+def _units(release: Release) -> Sheet:
+    units = units_frame(release.geography, release.geography.leaf)
+    leaf = release.geography.leaf
+    return Sheet(
+        stem=UNITS,
+        words=f"Every {leaf}, with the places that it lies in.",
+        fields=_code_fields(units),
+        key=(leaf,),
+        pieces=lambda: iter([units]),
+    )
+
+
+@sheets_of.register
+def _(release: TablesRelease, layout: Layout, progress: Progress = silent) -> Iterator[Sheet]:
+    yield _units(release)
+    tables = release.published
+    for one in progress(tables, what="writing tables", total=len(tables)):
+        yield _published(one, release)
+
+
+def published_stem(table: str, level: str) -> str:
+    """The file of a published table at a level, without its ending."""
+    return f"{table}@{stem_of(level)}"
+
+
+def _published(one: PublishedCells, release: TablesRelease) -> Sheet:
+    """A table with withheld cells, in the columns that ``published_frame`` gives it."""
+    cells = one.cells
+    unit = Field(name="unit", type="string", words=f"code of the {one.level}")
+    fields: tuple[Field, ...] = (
+        Field(name="cell", type="string", words="groups of the table's axes"),
+        Field(name="value", type="integer", words="count of people", required=False),
+        Field(name="published", type="boolean", words="whether the count is published"),
+    )
+    if cells.table.is_own:
+        axes = cell_columns(cells)
+        fields = (
+            *(
+                Field(name=name, type="string", words=name, levels=tuple(dict.fromkeys(labels)))
+                for name, labels in axes.items()
+            ),
+            Field(name=COUNT, type="integer", words="count of people", required=False),
+            Field(name=FLAG, type="string", words="its state", levels=(PUBLISHED, WITHHELD)),
+        )
+    key = ("unit", *(cell_columns(cells) if cells.table.is_own else ("cell",)))
+    return Sheet(
+        stem=published_stem(one.name, one.level),
+        words=f"Table {one.name}, {cells.table.title}, of each {one.level}; a row for each cell.",
+        fields=(unit, *fields),
+        key=key,
+        pieces=lambda: iter([published_frame(one, release.geography)]),
+    )
