@@ -16,9 +16,9 @@ import polars as pl
 
 from headcount.files import write_bytes_atomic
 from headcount.mechanisms.suppression.rules import too_small
+from headcount.release.layout import published_stem
 from headcount.release.published import FLAG, PUBLISHED, PublishedCells, flagged_frame
 from headcount.release.release import TablesRelease
-from headcount.release.store import published_file
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import table_values
 
@@ -52,9 +52,8 @@ def write_flagged(counts: Counts, release: TablesRelease, folder: Path) -> pl.Da
         frame = curators_frame(counts, one, most=most)
         content = io.BytesIO()
         frame.write_parquet(content, compression="zstd")
-        write_bytes_atomic(
-            folder / FLAGGED / published_file(one.name, one.level), content.getvalue()
-        )
+        file = f"{published_stem(one.name, one.level)}.parquet"
+        write_bytes_atomic(folder / FLAGGED / file, content.getvalue())
         flags = frame.group_by(FLAG).agg(pl.len(), pl.col("n").sum())
         number = dict(zip(flags[FLAG], flags["len"], strict=True))
         people = dict(zip(flags[FLAG], flags["n"], strict=True))

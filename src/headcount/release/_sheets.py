@@ -22,7 +22,15 @@ from headcount.release.frames import (
     units_frame,
     wide_frame,
 )
-from headcount.release.layout import UNITS, Format, Layout, Margin, marginal, stem_of
+from headcount.release.layout import (
+    UNITS,
+    Format,
+    Layout,
+    Margin,
+    marginal,
+    published_stem,
+    stem_of,
+)
 from headcount.release.published import (
     FLAG,
     PUBLISHED,
@@ -229,11 +237,6 @@ def _(release: TablesRelease, layout: Layout, progress: Progress = silent) -> It
     tables = release.published
     for one in progress(tables, what="writing tables", total=len(tables)):
         yield _published(one, release)
-
-
-def published_stem(table: str, level: str) -> str:
-    """The file of a published table at a level, without its ending."""
-    return f"{table}@{stem_of(level)}"
 
 
 def _published(one: PublishedCells, release: TablesRelease) -> Sheet:

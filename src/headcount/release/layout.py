@@ -132,3 +132,8 @@ _NO_FILE_NAME = re.compile(
 
 def _escaped(found: re.Match[str]) -> str:
     return f"%{ord(found[0]):02X}"
+
+
+def published_stem(table: str, level: str) -> str:
+    """The file of a published table at a level, without its ending."""
+    return f"{table}@{stem_of(level)}"

@@ -17,10 +17,10 @@ from headcount.errors import InputError, RunError
 from headcount.files import write_bytes_atomic
 from headcount.geography.geography import Geography
 from headcount.progress import Progress, silent
-from headcount.release._sheets import Sheet, long_levels, published_stem, sheets_of
+from headcount.release._sheets import Sheet, long_levels, sheets_of
 from headcount.release.dictionary import DICTIONARY, described
 from headcount.release.frames import COUNT, LevelTable, units_frame
-from headcount.release.layout import UNITS, Format, Layout, stem_of
+from headcount.release.layout import UNITS, Format, Layout, published_stem, stem_of
 from headcount.release.published import (
     FLAG,
     definition_of,
