@@ -3,7 +3,7 @@
 A Markdown extension, named in ``zensical.toml``. Formulas are written as ``$...$`` or ``$$...$$``
 and turned into MathML when the site is built, so that a page needs no script to show them. A line
 that is ``<!-- names -->`` becomes the reference of everything that ``import headcount`` offers, and
-``<!-- commands -->`` the help of every command.
+``<!-- commands -->`` the help of every command. The "where" list of a docstring becomes a list.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ ROOMS = {
 """Headings of the reference, in the order in which data flow."""
 
 
+ENTRY = re.compile(r"(\S.*?)\s{2,}(\S.*)")
+"""A line of a "where" list."""
+
+
 class Formula(InlineProcessor):
     """A formula in dollars."""
 
@@ -59,6 +63,39 @@ class Made(Preprocessor):
         """The lines, with what is made in their place."""
         made = {"<!-- names -->": names, "<!-- commands -->": commands}
         return [new for line in lines for new in (made[line]() if line in made else [line])]
+
+
+class Where(Preprocessor):
+    """The list below a line that is "where": a name, spaces, what it is, in indented lines."""
+
+    def run(self, lines: list[str]) -> list[str]:
+        """The lines, with a list of Markdown in the place of each such block."""
+        made: list[str] = []
+        rest = list(lines)
+        while rest:
+            made.append(line := rest.pop(0))
+            if line.strip() != "where":
+                continue
+            indent, block = _indent(line), []
+            while rest and rest[0].strip() and _indent(rest[0]) > indent:
+                block.append(rest.pop(0))
+            made += ["", *_as_list(block), ""] if _is_list(block) else block
+        return made
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _is_list(block: list[str]) -> bool:
+    return bool(block) and ENTRY.match(block[0].strip()) is not None
+
+
+def _as_list(block: list[str]) -> Iterator[str]:
+    first = _indent(block[0])
+    for line in block:
+        entry = ENTRY.match(line.strip()) if _indent(line) == first else None
+        yield f"- `{entry[1]}`: {entry[2]}" if entry else f"    {line.strip()}"
 
 
 def names() -> Iterator[str]:
@@ -100,7 +137,8 @@ class Site(Extension):
 
     def extendMarkdown(self, md: Markdown) -> None:
         """Before code in backticks is nothing, after it everything: priorities 190 and 180."""
-        md.preprocessors.register(Made(md), "made", 35)
+        md.preprocessors.register(Made(md), "made", 36)
+        md.preprocessors.register(Where(md), "where", 35)
         displayed = Formula(r"(?<!\\)\$\$(.+?)\$\$", md, display="block")
         inline = Formula(r"(?<![\\$\w])\$(?![\s$])([^$]+?)(?<!\s)\$(?![\w$])", md, display="inline")
         md.inlinePatterns.register(displayed, "displayed-formula", 189)

@@ -165,6 +165,8 @@ def test_the_reference_has_every_public_name(site: Path):
     ids = read(site / "python.html").ids
     named = {one.rpartition(".")[2] for one in ids}
     assert set(headcount.__all__) - {"__version__"} - named == set()
+    text = (site / "python.html").read_text("utf-8")
+    assert re.search(r"<li>\s*(<p>)?<code>fraction</code>: f, above 0 and at most 1", text)
 
 
 def test_the_reference_has_every_command(site: Path):
