@@ -1,11 +1,16 @@
-"""The README's example runs as it stands."""
+"""The README's examples run as they stand."""
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-README = Path(__file__).parent.parent / "README.md"
+from tests.init.strangers import semicolons
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+INSTALLED = "headcount/.venv/bin/headcount"
 
 
 def test_the_python_example_runs_and_prints_its_guarantee():
@@ -16,3 +21,31 @@ def test_the_python_example_runs_and_prints_its_guarantee():
     )
     assert done.returncode == 0, done.stderr
     assert "epsilon 0.5 when one person's record changes" in done.stdout
+
+
+def test_four_commands_and_no_edit_lead_from_a_clone_to_a_comparison(tmp_path: Path):
+    text = README.read_text(encoding="utf-8")
+    (section,) = re.findall(r"## Your own data\n(.*?)\n## ", text, re.DOTALL)
+    commands = re.findall(r"^    (\S.*)$", section, re.MULTILINE)
+    assert len(commands) <= 4
+    clone, install, *ours = commands
+    assert clone.startswith("git clone ")
+    make, _, target = install.partition(" -C headcount ")
+    planned = subprocess.run([make, "-n", "-B", target], cwd=ROOT, capture_output=True, check=True)
+    assert b"--requirement requirements/lock.txt" in planned.stdout
+    assert semicolons(tmp_path).path.name == "people.csv"
+    for command in ours:
+        program, *words = command.split()
+        assert program == INSTALLED
+        done = subprocess.run(
+            [sys.executable, "-m", "headcount", *words],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+    for report in ("internal", "publish"):
+        page = tmp_path / "comparisons" / "people" / report / "report.html"
+        assert "topdown, epsilon 1" in page.read_text(encoding="utf-8")
