@@ -122,7 +122,10 @@ def __getattr__(name: str) -> Any:
         for kind in map(MECHANISMS.get, MECHANISMS.ours):
             if kind.__name__ == name:
                 return kind
-    raise AttributeError(f"module 'headcount' has no attribute {name!r}")
+    from difflib import get_close_matches
+
+    close = "".join(f"; did you mean {one!r}?" for one in get_close_matches(name, __all__, n=1))
+    raise AttributeError(f"module 'headcount' has no attribute {name!r}{close}")
 
 
 def __dir__() -> list[str]:

@@ -12,13 +12,13 @@ from headcount.evaluation import CellSet
 from headcount.evaluation.choice import Choice
 from headcount.evaluation.evaluate import evaluate
 from headcount.evaluation.metrics.error import Error
+from headcount.evaluation.report import evaluation_report
 from headcount.evaluation.truth import Truth
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, Mechanism, Raked, protect
 from headcount.mechanisms.histogram import Histogram
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
-from headcount.report.evaluation import evaluation_report
 from headcount.report.html import write_report
 from headcount.report.model import CONFIDENTIAL_BANNER, Callout, KeyNumbers, Prose, Report, Table
 from headcount.report.specs import chart_spec

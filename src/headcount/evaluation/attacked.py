@@ -25,21 +25,33 @@ from headcount.evaluation.reidentified import (
     reidentified,
 )
 from headcount.evaluation.truth import Truth
+from headcount.population import Population
 from headcount.release import Release
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import Finding
 from headcount.report.model import Column, Figure, KeyNumber
+from headcount.tabulate import Counts
 from headcount.tabulate.published.codings import find_attribute
 
 
 def attack(
-    release: Release, truth: Truth, kind: Attack, *, engine: Engine | None = None
+    release: Release,
+    truth: Truth | Population | Counts,
+    kind: Attack,
+    *,
+    engine: Engine | None = None,
 ) -> Finding:
     """Attack a release with all that an attacker could know of people, and score the claims.
 
     The attacker knows where everybody lives, and the attributes that the attack says it knows.
     """
-    release = release.unweighted()
+    release, truth = known_release(release).unweighted(), Truth.of(truth)
+    if isinstance(kind, type) or not isinstance(kind, Attack):
+        raise InputError(
+            "attack",
+            found=f"the class {kind.__name__}" if isinstance(kind, type) else f"{kind!r}",
+            expected="an attack with its settings, such as Link() or Reconstruct()",
+        )
     if not (support := kind.supports(release)):
         raise InputError(
             f"attack {kind.name!r}", found=support.why_not, expected="a release that it supports"
@@ -48,6 +60,17 @@ def attack(
     people = TruePeople.of(truth.counts, part.release.geography)
     known = people.known(kind.knows(release.schema))
     return score_claims(kind.run(part.release, known, engine=engine), people, part)
+
+
+def known_release(release: object) -> Release:
+    """The release itself; anything else in its place is an error."""
+    if not isinstance(release, Release):
+        raise InputError(
+            "release",
+            found=f"a {type(release).__name__}",
+            expected="a release first, and then the population that it was made from",
+        )
+    return release
 
 
 @singledispatch

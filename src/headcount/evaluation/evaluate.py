@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import polars as pl
+
 from headcount.engines.protocol import Engine
-from headcount.errors import PluginError
-from headcount.evaluation.attacked import attack
+from headcount.errors import InputError, PluginError, did_you_mean
+from headcount.evaluation.attacked import attack, known_release
 from headcount.evaluation.choice import Choice
 from headcount.evaluation.metrics import NotFeasible
 from headcount.evaluation.truth import Truth
+from headcount.population import Population
 from headcount.progress import Progress, silent
 from headcount.registry import ATTACKS, METRICS
 from headcount.release import Release
 from headcount.report.finding import Finding
+from headcount.report.model import Figure
+from headcount.report.notebook import shown
+from headcount.tabulate import Counts
 
 
 @dataclass(frozen=True)
@@ -32,10 +38,12 @@ class Evaluation:
     where
         findings       what was computed, in the order in which it was asked for
         not_computed   what was left out, each with its reason
+        public         whether the data are public, so that these figures are too
     """
 
     findings: tuple[Finding, ...]
     not_computed: tuple[NotComputed, ...] = ()
+    public: bool = False
 
     def __repr__(self) -> str:
         return f"<Evaluation: {', '.join(one.name for one in self.findings) or 'nothing'}>"
@@ -47,7 +55,31 @@ class Evaluation:
         for other in self.not_computed:
             if other.name == name:
                 raise KeyError(f"{name}: not computed, because {other.why}")
-        raise KeyError(name)
+        raise KeyError(f"{name}: expected {did_you_mean(name, [one.name for one in self])}")
+
+    def plot(self, name: str = "") -> Figure:
+        """The figure of a finding: of the first, or of the one with that name."""
+        if not name and not self.findings:
+            raise InputError("evaluation", found="no finding to draw", expected="one at least")
+        return (self[name] if name else self.findings[0]).figure()
+
+    def _repr_html_(self) -> str:
+        numbers = [
+            {"measure": one.name, "value": f"{each.value} {each.unit}".strip(), "of": each.label}
+            for one in self.findings
+            for each in one.numbers()
+        ]
+        tables = {"Key numbers": pl.DataFrame(numbers)} if numbers else {}
+        known = ", ".join(one.name for one in self.findings) or "nothing"
+        left_out = {one.name: f"not computed: {one.why}" for one in self.not_computed}
+        return shown(
+            "Evaluation",
+            facts={"computed": known, **left_out},
+            frames=tables,
+            note="A finding by its name: evaluation[...], its table: evaluation[...].table, its "
+            "figure: evaluation[...].plot()",
+            confidential=not self.public,
+        )
 
     def __contains__(self, name: str) -> bool:
         return any(one.name == name for one in self.findings)
@@ -58,7 +90,7 @@ class Evaluation:
 
 def evaluate(
     release: Release,
-    truth: Truth,
+    truth: Truth | Population | Counts,
     *,
     choice: Choice | None = None,
     progress: Progress = silent,
@@ -69,7 +101,8 @@ def evaluate(
     Without ``choice`` these are ours, but for metrics that are slow. What a part of another
     distribution fails at is left out, so that nothing else is lost.
     """
-    choice = choice or Choice()
+    choice, public = choice or Choice(), isinstance(truth, Population) and truth.public
+    release, truth = known_release(release), Truth.of(truth)
     findings: list[Finding] = []
     left_out: list[NotComputed] = []
     for metric in choice.chosen_metrics():
@@ -91,4 +124,4 @@ def evaluate(
                     left_out.append(NotComputed(kind.name, support.why_not))
         except PluginError as error:
             left_out.append(NotComputed(kind.name, str(error)))
-    return Evaluation(findings=tuple(findings), not_computed=tuple(left_out))
+    return Evaluation(findings=tuple(findings), not_computed=tuple(left_out), public=public)

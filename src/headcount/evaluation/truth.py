@@ -31,9 +31,17 @@ class Truth:
         return f"<{type(self).__name__}: {self.counts!r}>"
 
     @classmethod
-    def of(cls, population: Population | Counts) -> Truth:
-        """The truth of a population."""
-        counts = tabulate(population) if isinstance(population, Population) else population
+    def of(cls, people: Truth | Population | Counts) -> Truth:
+        """The truth of a population, or as it is."""
+        if isinstance(people, Truth):
+            return people
+        if not isinstance(people, Population | Counts):
+            raise InputError(
+                "truth",
+                found=f"a {type(people).__name__}",
+                expected="the Population that was protected, after the release",
+            )
+        counts = tabulate(people) if isinstance(people, Population) else people
         return Truth(counts=counts, protected=counts)
 
     def made_by(self, mechanism: Mechanism) -> MadeTruth:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints, Ints32
-from headcount.errors import InputError
+from headcount.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +95,7 @@ class Geography:
             return self.levels.index(level)
         except ValueError:
             raise InputError(
-                "geography", found=f"level {level!r}", expected=f"one of {list(self.levels)}"
+                "geography", found=f"level {level!r}", expected=did_you_mean(level, self.levels)
             ) from None
 
     def size(self, level: str) -> int:

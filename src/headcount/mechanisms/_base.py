@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from headcount.arrays import Ints
 from headcount.engines.protocol import Engine, InOrder
+from headcount.errors import ConfigError, did_you_mean
 from headcount.geography import Geography
 from headcount.mechanisms._measured import Measured
 from headcount.mechanisms._outcome import CountsOutcome as CountsOutcome
@@ -67,6 +68,18 @@ class MethodBase(ABC):
 
     name: ClassVar[str]
     draws_noise: ClassVar[bool] = True
+
+    def __new__(cls, *_args: object, **settings: object) -> Self:
+        """Refuse a setting that does not exist before the dataclass does, which names none."""
+        known = cls.__dataclass_fields__ if is_dataclass(cls) else settings
+        for setting in settings:
+            if setting not in known:
+                raise ConfigError(
+                    cls.__name__,
+                    found=f"setting {setting!r}",
+                    expected=did_you_mean(setting, known),
+                )
+        return super().__new__(cls)
 
     @property
     def noise_text(self) -> str:

@@ -22,12 +22,12 @@ leaves most people out may lower the loss (amplification by sampling); none of t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
 from math import prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from headcount.errors import ConfigError, PrivacyError
 from headcount.geography import Geography
@@ -84,7 +84,9 @@ class Chain:
             return mechanism
         if isinstance(mechanism, PreTabular | PostTabular):
             mechanism = (mechanism,)
-        parts = tuple(mechanism)
+        given: Any = mechanism
+        several = isinstance(given, Iterable) and not isinstance(given, type)
+        parts = tuple(given) if several else (given,)
         if not parts:
             raise ConfigError("mechanism", found="no step", expected="at least one")
         for part in parts:
@@ -92,8 +94,8 @@ class Chain:
                 raise ConfigError(
                     "mechanism",
                     place=str(getattr(part, "name", "")),
-                    found=f"an object of {type(part).__name__}",
-                    expected="a PreTabular or PostTabular of headcount.mechanisms",
+                    found=_what(part),
+                    expected="a method with its settings, such as TopDown(epsilon=1)",
                 )
         last = parts[-1]
         before: Sequence[PreTabular | PostTabular] = parts[:-1]
@@ -347,6 +349,13 @@ Mechanism: TypeAlias = PreTabular | PostTabular | Chain
 """What protects: one method, or a chain of them."""
 Mechanisms: TypeAlias = Mechanism | Sequence[PreTabular | PostTabular]
 """The same, or several methods in their order."""
+
+
+def _what(part: object) -> str:
+    """What stands where a method should."""
+    if isinstance(part, type):
+        return f"the class {part.__name__}"
+    return f"an object of {type(part).__name__}"
 
 
 def _refuse_lost(name: str, by: str) -> None:

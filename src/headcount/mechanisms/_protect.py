@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from hashlib import sha256
 
-from headcount.errors import PrivacyError
+from headcount.errors import InputError, PrivacyError
 from headcount.files import write_text_atomic
 from headcount.mechanisms._base import Context
 from headcount.mechanisms._chain import Chain, Mechanisms
@@ -30,20 +30,26 @@ def protect(
     mechanism: Mechanisms,
     noise: Noise | None = None,
     *,
+    seed: int | None = None,
     run: int = 0,
     context: Context | None = None,
 ) -> Release:
     """Protect a population once: one run of the mechanism, with its guarantee completed.
 
-    Without ``noise`` a fresh key comes from the operating system. The guarantee lists what of the
+    Without ``noise`` a fresh key comes from the operating system, and is kept nowhere; with
+    ``seed`` the same release can be made again, and is therefore not private. Nothing is recorded
+    in a ledger: ``protect_run`` and ``headcount protect`` do that. The guarantee lists what of the
     public domain was read from the data, says whom noise from a cipher holds against, and says
     that a seeded release is not private. Secret noise that was made for other data is refused:
     the difference of two releases under the same noise is the difference of their truths.
     """
     chain, context = Chain.of(mechanism), context or Context()
     truth = _opened(data, chain, noise)
+    if noise is not None and seed is not None:
+        raise PrivacyError(source="protect", found="noise and a seed", expected="one or the other")
     if noise is None:
-        noise = KeyedNoise(RunKey.from_os(), chain.name, truth.digest, mechanism_digest(chain))
+        key = RunKey.from_os() if seed is None else RunKey.from_seed(seed)
+        noise = KeyedNoise(key, chain.name, truth.digest, mechanism_digest(chain))
     (outcome,) = chain.outcomes(truth, noise, runs=range(run, run + 1), context=context)
     if outcome.seconds and context.curator is not None:
         text = json.dumps(outcome.seconds, indent=2, ensure_ascii=False) + "\n"
@@ -77,6 +83,12 @@ def protect_runs(
 
 def _opened(data: Population | Tabulated, chain: Chain, noise: Noise | None) -> Tabulated:
     """The people as the chain needs them; noise and people that do not go together are refused."""
+    if not isinstance(data, Population | Tabulated):
+        raise InputError(
+            "protect",
+            found=f"a {type(data).__name__} to protect",
+            expected="a Population: read(data), or another reader of headcount",
+        )
     truth = chain.cut(Tabulated.of(data))
     chain.check_people(truth.population)
     if isinstance(noise, KeyedNoise) and noise.key_kind == "os":

@@ -15,6 +15,9 @@ from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
 from headcount.schema import Schema
 
+MOST_LEVELS = 10
+"""Levels of an attribute that a notebook shows."""
+
 MOST_PEOPLE = 1 << 62
 """So that sums of counts, with their noise, stay within 64 bits."""
 
@@ -103,6 +106,30 @@ class Population:
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
         return f"<Population {self.name!r}: {self.schema.size:,} cells, {self.geography!r}>"
+
+    def _repr_html_(self) -> str:
+        """The public domain. How many people there are is shown of public data alone."""
+        from headcount.report.notebook import shown
+
+        schema, tree = self.schema, self.geography
+        facts = {
+            "units": ", ".join(f"{tree.size(level):,} of {level!r}" for level in tree.levels),
+            "cells": f"{int(schema.possible.sum()):,}",
+        }
+        for one in schema.attributes:
+            some = ", ".join(one.levels[:MOST_LEVELS])
+            more = f" and {one.size - MOST_LEVELS:,} more" if one.size > MOST_LEVELS else ""
+            facts[one.name] = f"{one.size:,} levels: {some}{more}"
+        if self.public:
+            people = len(self.unit) if self.count is None else int(self.count.sum())
+            facts["people"] = f"{people:,} (the data are public)"
+        note = "Numbers of people are not shown: the data are not declared public."
+        return shown(
+            f"Population {self.name}",
+            facts=facts,
+            sentences=[f"Read from the data, and published: {one}." for one in self.read_off],
+            note="" if self.public else note,
+        )
 
 
 def cut_households(population: Population, *, largest: int) -> Population:

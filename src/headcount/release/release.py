@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from headcount.tabulate.counts import adder
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from headcount.report.model import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -84,6 +86,32 @@ class Release:
         """
         raise NotImplementedError
 
+    def to_pandas(self, level: str, *, tidy: bool = False) -> Any:
+        """The same as a frame of pandas, which must be installed."""
+        return self.to_polars(level, tidy=tidy).to_pandas()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The finest level that is published, tidy: for polars, pyarrow, DuckDB and others."""
+        return self.to_polars(self.finest, tidy=True).__arrow_c_stream__(requested_schema)
+
+    @property
+    def finest(self) -> str:
+        """The finest level that is published."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the guarantee, and the first rows."""
+        raise NotImplementedError
+
+    def plot(self, level: str | None = None, *, by: str | None = None) -> Figure:
+        """A picture of what is published; ``plot().chart`` is the chart of altair.
+
+        where
+            level   the level whose units are shown
+            by      an attribute, whose levels are then set side by side for each unit
+        """
+        raise NotImplementedError
+
     def unweighted(self) -> Release:
         """The same with counts of the people of a sample, where it is weighted."""
         return self
@@ -115,6 +143,24 @@ class CountsRelease(Release):
 
     tables: Mapping[str, LevelTable]
     weight: Fraction = Fraction(1)
+
+    @property
+    def finest(self) -> str:
+        """The leaf: every release of counts has it."""
+        return self.geography.leaf
+
+    def plot(self, level: str | None = None, *, by: str | None = None) -> Figure:
+        """Totals of the units of a level, or counts by an attribute in each of few units."""
+        from headcount.release._show import counts_figure
+
+        return counts_figure(self, level, by)
+
+    def _repr_html_(self) -> str:
+        from headcount.release._show import release_html
+
+        level = next(iter(self.tables))
+        first = tidy_frame(self.geography, self.schema, level, self.tables[level][:1])
+        return release_html(self, level, first)
 
     def parts(self) -> tuple[str, ...]:
         """The levels."""
@@ -184,6 +230,29 @@ class TablesRelease(Release):
 
     published: tuple[PublishedCells, ...]
     rules: Rules
+
+    @property
+    def finest(self) -> str:
+        """The finest level with a table."""
+        return max((one.level for one in self.published), key=self.geography.depth)
+
+    def plot(self, level: str | None = None, *, by: str | None = None) -> Figure:
+        """How many cells of each table are withheld at each level."""
+        from headcount.release._show import tables_figure
+
+        if level is not None or by is not None:
+            raise InputError(
+                "plot",
+                found="level or by",
+                expected="neither: of tables with withheld cells the share withheld is drawn",
+            )
+        return tables_figure(self)
+
+    def _repr_html_(self) -> str:
+        from headcount.release._show import release_html
+
+        level = self.published[0].level
+        return release_html(self, level, self.to_polars(level, tidy=True))
 
     def parts(self) -> tuple[str, ...]:
         """The tables with their levels."""

@@ -20,6 +20,7 @@ from headcount.report.model import (
     Section,
     table_from_frame,
 )
+from headcount.report.notebook import shown
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,18 @@ class Finding(ABC):
     @abstractmethod
     def figure(self) -> Figure:
         """The finding as a picture."""
+
+    def plot(self) -> Figure:
+        """The finding as a picture; ``plot().chart`` is the chart of altair."""
+        return self.figure()
+
+    def _repr_html_(self) -> str:
+        return shown(
+            self.title,
+            frames={self.caption or self.name: self.shown()},
+            note="Computed from the truth: confidential, unless the data are public. "
+            f"{self.explain()}",
+        )
 
     @abstractmethod
     def explain(self) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from headcount.errors import InputError
@@ -119,6 +120,23 @@ class Figure:
         """What the caption says first, in bold; "" if it does not."""
         bold = _BOLD_LEAD.match(self.caption)
         return bold[1].rstrip(".:") if bold else ""
+
+    def _repr_svg_(self) -> str:
+        """The figure in a notebook: drawn here, with nothing from a network."""
+        from headcount.report.specs import svg_of
+
+        return svg_of(self.chart, alt_text=self.alt, title=self.lead)
+
+    def save(self, path: str | Path) -> None:
+        """Write the figure as a file: .svg, or .png."""
+        from headcount.files import write_bytes_atomic
+        from headcount.report.specs import png_of
+
+        target = Path(path)
+        if target.suffix not in (".svg", ".png"):
+            raise InputError(str(path), found=f"ending {target.suffix!r}", expected=".svg or .png")
+        drawn = self._repr_svg_().encode() if target.suffix == ".svg" else b""
+        write_bytes_atomic(target, drawn or png_of(self.chart, title=self.lead))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,20 +71,35 @@ def save_figure(
     chart: ChartType, path_without_suffix: Path, *, alt_text: str = "", title: str = ""
 ) -> None:
     """Write ``path_without_suffix`` + ``.svg`` and ``.png`` (twice the pixels, for print)."""
-    import vl_convert
-
     target = Path(path_without_suffix)
-    spec = chart_spec(chart, alt_text=alt_text, static=True, title=title)
-    version = vegalite_version()
-    svg = vl_convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[])
-    if alt_text:
-        label = html.escape(alt_text, quote=True)
-        svg = svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
-    png = vl_convert.vegalite_to_png(spec, vl_version=version, scale=2, allowed_base_urls=[])
+    svg = svg_of(chart, alt_text=alt_text, title=title)
+    png = png_of(chart, title=title)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_text_atomic(target.with_name(target.name + ".svg"), svg)
     write_bytes_atomic(target.with_name(target.name + ".png"), png)
     log.debug("wrote figure %s as svg and png", target)
+
+
+def svg_of(chart: ChartType, *, alt_text: str = "", title: str = "") -> str:
+    """A chart as a drawing that needs no program to be seen."""
+    import vl_convert
+
+    spec = chart_spec(chart, alt_text=alt_text, static=True, title=title)
+    svg = vl_convert.vegalite_to_svg(spec, vl_version=vegalite_version(), allowed_base_urls=[])
+    if not alt_text:
+        return svg
+    label = html.escape(alt_text, quote=True)
+    return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def png_of(chart: ChartType, *, title: str = "") -> bytes:
+    """A chart as a picture with twice the pixels, for print."""
+    import vl_convert
+
+    spec = chart_spec(chart, static=True, title=title)
+    return vl_convert.vegalite_to_png(
+        spec, vl_version=vegalite_version(), scale=2, allowed_base_urls=[]
+    )
 
 
 def vegalite_version() -> str:

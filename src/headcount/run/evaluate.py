@@ -11,13 +11,13 @@ from headcount.engines.local import LocalEngine
 from headcount.errors import RunError
 from headcount.evaluation.choice import Choice
 from headcount.evaluation.evaluate import Evaluation, evaluate
+from headcount.evaluation.report import evaluation_report
 from headcount.evaluation.truth import MadeTruth
 from headcount.files import write_text_atomic
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_release
-from headcount.report.evaluation import evaluation_report
 from headcount.report.html import write_report
 from headcount.run.protect import Prepared, kept_config, prepare_data
 
