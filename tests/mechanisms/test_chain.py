@@ -586,7 +586,7 @@ def test_exact_counts_of_changed_records_leave_no_guarantee():
 
 
 def test_something_that_is_no_mechanism_is_refused_by_name():
-    with pytest.raises(ConfigError, match="found an object of object, expected a PreTabular or"):
+    with pytest.raises(ConfigError, match="found an object of object, expected a method with its"):
         Chain.of([object()])  # type: ignore[list-item]
 
 
