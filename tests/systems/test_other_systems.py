@@ -61,9 +61,20 @@ refused("import fcntl")
 refused("os.geteuid()", os=os)
 refused("open(os.__file__)", os=os, __name__="headcount.made_up")
 refused("open(os.__file__, encoding='utf-8')", os=os, __name__="headcount.made_up")
+import tempfile
+with tempfile.TemporaryDirectory() as folder:
+    for name in ("old", "new"):
+        open(os.path.join(folder, name), "w", encoding="utf-8").close()
+    os.chdir(folder)
+    with open("old", encoding="utf-8"):
+        refused("os.replace('new', 'old')", os=os)
+        refused("os.unlink('old')", os=os)
+    refused("os.replace('new', 'old')", os=os)
+    os.chdir("/")
 """
     assert run_as_windows(program).split() == [
-        *("ModuleNotFoundError", "AttributeError", "EncodingWarning")
+        *("ModuleNotFoundError", "AttributeError", "EncodingWarning"),
+        *("PermissionError", "PermissionError"),
     ]
 
 

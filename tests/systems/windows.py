@@ -1,8 +1,9 @@
 """A Linux Python made to lack what Windows lacks, for a program that runs in a process of its own.
 
-What cannot be imitated here: paths with drives and backslashes, files that cannot be replaced or
-removed while they are open, the locks of Windows (``filelock``'s own tests are about those), and
-consoles. Libraries are imported first: they are the builds for Linux and may use what they like.
+Files cannot be replaced or removed while this process has them open or mapped. What cannot be
+imitated here: paths with drives and backslashes, the locks of Windows (``filelock``'s own tests are
+about those), what other processes have open, and consoles. Libraries are imported first: they are
+the builds for Linux and may use what they like.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 MODULES = ("fcntl", "grp", "pwd", "resource", "termios", "tty", "pty", "syslog", "readline")
 """Modules of the standard library that Windows does not have."""
@@ -42,12 +45,18 @@ def become_windows() -> None:
 
     for name in LIBRARIES:
         import_module(name)
+    statvfs = os.statvfs
+
+    def disk_usage(path):  # Windows has it, by another call
+        found = statvfs(path)
+        return SimpleNamespace(free=found.f_bavail * found.f_frsize)
+
     for name in MODULES:
         sys.modules[name] = None  # type: ignore[assignment]
     for name in NAMES:
         if hasattr(os, name):
             delattr(os, name)
-    vars(shutil)["_use_fd_functions"] = False
+    vars(shutil).update(_use_fd_functions=False, disk_usage=disk_usage)
     os.umask(0)
     opened, made = os.open, os.mkdir
 
@@ -58,3 +67,24 @@ def become_windows() -> None:
         return made(path, 0o777, **named)
 
     vars(os).update(open=open_to_all, mkdir=mkdir_for_all)
+    for name in ("replace", "rename", "unlink", "remove"):
+        vars(os)[name] = _unless_open(getattr(os, name))
+
+
+def _unless_open(change):
+    """A call that changes names, refused for files that are in use, as Windows does."""
+
+    def refusing(*paths, **named):
+        for path in paths:
+            if in_use(os.path.realpath(path)):
+                raise PermissionError(13, "The file is used by another process", str(path))
+        return change(*paths, **named)
+
+    return refusing
+
+
+def in_use(path: str) -> bool:
+    """Whether this process has a file open or mapped into its memory."""
+    opened = {str(one.readlink()) for one in Path("/proc/self/fd").iterdir() if one.is_symlink()}
+    mapped = Path("/proc/self/maps").read_text("utf-8").splitlines()
+    return path in opened or any(line.endswith(path) for line in mapped)
