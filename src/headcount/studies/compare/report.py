@@ -9,7 +9,7 @@ import polars as pl
 from headcount.evaluation.breakdown import EVERY_CELL, EVERYONE
 from headcount.report.model import HEAT_STEPS
 from headcount.studies.compare.measures import AUDITED_UNITS, EVERYBODY
-from headcount.studies.compare.tables import ALL_SIZES
+from headcount.studies.compare.tables import ALL_SIZES, at_lowest
 from headcount.studies.frame.study import Findings
 
 FIRST_HURT = 3
@@ -151,7 +151,7 @@ def _hurt(found: Findings) -> pl.DataFrame:
 
 
 def _shortfalls(found: Findings) -> pl.DataFrame:
-    rows = found.tables["shortfalls"].filter(level=found.facts["leaf"])
+    rows = at_lowest(found.tables["shortfalls"])
     return rows.with_columns(
         negative_percent=100 * pl.col("negative_cells") / pl.col("cells"),
         lost_percent=100 * pl.col("lost") / pl.col("counts"),

@@ -182,6 +182,11 @@ def shortfalls(sums: pl.DataFrame, withheld: pl.DataFrame, cases: pl.DataFrame) 
     )
 
 
+def at_lowest(short: pl.DataFrame) -> pl.DataFrame:
+    """The finest level of each case: rows of a case go from the whole down."""
+    return short.group_by("case", maintain_order=True).last()
+
+
 def attack_table(attacks: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
     """What each attack found, beside guesses, and beside what it finds without any protection."""
     key = ["attack", "who"]
@@ -219,16 +224,16 @@ def memo_table(
     worst = worst.select(
         "case", worst_percent="percent", worst=pl.format("{}: {}", "attribute", "group")
     )
-    missing = short.filter(level=leaf).select(
+    missing = at_lowest(short).select(
         "case", "negative_cells", "lost_people", "withheld_people_percent"
     )
     losses = epl.filter(pl.col("level") == leaf, pl.col("n") >= FEWEST)
-    of_cells = losses.filter(query=CELLS).select("case", epl="epl_calibrated")
-    of_total = losses.filter(query="total").select("case", epl_total="epl_calibrated")
+    finest = CELLS if CELLS in epl["query"] else "total"
+    losses = losses.filter(query=finest).select("case", epl="epl_calibrated")
     found = audit.select("case", audit_at_least="at_least", audit_refuted="refuted")
     named = attacks.filter(attack="reidentification", who=EVERYBODY)
     named = named.select("case", found_percent="right_percent", guess_percent="guess_percent")
     memo = cases.drop("settings")
-    for more in (at_leaf, at_above, worst, missing, of_cells, of_total, found, named):
+    for more in (at_leaf, at_above, worst, missing, losses, found, named):
         memo = memo.join(more, on="case", how="left", maintain_order="left")
-    return memo.with_columns(epl=pl.coalesce("epl", "epl_total")).drop("epl_total")
+    return memo
