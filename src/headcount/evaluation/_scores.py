@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -60,15 +60,18 @@ def score(counts: Counts, release: Release, *, cells: CellSet = "all") -> Scores
 
 
 def answers(
-    counts: Counts, release: Release, level: str, cells: CellSet
+    counts: Counts, release: Release, level: str, cells: CellSet, *, only: Sequence[str] = ()
 ) -> Iterator[tuple[Query, CountPairs]]:
-    """Exact beside released answers at a level: the total, each attribute, every cell."""
+    """Exact beside released answers at a level: the total, each attribute, every cell.
+
+    ``only`` are the names of the queries that are wanted; all if empty.
+    """
     schema, clipped = release.schema, clips_answers(release)
     truth, released = counts.at(level).matrix, release.table(level)
     queries = [TOTAL, *(Query(name, (name,)) for name in schema.names)]
     if len(schema.attributes) > 1:
         queries.append(every_cell(schema))
-    for query in queries:
+    for query in (one for one in queries if not only or one.name in only):
         answer = query.matrix(schema)[:, possible_groups(query, schema)]
         made: Any = released @ answer
         if clipped:

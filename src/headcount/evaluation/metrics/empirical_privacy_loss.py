@@ -87,9 +87,8 @@ class EmpiricalPrivacyLoss(Metric):
 
     def _rows(self, release: Any, truth: Truth, level: str) -> list[dict[str, Any]]:
         rows = []
-        for query, pairs in answers(truth.counts, release, level, "either"):
-            if query.name not in (TOTAL.name, CELLS):
-                continue
+        asked = (TOTAL.name, CELLS)
+        for query, pairs in answers(truth.counts, release, level, "either", only=asked):
             recipe = self.recipe
             found = published(
                 pairs.residuals(),

@@ -222,7 +222,9 @@ def _predicted(found: Findings) -> pl.DataFrame:
 
 
 def _predicted_columns(found: Findings) -> list[dict[str, Any]]:
-    queries = found.tables["predicted"]["query"].unique(maintain_order=True).to_list()
+    every = found.tables["predicted"]["query"].unique(maintain_order=True).to_list()
+    ends = {"total": -1, EVERY_CELL: 1}
+    queries = sorted(every, key=lambda query: ends.get(query, 0))
     return [{"key": query, "label": query, "unit": "people", "format": ",.0f"} for query in queries]
 
 
