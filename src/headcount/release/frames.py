@@ -11,7 +11,14 @@ import polars as pl
 from headcount.arrays import Floats, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.release.published import PublishedCells, cell_names
+from headcount.release.published import (
+    FLAG,
+    TOTAL_LABEL,
+    PublishedCells,
+    cell_columns,
+    cell_names,
+    flags,
+)
 from headcount.schema import Schema
 
 if TYPE_CHECKING:
@@ -101,8 +108,9 @@ def tables_frame(
 ) -> pl.DataFrame:
     """Published tables at a level; a withheld count is missing.
 
-    Tidy: ``table``, codes of the unit, ``cell``, ``n`` and whether it is ``published``. Else a row
-    for each unit and a column for each cell of each table.
+    Tidy: ``table``, codes of the unit, ``cell``, ``n`` and whether it is ``published``; of tables
+    of a user's own each attribute in place of the cell, and a ``flag``. Else a row for each unit
+    and a column for each cell of each table.
     """
     units = units_frame(geography, level)
     if not tidy:
@@ -114,7 +122,33 @@ def tables_frame(
             for i, name in enumerate(cell_names(one.cells))
         }
         return units.with_columns(**columns)
+    if all(one.cells.table.is_own for one in tables):
+        return _tidy_own(units, tables)
     return pl.concat([_tidy_table(units, one) for one in tables])
+
+
+def _tidy_own(units: pl.DataFrame, tables: Sequence[PublishedCells]) -> pl.DataFrame:
+    """Tables of a user's own one below the other: by an attribute that one lacks it is a total."""
+    found = []
+    for one in tables:
+        rows = units[np.repeat(np.arange(units.height), one.cells.size)]
+        groups = {name: labels * units.height for name, labels in cell_columns(one.cells).items()}
+        found.append(
+            rows.select(
+                pl.lit(one.name).alias("table"),
+                pl.all(),
+                *(pl.Series(name, labels, dtype=pl.String) for name, labels in groups.items()),
+                pl.Series(COUNT, one.value.ravel(), dtype=pl.Int64).set(
+                    pl.Series(one.withheld.ravel()), None
+                ),
+                pl.Series(FLAG, flags(one), dtype=pl.String),
+            )
+        )
+    joined = pl.concat(found, how="diagonal")
+    names = dict.fromkeys(axis.role for one in tables for axis in one.cells.axes)
+    return joined.select(
+        "table", *units.columns, *(pl.col(one).fill_null(TOTAL_LABEL) for one in names), COUNT, FLAG
+    )
 
 
 def _tidy_table(units: pl.DataFrame, one: PublishedCells) -> pl.DataFrame:

@@ -134,6 +134,11 @@ def cell_columns(cells: TableCells) -> dict[str, list[str]]:
     return {axis.role: list(labels) for axis, labels in zip(cells.axes, groups, strict=True)}
 
 
+def flags(one: PublishedCells) -> list[str]:
+    """What is said of each cell, unit after unit: that it is published, or withheld."""
+    return [WITHHELD if gone else PUBLISHED for gone in one.withheld.ravel().tolist()]
+
+
 def flagged_frame(one: PublishedCells, geography: Geography) -> pl.DataFrame:
     """A table as rows: unit, each attribute, n (empty where withheld) and a flag.
 
@@ -141,7 +146,6 @@ def flagged_frame(one: PublishedCells, geography: Geography) -> pl.DataFrame:
     sake tells that it is small, and that it is withheld for others' that it is not.
     """
     units = geography.units[geography.depth(one.level)]
-    withheld = one.withheld.ravel()
     return pl.DataFrame(
         {
             "unit": pl.Series(np.repeat(units, one.cells.size).tolist(), dtype=pl.String),
@@ -150,7 +154,7 @@ def flagged_frame(one: PublishedCells, geography: Geography) -> pl.DataFrame:
                 for name, labels in cell_columns(one.cells).items()
             },
             "n": pl.Series(one.value.ravel(), dtype=pl.Int64),
-            FLAG: pl.Series(np.where(withheld, WITHHELD, PUBLISHED).tolist(), dtype=pl.String),
+            FLAG: pl.Series(flags(one), dtype=pl.String),
         }
     ).with_columns(pl.when(pl.col(FLAG) == PUBLISHED).then("n").alias("n"))
 

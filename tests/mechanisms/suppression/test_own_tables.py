@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from headcount.config.load import config_digest, load_config
-from headcount.errors import ConfigError, RunError, TruthError
+from headcount.errors import ConfigError, InputError, RunError, TruthError
 from headcount.evaluation.suppressed import audit_release
 from headcount.mechanisms import protect
 from headcount.mechanisms._base import Context
@@ -286,6 +286,7 @@ def test_settings_of_own_tables_that_make_no_sense_are_refused(settings, message
     [
         ({"tables": {"t": ["agee"]}}, "tables.t: found 'agee', expected .*did you mean 'age'"),
         ({"lowest_of": {"t": "towns"}}, "lowest_of.t: found 'towns', .*did you mean 'town'"),
+        ({"lowest": "village"}, "found level 'village', expected one of"),
         ({"groups": {"jobs": {"x": ["11"]}}}, "groups: found 'jobs', .*did you mean 'job'"),
         ({"groups": {"job": {"x": ["1l"]}}}, "groups.job.x: found '1l', expected one of '11'"),
         ({"groups": {"job": {"x": ["x"]}}}, "groups.job: found 'x' within itself"),
@@ -304,8 +305,55 @@ def test_settings_of_own_tables_that_make_no_sense_are_refused(settings, message
     ],
 )
 def test_names_that_the_population_does_not_have_are_refused(counts, settings, message):
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(InputError, match=message):
         Suppression(**{"tables": {"t": ["age", "job"]}, **settings}).check(tabulated(counts).counts)
+
+
+def test_a_table_of_too_many_cells_is_refused_before_it_is_made(counts, monkeypatch):
+    monkeypatch.setattr("headcount.mechanisms.suppression.own.LARGEST", 5 * 7 * 3)
+    tables = {"t": ["age", "job"]}
+    message = r"tables.t: found 280 cells in all units, expected at most 105: fewer attributes"
+    with pytest.raises(ConfigError, match=message):
+        Suppression(tables=tables).check(tabulated(counts).counts)
+    Suppression(tables=tables, lowest="region").check(tabulated(counts).counts)
+
+
+def test_own_tables_as_a_data_frame_stand_one_below_the_other(counts):
+    release = made(counts, tables={"age": ["age"], "job_sex": ["job", "sex"]}, effort=0)
+    frame = release.to_polars("town", tidy=True)
+    assert frame.columns == ["table", "region", "town", "age", "job", "sex", "n", "flag"]
+    assert frame.height == 5 * (5 + 7 * 3)
+    assert set(frame.filter(table="age")["job"]) == {"total"}
+    assert frame["n"].is_null().equals(frame["flag"] == "withheld")
+    one = by_name(release.published)["job_sex", "town"]
+    same = flagged_frame(one, release.geography)
+    part = frame.filter(table="job_sex").select(
+        pl.col("town").alias("unit"), "job", "sex", "n", "flag"
+    )
+    assert part.equals(same)
+
+
+def test_an_attribute_with_the_name_of_a_column_is_left_out_and_said(counts):
+    data = tabulated(counts).counts
+    schema = Schema(
+        tuple(
+            Attribute("flag" if one.name == "sex" else one.name, one.levels)
+            for one in data.schema.attributes
+        )
+    )
+    renamed = replace(data, schema=schema)
+    told = Suppression(tables="auto").check(renamed)
+    assert "leaves out flag: columns of the published files have these names" in told
+    with pytest.raises(ConfigError, match=r"tables.t: found attribute 'flag', expected another"):
+        Suppression(tables={"t": ["flag"]}).check(renamed)
+
+
+def test_a_place_without_anybody_is_published_as_zeros(counts):
+    data = tabulated(counts).counts
+    empty = replace(data, matrix=data.matrix * 0)
+    for one in protect(Tabulated.of(empty), Suppression(tables="auto")).as_tables().published:
+        assert not one.value.any()
+        assert not one.withheld.any()
 
 
 @pytest.mark.parametrize(

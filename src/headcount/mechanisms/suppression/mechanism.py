@@ -19,6 +19,7 @@ from headcount.mechanisms.suppression._pattern import Cost, Withholding
 from headcount.mechanisms.suppression._whole import given_back
 from headcount.mechanisms.suppression.own import (
     AUTO,
+    COLUMNS,
     NOTHING,
     Layout,
     OwnTables,
@@ -286,7 +287,10 @@ class Suppression(PostTabular):
         """The tables on a population's schema; one that cannot be made is an error."""
         if (own := self._own) is None:
             return find_tables(self._names, schema)
-        return tuple(table.on(schema) for table in own.on(schema, geography))
+        if self.lowest:
+            geography.depth(self.lowest)  # refuses a level that there is not
+        found = own.on(schema, geography, lowest_of_all=self.lowest)
+        return tuple(table.on(schema) for table in found)
 
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Refuse tables that the population cannot make, and levels that it does not have.
@@ -306,7 +310,7 @@ class Suppression(PostTabular):
                     expected="tables whose cells add up, for the rule 'complementary'",
                 )
         self._withholding.check(made, counts)
-        return self._remarks(made, counts.geography) if self._own is not None else ()
+        return () if self._own is None else self._remarks(made, counts.schema, counts.geography)
 
     def _refuse_unmade(self, counts: Counts) -> tuple[TableCells, ...]:
         made = self._made(counts.schema, counts.geography)
@@ -314,7 +318,9 @@ class Suppression(PostTabular):
             levels_of(cells, counts.geography, self.lowest)
         return made
 
-    def _remarks(self, made: Sequence[TableCells], geography: Geography) -> tuple[str, ...]:
+    def _remarks(
+        self, made: Sequence[TableCells], schema: Schema, geography: Geography
+    ) -> tuple[str, ...]:
         """What will be published, of the schema and the list of units alone."""
         told = []
         for cells in made:
@@ -325,6 +331,10 @@ class Suppression(PostTabular):
                 f"{', '.join(levels)}, {units * cells.size:,} in all"
             )
         told.append(f"counts of 1 to {self.thresholds.cell} are too small to publish")
+        if self.tables == AUTO and (left := [name for name in schema.names if name in COLUMNS]):
+            told.append(
+                f"leaves out {', '.join(left)}: columns of the published files have these names"
+            )
         if circle := cross([[axis.role for axis in cells.axes] for cells in made]):
             told.append(
                 f"tables by {', '.join(sorted(circle))} cross each other in a circle: what they "

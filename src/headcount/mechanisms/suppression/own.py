@@ -33,7 +33,10 @@ PAIR = 60
 MOST = 30_000
 """Cells of a table of ``"auto"`` over all its units: one that has more stops at a level above."""
 COLUMNS = ("table", "level", "unit", "n", "flag", "cost")
-"""Columns that published and cost files have: no attribute may have such a name."""
+"""Columns that published and cost files have: no attribute of a table may have such a name."""
+
+LARGEST = 20_000_000
+"""Cells of the largest table, over all its units: more than a search could protect in a day."""
 
 Groups = tuple[tuple[str, tuple[str, ...]], ...]
 Layout = Pairs[tuple[str, ...]]
@@ -111,7 +114,9 @@ class OwnTables:
             if name not in names:
                 raise _bad("lowest_of", f"table {name!r}", did_you_mean(name, names))
 
-    def on(self, schema: Schema, geography: Geography) -> tuple[PublishedTable, ...]:
+    def on(
+        self, schema: Schema, geography: Geography, *, lowest_of_all: str = ""
+    ) -> tuple[PublishedTable, ...]:
         """The tables for a population; what its schema or geography lacks is refused."""
         groups = self._groups(schema)
         lowest = dict(self.lowest)
@@ -128,18 +133,22 @@ class OwnTables:
             level = lowest.get(name, "")
             if level and level not in geography.levels:
                 raise _bad(f"lowest_of.{name}", repr(level), did_you_mean(level, geography.levels))
+            cells = _cells(by, schema, groups)
             if isinstance(self.tables, str):
-                level = _lowest(_cells(by, schema, groups), geography)
-            made.append(
-                PublishedTable(
-                    product=OWN_PRODUCT,
-                    name=name,
-                    title=" by ".join(by) or "people",
-                    lowest=geography.leaf if level == "" else level,
-                    axes=tuple((attribute, ()) for attribute in by),
-                    groups=tuple((one, groups[one]) for one in by if one in groups),
-                )
+                level = _lowest(cells, geography)
+            table = PublishedTable(
+                product=OWN_PRODUCT,
+                name=name,
+                title=" by ".join(by) or "people",
+                lowest=level or lowest_of_all or geography.leaf,
+                axes=tuple((attribute, ()) for attribute in by),
+                groups=tuple((one, groups[one]) for one in by if one in groups),
             )
+            cells *= sum(geography.size(level) for level in table.published_at(geography))
+            if cells > LARGEST:
+                expected = f"at most {LARGEST:,}: fewer attributes, or a higher level in lowest_of"
+                raise _bad(f"tables.{name}", f"{cells:,} cells in all units", expected)
+            made.append(table)
         return tuple(made)
 
     def _groups(self, schema: Schema) -> dict[str, Groups]:
