@@ -159,7 +159,8 @@ class CountsRelease(Release):
         from headcount.release._show import release_html
 
         level = next(iter(self.tables))
-        first = tidy_frame(self.geography, self.schema, level, self.tables[level][:1])
+        units = units_frame(self.geography, level)[:1]
+        first = tidy_frame(units, self.schema, self.tables[level][:1])
         return release_html(self, level, first)
 
     def parts(self) -> tuple[str, ...]:
