@@ -118,7 +118,7 @@ def paper_faults(page: Page) -> list[str]:
     bottom = page.locator("#summary").evaluate("(e) => e.getBoundingClientRect().bottom")
     if bottom > 2 * PAPER["height"]:
         found.append(f"the summary takes {bottom / PAPER['height']:.1f} pages")
-    left = page.locator("main > section:not(.appendix) table").count()
+    left = page.locator("main > section:not(.appendix, .summary) table").count()
     if left:
         found.append(f"{left} tables are not in the appendix")
     page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")

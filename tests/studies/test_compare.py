@@ -36,6 +36,7 @@ from headcount.studies.compare.settings import PRESETS, Settings
 from headcount.studies.compare.study import replicates_of
 from headcount.studies.frame.cases import Case, releases
 from tests.docs.examples import find
+from tests.report.layout import layout_faults
 from tests.run.town import LEDGER, MICRODATA, make_ledger, people, write_config, write_town
 
 TWO = ("geometric", "sampling")
@@ -291,6 +292,12 @@ def test_the_report_says_what_it_is_and_that_choosing_by_it_is_not_protected(tow
     assert "computed from confidential data, not protected, do not publish" in text
     assert "Choosing a method by looking at these figures is itself not protected" in text
     assert "The largest errors" in text
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("half", ["internal", "publish"])
+def test_both_reports_can_be_read_on_every_screen_and_on_paper(town, half: str):
+    assert layout_faults(town / "compared" / half / "report.html") == []
 
 
 def test_a_comparison_of_public_data_may_be_shown_whole(tmp_path):

@@ -87,7 +87,7 @@ HEAT: dict[str, str] = {
     "#dbe9f4": "#1d3347",
     "#b5d2e8": "#1f4a6b",
     "#fbe0b0": "#6b5420",
-    "#f3b36a": "#9c6a24",
+    "#f3b36a": "#8a5a16",
     "#dd7a3c": "#c9712e",
     "#a8401f": "#ff9b6b",
 }
@@ -161,6 +161,7 @@ def theme_config() -> dict[str, Any]:
         "legend": {
             "labelColor": INK,
             "labelFontSize": 12.5,
+            "titleColor": INK,
             "orient": "top",
             "padding": 0,
             "offset": 14,

@@ -23,6 +23,15 @@
     Object.keys(part).filter((key) => key !== "datasets").forEach((key) => fitLegends(part[key], width));
   }
 
+  // Names of rows stand to the left of the drawing, and a legend begins where they end.
+  function nameWidth(part) {
+    if (part === null || typeof part !== "object") return 0;
+    const names = part.y && Array.isArray(part.y.sort) ? part.y.sort : [];
+    const own = Math.min(170, 6 * Math.max(0, ...names.map((name) => String(name).length)));
+    const inner = Object.keys(part).filter((key) => key !== "datasets").map((key) => nameWidth(part[key]));
+    return Math.max(own, ...inner);
+  }
+
   // The title of an axis is broken into lines that fit; names along it are turned if they would not.
   function fitAxes(part, width) {
     if (part === null || typeof part !== "object") return;
@@ -51,7 +60,7 @@
     try {
       const spec = JSON.parse(figure.querySelector("script.spec").textContent);
       if (chart.clientWidth < 660) {
-        fitLegends(spec, chart.clientWidth);
+        fitLegends(spec, chart.clientWidth - nameWidth(spec));
         fitAxes(spec, chart.clientWidth);
       }
       const name = figure.dataset.figure;
