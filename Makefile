@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # 3.11 comes first because the lock is made and tested on it. Each candidate is run, since a name
 # on the path need not work.
-PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 INSTALL := python -m pip install --quiet --disable-pip-version-check --no-deps
 LOCKED := $(INSTALL) --require-hashes --requirement
