@@ -29,7 +29,7 @@ found = hc.compare(
     replicates=2,
 )
 memo = found.tables["memo"]
-memo
+memo.select("case", "guarantee", "leaf_error", "leaf_percent")
 
 # %% [markdown]
 # The whole comparison as a page, and the part of it that may be published.
