@@ -20,7 +20,7 @@ EXAMPLES = {example.name: example for example in examples()}
 NOT_CONFIGS = {"python": "test_the_python_of_a_page_runs; that of the README, tests/test_readme.py"}
 """Languages of blocks that are run elsewhere."""
 
-LONG = {"study", "demo", "bench"}
+LONG = {"study", "demo", "bench", "compare"}
 """Commands of minutes: their words are checked here, their work by the tests of their own."""
 
 Headcount = Callable[..., str]
@@ -169,7 +169,14 @@ def test_the_commands_of_the_readme_run_in_their_order(
     (tmp_path / "config.toml").write_text(config_text(config), encoding="utf-8")
     mine = [words for where, words in commands() if where.startswith("README.md")]
     run = [words for words in mine if words[0] not in LONG]
-    assert [words[0] for words in run] == ["check", "protect", "evaluate", "ledger", "attack"]
+    assert [words[0] for words in run] == [
+        "init",
+        "check",
+        "protect",
+        "evaluate",
+        "ledger",
+        "attack",
+    ]
     said = {words[0]: headcount(*words) for words in run}
     assert "town" in said["ledger"]
     assert "headcount attack reconstruct" in said["attack"]
