@@ -31,6 +31,9 @@ found = hc.compare(
 memo = found.tables["memo"]
 memo.select("case", "guarantee", "leaf_error", "leaf_percent")
 
+# %%
+found.plot()
+
 # %% [markdown]
 # The whole comparison as a page, and the part of it that may be published.
 

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from headcount.errors import InputError
 from headcount.report.model import Figure
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -64,6 +65,14 @@ def test_four_methods_are_compared_in_one_table_and_two_pages(folder: Path) -> N
     memo = names["memo"]
     assert memo["case"].to_list()[1:] == ["geometric", "topdown", "a tenth", "swapping"]
     assert memo["case"][0] == "no protection"
+    found = names["found"]
+    assert "no protection" in found._repr_html_()
+    assert "do not publish" not in found._repr_html_()  # the towns are public
+    assert found.plot()._repr_svg_().startswith("<svg")
+    known = found.plot().name
+    assert found.plot(known).name == known
+    with pytest.raises(InputError, match=f"plot: found '{known}x', .*did you mean '{known}'"):
+        found.plot(f"{known}x")
     assert (folder / "comparison.html").stat().st_size > 100_000
     assert (folder / "to-publish.html").is_file()
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from headcount.config.load import load_comparison
 from headcount.engines.local import LocalEngine
+from headcount.errors import InputError, did_you_mean
 from headcount.mechanisms import Chain, Mechanism, Tabulated
 from headcount.population import Population
 from headcount.privacy import DEFAULT_UNIT
@@ -21,7 +22,8 @@ from headcount.privacy.loss import positive
 from headcount.progress import Progress, silent
 from headcount.report.directory import study_is_there, write_study
 from headcount.report.html import write_report
-from headcount.report.model import Provenance, Report
+from headcount.report.model import Figure, Provenance, Report
+from headcount.report.notebook import shown
 from headcount.report.provenance import gather_provenance
 from headcount.run._publishable import publishable
 from headcount.studies.compare import STUDY
@@ -53,6 +55,25 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<Comparison of {self.findings.tables['cases'].height} cases>"
+
+    def _repr_html_(self) -> str:
+        return shown(
+            repr(self).strip("<>"),
+            frames={"memo": self.tables["memo"]},
+            note=f"tables: {', '.join(self.tables)}; figures: {', '.join(self._figures)}",
+            confidential=self.findings.confidential,
+        )
+
+    def plot(self, name: str = "") -> Figure:
+        """A figure of the report: the first, or the one with that name."""
+        known = self._figures
+        if name and name not in known:
+            raise InputError("plot", found=repr(name), expected=did_you_mean(name, known))
+        return known[name or next(iter(known))]
+
+    @property
+    def _figures(self) -> dict[str, Figure]:
+        return {one.name: one for one in self.whole.figures()}
 
     @property
     def tables(self) -> Mapping[str, pl.DataFrame]:
