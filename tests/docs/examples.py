@@ -131,6 +131,16 @@ def examples() -> tuple[Example, ...]:
         Example("from-tau-argus", "from-tau-argus.md", ('rule = "complementary"',)),
         Example("from-the-bureau", "from-the-bureau.md", ('preset = "e2e-2018"',)),
         Example(
+            "release-of-others",
+            "config.md",
+            ("[release.format]",),
+            {
+                "population": {**PEOPLE, "attribute": attributes("sex", "age", levels=LEVELS)},
+                **mechanism("geometric", epsilon=1),
+            },
+            files.people,
+        ),
+        Example(
             "files-of-a-release",
             "release.md",
             ("margins = ",),

@@ -28,7 +28,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.release import CountsRelease, Release, frames
 from headcount.release import _sheets as sheets
-from headcount.release.layout import Layout, marginal
+from headcount.release.layout import FileLayout, marginal
 from headcount.release.receipt import guarantee_to_json
 from headcount.release.store import check_files, read_release, write_release
 from headcount.schema import Schema
@@ -42,7 +42,7 @@ def save(release: Release, folder: Path, **layout: Any) -> Path:
         "noise_backend": release.backend,
         "notes": dict(release.notes),
     }
-    write_release(release, folder, receipt=receipt, layout=Layout(**layout))
+    write_release(release, folder, receipt=receipt, layout=FileLayout(**layout))
     return folder
 
 
@@ -271,7 +271,7 @@ def test_a_broken_row_breaks_the_rules(tmp_path: Path):
 
 def refused(release: CountsRelease, message: str, **layout: Any) -> None:
     with pytest.raises((ConfigError, InputError), match=message):
-        Layout(**layout).check(release.schema, release.geography)
+        FileLayout(**layout).check(release.schema, release.geography)
 
 
 def test_layouts_that_cannot_be_written_are_refused():

@@ -17,6 +17,7 @@ from headcount.geography import Geography, regular
 from headcount.population.quarters import Quarters
 from headcount.release._mdf import PERSON_FIELDS, UNIT_FIELDS, write_mdf
 from headcount.release._placement import Placement, place
+from headcount.release.foreign import read_foreign
 from headcount.schema import Attribute, Schema, impossible
 from headcount.schema.load import load_schema
 
@@ -364,3 +365,44 @@ def test_an_error_half_way_leaves_the_old_files(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 2
     write_mdf(counts, **given)
     assert [path.read_bytes() for path in paths] != before
+
+
+def test_an_mdf_is_read_as_it_was_written(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    counts = rng.poisson(0.3, (3, SCHEMA.size)).astype(np.int64)
+    by_type = counts.reshape(3, 8, -1).sum(axis=2)
+    occupied = np.minimum(by_type, rng.integers(1, 4, (3, 8)))
+    quarters = Quarters(PLACES, "hhgq", occupied, np.array([0, 2, 0]))
+    files = write_mdf(
+        counts,
+        schema=SCHEMA,
+        geography=PLACES,
+        quarters=quarters,
+        folder=tmp_path,
+        metadata=["made for a test", "of two lines"],
+    )
+    read = read_foreign(files, SCHEMA, PLACES)
+    assert read.at(PLACES.leaf).dtype == np.int64
+    assert np.array_equal(read.at(PLACES.leaf), counts)
+    assert not read.missing
+    people = read_foreign(files[0], SCHEMA, PLACES)  # without MDF_UNIT the types are not known
+    assert people.schema.names == SCHEMA.names[1:]
+    assert np.array_equal(people.at(PLACES.leaf), counts.reshape(3, 8, -1).sum(axis=1))
+
+
+def test_strange_fields_of_an_mdf_are_refused_with_their_lines(tmp_path: Path) -> None:
+    counts, quarters = small()
+    files = write_mdf(counts, schema=SCHEMA, geography=PLACES, quarters=quarters, folder=tmp_path)
+    text = files[0].read_text()
+    files[0].write_text(
+        text.replace("|01|0010|0007|0|2|", "|99|0010|0007|0|2|").replace("|2|6|", "|2|7|")
+    )
+    with pytest.raises(InputError) as caught:
+        read_foreign(files, SCHEMA, PLACES)
+    found = str(caught.value)
+    assert "line 4: found unit '9900100007', expected one of the 3 units" in found
+    assert "field CENRACE, line 5: found '7', expected one of 1, 2, 3, 4, 5, 6" in found
+    with pytest.raises(InputError, match="found 0 files of people and 1 of units, expected one fi"):
+        read_foreign(files[1], SCHEMA, PLACES)
+    with pytest.raises(InputError, match=r"a truth by \['sex'\], expected a truth with the attri"):
+        read_foreign(files, Schema((Attribute("sex", ("f", "m")),)), PLACES)

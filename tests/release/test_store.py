@@ -15,7 +15,7 @@ from headcount.geography import Geography, regular
 from headcount.geography.build import CodeColumns, build_geography
 from headcount.privacy import Guarantee, PureLoss, UnitOfPrivacy
 from headcount.release import CountsRelease, Release
-from headcount.release.layout import Layout, stem_of
+from headcount.release.layout import FileLayout, stem_of
 from headcount.release.receipt import guarantee_from_json, guarantee_to_json
 from headcount.release.store import (
     check_files,
@@ -170,7 +170,7 @@ def test_levels_that_differ_in_capitals_alone_are_refused():
     frame = pl.DataFrame({"Town": ["a", "a"], "town": ["b", "c"]})
     geography = geography_of_units(frame, ["whole", "Town", "town"])
     with pytest.raises(InputError, match="on Windows and macOS their files would be one"):
-        Layout().check(Schema(), geography)
+        FileLayout().check(Schema(), geography)
 
 
 @pytest.mark.parametrize("name", ["level_1.parquet", "whole.parquet", "receipt.json"])
@@ -220,19 +220,19 @@ def test_a_folder_without_a_manifest_holds_no_release(tmp_path: Path):
 def test_a_level_and_a_cell_of_one_name_are_refused_before_there_is_noise():
     geography = regular(children=2, depth=1, root="f")
     with pytest.raises(InputError, match="column 'f': found a geography level and a cell"):
-        Layout().check(Schema((SEX,)), geography)
-    Layout().check(Schema((SEX,)), regular(children=2, depth=1))
+        FileLayout().check(Schema((SEX,)), geography)
+    FileLayout().check(Schema((SEX,)), regular(children=2, depth=1))
 
 
 def test_two_cells_of_one_name_are_refused_before_there_is_noise():
     schema = Schema((Attribute("x", ("a", "a_b")), Attribute("y", ("c", "b_c"))))
     with pytest.raises(InputError, match="found two cells named 'a_b_c'"):
-        Layout().check(schema, alone())
+        FileLayout().check(schema, alone())
 
 
 def test_a_level_name_too_long_for_a_file_is_refused_before_there_is_noise():
     with pytest.raises(InputError, match="expected one that fits a file name of 200 bytes"):
-        Layout().check(Schema(), regular(children=2, depth=1, root="é" * 100))
+        FileLayout().check(Schema(), regular(children=2, depth=1, root="é" * 100))
 
 
 @pytest.mark.parametrize(
@@ -295,4 +295,4 @@ def test_a_level_named_like_a_column_of_a_long_table_is_refused(name: str):
     schema = wide_release().schema
     geography = regular(children=2, depth=1, root=name)
     with pytest.raises(InputError, match=f"column '{name}': found a geography level and a column"):
-        Layout().check(schema, geography)
+        FileLayout().check(schema, geography)

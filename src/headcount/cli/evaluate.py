@@ -19,9 +19,9 @@ MOST_ROWS = 40
 
 def evaluate(
     runs: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(metavar="RUN...", help="Directories made by headcount protect."),
-    ],
+    ] = None,
     cells: Annotated[
         str | None,
         typer.Option(
@@ -38,6 +38,17 @@ def evaluate(
     attacks: Annotated[
         str, typer.Option(help="Attacks to make: names separated by commas, all, or none.")
     ] = "all",
+    truth: Annotated[
+        Path | None,
+        typer.Option(help="A config whose population is the truth behind --release."),
+    ] = None,
+    release: Annotated[
+        list[Path] | None,
+        typer.Option(help="A file of a release that was not made here; may be given again."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="With --release: the folder for tables and report.")
+    ] = Path("evaluation"),
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -55,18 +66,24 @@ def evaluate(
     truth those that are not zero in truth; either adds those that only the release has, so it
     depends on the method and is refused where several runs are compared.
 
+    --truth and --release score files that were not made here, in place of runs: tables of counts
+    (tidy or wide), the Bureau's MDF of 1940, PPMF. Nothing is known of their guarantee.
+
     \b
     Example:
       headcount evaluate runs/first
       headcount evaluate runs/first runs/second --cells truth
       headcount evaluate runs/first --metrics error,representation --attacks none
+      headcount evaluate --truth config.toml --release tract.csv --release county.csv
     """
     from headcount.cli.options import print_json, progress_of
     from headcount.evaluation.choice import Choice, named
     from headcount.evaluation.error import check_cells
-    from headcount.run.evaluate import evaluate_run
+    from headcount.run.evaluate import evaluate_files, evaluate_run
     from headcount.run.side_by_side import refuse_other_data, side_by_side
 
+    runs = runs or []
+    _refuse_mixture(runs, truth, release)
     several = len(runs) > 1
     settings = {}
     if cells is not None or several:  # otherwise a config may have its own
@@ -80,8 +97,12 @@ def evaluate(
     if several:
         refuse_other_data(runs)
     evaluated = {}
-    for run in runs:
-        done = evaluate_run(run, choice=choice, progress=progress_of(quiet=quiet or as_json))
+    progress = progress_of(quiet=quiet or as_json)
+    for run in runs or [out]:
+        if truth is not None and release:
+            done = evaluate_files(truth, release, out=out, choice=choice, progress=progress)
+        else:
+            done = evaluate_run(run, choice=choice, progress=progress)
         evaluated[run] = done
         if quiet:
             typer.echo(f"report: {done.report}")
@@ -99,6 +120,11 @@ def evaluate(
         )
     for one in () if quiet or as_json else compared:
         _show_compared(one)
+
+
+def _refuse_mixture(runs: list[Path], truth: Path | None, release: list[Path] | None) -> None:
+    if bool(release) != (truth is not None) or bool(runs) == bool(release):
+        raise typer.BadParameter("give run directories, or --truth CONFIG and --release FILE")
 
 
 def _plain(run: Path, done: EvaluatedRun) -> dict[str, Any]:
@@ -129,10 +155,13 @@ def _show_compared(one: Compared) -> None:
 
 def _show_one(done: EvaluatedRun, *, named: Path | None) -> None:
     from headcount.cli.show import show_table
+    from headcount.privacy.guarantee import UnknownGuarantee
     from headcount.report.model import CONFIDENTIAL_BANNER
 
     if named is not None:
         typer.secho(str(named), bold=True)
+    if isinstance(done.release.guarantee, UnknownGuarantee):
+        typer.echo(done.release.guarantee.sentences()[0])
     if not done.public:
         typer.secho(CONFIDENTIAL_BANNER, fg="yellow")
     for finding in done.evaluation:

@@ -15,6 +15,7 @@ from headcount.mechanisms import PostTabular, PreTabular
 from headcount.numbers import shown
 from headcount.population.sources import Source
 from headcount.registry import ATTACKS, MECHANISMS, METRICS, POPULATIONS, Registry
+from headcount.release.foreign import ForeignFiles
 from headcount.toml_files import read_toml
 from headcount.typed import from_table, located, shaping, to_table
 
@@ -58,6 +59,12 @@ def load_population(path: Path) -> Source:
     return located(_population(data, source), path.absolute().parent)
 
 
+def load_foreign(path: Path) -> ForeignFiles:
+    """How somebody else's files are to be read: the table [release] of a file, if it has one."""
+    data, source = read_toml(path, expected="a TOML file with a table [population]"), str(path)
+    return from_table(ForeignFiles, data.get("release", {}), source=source, place="release")
+
+
 def read_config(data: Any, *, source: str) -> Config:
     """A config from the tables of a file; paths as they stand there."""
     if not isinstance(data, Mapping):
@@ -69,8 +76,9 @@ def read_config(data: Any, *, source: str) -> Config:
     parts = {key: _parts(key, data.get(key, []), source=source) for key in LISTS}
     run = from_table(RunSettings, _given(data, "run", source), source=source, place="run")
     cases = _cases(data.get("case", []), source=source)
+    foreign = from_table(ForeignFiles, data.get("release", {}), source=source, place="release")
     try:
-        made = Config(population=population, run=run, case=cases, **parts)
+        made = Config(population=population, run=run, release=foreign, case=cases, **parts)
     except ConfigError as error:
         of_steps = "mechanism: " if error.source == "mechanism" and error.place else ""
         place = f"{of_steps}{error.place or error.source}"

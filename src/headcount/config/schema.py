@@ -11,6 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from headcount.config.load import LISTS
 from headcount.config.settings import Config, ConfigCase, RunSettings
 from headcount.registry import POPULATIONS, Registry
+from headcount.release.foreign import ForeignFiles
 from headcount.typed import PRESET, presets, to_table
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -32,7 +33,8 @@ def config_schema() -> dict[str, Any]:
         for name in registry.ours
     }
     inputs: list[Any] = [(at, "validation", TypeAdapter(cls)) for at, cls in classes.items()]
-    inputs.append((("run", ""), "validation", TypeAdapter(RunSettings)))
+    others = {"run": RunSettings, "release": ForeignFiles}
+    inputs += [((key, ""), "validation", TypeAdapter(cls)) for key, cls in others.items()]
     made, shared = TypeAdapter.json_schemas(inputs, schema_generator=_Schemas)
     defs = shared.get("$defs", {})
     tables = {at: _opened(schema, defs) for (at, _), schema in made.items()}
@@ -59,7 +61,8 @@ def config_schema() -> dict[str, Any]:
     }
     cases: dict[str, Any] = {"type": "array", "items": case}
     properties["case"] = {"description": said["case"], **cases}
-    properties["run"] = {**tables["run", ""], "description": said["run"]}
+    for key in others:
+        properties[key] = {**tables[key, ""], "description": said[key]}
     return {
         "$schema": DRAFT,
         "title": "headcount: the config of a run",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from headcount.attacks.kinds import Attack
@@ -12,7 +12,8 @@ from headcount.fields import APART, AtLeast0, FilePath
 from headcount.mechanisms import Chain, PostTabular, PreTabular
 from headcount.population.sources import Source
 from headcount.registry import MECHANISMS, POPULATIONS
-from headcount.release.layout import Format, Layout, Margin
+from headcount.release.foreign import ForeignFiles
+from headcount.release.layout import FileFormat, FileLayout, MarginNames
 
 Publishable = Literal["microdata", "mdf", "measurements"]
 
@@ -42,16 +43,16 @@ class RunSettings:
     dataset: str = ""
     new_content: Annotated[bool, APART] = False
     publish: tuple[Publishable, ...] = ()
-    format: tuple[Format, ...] = ("parquet",)
+    format: tuple[FileFormat, ...] = ("parquet",)
     tidy: bool = False
     totals: bool = False
-    margins: tuple[Margin, ...] = ()
+    margins: tuple[MarginNames, ...] = ()
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> FileLayout:
         """The files that the release is written in."""
         margins = (*(((),) if self.totals else ()), *self.margins)
-        return Layout(formats=self.format, tidy=self.tidy, margins=margins)
+        return FileLayout(formats=self.format, tidy=self.tidy, margins=margins)
 
     def __post_init__(self) -> None:
         if () in self.margins:
@@ -119,6 +120,7 @@ class Config:
         run          where the release goes
         metric       what to compute from the release; by default all that support it
         attack       what to try on it, likewise
+        release      how files of somebody else's release are read, for ``evaluate --release``
         case         other ways to protect the same people, which ``headcount compare`` tries
     """
 
@@ -127,6 +129,7 @@ class Config:
     run: RunSettings
     metric: tuple[Metric, ...] = ()
     attack: tuple[Attack, ...] = ()
+    release: ForeignFiles = field(default_factory=ForeignFiles)
     case: tuple[ConfigCase, ...] = ()
 
     @property

@@ -68,6 +68,7 @@ def answers(
     """
     schema, clipped = release.schema, clips_answers(release)
     truth, released = counts.at(level).matrix, release.table(level)
+    missing = release.as_counts().missing_at(level)
     queries = [TOTAL, *(Query(name, (name,)) for name in schema.names)]
     if len(schema.attributes) > 1:
         queries.append(every_cell(schema))
@@ -76,7 +77,8 @@ def answers(
         made: Any = released @ answer
         if clipped:
             made = np.maximum(made, 0) if isinstance(made, np.ndarray) else made.maximum(0)
-        yield query, pair_counts(truth @ answer, made, cells=cells)
+        gone = None if missing is None else (missing @ answer) > 0
+        yield query, pair_counts(truth @ answer, made, cells=cells, missing=gone)
 
 
 def possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:

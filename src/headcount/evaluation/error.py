@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headcount.arrays import Floats, Ints
+from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class CountPairs:
         truth      exact counts
         released   released counts
         empty      counts of the set that are zero on both sides: part of it, but not listed
+        missing    positions of counts that were not released: in no set
     """
 
     cells: CellSet
@@ -93,6 +94,7 @@ class CountPairs:
     truth: NDArray[Any]
     released: NDArray[Any]
     empty: int
+    missing: Ints
 
     @property
     def n(self) -> int:
@@ -121,6 +123,7 @@ class CountPairs:
         column = self.place % columns
         order = np.argsort(column, kind="stable")
         ends = np.searchsorted(column[order], np.arange(columns + 1))
+        gone = self.missing % columns
         for number in range(columns):
             mine = order[ends[number] : ends[number + 1]]
             yield replace(
@@ -129,12 +132,17 @@ class CountPairs:
                 place=self.place[mine] // columns,
                 truth=self.truth[mine],
                 released=self.released[mine],
-                empty=rows - mine.size if self.cells == "all" else 0,
+                empty=rows - mine.size - int((gone == number).sum()) if self.cells == "all" else 0,
+                missing=self.missing[gone == number] // columns,
             )
 
 
-def pair_counts(truth: Counts, released: Counts, *, cells: CellSet = "all") -> CountPairs:
+def pair_counts(
+    truth: Counts, released: Counts, *, cells: CellSet = "all", missing: Flags | None = None
+) -> CountPairs:
     """Set exact counts beside released ones, on a set of counts (see the head of this module).
+
+    ``missing`` are counts that were not released: they belong to no set.
 
     Both sides are dense arrays of one shape or scipy sparse matrices of one shape. Integers stay
     int64, all else is float64. Counts that cannot be other than zero are to be left out of the
@@ -148,13 +156,16 @@ def pair_counts(truth: Counts, released: Counts, *, cells: CellSet = "all") -> C
     check_cells(cells)
     whole = int(np.prod(exact.shape, dtype=np.int64))
     place = exact.cells if cells == "truth" else _either(exact, noisy, whole)
+    gone = np.flatnonzero(() if missing is None else missing).astype(np.int64)
+    place = np.setdiff1d(place, gone, assume_unique=True) if gone.size else place
     return CountPairs(
         cells=cells,
         shape=exact.shape,
         place=place,
         truth=exact.at(place),
         released=noisy.at(place),
-        empty=whole - place.size if cells == "all" else 0,
+        empty=whole - gone.size - place.size if cells == "all" else 0,
+        missing=gone,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -16,7 +17,7 @@ from headcount.evaluation.truth import Truth
 from headcount.population import Population
 from headcount.progress import Progress, silent
 from headcount.registry import ATTACKS, METRICS
-from headcount.release import Release
+from headcount.release.foreign import is_foreign, read_foreign
 from headcount.report.finding import Finding
 from headcount.report.model import Figure
 from headcount.report.notebook import shown
@@ -89,7 +90,7 @@ class Evaluation:
 
 
 def evaluate(
-    release: Release,
+    release: Any,
     truth: Truth | Population | Counts,
     *,
     choice: Choice | None = None,
@@ -98,11 +99,19 @@ def evaluate(
 ) -> Evaluation:
     """Compute each chosen metric, and make each chosen attack, that supports the release.
 
+    where
+        release   a release; or files or a data frame of somebody else's, which are read on the
+                  domain of the truth (see ``headcount.release.foreign``)
+
     Without ``choice`` these are ours, but for metrics that are slow. What a part of another
     distribution fails at is left out, so that nothing else is lost.
     """
     choice, public = choice or Choice(), isinstance(truth, Population) and truth.public
-    release, truth = known_release(release), Truth.of(truth)
+    truth = Truth.of(truth)
+    if is_foreign(release):
+        release = read_foreign(release, truth.counts.schema, truth.counts.geography)
+        truth = truth.on(release)
+    release = known_release(release)
     findings: list[Finding] = []
     left_out: list[NotComputed] = []
     for metric in choice.chosen_metrics():

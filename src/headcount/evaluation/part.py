@@ -143,7 +143,8 @@ def only(release: Release, leaves: Ints) -> Release:
 def _(release: CountsRelease, leaves: Ints) -> Release:
     geography, kept = some_of(release.geography, leaves)
     tables = {level: table[kept[level]] for level, table in release.tables.items()}
-    return replace(release, geography=geography, tables=tables)
+    missing = {level: flags[kept[level]] for level, flags in release.missing.items()}
+    return replace(release, geography=geography, tables=tables, missing=missing)
 
 
 @only.register

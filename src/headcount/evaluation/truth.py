@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headcount.errors import InputError
 from headcount.mechanisms import Chain, Mechanism
 from headcount.population import Population
-from headcount.tabulate import Counts, tabulate
+from headcount.release import Release
+from headcount.tabulate import Counts, Query, tabulate
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -53,6 +54,16 @@ class Truth:
             mechanism=mechanism,
         )
 
+    def on(self, release: Release) -> Truth:
+        """The same as far as a release tells it: its attributes, and levels down to its lowest."""
+        if self.counts.schema == release.schema and self.counts.level == release.geography.leaf:
+            return self
+        return replace(
+            self,
+            counts=_seen(self.counts, release),
+            protected=_seen(self.protected, release),
+        )
+
     @property
     def knows_mechanism(self) -> bool:
         """Whether it is known how the release was made."""
@@ -88,3 +99,17 @@ class MadeTruth(Truth):
     def chain(self) -> Chain:
         """The mechanism as a chain."""
         return Chain.of(self.mechanism)
+
+
+def _seen(counts: Counts, release: Release) -> Counts:
+    """Counts by the attributes of a release, of the units of its lowest level."""
+    leaf = release.geography.leaf
+    answer = Query("release", release.schema.names).matrix(counts.schema)
+    return replace(
+        counts,
+        schema=release.schema,
+        geography=release.geography,
+        level=leaf,
+        matrix=(counts.at(leaf).matrix @ answer).tocsr(),
+        quarters=None,
+    )

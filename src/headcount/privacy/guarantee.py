@@ -108,3 +108,15 @@ class Guarantee:
         said += [f"Released without noise: {what}." for what in self.released_exactly]
         said += [f"Not covered: {what}." for what in self.not_covered]
         return tuple(said)
+
+
+class UnknownGuarantee(Guarantee):
+    """What can be said of files that were made elsewhere: nothing of a promise is known."""
+
+    def sentences(self) -> tuple[str, ...]:
+        """That nothing is known, and what no promise would cover."""
+        return (
+            f"Nothing is known of a guarantee: {self.why_none}. Scores say how far off the release "
+            "is and what attacks find in it; that they find little proves no privacy.",
+            *(f"Not covered: {what}." for what in self.not_covered),
+        )

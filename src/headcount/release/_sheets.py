@@ -24,9 +24,9 @@ from headcount.release.frames import (
 )
 from headcount.release.layout import (
     UNITS,
-    Format,
-    Layout,
-    Margin,
+    FileFormat,
+    FileLayout,
+    MarginNames,
     marginal,
     published_stem,
     stem_of,
@@ -49,7 +49,7 @@ COUNTS_AT_ONCE = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
-class Field:
+class SheetField:
     """A column of a table, as the data dictionary describes it."""
 
     name: str
@@ -73,11 +73,11 @@ class Sheet:
 
     stem: str
     words: str
-    fields: tuple[Field, ...]
+    fields: tuple[SheetField, ...]
     key: tuple[str, ...]
     pieces: Callable[[], Iterator[pl.DataFrame]]
 
-    def write(self, folder: Path, formats: tuple[Format, ...]) -> list[str]:
+    def write(self, folder: Path, formats: tuple[FileFormat, ...]) -> list[str]:
         """Write the files, whole or not at all; their names."""
         names = [f"{self.stem}.{one}" for one in formats]
         with whole_files(*(folder / name for name in names)) as streams, ExitStack() as stack:
@@ -91,11 +91,11 @@ class Sheet:
         return names
 
 
-Write = Callable[[pl.DataFrame], None]
+WriteFrame = Callable[[pl.DataFrame], None]
 
 
 @contextmanager
-def _csv(stream: BufferedWriter) -> Iterator[Write]:
+def _csv(stream: BufferedWriter) -> Iterator[WriteFrame]:
     """Text between quotes, so that codes are not taken for numbers."""
     header = True
 
@@ -108,7 +108,7 @@ def _csv(stream: BufferedWriter) -> Iterator[Write]:
 
 
 @contextmanager
-def _parquet(stream: BufferedWriter) -> Iterator[Write]:
+def _parquet(stream: BufferedWriter) -> Iterator[WriteFrame]:
     """Row groups of one file; without the Arrow schema readers see plain text."""
     import pyarrow.parquet as pq
 
@@ -126,20 +126,20 @@ def _parquet(stream: BufferedWriter) -> Iterator[Write]:
         yield write
 
 
-_WRITERS: dict[Format, Callable[[BufferedWriter], AbstractContextManager[Write]]] = {
+_WRITERS: dict[FileFormat, Callable[[BufferedWriter], AbstractContextManager[WriteFrame]]] = {
     "parquet": _parquet,
     "csv": _csv,
 }
 
 
 @singledispatch
-def sheets_of(release: Release, layout: Layout, progress: Progress = silent) -> Iterator[Sheet]:
+def sheets_of(release: Release, layout: FileLayout, progress: Progress = silent) -> Iterator[Sheet]:
     """The tables of a kind of release."""
     raise NotImplementedError(f"{type(release).__name__} has no form on disk")
 
 
 @sheets_of.register
-def _(release: CountsRelease, layout: Layout, progress: Progress = silent) -> Iterator[Sheet]:
+def _(release: CountsRelease, layout: FileLayout, progress: Progress = silent) -> Iterator[Sheet]:
     levels = release.geography.levels
     for level in progress(levels, what="writing levels", total=len(levels)):
         table = release.table(level)
@@ -162,7 +162,7 @@ def _counts(
     table: LevelTable,
     tidy: bool,
     *,
-    margin: Margin | None = None,
+    margin: MarginNames | None = None,
     added: str = "",
 ) -> Sheet:
     schema = release.schema
@@ -195,9 +195,9 @@ def _pieces(
         yield form(units[start : start + step], schema, table[start : start + step])
 
 
-def _code_fields(units: pl.DataFrame) -> tuple[Field, ...]:
+def _code_fields(units: pl.DataFrame) -> tuple[SheetField, ...]:
     return tuple(
-        Field(name=one, type="string", words=f"code of the {one}") for one in units.columns
+        SheetField(name=one, type="string", words=f"code of the {one}") for one in units.columns
     )
 
 
@@ -205,18 +205,20 @@ def _number(table: LevelTable) -> str:
     return "integer" if np.issubdtype(table.dtype, np.integer) else "number"
 
 
-def _cell_fields(schema: Schema, table: LevelTable) -> Iterator[Field]:
+def _cell_fields(schema: Schema, table: LevelTable) -> Iterator[SheetField]:
     for cell in np.flatnonzero(schema.possible):
         where = np.unravel_index(cell, schema.shape) if schema.names else ()
         levels = [a.levels[i] for a, i in zip(schema.attributes, where, strict=True)]
         words = ", ".join(f"{n} {level}" for n, level in zip(schema.names, levels, strict=True))
-        yield Field(name=schema.cell_names[cell], type=_number(table), words=words or "everybody")
+        yield SheetField(
+            name=schema.cell_names[cell], type=_number(table), words=words or "everybody"
+        )
 
 
-def _tidy_fields(schema: Schema, table: LevelTable) -> Iterator[Field]:
+def _tidy_fields(schema: Schema, table: LevelTable) -> Iterator[SheetField]:
     for one in schema.attributes:
-        yield Field(name=one.name, type="string", words=one.name, levels=one.levels)
-    yield Field(name=COUNT, type=_number(table), words="protected count of people")
+        yield SheetField(name=one.name, type="string", words=one.name, levels=one.levels)
+    yield SheetField(name=COUNT, type=_number(table), words="protected count of people")
 
 
 def _units(release: Release) -> Sheet:
@@ -232,7 +234,7 @@ def _units(release: Release) -> Sheet:
 
 
 @sheets_of.register
-def _(release: TablesRelease, layout: Layout, progress: Progress = silent) -> Iterator[Sheet]:
+def _(release: TablesRelease, layout: FileLayout, progress: Progress = silent) -> Iterator[Sheet]:
     yield _units(release)
     tables = release.published
     for one in progress(tables, what="writing tables", total=len(tables)):
@@ -242,21 +244,23 @@ def _(release: TablesRelease, layout: Layout, progress: Progress = silent) -> It
 def _published(one: PublishedCells, release: TablesRelease) -> Sheet:
     """A table with withheld cells, in the columns that ``published_frame`` gives it."""
     cells = one.cells
-    unit = Field(name="unit", type="string", words=f"code of the {one.level}")
-    fields: tuple[Field, ...] = (
-        Field(name="cell", type="string", words="groups of the table's axes"),
-        Field(name="value", type="integer", words="count of people", required=False),
-        Field(name="published", type="boolean", words="whether the count is published"),
+    unit = SheetField(name="unit", type="string", words=f"code of the {one.level}")
+    fields: tuple[SheetField, ...] = (
+        SheetField(name="cell", type="string", words="groups of the table's axes"),
+        SheetField(name="value", type="integer", words="count of people", required=False),
+        SheetField(name="published", type="boolean", words="whether the count is published"),
     )
     if cells.table.is_own:
         axes = cell_columns(cells)
         fields = (
             *(
-                Field(name=name, type="string", words=name, levels=tuple(dict.fromkeys(labels)))
+                SheetField(
+                    name=name, type="string", words=name, levels=tuple(dict.fromkeys(labels))
+                )
                 for name, labels in axes.items()
             ),
-            Field(name=COUNT, type="integer", words="count of people", required=False),
-            Field(name=FLAG, type="string", words="its state", levels=(PUBLISHED, WITHHELD)),
+            SheetField(name=COUNT, type="integer", words="count of people", required=False),
+            SheetField(name=FLAG, type="string", words="its state", levels=(PUBLISHED, WITHHELD)),
         )
     key = ("unit", *(cell_columns(cells) if cells.table.is_own else ("cell",)))
     return Sheet(

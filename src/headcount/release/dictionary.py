@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headcount.release._sheets import Field, Sheet
+from headcount.release._sheets import Sheet, SheetField
 
 DICTIONARY = "datapackage.json"
 
@@ -81,7 +81,7 @@ def _resource(
     }
 
 
-def _field(field: Field) -> dict[str, Any]:
+def _field(field: SheetField) -> dict[str, Any]:
     constraints: dict[str, Any] = {"required": True} if field.required else {}
     if field.levels:
         constraints["enum"] = list(field.levels)

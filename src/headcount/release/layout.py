@@ -13,8 +13,8 @@ from headcount.geography import Geography
 from headcount.release.frames import COUNT, MOST_COLUMNS, refuse_clash
 from headcount.schema import Schema
 
-Format = Literal["parquet", "csv"]
-Margin = tuple[str, ...]
+FileFormat = Literal["parquet", "csv"]
+MarginNames = tuple[str, ...]
 
 UNITS = "units"
 """The file of the leaf's codes, beside tables that list counts."""
@@ -24,7 +24,7 @@ LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class FileLayout:
     """The files of a release; each table is there in every format.
 
     where
@@ -33,9 +33,9 @@ class Layout:
         margins   attributes (none: the total) by which published counts are added up besides
     """
 
-    formats: tuple[Format, ...] = ("parquet",)
+    formats: tuple[FileFormat, ...] = ("parquet",)
     tidy: bool = False
-    margins: tuple[Margin, ...] = ()
+    margins: tuple[MarginNames, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.formats or len(set(self.formats)) < len(self.formats):
@@ -68,7 +68,7 @@ class Layout:
         return counts * int(per_count)
 
 
-def _new_name(stems: dict[str, str], level: str, margin: Margin | None) -> None:
+def _new_name(stems: dict[str, str], level: str, margin: MarginNames | None) -> None:
     stem = stem_of(level, margin)
     what = f"level {level!r}" if margin is None else f"margin {list(margin)} of level {level!r}"
     if len(f"{stem}.parquet".encode()) > LONGEST_NAME:
@@ -97,7 +97,7 @@ def _new_name(stems: dict[str, str], level: str, margin: Margin | None) -> None:
     )
 
 
-def marginal(schema: Schema, margin: Margin) -> Schema:
+def marginal(schema: Schema, margin: MarginNames) -> Schema:
     """The schema of a margin: some attributes, and the structural zeros that concern only them."""
     unknown = [name for name in margin if name not in schema.names]
     if unknown or len(set(margin)) < len(margin):
@@ -113,7 +113,7 @@ def marginal(schema: Schema, margin: Margin) -> Schema:
     return Schema(tuple(schema.attribute(name) for name in margin), zeros)
 
 
-def stem_of(level: str, margin: Margin | None = None) -> str:
+def stem_of(level: str, margin: MarginNames | None = None) -> str:
     """The file of a level, or of a margin of it, without its ending.
 
     What a file name cannot hold is written as %2F and so on. What Windows does not allow in a name

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headcount.arrays import Flags
 from headcount.errors import InputError, one_of
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
@@ -137,12 +138,15 @@ class CountsRelease(Release):
     """Protected counts of every unit and cell.
 
     where
-        tables   units x cells for each level that the mechanism publishes, the leaf among them
-        weight   how many people each person of a sample stands for; 1 if everybody was counted
+        tables    units x cells for each level that the mechanism publishes, the leaf among them
+        weight    how many people each person of a sample stands for; 1 if everybody was counted
+        missing   for some of these levels, which counts are not there (their table has 0): only
+                  in files of others, since a release made here has every count
     """
 
     tables: Mapping[str, LevelTable]
     weight: Fraction = Fraction(1)
+    missing: Mapping[str, Flags] = field(default_factory=dict)
 
     @property
     def finest(self) -> str:
@@ -183,7 +187,8 @@ class CountsRelease(Release):
         possible = int(self.schema.possible.sum())
         return {
             level: {
-                "counts": table.shape[0] * possible,
+                "counts": table.shape[0] * possible
+                - int(self.missing[level].sum() if level in self.missing else 0),
                 "negative": int(
                     ((table if isinstance(table, np.ndarray) else table.data) < 0).sum()
                 ),
@@ -198,6 +203,14 @@ class CountsRelease(Release):
         leaf = self.geography.leaf
         added: LevelTable = adder(self.geography, level, of=leaf) @ self.tables[leaf]
         return added
+
+    def missing_at(self, level: str) -> Flags | None:
+        """Which counts of a level are not there, nor the sum of such that are; None if none."""
+        if level in self.tables or self.geography.leaf not in self.missing:
+            return self.missing.get(level)
+        leaf = self.geography.leaf
+        below = adder(self.geography, level, of=leaf) @ self.missing[leaf].astype(np.int64)
+        return np.asarray(below > 0)
 
     def to_polars(self, level: str, *, tidy: bool = False) -> pl.DataFrame:
         """Counts at a level as a data frame: a row for each unit, or tidy."""

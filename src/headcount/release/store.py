@@ -20,7 +20,7 @@ from headcount.progress import Progress, silent
 from headcount.release._sheets import Sheet, long_levels, sheets_of
 from headcount.release.dictionary import DICTIONARY, described
 from headcount.release.frames import COUNT, LevelTable, units_frame
-from headcount.release.layout import UNITS, Format, Layout, published_stem, stem_of
+from headcount.release.layout import UNITS, FileFormat, FileLayout, published_stem, stem_of
 from headcount.release.published import (
     FLAG,
     definition_of,
@@ -44,7 +44,7 @@ def write_release(
     *,
     receipt: Mapping[str, Any],
     more: Sequence[Path] = (),
-    layout: Layout | None = None,
+    layout: FileLayout | None = None,
     progress: Progress = silent,
 ) -> None:
     """Write a release so that it is whole or visibly unfinished: the manifest comes last.
@@ -52,7 +52,7 @@ def write_release(
     ``more`` are files below ``folder`` that are written already and belong to the release.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    layout = layout or Layout()
+    layout = layout or FileLayout()
     files: list[tuple[str, Sheet | None]] = [
         (name, sheet)
         for sheet in sheets_of(release, layout, progress)
@@ -70,7 +70,7 @@ def write_release(
     _write_json(folder / MANIFEST, {**manifest, "sha256": _content_digest(manifest)})
 
 
-def _form(layout: Layout) -> dict[str, Any]:
+def _form(layout: FileLayout) -> dict[str, Any]:
     """How the tables are written, where it is not the usual way."""
     return {
         **({} if layout.formats == ("parquet",) else {"formats": list(layout.formats)}),
@@ -147,7 +147,7 @@ def rehearse(geography: Geography) -> None:
 
 def _read_table(folder: Path, stem: str, domain: Mapping[str, Any]) -> pl.DataFrame:
     """A table in the first of its formats; codes and levels are text in all of them."""
-    kind: Format = domain.get("formats", ["parquet"])[0]
+    kind: FileFormat = domain.get("formats", ["parquet"])[0]
     path = folder / f"{stem}.{kind}"
     if kind == "parquet":
         return pl.read_parquet(path)

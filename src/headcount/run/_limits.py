@@ -13,7 +13,7 @@ from headcount.errors import ConfigError
 from headcount.mechanisms import Chain, Measured
 from headcount.memory import gib, memory_limit
 from headcount.noise.keyed import served_by
-from headcount.release.layout import Layout
+from headcount.release.layout import FileLayout
 from headcount.tabulate import Counts
 
 COST = {"table": 2e-8, "slow": 3e-3, "opendp": 3e-5}
@@ -24,7 +24,7 @@ MOST_SECONDS = 7 * DAY
 
 
 def refuse_too_large(
-    mechanism: Chain, counts: Counts, *, backend: str, out: Path, layout: Layout
+    mechanism: Chain, counts: Counts, *, backend: str, out: Path, layout: FileLayout
 ) -> None:
     """Refuse tables beyond this machine's memory, and files or recorded noise beyond its disk."""
     schema, geography = counts.schema, counts.geography

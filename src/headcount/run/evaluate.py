@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headcount.config.load import config_digest
+from headcount.config.load import config_digest, load_foreign, load_population
 from headcount.engines.local import LocalEngine
 from headcount.errors import RunError
 from headcount.evaluation.choice import Choice
 from headcount.evaluation.evaluate import Evaluation, evaluate
 from headcount.evaluation.report import evaluation_report
-from headcount.evaluation.truth import MadeTruth
+from headcount.evaluation.truth import MadeTruth, Truth
 from headcount.files import write_text_atomic
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.directory import RunDirectory
+from headcount.release.foreign import read_foreign
 from headcount.release.store import read_release
 from headcount.report.html import write_report
 from headcount.run.protect import Prepared, kept_config, prepare_data
@@ -31,6 +33,7 @@ class EvaluatedRun:
     evaluation: Evaluation
     report: Path
     public: bool
+    release: Release
 
 
 def open_run(path: Path) -> tuple[Release, Prepared]:
@@ -83,17 +86,54 @@ def evaluate_run(
     )
     folder = internal / "evaluation"
     folder.mkdir(exist_ok=True)
+    recipe = f"headcount evaluate {path.name}"
+    return _written(evaluation, release, folder, recipe=recipe, public=prepared.public)
+
+
+def evaluate_files(
+    truth: Path,
+    files: Sequence[Path],
+    *,
+    out: Path,
+    choice: Choice | None = None,
+    progress: Progress = silent,
+) -> EvaluatedRun:
+    """Evaluate files of somebody else's release into ``out``: as confidential as the truth.
+
+    where
+        truth   a config: its population is the truth, its table [release] says how files are read
+
+    Nothing is drawn or spent, and nothing is known of how the files were made.
+    """
+    population = load_population(truth).read(progress)
+    how = load_foreign(truth)
+    release = read_foreign(files, population.schema, population.geography, how=how)
+    for source, words in release.notes.items():
+        log.info("%s: read as %s", source, words)
+    seen = Truth.of(population).on(release)
+    evaluation = evaluate(release, seen, choice=choice, progress=progress, engine=LocalEngine())
+    if not out.exists():
+        out.mkdir(parents=True, mode=0o755 if population.public else 0o700)
+    names = " ".join(f"--release {Path(one).name}" for one in files)
+    recipe = f"headcount evaluate --truth {truth.name} {names}"
+    return _written(evaluation, release, out, recipe=recipe, public=population.public)
+
+
+def _written(
+    evaluation: Evaluation, release: Release, folder: Path, *, recipe: str, public: bool
+) -> EvaluatedRun:
+    """The tables of an evaluation and its report, in a folder."""
     for finding in evaluation:
         for name, table in finding.files().items():
             write_text_atomic(folder / f"{name}.csv", table.write_csv())
         for warning in finding.warnings():
-            log.warning("%s: %s", path, warning)
+            log.warning("%s: %s", folder, warning)
     report = evaluation_report(
         release,
         evaluation.findings,
         not_computed=[(one.name, one.why) for one in evaluation.not_computed],
-        recipe=f"headcount evaluate {path.name}",
-        public=prepared.public,
+        recipe=recipe,
+        public=public,
     )
     write_report(report, folder / "report.html")
-    return EvaluatedRun(evaluation, folder / "report.html", prepared.public)
+    return EvaluatedRun(evaluation, folder / "report.html", public, release)

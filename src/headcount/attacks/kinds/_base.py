@@ -164,6 +164,8 @@ def whole_people(release: Release) -> Support:
 
 @whole_people.register
 def _(release: CountsRelease) -> Support:
+    if release.missing:
+        return Support("some counts are missing from the release")
     table = release.table(release.geography.leaf)
     values = table if isinstance(table, np.ndarray) else table.data
     if len(values) and (np.any(values < 0) or np.any(values != np.rint(values))):

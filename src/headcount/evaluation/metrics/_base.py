@@ -59,6 +59,19 @@ def publishes_counts(release: Release) -> Support:
 
 @publishes_counts.register
 def _(release: CountsRelease) -> Support:
+    if release.missing:
+        return Support("some counts are missing from the release")
+    return SUPPORTED
+
+
+@singledispatch
+def publishes_some_counts(release: Release) -> Support:
+    """Whether a release has counts of units and cells, be it not of all."""
+    return publishes_counts(release)  # which says why not
+
+
+@publishes_some_counts.register
+def _(release: CountsRelease) -> Support:
     return SUPPORTED
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from headcount.evaluation._scores import Scores, score
 from headcount.evaluation.error import CELL_WORDS, CellSet, check_cells
-from headcount.evaluation.metrics._base import LEVEL, QUERY, Metric, by_level, publishes_counts
+from headcount.evaluation.metrics._base import LEVEL, QUERY, Metric, by_level, publishes_some_counts
 from headcount.evaluation.truth import Truth
 from headcount.mechanisms.histogram import clips_answers
 from headcount.progress import Progress, silent
@@ -89,10 +89,10 @@ class Error(Metric):
         check_cells(self.cells)
 
     def supports(self, release: Release, truth: Truth) -> Support:
-        """Counts of every unit and cell."""
+        """Counts of units and cells; those that are missing are not scored."""
         if not truth.counts.matrix.count_nonzero():
             return Support("nobody is in the data: there is nothing to be wrong about")
-        return publishes_counts(release)
+        return publishes_some_counts(release)
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """Errors of the total, of each attribute and of every cell, at every level."""
@@ -103,6 +103,11 @@ class Error(Metric):
             levels=release.geography.levels,
             below_zero=release.negative_counts(),
             clipped=clips_answers(release),
+            missing={
+                level: int(flags.sum())
+                for level in release.geography.levels
+                if (flags := release.as_counts().missing_at(level)) is not None
+            },
         )
 
 
@@ -120,6 +125,7 @@ class Errors(Finding):
     levels: tuple[str, ...]
     below_zero: Mapping[str, Mapping[str, int]]
     clipped: bool
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def leaf(self) -> str:
@@ -130,12 +136,22 @@ class Errors(Finding):
         """Errors by level and query, and by group."""
         return {"errors": self.scores.errors, "groups": self.scores.groups}
 
+    def _missing_words(self) -> str:
+        if not self.missing:
+            return ""
+        levels = ", ".join(f"{number:,} at {level}" for level, number in self.missing.items())
+        return (
+            f"Counts that are missing from the release ({levels}) have no error, nor has a sum "
+            "of which one is a part: they are left out, not taken for 0. "
+        )
+
     def explain(self) -> str:
         """What an error is here."""
         return (
             "An error is a released count minus the exact one, in people. "
-            f"{self._set_words()} The figures describe one release, not the spread over new "
-            "noise, and say nothing about privacy: a release without error protects nobody."
+            f"{self._set_words()} {self._missing_words()}The figures describe one release, not "
+            "the spread over new noise, and say nothing about privacy: a release without error "
+            "protects nobody."
         )
 
     def numbers(self) -> tuple[KeyNumber, ...]:

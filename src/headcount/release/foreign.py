@@ -1,0 +1,204 @@
+"""Files of somebody else's release, read on the domain of a truth: tables of counts, or records.
+
+Nothing of the truth but its schema and its units is used. What is missing stays missing, counts
+below 0 and fractions stay as they are: they are to be scored, not to be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Flags, Ints
+from headcount.errors import InputError
+from headcount.fields import Named, Pairs
+from headcount.geography import Geography
+from headcount.memory import gib, memory_limit
+from headcount.population.format import PLAIN, Format
+from headcount.population.tables import Rows, header_of, read_rows
+from headcount.privacy.guarantee import UnknownGuarantee
+from headcount.release._foreign_records import is_mdf, is_ppmf, read_mdf, read_ppmf
+from headcount.release._foreign_tables import read_counts
+from headcount.release._matching import Entries
+from headcount.release.frames import MOST_COLUMNS, LevelTable
+from headcount.release.layout import marginal
+from headcount.release.release import CountsRelease, Release
+from headcount.schema import Schema
+
+WHY_UNKNOWN = "the files were not made here, and do not say how they were made"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForeignFiles:
+    """``[release]``: how the files of somebody else's release are to be understood.
+
+    where
+        count     the column of counts of a tidy table; left out, the first of n, count, value and
+                  people that there is
+        columns   columns by the name that they have in the files, and what they are: a level of the
+                  geography, an attribute, a cell
+        values    for an attribute, levels by the value that stands for them in the files
+        missing   whether a count that is not in the files is "missing", or "zero"
+        format    how text files are written
+    """
+
+    count: str = ""
+    columns: Annotated[tuple[tuple[str, str], ...], Named(str)] = field(default_factory=Pairs)
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    missing: Literal["missing", "zero"] = "missing"
+    format: Format = PLAIN
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", Pairs.of(self.columns))
+
+
+def read_foreign(
+    source: Any, schema: Schema, geography: Geography, *, how: ForeignFiles | None = None
+) -> CountsRelease:
+    """A release from files, or from a data frame, of a truth's schema and units.
+
+    where
+        source   a path, several, or a frame of polars (or of anything that it can be made from)
+
+    Each file is known by what is in it: the records of the Bureau's MDF of 1940 or of a PPMF; else
+    a table with columns named like levels of the geography, and like attributes or cells. The
+    result has the attributes that all files have, and the levels down to the lowest one of them.
+    """
+    how = how or ForeignFiles()
+    found = list(_read(source, schema, geography, how))
+    names = {one.names for one in found}
+    if len(names) > 1:
+        raise InputError(
+            "release",
+            found=f"files by {' and by '.join(str(list(one)) for one in sorted(names))}",
+            expected="files by the same attributes, one for each level",
+        )
+    kept = marginal(schema, next(iter(names)))
+    lowest = max(geography.depth(one.level) for one in found)
+    places = Geography(
+        geography.levels[: lowest + 1],
+        geography.units[: lowest + 1],
+        geography.parents[: lowest + 1],
+    )
+    tables: dict[str, LevelTable] = {}
+    missing: dict[str, Flags] = {}
+    for level in places.levels:
+        if mine := [one for one in found if one.level == level]:
+            tables[level], gone = _table(mine, kept, places.size(level), how)
+            missing |= {} if gone is None or not gone.any() else {level: gone}
+    return CountsRelease(
+        schema=kept,
+        geography=places,
+        mechanism=f"somebody else ({', '.join(dict.fromkeys(one.source for one in found))})",
+        guarantee=UnknownGuarantee(why_none=WHY_UNKNOWN),
+        key_kind="none",
+        backend="none",
+        notes={f"{one.source}": one.words for one in found},
+        tables=tables,
+        missing=missing,
+    )
+
+
+def is_foreign(source: object) -> bool:
+    """Whether something can be read as somebody else's release: paths, or a data frame."""
+    if isinstance(source, (str, Path)) or _are_paths(source):
+        return True
+    return not isinstance(source, Release) and hasattr(source, "__arrow_c_stream__")
+
+
+def _read(
+    source: Any, schema: Schema, geography: Geography, how: ForeignFiles
+) -> Iterable[Entries]:
+    if not isinstance(source, (str, Path)) and not _are_paths(source):
+        frame = source if isinstance(source, pl.DataFrame) else pl.DataFrame(source)
+        rows = Rows(Path("data frame"), how.format, frame)
+        return [read_counts(_renamed(rows, how), schema, geography, how.count, how.values)]
+    paths = [Path(source)] if isinstance(source, (str, Path)) else [Path(one) for one in source]
+    if not paths:
+        raise InputError("release", found="no file", expected="at least one")
+    mdf = [path for path in paths if is_mdf(path)]
+    found = [read_mdf(mdf, schema, geography)] if mdf else []
+    for path in paths:
+        if path in mdf:
+            continue
+        header = header_of(path, how.format)
+        if is_ppmf(header):
+            found.append(read_ppmf(path, header, schema, geography, how.format))
+            continue
+        rows = _renamed(read_rows(path, header, form=how.format), how)
+        found.append(read_counts(rows, schema, geography, how.count, how.values))
+    return found
+
+
+def _are_paths(source: Any) -> bool:
+    return isinstance(source, Sequence) and all(isinstance(one, (str, Path)) for one in source)
+
+
+def _renamed(rows: Rows, how: ForeignFiles) -> Rows:
+    """The columns by what they are here."""
+    names = dict(how.columns)
+    if strange := [name for name in names if name not in rows.frame.columns]:
+        raise InputError(
+            rows.name,
+            place="release.columns",
+            found=f"no column {strange[0]!r}",
+            expected=f"some of {rows.frame.columns}",
+        )
+    return replace(rows, frame=rows.frame.rename(names))
+
+
+def _table(
+    parts: list[Entries], schema: Schema, units: int, how: ForeignFiles
+) -> tuple[LevelTable, Flags | None]:
+    """One level: its counts, and which are missing."""
+    unit, cell = (
+        np.concatenate([getattr(one, name) for one in parts]) for name in ("unit", "cell")
+    )
+    value = np.concatenate([one.value for one in parts])
+    complete = how.missing == "zero" or all(one.complete for one in parts)
+    _refuse_twice(parts, unit, cell, schema)
+    there = np.isfinite(value)
+    if there.all() and np.array_equal(value, np.rint(value)) and all(one.whole for one in parts):
+        value = value.astype(np.int64)
+    shape = (units, schema.size)
+    if complete and schema.size > MOST_COLUMNS:
+        from scipy.sparse import csr_array
+
+        return csr_array((value[there], (unit[there], cell[there])), shape=shape), None
+    if (need := units * schema.size * 9) > memory_limit():
+        raise InputError(
+            parts[0].source,
+            found=f"counts that need {gib(need)} at once",
+            expected='fewer units or attributes, or missing = "zero"',
+        )
+    full = np.zeros(shape, dtype=value.dtype)
+    full[unit[there], cell[there]] = value[there]
+    if complete:
+        return full, None
+    gone = np.ones(shape, dtype=bool) & schema.possible
+    gone[unit[there], cell[there]] = False
+    return full, gone
+
+
+def _refuse_twice(parts: list[Entries], unit: Ints, cell: Ints, schema: Schema) -> None:
+    """Refuse a count that is there twice, in one file or in two."""
+    place = unit * schema.size + cell
+    _, first, times = np.unique(place, return_index=True, return_counts=True)
+    if (times == 1).all():
+        return
+    again = np.setdiff1d(np.arange(len(place)), first)
+    starts = np.cumsum([0, *(len(one.unit) for one in parts)])
+    for one, start, stop in zip(parts, starts[:-1], starts[1:], strict=True):
+        rows = again[(again >= start) & (again < stop)] - start
+        problems = one.problems()
+        problems.add(
+            one.row[rows],
+            found=lambda row: "a count that was there before",
+            expected="each count of a unit once",
+        )
+        problems.refuse()
