@@ -12,6 +12,8 @@ from headcount.studies.compare.measures import AUDITED_UNITS, EVERYBODY
 from headcount.studies.compare.tables import ALL_SIZES, at_lowest
 from headcount.studies.frame.study import Findings
 
+MOST_CURVES = 24
+"""Groups of an attribute that the reader chooses from: the page holds the data of each."""
 FIRST_HURT = 3
 """Groups shown for each case."""
 
@@ -28,6 +30,7 @@ def facts(found: Findings) -> dict[str, Any]:
         "cases": found.tables["cases"].height,
         "confidential": found.confidential,
         "audited_units": AUDITED_UNITS,
+        "most_curves": MOST_CURVES,
         "steps": [f"{step:g}" for step in HEAT_STEPS],
     }
     return general | _highlights(found) if "memo" in found.tables else general
@@ -115,7 +118,8 @@ def _by_band(found: Findings) -> pl.DataFrame:
     rows = _protected(found.tables["errors"]).filter(
         pl.col("band") != ALL_SIZES, pl.col("attribute") != EVERY_CELL
     )
-    rows = rows.sort("low", maintain_order=True)
+    many = pl.col("group").n_unique().over("attribute") > MOST_CURVES
+    rows = rows.filter(~many).sort("low", maintain_order=True)
     named = rows.with_columns(
         group=pl.when(attribute=EVERYONE)
         .then(pl.lit(EVERYONE))
@@ -256,6 +260,12 @@ def _memo_columns(found: Findings) -> list[str]:
     return columns
 
 
+def whole(number: float) -> str:
+    """A number with three digits, or all of its whole ones."""
+    return format(number, ",.0f" if abs(number) >= 100 else ".3g")
+
+
+FILTERS = {"whole": whole}
 VIEWS = {
     "memo": _memo,
     "heat": _heat_table,
