@@ -21,7 +21,7 @@ from headcount.mechanisms.suppression.own import (
     AUTO,
     COLUMNS,
     NOTHING,
-    Layout,
+    NameLists,
     OwnTables,
     TablesField,
     cross,
@@ -60,10 +60,10 @@ class _Unsaid(str):
 
 UNSAID = cast(SuppressionRule, _Unsaid("1980"))
 V = TypeVar("V")
-Table = Mapping[str, V] | Pairs[V]
+Keyed = Mapping[str, V] | Pairs[V]
 """Names with values: a mapping from Python, kept as pairs."""
-GroupsTable = Annotated[Layout, Named(tuple[str, ...])]
-SelectorTable = Annotated[Table[Any], Named(str | tuple[str, ...])]
+GroupsTable = Annotated[NameLists, Named(tuple[str, ...])]
+SelectorTable = Annotated[Keyed[Any], Named(str | tuple[str, ...])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class Suppression(PostTabular):
     """
 
     rule: SuppressionRule = UNSAID
-    tables: Annotated[Sequence[str] | Table[Sequence[str]], TablesField()] = TABLES
+    tables: Annotated[Sequence[str] | Keyed[Sequence[str]], TablesField()] = TABLES
     by_cell: tuple[str, ...] = ("P1", "P2")
     thresholds: Thresholds = field(default_factory=Thresholds)
     lowest: str = ""
@@ -111,10 +111,10 @@ class Suppression(PostTabular):
     keep_totals: bool = False
     whole: tuple[str, ...] = ()
     audit: AtLeast0 = 50
-    groups: Annotated[Table[Table[Sequence[str]]], Named(GroupsTable)] = NOTHING
-    bins: Annotated[Table[Any], Named(Annotated[Any, BinsField()])] = NOTHING
-    prefixes: Annotated[Table[Sequence[int]], Named(tuple[int, ...])] = NOTHING
-    lowest_of: Annotated[Table[str], Named(str)] = NOTHING
+    groups: Annotated[Keyed[Keyed[Sequence[str]]], Named(GroupsTable)] = NOTHING
+    bins: Annotated[Keyed[Any], Named(Annotated[Any, BinsField()])] = NOTHING
+    prefixes: Annotated[Keyed[Sequence[int]], Named(tuple[int, ...])] = NOTHING
+    lowest_of: Annotated[Keyed[str], Named(str)] = NOTHING
     cost: Cost = "balanced"
     costs: CostFile | None = None
     publish: tuple[SelectorTable, ...] = ()
@@ -167,8 +167,8 @@ class Suppression(PostTabular):
         if not isinstance(self.tables, Pairs | str):
             return None
         return OwnTables(
-            tables=cast("Layout | str", self.tables),
-            groups=cast(Pairs[Layout], self.groups),
+            tables=cast("NameLists | str", self.tables),
+            groups=cast(Pairs[NameLists], self.groups),
             bins=cast(Pairs[Any], self.bins),
             prefixes=cast(Pairs[tuple[int, ...]], self.prefixes),
             lowest=cast(Pairs[str], self.lowest_of),

@@ -39,7 +39,7 @@ LARGEST = 20_000_000
 """Cells of the largest table, over all its units: more than a search could protect in a day."""
 
 Groups = tuple[tuple[str, tuple[str, ...]], ...]
-Layout = Pairs[tuple[str, ...]]
+NameLists = Pairs[tuple[str, ...]]
 NOTHING: Pairs[Any] = Pairs()
 
 
@@ -47,7 +47,7 @@ NOTHING: Pairs[Any] = Pairs()
 class TablesField(Marker):
     """Names of known tables, or tables of one's own as ``{ NAME = [attributes] }``, or "auto"."""
 
-    def read(self, value: object) -> tuple[str, ...] | Layout | str:
+    def read(self, value: object) -> tuple[str, ...] | NameLists | str:
         """The same, or a ValueError that says what was expected."""
         if value == AUTO:
             return AUTO
@@ -92,8 +92,8 @@ class OwnTables:
         lowest     for a table the lowest level at which it is published
     """
 
-    tables: Layout | str
-    groups: Pairs[Layout] = NOTHING
+    tables: NameLists | str
+    groups: Pairs[NameLists] = NOTHING
     bins: Pairs[Any] = NOTHING
     prefixes: Pairs[tuple[int, ...]] = NOTHING
     lowest: Pairs[str] = NOTHING
@@ -182,7 +182,7 @@ def _bad(place: str, found: str, expected: str) -> ConfigError:
     return ConfigError("suppression", place=place, found=found, expected=expected)
 
 
-def _named(attribute: Attribute, groups: Layout) -> list[tuple[str, tuple[str, ...]]]:
+def _named(attribute: Attribute, groups: NameLists) -> list[tuple[str, tuple[str, ...]]]:
     """Groups of a value map; a member may be another group of it."""
     known = dict(groups)
 
@@ -237,7 +237,7 @@ def _prefixed(attribute: Attribute, lengths: Sequence[int]) -> list[tuple[str, t
 _MAKE: Mapping[str, Any] = {"groups": _named, "bins": _binned, "prefixes": _prefixed}
 
 
-def auto_tables(schema: Schema) -> Layout:
+def auto_tables(schema: Schema) -> NameLists:
     """Each attribute, and pairs of at most ``PAIR`` cells that close no circle.
 
     Without a circle whatever keeps the sums within and between tables is the tables of some
