@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,7 @@ def check_resource(resource: dict[str, Any], folder: Path) -> None:
     path = resource["path"]
     assert not path.startswith(("/", "."))
     assert ".." not in Path(path).parts
-    assert resource["bytes"] == (folder / path).stat().st_size
+    assert (folder / path).is_file()
     schema = resource["schema"]
     names = [field["name"] for field in schema["fields"]]
     assert len(set(names)) == len(names)
@@ -219,6 +220,9 @@ def check_resource(resource: dict[str, Any], folder: Path) -> None:
         assert list(pl.read_parquet_schema(folder / path)) == names
         return
     assert resource["profile"] == "tabular-data-resource"
+    content = (folder / path).read_bytes()
+    assert resource["bytes"] == len(content)
+    assert resource["hash"] == f"sha256:{sha256(content).hexdigest()}"
     rows = read_csv(folder / path)
     assert list(rows[0]) == names
     keys = {tuple(row[name] for name in schema["primaryKey"]) for row in rows}
@@ -265,7 +269,10 @@ def test_a_broken_row_breaks_the_rules(tmp_path: Path):
     (resource,) = (one for one in package["resources"] if one["path"] == "tract.csv")
     text = (tmp_path / "tract.csv").read_text().replace('"f"', '"x"')
     (tmp_path / "tract.csv").write_text(text)
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="sha256"):
+        check_resource(resource, tmp_path)
+    resource["hash"] = f"sha256:{sha256(text.encode()).hexdigest()}"
+    with pytest.raises(AssertionError, match=r"'x' in \['f', 'm'\]"):
         check_resource(resource, tmp_path)
 
 

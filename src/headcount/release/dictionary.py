@@ -56,14 +56,14 @@ def _resource(
     path: str, sheet: Sheet | None, size: int, digest: str, names: set[str]
 ) -> dict[str, Any]:
     ending = path.rsplit(".", 1)[-1]
-    resource = {
+    resource: dict[str, Any] = {
         "name": _identifier(path, names),
         "path": path,
         "format": ending,
         "mediatype": _MEDIA.get(ending, "application/octet-stream"),
-        "bytes": size,
-        "hash": f"sha256:{digest}",
     }
+    if ending != "parquet":  # of which frictionless counts no bytes: the manifest has its digest
+        resource |= {"bytes": size, "hash": f"sha256:{digest}"}
     if sheet is None:
         return {**resource, "description": _BESIDES.get(path.split("/")[0], "")}
     if ending == "csv":
