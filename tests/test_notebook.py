@@ -186,9 +186,13 @@ WRONG: dict[str, tuple[type[Exception], Callable[..., object]]] = {
         InputError,
         lambda one: API.protect(one.frame, hc.TopDown(epsilon=Fraction(1))),
     ),
-    "release: found a Population, expected a release first": (
+    "truth: found a CountsRelease, expected the Population that was protected, after the release": (
         InputError,
         lambda one: API.evaluate(one.people, one.release),
+    ),
+    "release: found a Population, expected a release first": (
+        InputError,
+        lambda one: API.attack(one.people, one.release, hc.Link()),
     ),
     "truth: found a DataFrame, expected the Population that was protected": (
         InputError,
