@@ -63,6 +63,10 @@ BAD: dict[str, dict[str, Any]] = {
     "nested unknown key": {"mechanism": {"name": "suppression", "thresholds": {"sell": 2}}},
     "no steps": {"mechanism": []},
     "run without out": {"run": {}},
+    "a case without a name": {"case": [{"mechanism": {"name": "identity"}}]},
+    "a case with an unknown key": {
+        "case": [{"name": "a", "mechanism": {"name": "identity"}, "epsilon": 1}]
+    },
 }
 
 

@@ -24,11 +24,14 @@ from headcount.report.figures import (
     line_chart,
     point_chart,
 )
+from headcount.report.heat import heat_chart, shades
 from headcount.report.legends import STATIC_WIDTH, legend_of, shown_series
+from headcount.report.model import Column
 from headcount.report.specs import chart_spec, save_figure
 from headcount.report.theme import (
     DARK,
     DARK_PAPER,
+    HEAT,
     INK,
     MECHANISM_LOOKS,
     MUTED,
@@ -307,3 +310,35 @@ def test_what_a_choice_lacks_is_left_out_of_its_legend():
         '[["one"], ["two"], [], ["two"]]'
         '[((0) * 2 + indexof(["a", "b"], x)) * 2 + indexof([1.5, 2.0], y)]'
     )
+
+
+def test_fields_are_shaded_by_the_range_that_their_percentage_is_in():
+    frame = pl.DataFrame(
+        {
+            "case": ["a", "a", "b", "b"],
+            "group": ["x", "y", "x", "y"],
+            "percent": [0.0, 0.1, 29.9, 4000.0],
+        }
+    )
+    chart = heat_chart(
+        frame,
+        x=Axis(column="group", title="Group"),
+        y=Axis(column="case", title="Case"),
+        value=Axis(column="percent", title="Error (%)"),
+    )
+    spec = chart_spec(chart)
+    (rows,) = spec["datasets"].values()
+    assert [row["shade"] for row in rows] == ["below 0.1", "0.1 to 1", "10 to 30", "100 or more"]
+    assert spec["encoding"]["color"]["scale"]["domain"] == shades()
+    assert spec["encoding"]["color"]["scale"]["range"] == list(HEAT)
+    column = Column(key="percent", label="Error", format=".1f", shows="heat")
+    assert [column.warmth(value) for value in frame["percent"]] == [0, 1, 4, 6]
+    assert column.warmth(None) is None
+    assert Column(key="percent", label="Error", format=".1f").warmth(5.0) is None
+    with pytest.raises(InputError, match="found a frame with case, group, percent"):
+        heat_chart(
+            frame,
+            x=Axis(column="nobody", title="Group"),
+            y=Axis(column="case", title="Case"),
+            value=Axis(column="percent", title="Error (%)"),
+        )
