@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -465,6 +466,8 @@ def test_a_comparison_is_no_run_and_spends_nothing(tmp_path):
         with pytest.raises(RunError, match="found a comparison"):
             hc.read_release(folder)
     assert not [path for path in out.rglob("*") if path.suffix == ".parquet"]
+    for folder in (out / "internal", tmp_path / "compared.cache"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     manifest = json.loads((out / "internal" / "manifest.json").read_text())
     assert "nothing here is a private release" in manifest["not_private"]
 

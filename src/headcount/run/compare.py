@@ -172,8 +172,8 @@ def compare_run(
 ) -> tuple[Path, Path]:
     """Compare as a config says, into a folder; returns both reports: to keep, and to publish.
 
-    Finished cases are kept beside ``out`` (with the ending ".cache") until all is written: the
-    same command goes on from there.
+    Finished cases are kept beside ``out`` (with the ending ".cache"), readable by their owner
+    alone: the same command goes on from there.
     """
     config = load_comparison(config_file)
     data = Tabulated.of(config.population.read())
@@ -186,9 +186,9 @@ def compare_run(
     ]
     if all(done):
         return internal / "report.html", public / "report.html"
-    work = Work(
-        cache=Cache(out.with_name(f"{out.name}.cache")), engine=LocalEngine(), progress=progress
-    )
+    kept = out.with_name(f"{out.name}.cache")
+    kept.mkdir(parents=True, exist_ok=True, mode=0o700)
+    work = Work(cache=Cache(kept), engine=LocalEngine(), progress=progress)
     found = _compared(
         data,
         settings,
