@@ -14,7 +14,7 @@ from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.schema import load_schema
-from headcount.tabulate import tabulate
+from headcount.tabulate import Tabulated, tabulate
 from headcount.tabulate.published import tables
 
 SCHEMA = load_schema("sex-age38-race7-hispanic")
@@ -28,7 +28,7 @@ def counts():
 
 @pytest.fixture(scope="module")
 def release(counts):
-    return protect(counts, Identity())
+    return protect(Tabulated.of(counts), Identity())
 
 
 def test_leaves_whose_tables_changed_are_solved_again_and_the_others_are_not(counts, release):
@@ -49,7 +49,7 @@ def test_leaves_whose_tables_changed_are_solved_again_and_the_others_are_not(cou
 
 def test_ranges_and_withheld_units_are_seen_as_changes(counts, release):
     before = knowledge_of_release(release, [tables("sf1")["P12"]])
-    cut = protect(counts, Suppression(tables=("P12",)))
+    cut = protect(Tabulated.of(counts), Suppression(tables=("P12",)))
     after = knowledge_of_release(cut)
     people = counts.totals()
     assert np.array_equal(changed_leaves(after, before), (people > 0) & (people < 15))

@@ -145,7 +145,7 @@ def faults(home: Path, whole: dict[str, bytes]) -> list[str]:
 @pytest.mark.slow
 def test_fifty_kills_leave_one_spend_and_the_same_release(drive: Driver, tmp_path: Path):
     start = begun(drive, tmp_path)
-    assert len(start.whole) == 5  # three levels, receipt, manifest
+    assert len(start.whole) == 6  # three levels, data dictionary, receipt, manifest
     generator = random.Random(1)
     lines = sorted(generator.sample(range(1, start.lines + 1), POINTS))
     stages = set()
