@@ -58,6 +58,18 @@ def test_our_own_release_as_somebody_elses_has_the_same_scores(
     assert "computed from confidential data" in text
 
 
+def test_metrics_are_computed_with_the_settings_of_the_config(town: Path):
+    config = write_config(town, run='seed = 5\nformat = ["csv"]')
+    out = protect_run(config)
+    tract = out / "release/tract.csv"
+    evaluate_files(config, [tract], out=town / "all")
+    config.write_text(config.read_text() + '\n[[metric]]\nname = "error"\ncells = "truth"\n')
+    evaluate_files(config, [tract], out=town / "foreign")
+    evaluate_run(out)  # a run keeps the config that it was made with
+    own, foreign = scores(out / "internal/evaluation"), scores(town / "foreign")
+    assert scores(town / "all")["errors.csv"] == own["errors.csv"] != foreign["errors.csv"]
+
+
 def test_the_lowest_level_alone_is_enough_where_counts_add_up(town: Path):
     config = write_config(town, run='seed = 5\nformat = ["csv"]')
     out = protect_run(config)

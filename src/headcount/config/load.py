@@ -9,8 +9,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
+from headcount.attacks.kinds import Attack
 from headcount.config.settings import ComparisonConfig, Config, ConfigCase, RunSettings
 from headcount.errors import ConfigError, did_you_mean
+from headcount.evaluation.metrics import Metric
 from headcount.mechanisms import PostTabular, PreTabular
 from headcount.numbers import shown
 from headcount.population.sources import Source
@@ -63,6 +65,13 @@ def load_foreign(path: Path) -> ForeignFiles:
     """How somebody else's files are to be read: the table [release] of a file, if it has one."""
     data, source = read_toml(path, expected="a TOML file with a table [population]"), str(path)
     return from_table(ForeignFiles, data.get("release", {}), source=source, place="release")
+
+
+def load_measures(path: Path) -> tuple[Metric | Attack, ...]:
+    """The metrics and attacks that a file asks for, with their settings."""
+    data, source = read_toml(path, expected="a TOML file with a table [population]"), str(path)
+    found = (_parts(key, data.get(key, []), source=source) for key in ("metric", "attack"))
+    return tuple(one for parts in found for one in parts)
 
 
 def read_config(data: Any, *, source: str) -> Config:

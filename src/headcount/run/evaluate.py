@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from headcount.config.load import config_digest, load_foreign, load_population
+from headcount.config.load import config_digest, load_foreign, load_measures, load_population
 from headcount.engines.local import LocalEngine
 from headcount.errors import RunError
 from headcount.evaluation.choice import Choice
@@ -101,7 +101,8 @@ def evaluate_files(
     """Evaluate files of somebody else's release into ``out``: as confidential as the truth.
 
     where
-        truth   a config: its population is the truth, its table [release] says how files are read
+        truth   a config: its population is the truth, its table [release] says how files are read,
+                and metrics and attacks are computed with its settings
 
     Nothing is drawn or spent, and nothing is known of how the files were made.
     """
@@ -111,6 +112,8 @@ def evaluate_files(
     for source, words in release.notes.items():
         log.info("%s: read as %s", source, words)
     seen = Truth.of(population).on(release)
+    choice = choice or Choice()
+    choice = replace(choice, given=(*load_measures(truth), *choice.given))
     evaluation = evaluate(release, seen, choice=choice, progress=progress, engine=LocalEngine())
     if not out.exists():
         out.mkdir(parents=True, mode=0o755 if population.public else 0o700)
