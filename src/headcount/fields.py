@@ -39,11 +39,13 @@ class Marker:
         stated   whether it is in the digest even where it has its default, so that a default which
                  changes in a later version is another setting
         makes    whether it makes the people of a generated population, or only chooses from them
+        secret   whether it may be computed from confidential data, and so is never published
     """
 
     shapes: bool = True
     stated: bool = False
     makes: bool = True
+    secret: bool = False
 
 
 APART = Marker(shapes=False)
@@ -51,6 +53,7 @@ APART = Marker(shapes=False)
 
 STATED = Marker(stated=True)
 VIEW = Marker(makes=False)
+SECRET = Marker(secret=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -122,29 +122,30 @@ def to_table(value: Any) -> Any:
     return str(value) if isinstance(value, Fraction | PurePath) else value
 
 
-def shaping(value: Any) -> Any:
+def shaping(value: Any, *, secret: bool = True) -> Any:
     """What of an object shapes a release: not where files lie, and not what is as by default.
 
     Without defaults, so that a key which a later version adds leaves old digests alone; a field
-    marked as stated is there in any case.
+    marked as stated is there in any case. Fields marked as secret are left out of whatever is
+    published, with ``secret=False``.
     """
     if is_dataclass(value) and not isinstance(value, type):
         marks = _marks(value.__class__)
         return {
-            field.name: shaping(found)
+            field.name: shaping(found, secret=secret)
             for field in _settable(value)
-            if all(mark.shapes for mark in marks[field.name])
+            if all(mark.shapes and (secret or not mark.secret) for mark in marks[field.name])
             and (
                 (found := getattr(value, field.name)) != _default(field)
                 or any(mark.stated for mark in marks[field.name])
             )
         }
     if isinstance(value, Pairs):  # whose order may matter
-        return [[name, shaping(one)] for name, one in value]
+        return [[name, shaping(one, secret=secret)] for name, one in value]
     if isinstance(value, Mapping):
-        return {name: shaping(one) for name, one in value.items()}
+        return {name: shaping(one, secret=secret) for name, one in value.items()}
     if isinstance(value, tuple | list):
-        return [shaping(one) for one in value]
+        return [shaping(one, secret=secret) for one in value]
     return to_table(value)
 
 

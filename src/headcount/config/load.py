@@ -179,17 +179,34 @@ def _agreed(config: C, steps: Iterable[PreTabular | PostTabular]) -> C:
     return replace(config, population=replace(config.population, **shared))  # type: ignore[type-var]
 
 
-def config_digest(config: Config) -> bytes:
+def config_digest(config: Config, *, secret: bool = True) -> bytes:
     """Digest of everything in a config that shapes the release, and of nothing else.
 
     What the files of the population hold, the schema's included, is in the digest of the data.
+    A receipt has the digest without what may be computed from the data (``secret=False``): a
+    reader could try guesses on it.
     """
+    population = config.population
     shape = {
-        "population": {"kind": config.population.kind, **shaping(config.population)},
-        "mechanism": [{"name": one.name, **shaping(one)} for one in config.mechanism],
-        "run": shaping(config.run),
+        "population": {"kind": population.kind, **shaping(population, secret=secret)},
+        "mechanism": _named(config.mechanism, secret=secret),
+        "run": shaping(config.run, secret=secret),
     }
     return sha256(json.dumps(shape, sort_keys=True).encode()).digest()
+
+
+def comparison_digest(config: ComparisonConfig) -> bytes:
+    """Digest of all that a comparison depends on besides the data: for the curator alone."""
+    shape = {
+        "population": {"kind": config.population.kind, **shaping(config.population)},
+        "mechanism": _named(config.mechanism),
+        "case": [[one.name, _named(one.mechanism)] for one in config.case],
+    }
+    return sha256(json.dumps(shape, sort_keys=True).encode()).digest()
+
+
+def _named(parts: Iterable[PreTabular | PostTabular], *, secret: bool = True) -> list[Any]:
+    return [{"name": one.name, **shaping(one, secret=secret)} for one in parts]
 
 
 def config_to_json(config: Config) -> str:

@@ -102,7 +102,7 @@ class Prepared:
             backend=run.noise,
             key_kind="os" if run.seed is None else "seed",
             dataset=run.dataset,
-            config_digest=config_digest(self.config).hex(),
+            config_digest=config_digest(self.config, secret=False).hex(),
             plugins=self.config.plugins,
         )
 

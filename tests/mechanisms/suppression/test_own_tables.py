@@ -1,6 +1,8 @@
 """Suppression of tables over any schema: counted, grouped, spared, refused and protected."""
 
+import json
 from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
 import polars as pl
@@ -385,6 +387,20 @@ def test_a_file_of_costs_is_part_of_the_settings_by_its_content(config, tmp_path
     second = load_config(config(more))
     assert config_digest(first) != config_digest(second)
     assert str(tmp_path) not in repr(first.mechanism[0])
+
+
+def test_no_file_of_a_release_lets_a_reader_try_guesses_of_the_costs(config, tmp_path):
+    costs = tmp_path / "costs.csv"
+    costs.write_text("level,cost\ntown,41\n")
+    run = protect_run(config(TABLES + 'costs = { file = "costs.csv" }\n'))
+    found = load_config(config(TABLES + 'costs = { file = "costs.csv" }\n'))
+    secrets = {sha256(costs.read_bytes()).hexdigest(), config_digest(found).hex()}
+    for file in (one for one in (run / "release").rglob("*") if one.is_file()):
+        assert not any(secret.encode() in file.read_bytes() for secret in secrets)
+    assert secrets & {json.loads((run / "internal" / "run.json").read_text())["config_digest"]}
+    costs.write_text("level,cost\ntown,42\n")
+    with pytest.raises(RunError, match="config"):
+        protect_run(tmp_path / "config.toml")
 
 
 def test_the_short_form_makes_tables_of_any_population(config):

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import ConfigError, did_you_mean
-from headcount.fields import FilePath, Pairs
+from headcount.fields import SECRET, FilePath, Pairs
 from headcount.geography import Geography
 from headcount.release.published import cell_columns
 from headcount.tabulate.linked_tables import LinkedTables, levels_of
@@ -33,17 +34,18 @@ class CostFile:
 
     where
         file     where it is, which is no part of the settings: only its name is shown
-        sha256   of its content, so that other costs are another setting; "" to take any
+        sha256   of its content, so that other costs are another setting; "" to take any. Costs may
+                 come from the data, so no receipt has it: a reader could try guesses on it
     """
 
     file: FilePath
-    sha256: str = ""
+    sha256: Annotated[str, SECRET] = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "file", Path(self.file))
 
     def __repr__(self) -> str:
-        return f"CostFile(file={self.file.name!r}, sha256={self.sha256!r})"
+        return f"CostFile(file={self.file.name!r})"
 
     def bound_to_files(self) -> CostFile:
         """The same for the file's present content only."""

@@ -55,7 +55,8 @@ def settings_words(chain: Chain) -> str:
     """The steps of a chain with their keys, as a config has them."""
     said = []
     for part in chain.parts:
-        keys = [f"{key} = {json.dumps(value)}" for key, value in shaping(part).items()]
+        shown = shaping(part, secret=False)
+        keys = [f"{key} = {json.dumps(value)}" for key, value in shown.items()]
         said.append(f"{part.name}: {', '.join(keys)}" if keys else part.name)
     return "; then ".join(said)
 

@@ -30,6 +30,7 @@ from headcount.release import Release
 from headcount.studies.frame.cache import FRAMES, Codec, Frames
 from headcount.studies.frame.study import Work
 from headcount.tabulate import Tabulated
+from headcount.typed import shaping
 
 T = TypeVar("T")
 
@@ -142,12 +143,17 @@ def run_cases(
         piece = work.cache.get(
             lambda case=case: made(case),  # type: ignore[misc]
             name=re.sub(r"[^\w.]+", "-", case.name),
-            inputs=f"{inputs} {seed} {case!r}",
+            inputs=f"{inputs} {seed} {case!r} {_settings(case)}",
             made_by=made_by,
             codec=codec,
         )
         found.append(piece)
     return found
+
+
+def _settings(case: Case) -> list[Any]:
+    """All settings, also those that no text of a mechanism shows."""
+    return [shaping(part) for part in Chain.of(case.mechanism).parts]
 
 
 def score_cases(
