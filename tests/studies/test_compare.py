@@ -27,6 +27,7 @@ from headcount.geography.geography import regular
 from headcount.mechanisms import Chain, Geometric, Sampling, Tabulated
 from headcount.population.uniform import uniform
 from headcount.privacy import UnitOfPrivacy
+from headcount.run._publishable import UNFIT
 from headcount.run.close import close_run
 from headcount.run.compare import compare, compare_run
 from headcount.run.evaluate import evaluate_run
@@ -394,6 +395,16 @@ def test_a_domain_read_from_the_data_is_not_shown(tmp_path):
     assert "read from the data, and every release publishes them without noise" in text
 
 
+def test_why_a_case_does_not_fit_names_nothing_that_was_read_from_the_data(tmp_path):
+    write_town(tmp_path)
+    own = 'name = "topdown"\nepsilon = 1\nlevels = { nowhere = 1 }'
+    write_config(tmp_path, population=MICRODATA + "units_from_data = true\n", mechanism=own)
+    compare_run(tmp_path / "config.toml", quick(methods=("geometric",)), out=tmp_path / "compared")
+    (inside,) = table(tmp_path, "left_out")["why"]
+    assert "tract" in inside
+    assert table(tmp_path, "left_out", half="publish")["why"].to_list() == [UNFIT]
+
+
 def test_predicted_errors_are_the_reach_of_the_noise(town):
     predicted = table(town, "predicted", half="publish").filter(case="geometric, epsilon 1")
     from headcount.noise import TwoSidedGeometric
@@ -482,6 +493,39 @@ def test_a_finished_comparison_is_not_made_again_and_another_is_refused(town):
     assert (out / "internal/report.html").stat().st_mtime_ns == before
     with pytest.raises(RunError, match="found another run"):
         compare_run(town / "config.toml", quick(seed=4), out=out)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"mechanism": 'name = "geometric"\nepsilon = 2'},
+        {"population": MICRODATA + "public = true\n"},
+    ],
+)
+def test_another_config_of_the_same_name_is_refused(tmp_path, changed):
+    write_town(tmp_path)
+    config = write_config(tmp_path)
+    compare_run(config, quick(methods=("geometric",)), out=tmp_path / "compared")
+    write_config(tmp_path, **changed)
+    with pytest.raises(RunError, match="found another run"):
+        compare_run(config, quick(methods=("geometric",)), out=tmp_path / "compared")
+
+
+def test_a_whole_report_does_not_stay_to_be_published_when_data_are_no_longer_public(tmp_path):
+    write_town(tmp_path)
+    config = write_config(tmp_path, population=MICRODATA + "public = true\n")
+    out = tmp_path / "compared"
+    compare_run(config, quick(methods=("geometric",)), out=out)
+    assert (out / "publish/tables/errors.csv").is_file()
+    write_config(tmp_path)
+    with pytest.raises(RunError, match="found another run"):
+        compare_run(config, quick(methods=("geometric",)), out=out)
+    for half in ("internal", "publish"):  # as if it had been stopped before the end
+        (out / half / "manifest.json").unlink()
+    (out / "internal").chmod(0o755)
+    compare_run(config, quick(methods=("geometric",)), out=out)
+    assert not (out / "publish/tables/errors.csv").exists()
+    assert stat.S_IMODE((out / "internal").stat().st_mode) == 0o700
 
 
 def test_other_data_in_the_same_folder_are_refused(tmp_path):

@@ -60,8 +60,10 @@ def write_study(
     """Write ``report.html``, ``tables/*.csv``, ``figures/*`` and, last, ``manifest.json``."""
     (out / "tables").mkdir(parents=True, exist_ok=True)
     (out / "figures").mkdir(exist_ok=True)
-    for leftover in out.rglob(".*.tmp"):  # of a process that was killed while writing
-        leftover.unlink()
+    (out / MANIFEST).unlink(missing_ok=True)
+    # What an unfinished study left may have been made from other settings.
+    for leftover in (*out.rglob(".*.tmp"), *out.glob("tables/*.csv"), *out.glob("figures/*")):
+        leftover.unlink(missing_ok=True)
     for name, table in tables.items():
         write_text_atomic(out / "tables" / f"{name}.csv", table.write_csv())
     save_figures(report, out / "figures")

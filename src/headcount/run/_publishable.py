@@ -20,7 +20,7 @@ from headcount.release.directory import RunDirectory
 from headcount.release.receipt import guarantee_from_json
 from headcount.release.store import read_receipt, read_release
 from headcount.run.forecast import answers_of
-from headcount.studies.compare.methods import Domain, Offered, Way, promises
+from headcount.studies.compare.methods import Domain, LeftOut, Offered, Way, promises
 from headcount.studies.compare.settings import Settings
 from headcount.studies.compare.tables import case_table
 from headcount.studies.frame.study import Findings
@@ -32,6 +32,7 @@ PREDICTED = {
     "query": pl.String,
     "within": pl.Float64,
 }
+UNFIT = "it does not fit the places, the attributes, the kind of file or the machine"
 DOMAIN = {"what": pl.String, "name": pl.String, "size": pl.Int64, "which": pl.String}
 RELEASES = {
     "run": pl.String,
@@ -65,7 +66,7 @@ def publishable(
             "predicted": pl.DataFrame(predicted, schema=PREDICTED),
             "domain": pl.DataFrame(list(_domain(domain)), schema=DOMAIN),
             "left_out": pl.DataFrame(
-                [{"case": one.name, "why": one.why} for one in offer.left_out],
+                [{"case": one.name, "why": _why(one, domain)} for one in offer.left_out],
                 schema={"case": pl.String, "why": pl.String},
             ),
             "releases": pl.DataFrame(described, schema=RELEASES),
@@ -73,6 +74,11 @@ def publishable(
         confidential=False,
         facts={"domain": domain, "ways": offer.ways},
     )
+
+
+def _why(one: LeftOut, domain: Domain) -> str:
+    """Why a case was left out; the full reason may name or count what was read from the data."""
+    return UNFIT if domain.read_off else one.why
 
 
 def _predicted(way: Way, domain: Domain) -> Iterator[dict[str, Any]]:

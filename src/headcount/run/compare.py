@@ -12,14 +12,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headcount.config.load import load_comparison
+from headcount.config.load import comparison_digest, load_comparison
 from headcount.engines.local import LocalEngine
 from headcount.errors import InputError, did_you_mean
+from headcount.files import close_folder
 from headcount.mechanisms import Chain, Mechanism, Tabulated
 from headcount.population import Population
 from headcount.privacy import DEFAULT_UNIT
 from headcount.privacy.loss import positive
 from headcount.progress import Progress, silent
+from headcount.release.directory import refuse_unsafe
 from headcount.report.directory import study_is_there, write_study
 from headcount.report.html import write_report
 from headcount.report.model import Figure, Provenance, Report
@@ -179,15 +181,23 @@ def compare_run(
     data = Tabulated.of(config.population.read())
     run_of = config.run
     internal, public = out / INTERNAL, out / PUBLISH
-    identity = {**settings.identity(), "config": config_file.name, "data": data.digest.hex()}
+    # Data that were public and no longer are would else leave the whole report in the public half.
+    shown = {**settings.identity(), "public": data.population.public}
+    identity = {
+        **shown,
+        "config": config_file.name,
+        "made_from": comparison_digest(config).hex(),
+        "data": data.digest.hex(),
+    }
     done = [
         study_is_there(internal, study=STUDY.name, settings=identity),
-        study_is_there(public, study=STUDY.name, settings=settings.identity()),
+        study_is_there(public, study=STUDY.name, settings=shown),
     ]
     if all(done):
         return internal / "report.html", public / "report.html"
     kept = out.with_name(f"{out.name}.cache")
-    kept.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for folder in (out, kept):
+        refuse_unsafe(folder)
     work = Work(cache=Cache(kept), engine=LocalEngine(), progress=progress)
     found = _compared(
         data,
@@ -203,11 +213,12 @@ def compare_run(
     # Both are made before either is written: a release that cannot be described stops here.
     whole, (known, text) = found.whole, found.to_publish
     internal.mkdir(parents=True, exist_ok=True, mode=0o700)
+    close_folder(internal)  # it may have been there
     written = [
         write_study(folder, study=STUDY.name, settings=named, tables=tables, report=report)
         for folder, named, tables, report in (
             (internal, identity, found.tables, whole),
-            (public, settings.identity(), known.tables, text),
+            (public, shown, known.tables, text),
         )
     ]
     return written[0], written[1]

@@ -79,7 +79,7 @@ class Cache:
             except DAMAGE as error:
                 _log.warning("%s: the file is damaged (%s) and is made again", path, error)
         made = make()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_bytes_atomic(path, codec.to_bytes(made))
         return made
 
