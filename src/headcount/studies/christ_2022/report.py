@@ -201,7 +201,9 @@ def _diversity_noise(found: Findings) -> pl.DataFrame:
 
 def _smoothing(found: Findings) -> pl.DataFrame:
     kl = found.tables["accuracy"].filter(query=RACE, metric="kl", group="everyone", attributes=6)
-    named = pl.format("μ = {}", pl.col("mu").map_elements(lambda mu: f"{mu:g}", pl.String))
+    named = pl.format(
+        "μ = {}", pl.col("mu").map_elements(lambda mu: f"{mu:.9f}".rstrip("0"), pl.String)
+    )
     return kl.sort("mu", maintain_order=True).with_columns(named.alias("smoothing"))
 
 
