@@ -1,4 +1,4 @@
-"""What a paper says beside what a run finds, judged by rules that were fixed beforehand.
+"""What a paper says beside what a run finds, judged by rules that no run changes.
 
 ``published.toml`` of a study is a list of ``[[claims]]``. Each names its source in the paper, says
 how to find our number and by which rule it is judged, and has the cause where it does not hold. See
