@@ -104,6 +104,7 @@ def test_what_is_read_from_the_data_is_marked(tmp_path: Path) -> None:
         "name": "age",
         "column": "Age",
         "bins": "five-year",
+        "levels_from_data": True,  # that somebody's age is unknown
         "missing": "level",
     }
     assert told["format"] == {"delimiter": ";", "encoding": "cp1252", "decimal": ","}

@@ -93,6 +93,15 @@ def test_what_is_not_said_is_found_and_the_reasons_are_logged(
     assert "kind: one row for each person" in caplog.text
 
 
+def test_a_level_for_rows_without_a_value_is_read_from_the_data() -> None:
+    found = pl.DataFrame({**PEOPLE, "years": [3, 40, 70, 17, None]})
+    people = hc.read(found, geography=PLACES, attributes=["years"])
+    assert "unknown" in people.schema.attribute("years").levels
+    assert "which levels of 'years' exist" in people.read_off
+    said = hc.read(found, geography=PLACES, attributes={"years": hc.bins(0, 18, missing="level")})
+    assert said.read_off == ("which units exist",)
+
+
 def test_codes_that_pandas_made_floats_are_whole_again() -> None:
     import pandas as pd
 

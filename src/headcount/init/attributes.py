@@ -40,7 +40,7 @@ class Chosen:
         values           the names that the file gives to its codes
         bins             bins of years
         missing_values   values that mean that there is none, beside words for it
-        gaps             whether rows have no value
+        missing          what is done with rows without a value; empty where there are none
         totals           levels that are totals of the others
     """
 
@@ -52,6 +52,11 @@ class Chosen:
     missing: str = ""
     missing_values: tuple[str, ...] = ()
     totals: tuple[str, ...] = ()
+
+    @property
+    def levels_from_data(self) -> bool:
+        """Whether the data decide which levels there are, be it only that of rows without one."""
+        return not (self.bins or self.values) or self.missing == "level"
 
     @property
     def size(self) -> int:

@@ -200,13 +200,12 @@ def _says(spec: AttributeColumn | None) -> bool:
 
 def _found(one: Chosen) -> AttributeColumn:
     """A column as the look has found it: levels that it lists are read from the data."""
-    listed = not (one.bins or one.values)
     missing: Any = one.missing or "refuse"
     return AttributeColumn(
         name=one.name,
         column=one.column,
-        levels=one.levels if listed else None,
-        levels_from_data=listed,
+        levels=one.levels or None,
+        levels_from_data=one.levels_from_data,
         values=Pairs(one.values),
         bins=one.bins or None,
         missing=missing,

@@ -135,6 +135,7 @@ def _attribute(one: Chosen) -> str:
         lines.append(_said(f"values = {_table(dict(one.values))}", "as the file names them"))
     else:
         lines.append(f"levels = {_list(one.levels)}")
+    if one.levels_from_data:
         lines.append(_said("levels_from_data = true", FROM_DATA))
     if one.missing:
         lines.append(_said(f'missing = "{one.missing}"', 'or "level", "drop", "refuse"'))

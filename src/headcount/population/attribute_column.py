@@ -30,7 +30,8 @@ class AttributeColumn:
     where
         column             its column; by default the name
         levels             the public list of levels; without it they are read from the data
-        levels_from_data   that the list was itself read from the data: the guarantee says so
+        levels_from_data   that the list was itself read from the data, or that there is a level
+                           for rows without a value only because some are: the guarantee says so
         real_levels        levels that look like missing values but are real
         values             the level of a value where it is not the value itself; without levels
                            these are all the levels there are, and a value must be listed
@@ -71,7 +72,7 @@ class AttributeColumn:
             )
         if self.levels is not None and self.bins is not None:
             self._refuse("", "levels and bins", "one or the other: bins make levels")
-        if self.levels_from_data and self.levels is None:
+        if self.levels_from_data and self.known_levels is None:
             self._refuse("levels_from_data", "true without levels", "a list that it is about")
         if self.levels is not None and self.bins is None:
             for value, level in self.values:
