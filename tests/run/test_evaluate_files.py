@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import headcount as hc
 from headcount.cli.app import app
 from headcount.config.load import load_config
-from headcount.errors import InputError
+from headcount.errors import InputError, RunError
 from headcount.evaluation.choice import Choice
 from headcount.evaluation.truth import Truth
 from headcount.release.foreign import ForeignFiles, read_foreign
@@ -56,6 +56,20 @@ def test_our_own_release_as_somebody_elses_has_the_same_scores(
     text = (town / "foreign/report.html").read_text()
     assert "Nothing is known of a guarantee" in text
     assert "computed from confidential data" in text
+
+
+def test_scores_are_not_written_beside_a_release_nor_silently_into_an_open_folder(
+    town: Path, caplog: pytest.LogCaptureFixture
+):
+    config = write_config(town, run='seed = 5\nformat = ["csv"]')
+    release = protect_run(config) / "release"
+    before = sorted(release.iterdir())
+    with pytest.raises(RunError, match="found a release or a study, expected a folder for an eval"):
+        evaluate_files(config, [release / "tract.csv"], out=release)
+    assert sorted(release.iterdir()) == before
+    (town / "open").mkdir(mode=0o755)
+    evaluate_files(config, [release / "tract.csv"], out=town / "open")
+    assert "others can enter this folder (mode 0755)" in caplog.text
 
 
 def test_metrics_are_computed_with_the_settings_of_the_config(town: Path):

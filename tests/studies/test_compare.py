@@ -27,6 +27,7 @@ from headcount.geography.geography import regular
 from headcount.mechanisms import Chain, Geometric, Sampling, Tabulated
 from headcount.population.uniform import uniform
 from headcount.privacy import UnitOfPrivacy
+from headcount.report.model import CONFIDENTIAL_BANNER
 from headcount.run._publishable import UNFIT
 from headcount.run.close import close_run
 from headcount.run.compare import compare, compare_run
@@ -306,9 +307,10 @@ def test_a_comparison_of_public_data_may_be_shown_whole(tmp_path):
     write_town(tmp_path)
     write_config(tmp_path, population=MICRODATA + "public = true\n")
     out = tmp_path / "compared"
-    internal, public = compare_run(tmp_path / "config.toml", quick(methods=("geometric",)), out=out)
+    done = compare_run(tmp_path / "config.toml", quick(methods=("geometric",)), out=out)
+    assert done.public
     assert table(tmp_path, "memo", half="publish").equals(table(tmp_path, "memo"))
-    for path in (internal, public):
+    for path in (done.internal, done.publish):
         assert "do not publish" not in path.read_text(encoding="utf-8")
 
 
@@ -599,4 +601,9 @@ def test_the_command_prints_both_reports_and_the_errors(tmp_path, monkeypatch):
     assert "geometric, epsilon 0.5" in done.output
     assert "comparisons/config/internal/report.html (confidential" in done.output
     assert "comparisons/config/publish/report.html" in done.output
+    assert CONFIDENTIAL_BANNER in done.output
+    answer = CliRunner().invoke(app, [*words, "--replicates", "1", "--json"])
+    told = json.loads(answer.output)
+    assert told["confidential"] is True
+    assert told["memo"][0]["case"] == NONE
     assert (tmp_path / "comparisons/config/publish/report.html").is_file()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from headcount.cli.options import AsJson, Quiet
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def compare(
@@ -73,28 +76,35 @@ def compare(
     settings = Settings(
         preset=preset, replicates=replicates, seed=seed, cells=cells, unit=unit, **read
     )
-    internal, public = compare_run(
+    done = compare_run(
         config,
         settings,
         out=out or Path("comparisons") / config.stem,
         progress=progress_of(quiet=quiet or as_json),
     )
+    memo = pl.read_csv(done.internal.parent / "tables" / "memo.csv")
     if as_json:
-        memo = internal.parent / "tables" / "memo.csv"
-        print_json({"report": internal, "publish": public, "memo": pl.read_csv(memo)})
+        print_json(
+            {
+                "report": done.internal,
+                "publish": done.publish,
+                "confidential": not done.public,
+                "memo": memo,
+            }
+        )
         return
     if not quiet:
-        _show(internal.parent)
-    typer.echo(f"report:     {internal} (confidential unless the data are public)")
-    typer.echo(f"to publish: {public}")
+        _show(memo, public=done.public)
+    typer.echo(f"report:     {done.internal}{'' if done.public else ' (confidential)'}")
+    typer.echo(f"to publish: {done.publish}")
 
 
-def _show(folder: Path) -> None:
+def _show(memo: pl.DataFrame, *, public: bool) -> None:
     """The memo's table, shortened for a terminal."""
-    import polars as pl
-
     from headcount.cli.show import show_table
+    from headcount.report.model import CONFIDENTIAL_BANNER
 
-    memo = pl.read_csv(folder / "tables" / "memo.csv")
+    if not public:
+        typer.secho(CONFIDENTIAL_BANNER, fg="yellow")
     columns = {"case": "case", "guarantee": "guarantee", "leaf_percent": "error %"}
     show_table(memo.select(list(columns)).rename(columns), title="errors of the smallest totals")

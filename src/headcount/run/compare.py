@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headcount.config.load import comparison_digest, load_comparison
 from headcount.engines.local import LocalEngine
@@ -27,7 +27,7 @@ from headcount.report.html import write_report
 from headcount.report.model import Figure, Provenance, Report
 from headcount.report.notebook import shown
 from headcount.report.provenance import gather_provenance
-from headcount.run._publishable import publishable
+from headcount.run._publishable import publishable, refuse_unknown
 from headcount.studies.compare import STUDY
 from headcount.studies.compare.methods import Domain, Offered, fitting, neighbours_of, offered
 from headcount.studies.compare.settings import Settings
@@ -41,6 +41,14 @@ if TYPE_CHECKING:
 
 INTERNAL, PUBLISH = "internal", "publish"
 """The two halves of a comparison's folder: for the curator, and for everybody."""
+
+
+class ComparedRun(NamedTuple):
+    """The reports of a comparison, to keep and to publish, and whether the data are public."""
+
+    internal: Path
+    publish: Path
+    public: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -171,18 +179,24 @@ def compare_run(
     *,
     out: Path,
     progress: Progress = silent,
-) -> tuple[Path, Path]:
-    """Compare as a config says, into a folder; returns both reports: to keep, and to publish.
+) -> ComparedRun:
+    """Compare as a config says, into a folder with two reports: to keep, and to publish.
 
     Finished cases are kept beside ``out`` (with the ending ".cache"), readable by their owner
     alone: the same command goes on from there.
     """
     config = load_comparison(config_file)
-    data = Tabulated.of(config.population.read())
     run_of = config.run
+    releases = tuple(map(Path, settings.release))
+    ledger = None if run_of is None else run_of.ledger
+    dataset = "" if run_of is None else run_of.dataset
+    for path in releases:  # now, and not after all cases have been run
+        refuse_unknown(path, ledger, dataset)
+    data = Tabulated.of(config.population.read())
     internal, public = out / INTERNAL, out / PUBLISH
     # Data that were public and no longer are would else leave the whole report in the public half.
-    shown = {**settings.identity(), "public": data.population.public}
+    everybody = data.population.public
+    shown = {**settings.identity(), "public": everybody}
     identity = {
         **shown,
         "config": config_file.name,
@@ -194,7 +208,7 @@ def compare_run(
         study_is_there(public, study=STUDY.name, settings=shown),
     ]
     if all(done):
-        return internal / "report.html", public / "report.html"
+        return ComparedRun(internal / "report.html", public / "report.html", everybody)
     kept = out.with_name(f"{out.name}.cache")
     for folder in (out, kept):
         refuse_unsafe(folder)
@@ -206,9 +220,9 @@ def compare_run(
         own=Chain.of(config.mechanism) if config.mechanism else None,
         cases={case.name: Chain.of(case.mechanism) for case in config.case},
         recipe=settings.command(config_file.name, out=out.name),
-        releases=tuple(map(Path, settings.release)),
-        ledger=None if run_of is None else run_of.ledger,
-        dataset="" if run_of is None else run_of.dataset,
+        releases=releases,
+        ledger=ledger,
+        dataset=dataset,
     )
     # Both are made before either is written: a release that cannot be described stops here.
     whole, (known, text) = found.whole, found.to_publish
@@ -221,7 +235,7 @@ def compare_run(
             (public, shown, known.tables, text),
         )
     ]
-    return written[0], written[1]
+    return ComparedRun(written[0], written[1], everybody)
 
 
 def _compared(

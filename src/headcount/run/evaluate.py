@@ -14,12 +14,12 @@ from headcount.evaluation.choice import Choice
 from headcount.evaluation.evaluate import Evaluation, evaluate
 from headcount.evaluation.report import evaluation_report
 from headcount.evaluation.truth import MadeTruth, Truth
-from headcount.files import write_text_atomic
+from headcount.files import mode_of, write_text_atomic
 from headcount.progress import Progress, silent
 from headcount.release import Release
 from headcount.release.directory import RunDirectory
 from headcount.release.foreign import read_foreign
-from headcount.release.store import read_release
+from headcount.release.store import MANIFEST, read_release
 from headcount.report.html import write_report
 from headcount.run.protect import Prepared, kept_config, prepare_data
 
@@ -106,6 +106,11 @@ def evaluate_files(
 
     Nothing is drawn or spent, and nothing is known of how the files were made.
     """
+    if (out / MANIFEST).exists():
+        raise RunError(
+            f"{out}: found a release or a study, expected a folder for an evaluation, which is as "
+            "confidential as the truth"
+        )
     population = load_population(truth).read(progress)
     how = load_foreign(truth)
     release = read_foreign(files, population.schema, population.geography, how=how)
@@ -117,6 +122,8 @@ def evaluate_files(
     evaluation = evaluate(release, seen, choice=choice, progress=progress, engine=LocalEngine())
     if not out.exists():
         out.mkdir(parents=True, mode=0o755 if population.public else 0o700)
+    elif not population.public and (mode := mode_of(out.stat())) is not None and mode & 0o077:
+        log.warning("%s: others can enter this folder (mode %04o): `chmod 700` it", out, mode)
     names = " ".join(f"--release {Path(one).name}" for one in files)
     recipe = f"headcount evaluate --truth {truth.name} {names}"
     return _written(evaluation, release, out, recipe=recipe, public=population.public)
