@@ -64,3 +64,14 @@ def shown(value: object) -> str:
         return str(value) if isinstance(value, Decimal) else repr(value)
     except ValueError:
         return f"a whole number of more than {sys.get_int_max_str_digits():,} digits"
+
+
+def in_plain_numbers(settings: str) -> str:
+    """Settings as Python writes them, for people: ``Fraction(1, 2)`` is 1/2, members of an
+    enumeration are their own names in small letters.
+    """
+    whole = re.sub(r"Fraction\((-?\d+), 1\)", r"\1", settings)
+    parts = re.sub(r"Fraction\((-?\d+), (\d+)\)", r"\1/\2", whole)
+    return re.sub(
+        r"\b[A-Z][A-Za-z]+\.([A-Z_]+)\b", lambda one: one[1].lower().replace("_", "-"), parts
+    )

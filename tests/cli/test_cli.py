@@ -150,7 +150,7 @@ def test_check_promises_and_writes_nothing(town: Path, headcount: Headcount):
     answer = headcount("check", write_config(town, run=LEDGER))
     assert answer.code == 0
     assert "6 cells" in answer.out
-    assert "Geometric(epsilon=Fraction(1, 2), unit=UnitOfPrivacy.CHANGE_ONE)" in answer.out
+    assert "mechanism:  Geometric(epsilon=1/2, unit=change-one)\n" in answer.out
     said = [line.split() for line in answer.out.splitlines()]
     assert ["tract", "cells", "12", "25", "epsilon", "0.5"] in said
     assert "  each cell of a tract within 12, 19 times of 20, before post-processing" in answer.out

@@ -136,6 +136,17 @@ def test_quiet_commands_say_where_the_result_is(say: Say, town: Path):
     assert said == f"report: {town / 'out/internal/evaluation/report.html'}\n"
 
 
+def test_a_quiet_run_that_is_complete_logs_nothing(
+    say: Say, town: Path, caplog: pytest.LogCaptureFixture
+):
+    config = write_config(town)
+    say("protect", config)
+    say("protect", config, "--quiet")
+    assert [one.message for one in caplog.records if one.levelname == "INFO"] == []
+    say("protect", config)
+    assert "nothing was drawn or spent again" in caplog.text
+
+
 @pytest.mark.parametrize("verb", ["protect", "evaluate", "check", "demo", "study flaxman-2019"])
 def test_every_long_command_can_be_quiet(say: Say, verb: str):
     assert "--quiet" in say(*verb.split(), "--help")

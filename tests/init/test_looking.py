@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from headcount.errors import InputError
 from headcount.init.attributes import (
     MOST_CELLS,
     Chosen,
@@ -18,8 +19,10 @@ from headcount.init.attributes import (
     single_years,
     why_not,
 )
+from headcount.init.decide import draft
 from headcount.init.look import SeenColumn, SeenFile, look
 from headcount.init.places import FoundPlaces, find_places
+from headcount.init.read import read
 from headcount.init.wide import find_cells
 from headcount.population.format import PLAIN
 from tests.cli.test_cli import Headcount, headcount
@@ -244,3 +247,65 @@ def test_a_person_at_a_terminal_is_asked(
     assert "What is people.csv?" in answer.err
     assert "rows without 'age' are left out" in answer.out
     assert 'missing = "drop"' in (tmp_path / "people.toml").read_text()
+
+
+# --- counts ----------------------------------------------------------------------------------
+
+CROSSED = """Ort;Geschlecht;Alter;{count};Anteil
+A;m;0-17;120;1,5
+A;f;0-17;130;2,5
+A;m;18+;220;3,5
+A;f;18+;200;2,5
+B;m;0-17;{small};1,5
+B;f;0-17;13;0,5
+B;m;18+;22;0,7
+"""
+
+
+@pytest.mark.parametrize("count", ["Einwohner", "befolkning", "Meldungen am Stichtag"])
+def test_counts_are_known_by_words_of_several_languages_or_by_the_shape_of_the_table(
+    tmp_path: Path, count: str
+) -> None:
+    path = tmp_path / "ort.csv"
+    path.write_text(CROSSED.format(count=count, small=12))
+    found = draft(path)
+    assert (found.kind, found.count) == ("long", count)
+    assert [one.name for one in found.attributes] == ["geschlecht", "alter"]
+    assert "717" in read(path, public=True)._repr_html_()
+
+
+def test_people_who_repeat_are_no_cross_table(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    rows = [f"{'AB'[i % 2]},{'mf'[i // 2 % 2]},{1000 + i}" for i in range(40)]
+    path.write_text("\n".join(["region,sex,wage", *rows]))
+    assert draft(path).kind == "people"
+
+
+@pytest.mark.parametrize("sign", ["<5", "*", "suppressed", "c"])
+def test_counts_that_were_withheld_are_refused_with_their_line(tmp_path: Path, sign: str) -> None:
+    path = tmp_path / "ort.csv"
+    path.write_text(CROSSED.format(count="count", small=sign))
+    with pytest.raises(InputError, match="column 'count', line 6: found ") as error:
+        draft(path)
+    assert f"{sign!r} in place of a count, expected whole numbers" in str(error.value)
+
+
+def test_withheld_counts_of_a_wide_table_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text("area,males,females\n0101,31,12\n0102,44,81\n0103,<5,60\n0104,33,22\n")
+    with pytest.raises(InputError, match=r"column 'males', line 4: found '<5' in place of a"):
+        draft(path)
+
+
+@pytest.mark.parametrize(
+    ("title", "found"),
+    [
+        ("People of the towns;;;;\n", "4 columns without a name"),
+        ("People of the towns\n\n", "one column, and several in the lines below"),
+    ],
+)
+def test_a_title_above_the_header_is_refused(tmp_path: Path, title: str, found: str) -> None:
+    path = tmp_path / "ort.csv"
+    path.write_text(title + CROSSED.format(count="count", small=12))
+    with pytest.raises(InputError, match=f"the first line: found {found}, expected a name for"):
+        look(path)

@@ -89,8 +89,8 @@ def test_a_chain_is_scored_against_the_people_it_began_with(town: Path):
 
 def test_check_tells_the_steps_and_what_they_cost(town: Path):
     said = CliRunner().invoke(app, ["check", str(chained(town, SAMPLE, NOISE))]).output
-    assert "mechanism:  Sampling(fraction=Fraction(1, 2), exact=True)" in said
-    assert "      then  Geometric(epsilon=Fraction(1, 3)" in said
+    assert "mechanism:  Sampling(fraction=1/2, exact=True)" in said
+    assert "      then  Geometric(epsilon=1/3, unit=add-remove" in said
     rows = [line.split() for line in said.splitlines()]
     # Of noise of rate 1/3 one draw in 20 is beyond 9; each person stands for two.
     assert ["tract", "cells", "18", "25", "epsilon", "~0.666667"] in rows

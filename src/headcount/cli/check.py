@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headcount.cli.options import AsJson
+from headcount.numbers import in_plain_numbers
 
 if TYPE_CHECKING:
     from headcount.run.protect import Prepared
@@ -59,9 +60,9 @@ def check(
         show_reading(read, public=planned.public)
     typer.echo(f"population: {planned.counts.schema.size:,} cells, {planned.counts.geography!r}")
     first, *then = planned.mechanism.parts
-    typer.echo(f"mechanism:  {first!r}")
+    typer.echo(f"mechanism:  {in_plain_numbers(repr(first))}")
     for part in then:
-        typer.echo(f"      then  {part!r}")
+        typer.echo(f"      then  {in_plain_numbers(repr(part))}")
     _show_answers(planned)
     for remark in planned.remarks:
         typer.echo(f"  {remark}")

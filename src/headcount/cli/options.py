@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +18,25 @@ if TYPE_CHECKING:
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object, for programs, in place of words.")
 ]
+
+
+def _only_warnings(context: typer.Context, quiet: bool) -> bool:
+    """With --quiet the log says warnings alone, until the command ends."""
+    if quiet:
+        log = logging.getLogger("headcount")
+        context.call_on_close(partial(log.setLevel, log.level))
+        log.setLevel(logging.WARNING)
+    return quiet
+
+
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print only where the result is; show no progress.")
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        callback=_only_warnings,
+        help="Print only where the result is, and warnings; show no progress.",
+    ),
 ]
 
 

@@ -19,6 +19,7 @@ from headcount.init.attributes import (
     why_not,
     years_of_census,
 )
+from headcount.init.counts import count_by_shape, count_columns, counts_people, refuse_withheld
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
 from headcount.init.places import FoundPlaces, find_places, is_total, without_totals
 from headcount.init.wide import WideCells, find_cells, numbers_of
@@ -39,15 +40,6 @@ KINDS: dict[FileKind, str] = {
 _KEY = re.compile(
     r"(^|.* )(hh|hhid|household|hhold|serial|dwelling|family|haushalt|hogar|foyer|ménage|menage"
     r"|housing unit|home|wohnung|vivienda)( (id|no|nr|number|num|key|serial|code))?$"
-)
-_COUNT = re.compile(
-    rf"^({'|'.join(COUNT_WORDS)}|cnt|obs|obs value|value|anzahl|personen|effectif|nombre|cantidad"
-    r"|personas|total|tot|headcount|(n|count|number) (of )?(people|persons))$"
-)
-_NO_COUNT = re.compile(
-    r"(^| )(area|aland|awater|sqkm|km2|density|income|median|mean|average|rate|percent|pct|share"
-    r"|lat|lon|latitude|longitude|objectid|fid|id|code|year|housing|dwellings?|households?|units?"
-    r"|families|vehicles|votes)( |$)"
 )
 
 
@@ -244,27 +236,23 @@ def _kind(
         return told.kind, "", ""
     others = [one for one in seen.columns if one.name not in (*places.columns, *places.others)]
     leaf = source_of(places).codes(inside)[-1]
-    if leaf.n_unique() == inside.height and any(_counts_people(one) for one in others):
+    wide = leaf.n_unique() == inside.height
+    refuse_withheld(seen, others, wide=wide)
+    if wide and any(counts_people(one) for one in others):
         return "wide", "", ""
-    counts = [
-        one.name
-        for one in others
-        if _COUNT.match(one.says) and one.whole and one.real != ["1"] and one.number > 1
-    ]
+    counts = count_columns(others)
     if counts:
-        best = [name for name in counts if seen.column(name).says in COUNT_WORDS]
-        return "long", (best or counts)[0], ""
+        return "long", counts[0], ""
     for one in others:
         repeats = 1 < one.number < 0.95 * inside.height
         if _KEY.match(one.says) and repeats and len(one.present) == len(one.values):
             lives = inside.select(leaf.alias("\0leaf"), one.name)
             if same_for_all(lives, one.name, "\0leaf"):
                 return "dwellings", "", one.name
-    return "people", "", ""
-
-
-def _counts_people(column: SeenColumn) -> bool:
-    return column.whole and not _NO_COUNT.search(column.says)
+    if told.attributes is not None:
+        return "people", "", ""
+    shaped = count_by_shape(places.columns, others, inside)
+    return ("long", shaped, "") if shaped else ("people", "", "")
 
 
 def _why(kind: FileKind, count: str, key: str) -> str:
@@ -282,7 +270,7 @@ def _fill_wide(made: Draft, inside: pl.DataFrame) -> None:
     names = [
         one.name
         for one in seen.columns
-        if one.name not in (*places.columns, *places.others, *made.include) and _counts_people(one)
+        if one.name not in (*places.columns, *places.others, *made.include) and counts_people(one)
     ]
     if not names:
         raise InputError(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from headcount.errors import InputError
 from headcount.population.format import Format
 from headcount.population.frames import AnyTable, FrameTable
 from headcount.population.office_files import STATISTICS, ValueLabels, read_statistics
@@ -145,7 +146,9 @@ def _told(encoding: str) -> str:
 
 def _seen(path: AnyTable, encoding: str, delimiter: str) -> SeenFile:
     form = Format(encoding=_told(encoding))
-    header = list(dict.fromkeys(header_of(path, form)))
+    header = header_of(path, form)
+    _refuse_titles(path, header, form)
+    header = list(dict.fromkeys(header))
     rows = read_rows(path, header, form=form)
     frame = rows.frame.select(_text(rows.frame[name]) for name in header)
     form = Format(encoding=form.encoding, **_signs(frame, delimiter))  # type: ignore[arg-type]
@@ -155,6 +158,23 @@ def _seen(path: AnyTable, encoding: str, delimiter: str) -> SeenFile:
         labels = read_statistics(path)[1]
     columns = tuple(SeenColumn(name, frame[name], form, labels.get(name, {})) for name in header)
     return SeenFile(path, form, rows, columns, encoding, delimiter)
+
+
+def _refuse_titles(path: AnyTable, header: Sequence[str], form: Format) -> None:
+    """Refuse a first line that does not name the columns, as titles above a table do not."""
+    unnamed = sum(one.strip() in ("", "None") for one in header)
+    found = f"{unnamed} columns without a name" if unnamed > 1 else ""
+    if isinstance(path, Path) and is_text(path) and len(header) == 1:
+        below = open_text(path, form, too_large(str(path))).parted_below()
+        found = "one column, and several in the lines below" if below else ""
+    if found:
+        raise InputError(
+            str(path),
+            place="the first line",
+            found=found,
+            expected="a name for each column, in one line: take out titles and lines above it, "
+            "and join headings of two lines into one",
+        )
 
 
 def _text(values: pl.Series) -> pl.Series:

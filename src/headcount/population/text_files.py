@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO, StringIO
+from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
@@ -66,6 +67,12 @@ class TextFile:
         except csv.Error:  # a field of more than 131,072 characters
             pass
         return [f"line {found[row]}" if row in found else f"row {row + 1}" for row in rows]
+
+    def parted_below(self, *, sample: int = 200) -> bool:
+        """Whether most lines below the first have a delimiter: then a title may be above them."""
+        with self._open() as text:
+            lines = [line for line in islice(text, sample) if line.strip()][1:]
+        return 2 * sum(any(one in line for one in DELIMITERS) for line in lines) > len(lines)
 
     def refuse_longer(self) -> None:
         """Refuse rows with more fields than the header has."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from headcount.numbers import in_plain_numbers
 from headcount.release._sheets import Sheet, SheetField
 
 DICTIONARY = "datapackage.json"
@@ -46,7 +47,7 @@ def described(
     return {
         "profile": "data-package",
         "name": "release",
-        "title": f"Protected counts by {mechanism}",
+        "title": f"Protected counts by {in_plain_numbers(mechanism)}",
         "description": "\n".join(promises),
         "resources": [_resource(name, sheet, *facts[name], names) for name, sheet in files],
     }

@@ -1,0 +1,96 @@
+"""Which columns count people, by their names or by the shape of the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import prod
+
+import polars as pl
+
+from headcount.errors import InputError
+from headcount.init.attributes import single_years
+from headcount.init.look import SeenColumn, SeenFile
+from headcount.population.suspicious import COUNT_WORDS
+
+FULL = 0.5
+"""The share of all combinations that the rows of a cross table have at least."""
+
+LARGE, FEWEST_ROWS = 20, 6
+"""Smaller numbers may be codes of levels, and fewer rows people who differ by chance."""
+
+_COUNT = re.compile(
+    rf"^({'|'.join(COUNT_WORDS)}|cnt|obs|obs value|value|anzahl|personen|effectif|nombre|cantidad"
+    r"|personas|total|tot|headcount|einwohner|bevölkerung|wert|población|poblacion|população"
+    r"|populacao|habitants|habitantes|valeur|valor|aantal|inwoners|bevolking|antal|antall"
+    r"|befolkning|popolazione|liczba|ludność|(n|count|number) (of )?(people|persons))$"
+)
+_NO_COUNT = re.compile(
+    r"(^| )(area|aland|awater|sqkm|km2|density|income|median|mean|average|rate|percent|pct|share"
+    r"|lat|lon|latitude|longitude|objectid|fid|id|code|year|housing|dwellings?|households?|units?"
+    r"|families|vehicles|votes)( |$)"
+)
+_WITHHELD = re.compile(
+    r"(?i)([<≤]\s*=?\s*\d+|(fewer|less) than \d+|\d+ or (fewer|less)|\(?[cdsx]\)?|\*+|:|:c"
+    r"|suppressed|withheld|confidential)"
+)
+"""What stands in the place of a small count that somebody has withheld."""
+
+
+def counts_people(column: SeenColumn) -> bool:
+    """Whether a column of a wide table may count people."""
+    return column.whole and not _NO_COUNT.search(column.says)
+
+
+def count_columns(others: Sequence[SeenColumn]) -> list[str]:
+    """The columns whose names say that they count people, those of the plainest names first."""
+    found = [
+        one
+        for one in others
+        if _COUNT.match(one.says) and one.whole and one.real != ["1"] and one.number > 1
+    ]
+    return [one.name for one in sorted(found, key=lambda one: one.says not in COUNT_WORDS)]
+
+
+def count_by_shape(places: Sequence[str], others: Sequence[SeenColumn], frame: pl.DataFrame) -> str:
+    """The only column of numbers beside a cross table: each place and group stands in one row.
+
+    The rows have at least half of all combinations of the other columns, each once. People with
+    so few attributes would repeat, and people with more of them fill a smaller share.
+    """
+    numbers = [one for one in others if counts_people(one) and not single_years(one)]
+    many = [one for one in numbers if one.numbers[-1] >= LARGE]
+    if len(many) != 1 or frame.height < FEWEST_ROWS:
+        return ""
+    groups = [one.name for one in others if not (one is many[0] or _measures(one))]
+    keys = [*places, *groups]
+    parts = frame.select(keys)
+    if not groups or parts.n_unique() < parts.height:
+        return ""
+    size = parts.select(places).n_unique() * prod(parts[one].n_unique() for one in groups)
+    return many[0].name if parts.height >= FULL * size else ""
+
+
+def _measures(column: SeenColumn) -> bool:
+    """Whether a column says something of a place and group that is no part of either: a rate."""
+    return column.decimal or (column.whole and bool(_NO_COUNT.search(column.says)))
+
+
+def refuse_withheld(seen: SeenFile, others: Sequence[SeenColumn], *, wide: bool) -> None:
+    """Refuse counts some of which are withheld: no method can protect what is not there."""
+    for column in others:
+        if not wide and not _COUNT.match(column.says):
+            continue
+        signs = [one for one in column.distinct if _WITHHELD.fullmatch(one)]
+        numbers = [one for one in column.distinct if re.fullmatch(r"[\d.,'\s]+", one)]
+        known = len(signs) + len(numbers) >= len([*column.real, *column.missing])
+        if not (signs and known and len(numbers) > len(signs)) or single_years(column):
+            continue
+        first = int(column.values.is_in([signs[0]]).arg_true()[0])
+        raise InputError(
+            str(seen.path),
+            place=f"column {column.name!r}, {seen.rows.where([first])[0]}",
+            found=f"{signs[0]!r} in place of a count",
+            expected="whole numbers: the counts before anything was withheld (or a number of "
+            "your choice written in their place)",
+        )
