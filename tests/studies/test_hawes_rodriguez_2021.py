@@ -14,7 +14,8 @@ from scipy.stats import t as student
 
 from headcount.attacks.guesses import MODAL, PROPORTIONAL
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation.reidentified import RECORDS
+from headcount.evaluation.attackers import COMMERCIAL
+from headcount.evaluation.reidentified import ALL, RECORDS
 from headcount.geography import Geography
 from headcount.mechanisms import Tabulated, protect
 from headcount.mechanisms.suppression.rules import Thresholds, race_tables
@@ -33,6 +34,8 @@ from headcount.studies.frame.claims import read_claims, verdicts
 from headcount.studies.hawes_rodriguez_2021 import claims
 from headcount.studies.hawes_rodriguez_2021.accuracy import (
     ALONE,
+    COUNTY,
+    EVERY,
     RACE_ALONE,
     categories,
     errors,
@@ -48,9 +51,11 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
     LIKE_2010,
     LO,
     MICRODATA,
+    MIDDLING,
     NONE,
     SUPPRESSION,
     TOPDOWN,
+    ZCDP,
     Method,
     compared_by_race,
     methods,
@@ -586,3 +591,70 @@ def test_a_promise_of_swapping_would_be_noticed():
     found = claims_table(tables)
     (row,) = found.filter(pl.col("claim").str.starts_with("Neither")).iter_rows(named=True)
     assert row["holds"] == "no"
+
+
+def errors_of(swap: str, error: float, noisy: dict[float, float | None]) -> dict[str, pl.DataFrame]:
+    """Tables with the errors of races in counties of one swap, and of TopDown by epsilon."""
+    names = {epsilon: f"topdown zCDP, epsilon {epsilon:g}" for epsilon in noisy}
+    known = {names[epsilon]: one for epsilon, one in noisy.items() if one is not None}
+    row = {"area": COUNTY, "size_category": EVERY, "statistic": f"{RACE_ALONE}white"}
+    rates = ((LIKE_2010, 30.0), (MIDDLING, 28.0))
+    return {
+        "methods": pl.DataFrame(
+            [
+                {"method": name, "kind": TOPDOWN, "loss": ZCDP, "epsilon": epsilon}
+                for epsilon, name in names.items()
+            ]
+        ),
+        "mae": pl.DataFrame(
+            [{"method": name, "mae": one, **row} for name, one in {swap: error, **known}.items()]
+        ),
+        "reid": pl.DataFrame(
+            [
+                {"method": name, "attacker": COMMERCIAL, "universe": ALL, "precision": rate}
+                for name, rate in rates
+            ]
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("noisy", "true", "words"),
+    [
+        ({16.0: 2.0, 4.0: 7.0}, 1, "TopDown 7.0 / 2.0 at epsilon 4 / 16"),
+        ({4.0: 2.0, 16.0: 7.0}, 0, "TopDown 2.0 / 7.0 at epsilon 4 / 16"),
+        ({4.0: 2.0, 16.0: None}, None, "TopDown 2.0 / unknown at epsilon 4 / 16"),
+        ({4.0: None, 16.0: 2.0}, 1, "TopDown unknown / 2.0 at epsilon 4 / 16"),
+    ],
+)
+def test_errors_of_hi_are_judged_at_the_largest_epsilon_and_not_at_the_last_one_known(
+    noisy: dict[float, float | None], true: int | None, words: str
+):
+    found = claims.less_accurate(errors_of(HI, 3.0, noisy), area=COUNTY, statistic=RACE_ALONE)
+    assert found is not None
+    assert found.true == true
+    assert words in found.finding
+
+
+@pytest.mark.parametrize(
+    ("noisy", "shares"),
+    [
+        ({1.0: 9.0, 4.0: 7.0, 16.0: 2.0}, (2, 3)),
+        ({1.0: 9.0, 4.0: None, 16.0: 2.0}, (1, 2)),
+        ({1.0: 2.0, 4.0: 1.0}, (0, 2)),
+    ],
+)
+def test_a_middling_swap_matches_topdown_in_a_share_of_the_epsilons(
+    noisy: dict[float, float | None], shares: tuple[int, int]
+):
+    found = claims.middling_swap(errors_of(MIDDLING, 3.0, noisy))
+    assert found is not None
+    assert (found.true, found.of) == shares
+
+
+def test_a_middling_swap_that_hinders_the_attack_matches_nothing():
+    tables = errors_of(MIDDLING, 3.0, {4.0: 7.0, 16.0: 2.0})
+    rate = pl.when(method=MIDDLING).then(20.0).otherwise("precision").alias("precision")
+    found = claims.middling_swap({**tables, "reid": tables["reid"].with_columns(rate)})
+    assert found is not None
+    assert (found.true, found.of) == (0, 2)
