@@ -214,6 +214,22 @@ def test_a_no_without_a_cause_is_an_error_in_the_run_that_was_examined(judge):
     assert row(judge(text))["cause"] == "not examined: other settings than the study's own"
 
 
+@pytest.mark.parametrize(
+    "cause",
+    [
+        'cause = "chance"',
+        'cause = "chance"\nreason = ""',
+        'cause = [{ level = "state", cause = "chance", reason = "own" }, { cause = "chance" }]',
+        'cause = [{ level = "state", cause = "chance" }, { cause = "chance", reason = "own" }]',
+    ],
+)
+def test_a_cause_without_a_reason_is_refused_whatever_the_verdict(cause: str, judge):
+    said = r"some_2000/published.toml: a: found the cause 'chance' without a reason, expected the"
+    for published in ("10", "11"):
+        with pytest.raises(ConfigError, match=said):
+            judge(ONE + f'rule = "below"\npublished = {published}\n{cause}')
+
+
 def test_rows_of_a_family_have_causes_of_their_own(judge):
     text = """claim = "{level}"
     table = "t"
@@ -282,6 +298,7 @@ called = "areas"
 rule = "at most"
 published = 3
 cause = "chance"
+reason = "few trials"
 show = "{{:.1f}} people"
 """
 

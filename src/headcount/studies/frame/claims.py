@@ -123,7 +123,8 @@ class Claim:
                     or with {column = "sd", times = 3} a multiple of a column of ours. A case that
                     names none leaves the row without a verdict
         factor      of the rule "near": or so many times as much, or as little
-        cause       one of ``CAUSES``, needed where the verdict is no or depends; or cases such as
+        cause       one of ``CAUSES``, with its reason, needed where the verdict is no or depends in
+                    the run that was examined; or cases such as
                     {level = "county", cause = "chance", reason = "..."}, of which the first that
                     fits holds
         reason      the cause in a sentence; with the rule "not testable" why it is not
@@ -225,16 +226,25 @@ def _source(package: str) -> str:
 
 
 def _check(claim: Claim, source: str, others: Collection[str]) -> None:
-    """Refuse a rule, a cause or another claim that there is not."""
-    causes = [claim.cause] if isinstance(claim.cause, str) else [c["cause"] for c in claim.cause]
+    """Refuse a rule, a cause or another claim that there is not, and a cause without a reason."""
+    given = [{"cause": claim.cause}] if isinstance(claim.cause, str) else claim.cause
+    causes = [(case["cause"], case.get("reason", claim.reason)) for case in given if case["cause"]]
     for found, known in (
         (claim.rule, RULES),
-        *((cause, CAUSES) for cause in causes if cause),
+        *((cause, CAUSES) for cause, _ in causes),
         *((other, others) for other in (claim.covered_by,) if other),
     ):
         if found not in known:
             raise ConfigError(
                 source, place=claim.id, found=repr(found), expected=f"one of {', '.join(known)}"
+            )
+    for cause, reason in causes:
+        if not reason:
+            raise ConfigError(
+                source,
+                place=claim.id,
+                found=f"the cause {cause!r} without a reason",
+                expected="the reason in a sentence, or no cause where none was examined",
             )
     if claim.rule == NOT_TESTABLE and not claim.reason:
         raise ConfigError(
@@ -258,7 +268,7 @@ def verdicts(
         judged     False for a run that the paper's numbers are not about: then only what must
                    hold in any run is judged
         examined   whether this is the run whose verdicts were examined one by one: then one that is
-                   not yes and has no cause is an error; in other runs it says so
+                   not yes and has no cause, with its reason, is an error; in other runs it says so
     """
     found: dict[str, list[Row]] = {}
     queries = Queries(tables, _read(package).get("views", {}))

@@ -217,7 +217,7 @@ OWN = pl.col("covered_by") == ""
 def judged(paper: pl.DataFrame) -> pl.DataFrame:
     """The quoted numbers with their kind, and whether ours is near or at least roughly so.
 
-    Errors are whole numbers and table 1 goes by 5 points, so they may differ by one such step.
+    Errors are whole numbers, so they may differ by one; table 1 goes by 5 points and has to agree.
     """
     wider = pl.max_horizontal(0.25 * pl.col("published").abs(), pl.col("tolerance"))
     kind = pl.col("id").str.split(":").list.first()
