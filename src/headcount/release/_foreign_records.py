@@ -24,7 +24,7 @@ from headcount.geography import Geography
 from headcount.population.format import Format
 from headcount.population.tables import too_large
 from headcount.population.text_files import open_text
-from headcount.release._matching import Entries, unit_numbers
+from headcount.release._matching import Entries, note_strange, unit_numbers
 from headcount.release._mdf import GQTYPES, PERSON_FIELDS, UNIT_FIELDS
 from headcount.schema import Attribute, Schema, load_schema
 from headcount.tabulate.published.codings import find_attribute, level_atoms
@@ -203,14 +203,8 @@ def _alike(lines: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
 
 def _coded(column: pl.Series, known: dict[str, int], problems: Problems, row: Ints) -> Ints:
     found = column.replace_strict(list(known), list(known.values()), default=None)
-    bad = found.is_null().arg_true().to_numpy()
-    place = dict(zip(row[bad].tolist(), bad.tolist(), strict=True))
-    problems.add(
-        row[bad],
-        place=f"field {column.name}",
-        found=lambda at: repr(column[place[at]]),
-        expected=f"one of {', '.join(list(known)[:12])}{' ...' if len(known) > 12 else ''}",
-    )
+    expected = f"one of {', '.join(list(known)[:12])}{' ...' if len(known) > 12 else ''}"
+    note_strange(problems, row, found, f"field {column.name}", "value", column, expected)
     return found.fill_null(0).to_numpy().astype(np.int64)
 
 

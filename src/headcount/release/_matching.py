@@ -84,14 +84,8 @@ def unit_numbers(
             return found.to_numpy().astype(np.int64)
         first = found if first is None else first
     assert first is not None
-    bad = first.is_null().arg_true().to_numpy()
-    place = dict(zip(row[bad].tolist(), bad.tolist(), strict=True))
-    problems.add(
-        row[bad],
-        place=f"column {level!r}",
-        found=lambda at: f"unit {own[place[at]]!r}",
-        expected=f"one of the {len(known):,} units of level {level!r}",
-    )
+    expected = f"one of the {len(known):,} units of level {level!r}"
+    note_strange(problems, row, first, f"column {level!r}", "unit", own, expected)
     return first.fill_null(0).to_numpy().astype(np.int64)
 
 
@@ -107,13 +101,26 @@ def level_numbers(
     numbers = {level: number for number, level in enumerate(attribute.levels)}
     numbers |= {value: numbers[level] for value, level in values.items() if level in numbers}
     found = text.replace_strict(list(numbers), list(numbers.values()), default=None)
-    if found.null_count():
-        bad = found.is_null().arg_true().to_numpy()
-        place = dict(zip(row[bad].tolist(), bad.tolist(), strict=True))
-        problems.add(
-            row[bad],
-            place=f"column {attribute.name!r}",
-            found=lambda at: f"level {text[place[at]]!r}",
-            expected=f"one of {', '.join(map(repr, numbers))}",
-        )
+    expected = f"one of {', '.join(map(repr, numbers))}"
+    note_strange(problems, row, found, f"column {attribute.name!r}", "level", text, expected)
     return found.fill_null(0).to_numpy().astype(np.int64)
+
+
+def note_strange(
+    problems: Problems,
+    row: Ints,
+    number: pl.Series,
+    place: str,
+    what: str,
+    written: pl.Series,
+    expected: str,
+) -> None:
+    """Note the rows without a number, each with what is written there."""
+    bad = number.is_null().arg_true().to_numpy()
+    at = dict(zip(row[bad].tolist(), bad.tolist(), strict=True))
+    problems.add(
+        row[bad],
+        place=place,
+        found=lambda one: f"{what} {written[at[one]]!r}",
+        expected=expected,
+    )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headcount.config.load import comparison_digest, load_comparison
+from headcount.config.settings import RunSettings
 from headcount.engines.local import LocalEngine
 from headcount.errors import InputError, did_you_mean
 from headcount.files import close_folder
@@ -186,29 +187,20 @@ def compare_run(
     alone: the same command goes on from there.
     """
     config = load_comparison(config_file)
-    run_of = config.run
-    releases = tuple(map(Path, settings.release))
-    ledger = None if run_of is None else run_of.ledger
-    dataset = "" if run_of is None else run_of.dataset
-    for path in releases:  # now, and not after all cases have been run
-        refuse_unknown(path, ledger, dataset)
+    finished = _finished_releases(settings, config.run)
     data = Tabulated.of(config.population.read())
-    internal, public = out / INTERNAL, out / PUBLISH
     # Data that were public and no longer are would else leave the whole report in the public half.
-    everybody = data.population.public
-    shown = {**settings.identity(), "public": everybody}
-    identity = {
-        **shown,
-        "config": config_file.name,
-        "made_from": comparison_digest(config).hex(),
-        "data": data.digest.hex(),
+    shown = {**settings.identity(), "public": data.population.public}
+    made_from = {"made_from": comparison_digest(config).hex(), "data": data.digest.hex()}
+    halves = {
+        out / INTERNAL: {**shown, "config": config_file.name, **made_from},
+        out / PUBLISH: shown,
     }
-    done = [
-        study_is_there(internal, study=STUDY.name, settings=identity),
-        study_is_there(public, study=STUDY.name, settings=shown),
-    ]
-    if all(done):
-        return ComparedRun(internal / "report.html", public / "report.html", everybody)
+    internal, publish = (half / "report.html" for half in halves)
+    made = ComparedRun(internal, publish, data.population.public)
+    there = [study_is_there(half, study=STUDY.name, settings=of) for half, of in halves.items()]
+    if all(there):
+        return made
     kept = out.with_name(f"{out.name}.cache")
     for folder in (out, kept):
         refuse_unsafe(folder)
@@ -220,22 +212,26 @@ def compare_run(
         own=Chain.of(config.mechanism) if config.mechanism else None,
         cases={case.name: Chain.of(case.mechanism) for case in config.case},
         recipe=settings.command(config_file.name, out=out.name),
-        releases=releases,
-        ledger=ledger,
-        dataset=dataset,
+        **finished,
     )
     # Both are made before either is written: a release that cannot be described stops here.
     whole, (known, text) = found.whole, found.to_publish
-    internal.mkdir(parents=True, exist_ok=True, mode=0o700)
-    close_folder(internal)  # it may have been there
-    written = [
-        write_study(folder, study=STUDY.name, settings=named, tables=tables, report=report)
-        for folder, named, tables, report in (
-            (internal, identity, found.tables, whole),
-            (public, shown, known.tables, text),
-        )
-    ]
-    return ComparedRun(written[0], written[1], everybody)
+    (out / INTERNAL).mkdir(parents=True, exist_ok=True, mode=0o700)
+    close_folder(out / INTERNAL)  # it may have been there
+    for (half, of), tables, report in zip(
+        halves.items(), (found.tables, known.tables), (whole, text), strict=True
+    ):
+        write_study(half, study=STUDY.name, settings=of, tables=tables, report=report)
+    return made
+
+
+def _finished_releases(settings: Settings, run_of: RunSettings | None) -> dict[str, Any]:
+    """The releases to describe and their ledger; refused now, not after all cases have been run."""
+    ledger, dataset = (None, "") if run_of is None else (run_of.ledger, run_of.dataset)
+    releases = tuple(map(Path, settings.release))
+    for path in releases:
+        refuse_unknown(path, ledger, dataset)
+    return {"releases": releases, "ledger": ledger, "dataset": dataset}
 
 
 def _compared(
