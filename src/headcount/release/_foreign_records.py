@@ -204,7 +204,7 @@ def _alike(lines: pl.LazyFrame, columns: Sequence[str]) -> pl.DataFrame:
 def _coded(column: pl.Series, known: dict[str, int], problems: Problems, row: Ints) -> Ints:
     found = column.replace_strict(list(known), list(known.values()), default=None)
     expected = f"one of {', '.join(list(known)[:12])}{' ...' if len(known) > 12 else ''}"
-    note_strange(problems, row, found, f"field {column.name}", "value", column, expected)
+    note_strange(problems, row, found, f"field {column.name}", "", column, expected)
     return found.fill_null(0).to_numpy().astype(np.int64)
 
 

@@ -121,6 +121,6 @@ def note_strange(
     problems.add(
         row[bad],
         place=place,
-        found=lambda one: f"{what} {written[at[one]]!r}",
+        found=lambda one: f"{what} {written[at[one]]!r}".lstrip(),
         expected=expected,
     )
