@@ -134,6 +134,7 @@ def test_a_blank_count_is_a_hole_and_what_needs_all_counts_says_so(town: Path):
     assert "1 at tract" in found["error"].explain()
     reasons = {one.name: one.why for one in found.not_computed}
     assert reasons["empirical-privacy-loss"] == "some counts are missing from the release"
+    assert reasons["withheld"].startswith("the release lacks some counts")
 
 
 def test_negatives_and_fractions_are_scored_as_they_are(town: Path):
@@ -160,6 +161,22 @@ def test_other_names_and_values_are_mapped(town: Path):
     done = evaluate_files(config, [town / "other.csv"], out=town / "foreign")
     assert done.evaluation["error"].table["max_absolute"].max() == 0
     assert hc.load_config(config).run.out == town / "out"  # protect takes the same config
+
+
+def test_columns_may_be_named_as_in_the_file_of_the_truth(town: Path):
+    rows = ["GEOID;Geschlecht", *(f"01{i % 3:03d};{'mf'[i % 2]}" for i in range(30))]
+    (town / "de.csv").write_text("\n".join(rows))
+    config = town / "de.toml"
+    config.write_text(
+        '[population]\nkind = "microdata"\nfile = "de.csv"\n'
+        'geography = { column = "GEOID", prefixes = { land = 2, kreis = 5 } }\n'
+        'attribute = [{ name = "sex", column = "Geschlecht", levels = ["m", "f"] }]\n'
+    )
+    people = pl.read_csv(town / "de.csv", separator=";", infer_schema=False)
+    people.group_by(pl.all()).agg(n=pl.len() + 1).write_csv(town / "theirs.csv")
+    done = evaluate_files(config, [town / "theirs.csv"], out=town / "foreign")
+    by_sex = done.evaluation["error"].table.filter(level="kreis", query="sex")
+    assert by_sex["max_absolute"].to_list() == [1.0]
 
 
 def test_attributes_and_levels_that_are_not_released_are_added_up(town: Path):

@@ -58,19 +58,25 @@ class ForeignFiles:
 
 
 def read_foreign(
-    source: Any, schema: Schema, geography: Geography, *, how: ForeignFiles | None = None
+    source: Any,
+    schema: Schema,
+    geography: Geography,
+    *,
+    how: ForeignFiles | None = None,
+    aliases: Mapping[str, str] | None = None,
 ) -> CountsRelease:
     """A release from files, or from a data frame, of a truth's schema and units.
 
     where
-        source   a path, several, or a frame of polars (or of anything that it can be made from)
+        source    a path, several, or a frame of polars (or of anything that it can be made from)
+        aliases   other names of levels and attributes, for columns that have no name of ``how``
 
     Each file is known by what is in it: the records of the Bureau's MDF of 1940 or of a PPMF; else
     a table with columns named like levels of the geography, and like attributes or cells. The
     result has the attributes that all files have, and the levels down to the lowest one of them.
     """
     how = how or ForeignFiles()
-    found = list(_read(source, schema, geography, how))
+    found = list(_read(source, schema, geography, how, aliases or {}))
     names = {one.names for one in found}
     if len(names) > 1:
         raise InputError(
@@ -112,12 +118,16 @@ def is_foreign(source: object) -> bool:
 
 
 def _read(
-    source: Any, schema: Schema, geography: Geography, how: ForeignFiles
+    source: Any,
+    schema: Schema,
+    geography: Geography,
+    how: ForeignFiles,
+    aliases: Mapping[str, str],
 ) -> Iterable[Entries]:
     if not isinstance(source, (str, Path)) and not _are_paths(source):
         frame = source if isinstance(source, pl.DataFrame) else pl.DataFrame(source)
         rows = Rows(Path("data frame"), how.format, frame)
-        return [read_counts(_renamed(rows, how), schema, geography, how.count, how.values)]
+        return [read_counts(_renamed(rows, how, aliases), schema, geography, how.count, how.values)]
     paths = [Path(source)] if isinstance(source, (str, Path)) else [Path(one) for one in source]
     if not paths:
         raise InputError("release", found="no file", expected="at least one")
@@ -130,7 +140,7 @@ def _read(
         if is_ppmf(header):
             found.append(read_ppmf(path, header, schema, geography, how.format))
             continue
-        rows = _renamed(read_rows(path, header, form=how.format), how)
+        rows = _renamed(read_rows(path, header, form=how.format), how, aliases)
         found.append(read_counts(rows, schema, geography, how.count, how.values))
     return found
 
@@ -139,7 +149,7 @@ def _are_paths(source: Any) -> bool:
     return isinstance(source, Sequence) and all(isinstance(one, (str, Path)) for one in source)
 
 
-def _renamed(rows: Rows, how: ForeignFiles) -> Rows:
+def _renamed(rows: Rows, how: ForeignFiles, aliases: Mapping[str, str]) -> Rows:
     """The columns by what they are here."""
     names = dict(how.columns)
     if strange := [name for name in names if name not in rows.frame.columns]:
@@ -149,7 +159,13 @@ def _renamed(rows: Rows, how: ForeignFiles) -> Rows:
             found=f"no column {strange[0]!r}",
             expected=f"some of {rows.frame.columns}",
         )
-    return replace(rows, frame=rows.frame.rename(names))
+    frame = rows.frame.rename(names)
+    known = {
+        alias: name
+        for alias, name in aliases.items()
+        if alias in frame.columns and name not in frame.columns
+    }
+    return replace(rows, frame=frame.rename(known))
 
 
 def _table(

@@ -111,9 +111,15 @@ def evaluate_files(
             f"{out}: found a release or a study, expected a folder for an evaluation, which is as "
             "confidential as the truth"
         )
-    population = load_population(truth).read(progress)
-    how = load_foreign(truth)
-    release = read_foreign(files, population.schema, population.geography, how=how)
+    people = load_population(truth)
+    population = people.read(progress)
+    release = read_foreign(
+        files,
+        population.schema,
+        population.geography,
+        how=load_foreign(truth),
+        aliases=people.aliases,
+    )
     for source, words in release.notes.items():
         log.info("%s: read as %s", source, words)
     seen = Truth.of(population).on(release)

@@ -78,6 +78,13 @@ def _(release: CountsRelease) -> Support:
 @singledispatch
 def publishes_tables(release: Release) -> Support:
     """Whether a release has tables some of whose cells are withheld."""
+    return Support("the release has no published tables")
+
+
+@publishes_tables.register
+def _(release: CountsRelease) -> Support:
+    if release.missing:
+        return Support("the release lacks some counts, without tables that say which it withholds")
     return Support("the release publishes every count: it withholds nothing")
 
 

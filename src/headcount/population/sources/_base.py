@@ -29,6 +29,13 @@ GeographyTable = Annotated[CodeColumns | Prefixes, ByKey(columns=CodeColumns, co
 """``[population.geography]``: one column for each level, or one code with nested prefixes."""
 
 
+def alias_of_leaf(geography: CodeColumns | Prefixes) -> dict[str, str]:
+    """The lowest level by the name of the column that holds the codes of all levels."""
+    if isinstance(geography, CodeColumns):
+        return {}
+    return {geography.column: geography.prefixes[-1][0]}
+
+
 @dataclass(frozen=True, kw_only=True)
 class SchemaFile(File):
     """The name of a shipped schema, or the path of a file."""
@@ -53,6 +60,11 @@ class Source(ABC):
     @abstractmethod
     def data_file(self) -> Path | None:
         """The file with the people; None for a generated population."""
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """Levels and attributes by the names of their columns, where a table has other names."""
+        return {}
 
     @abstractmethod
     def source_digest(self) -> str:

@@ -15,6 +15,7 @@ from headcount.population.sources._base import (
     GeographyTable,
     QuartersTable,
     SchemaFile,
+    alias_of_leaf,
 )
 from headcount.population.suspicious import Totals
 from headcount.progress import Progress, silent
@@ -46,6 +47,11 @@ class CountsTable(FromTables):
     totals: Totals = "refuse"
     sums: Literal["refuse", "keep"] = "refuse"
     blank_counts: BlankCounts = "refuse"
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """The lowest level by its column."""
+        return alias_of_leaf(self.geography)
 
     @property
     def data_file(self) -> Path:

@@ -14,6 +14,7 @@ from headcount.population.sources._base import (
     FromTables,
     GeographyTable,
     QuartersTable,
+    alias_of_leaf,
     refuse_twice,
 )
 from headcount.population.suspicious import Totals
@@ -68,6 +69,12 @@ class Microdata(FromTables):
     def zeros(self) -> tuple[Combination, ...]:
         """Combinations that cannot exist, as a schema has them."""
         return tuple(impossible(dict(zero)) for zero in self.structural_zero)
+
+    @property
+    def aliases(self) -> dict[str, str]:
+        """The lowest level and the attributes by their columns."""
+        named = {one.column: one.name for one in self.attribute if one.column != one.name}
+        return alias_of_leaf(self.geography) | named
 
     @property
     def data_file(self) -> Path:
