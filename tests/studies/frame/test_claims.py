@@ -326,6 +326,28 @@ def test_a_claim_is_true_in_a_trial_if_enough_of_its_rows_keep_the_rule(folder: 
     assert found["holds"] == "no"  # one of three is what two of three leave
 
 
+def test_values_of_different_kinds_are_shown_apart_and_have_no_common_middle(folder: Path):
+    rows = {"place": ["a", "b"] * 2, "width": [15, 15, 2, 2], "value": [40.0, 44.0, 80.0, 90.0]}
+    text = """[[claims]]
+id = "a"
+source = "text"
+claim = "c"
+query = "SELECT place, width, value FROM t"
+trials = ["place"]
+apart = ["width"]
+called = "places"
+rule = "at most"
+published = 85
+show = "{:.0f} %"
+cause = "chance"
+reason = "few"
+"""
+    (folder / "published.toml").write_text(text, encoding="utf-8")
+    found = row(verdicts(PACKAGE, {"t": pl.DataFrame(rows)}))
+    assert found["finding"] == "85 % (81 to 89), 42 % (40 to 44); true in 1 of 2 places"
+    assert (found["holds"], found["ours"]) == ("depends", None)
+
+
 def test_each_case_fills_in_the_query_and_ours_may_stand_beside_ours(folder: Path):
     first, all_of = (
         f'{{ view = "{view}", say = {{ words = "{words}" }} }}'

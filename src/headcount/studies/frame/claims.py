@@ -106,6 +106,7 @@ class Claim:
                     ``queries``) that gives a row with a ``value`` for each thing that the claim
                     is about, and optionally ``beside``, in place of the published number
         trials      columns of the query's rows that tell trials apart, such as block groups
+        apart       columns of the query's rows by which their values are shown apart
         called      what a trial is, in words
         within      share of a trial's rows that must keep the rule for it to be true there
         most        share of trials that makes a yes; the rest of it, or less, makes a no
@@ -149,6 +150,7 @@ class Claim:
     given: Mapping[str, Any] = field(default_factory=dict)
     query: str = ""
     trials: Sequence[str] = ()
+    apart: Sequence[str] = ()
     called: str = "trials"
     within: float = 1.0
     most: float = 1.0
@@ -356,6 +358,8 @@ def _measured(claim: Claim, found: MeasuredClaim) -> Row:
 def _tried(claim: Claim, queries: Queries) -> MeasuredClaim | None:
     """Judge every row of a claim's query, and count the trials in which enough of them are kept."""
     rows = queries.rows(claim.query, of=claim.id)
+    if claim.apart:
+        rows = rows.sort(claim.apart, maintain_order=True)
     if rows.is_empty():
         return None
     _, rule = RULES[claim.rule]
@@ -369,10 +373,11 @@ def _tried(claim: Claim, queries: Queries) -> MeasuredClaim | None:
     trials = rows.with_columns(pl.Series("kept", kept, dtype=pl.Float64))
     shares = trials.group_by(claim.trials).agg(pl.col("kept").mean()) if claim.trials else trials
     true = int((shares["kept"] >= claim.within).sum())
+    parts = rows.partition_by(claim.apart) if claim.apart else [rows]
+    ranges = ", ".join(_range(claim, part["value"]) for part in parts)
     return MeasuredClaim(
-        value=_middle(rows["value"]),
-        finding=f"{_range(claim, rows['value'])}; true in {true:,} of {shares.height:,} "
-        f"{claim.called}",
+        value=None if claim.apart else _middle(rows["value"]),
+        finding=f"{ranges}; true in {true:,} of {shares.height:,} {claim.called}",
         true=true,
         of=shares.height,
     )
