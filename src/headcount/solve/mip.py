@@ -67,10 +67,29 @@ def best_within(program: Program, *, nodes: int | None = None, here: bool = Fals
 
     ``here``: in this process and without presolve, for when no worker lives long enough.
     """
-    found = _run(program, nodes=most_nodes(program) if nodes is None else nodes, here=here)
-    if found.x is None and found.status in STOPPED:
+    found = search(program, nodes=nodes, here=here)
+    if found.x is None and not found.proved:
         raise _unfinished(found.status)
     return found.x
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What a search has found: a point if any, and whether that it is best, or none, is proved."""
+
+    x: Floats | None
+    status: str
+
+    @property
+    def proved(self) -> bool:
+        """False where the search was given up."""
+        return self.status not in STOPPED
+
+
+def search(program: Program, *, nodes: int | None = None, here: bool = False) -> Found:
+    """The best solution after so many nodes."""
+    found = _run(program, nodes=most_nodes(program) if nodes is None else nodes, here=here)
+    return Found(found.x, found.status)
 
 
 def most_nodes(program: Program) -> int:

@@ -1,0 +1,198 @@
+"""Rounding of each cell by itself: sums of rounded cells are not the rounded sums.
+
+A count n is k b + r with 0 <= r < b, where b is the base. It becomes
+
+    random, fixed   k b with probability 1 - r/b, (k + 1) b with probability r/b:
+                    mean n, variance r (b - r)
+    nearest         the nearer multiple of b, the upper one of two that are as near
+    midpoint        ceil(n/b) b - floor(b/2), and 0 for 0: about the middle of what it may have been
+
+``random`` draws anew for each cell of each table, and can be averaged away by whoever gets the
+same count again; ``fixed`` takes its chance from the key of the cell's people, so that the same
+people are always rounded alike. A multiple of b stays as it is, with ``midpoint`` only 0 does.
+
+Statistics New Zealand (base 3), Statistics Canada (base 5): Fellegi 1975, "Controlled random
+rounding", Survey Methodology 1(2). Midpoint: OpenSAFELY, "Updated disclosure control guidance".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headcount.arrays import Ends, Flags, Ints
+from headcount.errors import ConfigError, InputError
+from headcount.mechanisms.rounding._chance import Parts, parts, up_by_chance, up_by_keys
+from headcount.noise.words import Words
+
+
+class How(StrEnum):
+    """Which of the two multiples a count becomes."""
+
+    RANDOM = "random"
+    FIXED = "fixed"
+    NEAREST = "nearest"
+    MIDPOINT = "midpoint"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellRule:
+    """How cells are rounded.
+
+    where
+        base        b, 2 or more
+        how         see the module
+        small_only  only counts below the base are rounded (small cell adjustment, United Kingdom
+                    2001): inner cells are, and margins added up from them again
+        weight      what a person of a sample stands for; n x weight is rounded
+    """
+
+    base: int
+    how: How = How.RANDOM
+    small_only: bool = False
+    weight: Fraction = Fraction(1)
+
+    def __post_init__(self) -> None:
+        check_base(self.base)
+        if self.weight <= 0:
+            raise ConfigError(
+                "rounding", place="weight", found=str(self.weight), expected="more than 0"
+            )
+        if self.small_only and self.how == How.MIDPOINT:
+            raise ConfigError(
+                "rounding",
+                place="small_only",
+                found="with how = 'midpoint', by which small counts do not become multiples",
+                expected="how = 'random', 'fixed' or 'nearest'",
+            )
+        if self.small_only and self.weight != 1:
+            raise ConfigError(
+                "rounding",
+                place="small_only",
+                found=f"a weight of {self.weight}, by which larger counts are not whole",
+                expected="counts of everybody",
+            )
+
+
+def check_base(base: int) -> None:
+    """Refuse a base by which nothing is rounded."""
+    if base < 2:
+        raise ConfigError("rounding", place="base", found=str(base), expected="2 or more")
+
+
+def check_counts(counts: Ints) -> None:
+    """Refuse what is no count; the message gives none."""
+    if not np.issubdtype(counts.dtype, np.integer):
+        raise InputError("rounding", found=f"counts of type {counts.dtype}", expected="integers")
+    if counts.size and counts.min() < 0:
+        raise InputError("rounding", found="a count below 0", expected="0 or more")
+
+
+def round_cells(
+    counts: Ints,
+    rule: CellRule,
+    *,
+    words: Words | None = None,
+    start: int = 0,
+    keys: NDArray[np.uint64] | None = None,
+) -> Ints:
+    """Every count rounded by itself.
+
+    where
+        words   for ``random``: words of a stream, one a cell from number ``start`` on
+        keys    for ``fixed``: the key of each cell
+    """
+    check_counts(counts)
+    found = parts(counts, base=rule.base, weight=rule.weight)
+    lower = found.lower[found.value_of]
+    if rule.how == How.MIDPOINT:
+        more = np.array([r > 0 for r in found.remainders], dtype=bool)[found.value_of]
+        return np.where(counts > 0, lower + more * rule.base - rule.base // 2, 0)
+    rounded = lower + _up(found, rule.how, words, start, keys) * rule.base
+    if rule.small_only:
+        return np.where(counts < rule.base, rounded, counts)
+    return np.asarray(rounded, dtype=np.int64)
+
+
+def _up(
+    found: Parts,
+    how: How,
+    words: Words | None,
+    start: int,
+    keys: NDArray[np.uint64] | None,
+) -> Flags:
+    if how == How.RANDOM:
+        if words is None:
+            raise TypeError("round_cells: how = 'random' needs words")
+        return up_by_chance(found, words, start=start)
+    if how == How.FIXED:
+        if keys is None or keys.shape != found.value_of.shape:
+            raise TypeError("round_cells: how = 'fixed' needs a key for each cell")
+        return up_by_keys(found, keys)
+    over = [2 * r >= found.denominator for r in found.remainders]
+    return np.array(over, dtype=bool)[found.value_of]
+
+
+def withheld(counts: Ints, *, below: int, zeros: bool = True) -> Flags:
+    """Which cells are withheld: true counts below a threshold.
+
+    where
+        zeros   whether counts of 0 are withheld too. As long as they are published, a withheld
+                cell tells that somebody is there
+
+    With ``below = 10`` and counts rounded to the nearest 5 this is the "10-5 rule" of the Office
+    for National Statistics, which withholds zeros.
+    """
+    check_threshold(below)
+    check_counts(counts)
+    small = counts < below
+    return small if zeros else small & (counts > 0)
+
+
+def small_areas(people: Ints, *, below: int) -> Flags:
+    """Areas with fewer people than so many: nothing but their number is published of them.
+
+    Statistics Canada: 40, or 100 for areas that a user has drawn, and 250 for tables of income.
+    """
+    check_threshold(below)
+    check_counts(people)
+    return np.asarray(people < below, dtype=bool)
+
+
+def check_threshold(below: int) -> None:
+    """Refuse a threshold that nothing can be below."""
+    if below < 0:
+        raise ConfigError("rounding", place="below", found=str(below), expected="0 or more")
+
+
+def possible_counts(published: Ints, *, base: int, how: How, small_only: bool = False) -> Ends:
+    """The smallest and the largest count that may be behind each published one.
+
+        random, fixed   a = 0: [0, b - 1], else [a - b + 1, a + b - 1]
+        nearest         [a - floor(b/2), a + ceil(b/2) - 1], 0 at least
+        midpoint        a = 0: [0, 0], else [a + floor(b/2) - b + 1, a + floor(b/2)]
+
+    With ``small_only`` a count above b is as it was, and one of b was b at most.
+    """
+    half = base // 2
+    if how == How.NEAREST:
+        low, high = published - half, published + (base - half) - 1
+    elif how == How.MIDPOINT:
+        high = np.where(published > 0, published + half, 0)
+        low = np.where(published > 0, high - base + 1, 0)
+    else:
+        low, high = adjacent(published, base=base)
+    if small_only:
+        low = np.where(published > base, published, low)
+        high = np.where(published >= base, published, high)
+    return np.maximum(low, 0), high
+
+
+def adjacent(published: Ints, *, base: int, steps: int = 0) -> Ends:
+    """Counts of which a is an adjacent multiple of b, or one K steps further: within (K + 1) b."""
+    reach = (steps + 1) * base - 1
+    return np.maximum(published - reach, 0), published + reach
