@@ -1,0 +1,233 @@
+"""Perturbation tables: how a count may change, with exact probabilities.
+
+Row n has the law of the change v of a count of n people. It has the largest entropy among those
+with mean 0, variance at most V and changes of at most D, which leave no count of 1 to js:
+
+    maximise    - sum_v p_v log p_v
+    subject to  sum p = 1,  sum v p = 0,  sum v^2 p <= V,  p_v >= 1e-8,  p_0 >= stay,
+                p_v <= p_w for neighbours v < w <= 0 (monotony, where 0 is possible)
+
+where
+    v    ranges over j - n for the counts j in max(n - D, 0) .. n + D without 1 .. js
+    D    largest change
+    V    largest variance
+    js   largest count that is never published, but for 0
+    stay least probability of no change
+
+Counts of 0 stay 0. From row D on (with js > 0: D + js + 1) all rows are alike, and the last one
+serves them all. Marley and Leaver 2011; Giessing 2016; the R package ``ptable``.
+
+A solver gives decimals; a table is whole numbers of 2^-64, so that rows sum to exactly 1 and have
+mean exactly 0: a law that is off by 1e-9 is off by one person in a billion, and nobody could say
+which way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from headcount.arrays import Floats
+from headcount.errors import ConfigError
+
+WORD = 1 << 64
+"""Probabilities are whole multiples of 1 / WORD: what one 64-bit key can tell apart."""
+LEAST = 1e-8
+"""The smallest probability of a possible change, as in the R package."""
+SLACK = Fraction(1, 1 << 30)
+"""By how much exact rows may miss a bound that the solver met to about 1e-11."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """The law of the change of one count.
+
+    where
+        changes   in ascending order
+        weights   their probabilities times 2^64, which sum to 2^64
+    """
+
+    changes: tuple[int, ...]
+    weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if sum(self.weights) != WORD or min(self.weights) < 0:
+            raise ConfigError(
+                "perturbation table",
+                found=f"weights that sum to {sum(self.weights)}",
+                expected=f"weights of 0 or more that sum to {WORD}",
+            )
+
+    @property
+    def probabilities(self) -> dict[int, Fraction]:
+        """Change -> probability."""
+        return {v: Fraction(w, WORD) for v, w in zip(self.changes, self.weights, strict=True)}
+
+    @property
+    def mean(self) -> Fraction:
+        """The exact mean change."""
+        return sum((v * p for v, p in self.probabilities.items()), Fraction())
+
+    @property
+    def variance(self) -> Fraction:
+        """The exact variance of the change."""
+        square = sum((v * v * p for v, p in self.probabilities.items()), Fraction())
+        return square - self.mean**2
+
+
+STAYS = Row((0,), (WORD,))
+"""A count that never changes."""
+
+
+class Limits(NamedTuple):
+    """What a table must obey; see the module."""
+
+    largest: int
+    variance: Fraction
+    blocked: int = 0
+    stay: Fraction | None = None
+    monotone: bool = True
+
+
+def perturbation_rows(limits: Limits) -> tuple[Row, ...]:
+    """Rows 0, 1, ... of the table; the last one serves all larger counts."""
+    _check(limits)
+    last = limits.largest + (limits.blocked + 1 if limits.blocked else 0)
+    return (STAYS, *(_row(n, limits) for n in range(1, last + 1)))
+
+
+def _check(limits: Limits) -> None:
+    for place, fine, found, expected in (
+        ("maximum", limits.largest >= 1, limits.largest, "1 or more"),
+        ("variance", limits.variance > 0, limits.variance, "more than 0"),
+        (
+            "blocked",
+            0 <= limits.blocked < limits.largest,
+            limits.blocked,
+            f"0 to {limits.largest - 1}, less than the largest change",
+        ),
+        (
+            "stay",
+            limits.stay is None or 0 <= limits.stay < 1,
+            limits.stay,
+            "0 or more, less than 1",
+        ),
+    ):
+        if not fine:
+            raise ConfigError("cell-key", place=place, found=str(found), expected=expected)
+
+
+def _row(n: int, limits: Limits) -> Row:
+    changes = tuple(
+        j - n
+        for j in range(max(n - limits.largest, 0), n + limits.largest + 1)
+        if not 1 <= j <= limits.blocked
+    )
+    least = smallest_variance(changes, limits)
+    if least is None or limits.variance < least:
+        wanted = "a smaller 'stay'" if least is None else f"at least {float(least):.9g}"
+        raise ConfigError(
+            "cell-key",
+            place="variance",
+            found=f"{limits.variance}, at which a count of {n} has no law of mean 0",
+            expected=wanted,
+        )
+    return exact_row(changes, _most_entropy(changes, limits))
+
+
+def _bounds(changes: Sequence[int], limits: Limits) -> Iterator[tuple[Floats, float]]:
+    """The inequalities but for the variance: each a @ p >= b."""
+    own = np.eye(len(changes))
+    for number, change in enumerate(changes):
+        stays = change == 0 and limits.stay is not None
+        yield own[number], max(LEAST, float(limits.stay or 0)) if stays else LEAST
+    if limits.monotone and 0 in changes:
+        for number in range(changes.index(0)):
+            yield own[number + 1] - own[number], 0.0
+
+
+def smallest_variance(changes: Sequence[int], limits: Limits) -> float | None:
+    """The smallest variance that any law on these changes can have; None if there is no law."""
+    from scipy.optimize import linprog
+
+    rows, low = zip(*_bounds(changes, limits), strict=True)
+    v = np.array(changes, dtype=float)
+    found = linprog(
+        v**2,
+        A_ub=-np.array(rows),
+        b_ub=-np.array(low),
+        A_eq=np.vstack([np.ones(len(v)), v]),
+        b_eq=[1.0, 0.0],
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    return float(found.fun) if found.status == 0 else None
+
+
+def _most_entropy(changes: Sequence[int], limits: Limits) -> Floats:
+    """The law of largest entropy: variables p and t, where p exp(t / p) <= 1."""
+    import clarabel
+    from scipy.sparse import csc_array
+
+    size = len(changes)
+    v = np.array(changes, dtype=float)
+    rows, low = zip(*_bounds(changes, limits), strict=True)
+    above = np.vstack([np.array(rows), -(v**2)])
+    floor = np.append(np.array(low), -float(limits.variance))
+    cone = np.zeros((3 * size, 2 * size))
+    cone[0::3, size:] = -np.eye(size)
+    cone[1::3, :size] = -np.eye(size)
+    on_p = np.vstack([np.ones(size), v, -above])
+    matrix = np.vstack([np.hstack([on_p, np.zeros_like(on_p)]), cone])
+    right = np.concatenate([[1.0, 0.0], -floor, np.tile([0.0, 0.0, 1.0], size)])
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    found = clarabel.DefaultSolver(
+        csc_array((2 * size, 2 * size)),
+        np.concatenate([np.zeros(size), -np.ones(size)]),
+        csc_array(matrix),
+        right,
+        [
+            clarabel.ZeroConeT(2),
+            clarabel.NonnegativeConeT(len(above)),
+            *[clarabel.ExponentialConeT()] * size,
+        ],
+        settings,
+    ).solve()
+    if str(found.status) not in ("Solved", "AlmostSolved"):
+        raise ConfigError(
+            "cell-key",
+            place="variance",
+            found=f"{limits.variance}, for which the solver says {found.status}",
+            expected="settings that allow a law of mean 0",
+        )
+    return np.array(found.x[:size])
+
+
+def exact_row(changes: Sequence[int], law: Floats) -> Row:
+    """The law in whole numbers of 2^-64, with sum exactly 1 and mean exactly 0.
+
+    What rounding leaves goes to the change of 0, or the most probable one; then the mean is
+    mended by moving weight between two changes that are one apart, the most probable such pair.
+    """
+    weights = [int(Fraction(max(float(p), 0.0)) * WORD) for p in law]
+    rest = changes.index(0) if 0 in changes else int(np.argmax(law))
+    weights[rest] += WORD - sum(weights)
+    off = sum(v * w for v, w in zip(changes, weights, strict=True))
+    pairs = [n for n in range(len(changes) - 1) if changes[n + 1] == changes[n] + 1]
+    if off and not pairs:
+        raise ConfigError(
+            "cell-key",
+            place="blocked",
+            found=f"changes {', '.join(map(str, changes))} of a count, none of them one apart",
+            expected="settings that allow a law of mean exactly 0 in multiples of 2^-64",
+        )
+    if off:
+        lower = max(pairs, key=lambda n: min(weights[n], weights[n + 1]))
+        weights[lower] += off
+        weights[lower + 1] -= off
+    return Row(tuple(changes), tuple(weights))
