@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 
 from headcount.mechanisms.cell_key.perturbation import Row
 
@@ -42,9 +43,6 @@ def delta_between(
 
 
 def cell_deltas(rows: Sequence[Row], *, epsilon: float) -> list[float]:
-    """delta between counts n and n + 1 for n = 0, 1, ..., until rows no longer differ."""
+    """The delta between counts n and n + 1 for n = 0, 1, ..., until rows no longer differ."""
     laws = [published_law(rows, n) for n in range(len(rows) + 1)]
-    return [
-        delta_between(one, other, epsilon=epsilon)
-        for one, other in zip(laws, laws[1:], strict=False)
-    ]
+    return [delta_between(one, other, epsilon=epsilon) for one, other in pairwise(laws)]

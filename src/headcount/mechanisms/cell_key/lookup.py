@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints
-from headcount.errors import InputError
+from headcount.errors import ConfigError
 from headcount.mechanisms.cell_key.perturbation import WORD, Row
 
 Words = NDArray[np.uint64]
@@ -61,6 +61,17 @@ class ByInterval:
         return found
 
 
+def check_columns(columns: int) -> None:
+    """Refuse a number of columns that keys do not share equally."""
+    if columns < 2 or columns & (columns - 1) or columns > WORD:
+        raise ConfigError(
+            "perturbation table",
+            place="columns",
+            found=str(columns),
+            expected="a power of two, such as 256 or 4096",
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class ByColumn:
     """The lookup of the ONS: a table with a row a count and a column a key.
@@ -75,13 +86,7 @@ class ByColumn:
     table: NDArray[Any]
 
     def __post_init__(self) -> None:
-        columns = self.table.shape[1]
-        if columns < 2 or columns & (columns - 1) or columns > WORD:
-            raise InputError(
-                "perturbation table",
-                found=f"{columns} keys",
-                expected="a power of two of them, such as 256 or 4096",
-            )
+        check_columns(self.table.shape[1])
 
     def changes(self, counts: Ints, keys: Words) -> Ints:
         """The change of each cell; empty cells stay empty."""

@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -136,7 +137,25 @@ def _row(n: int, limits: Limits) -> Row:
             found=f"{limits.variance}, at which a count of {n} has no law of mean 0",
             expected=wanted,
         )
-    return exact_row(changes, _most_entropy(changes, limits))
+    row = exact_row(changes, _most_entropy(changes, limits))
+    _check_law(n, row, limits)
+    return row
+
+
+def _check_law(n: int, row: Row, limits: Limits) -> None:
+    """Refuse a row that misses a bound by more than 2^-30: the solver was not accurate enough."""
+    law = row.probabilities
+    below = [v for v in row.changes if v <= 0] if limits.monotone and 0 in law else []
+    bounds = [limits.variance - row.variance, law.get(0, Fraction(1)) - (limits.stay or 0)]
+    bounds += [law[higher] - law[lower] for lower, higher in pairwise(below)]
+    if row.mean or min(bounds) < -SLACK:
+        raise ConfigError(
+            "cell-key",
+            place="variance",
+            found=f"{limits.variance}, at which the law of a count of {n} misses a bound by more "
+            "than 2^-30",
+            expected="other settings",
+        )
 
 
 def _bounds(changes: Sequence[int], limits: Limits) -> Iterator[tuple[Floats, float]]:
@@ -208,15 +227,25 @@ def _most_entropy(changes: Sequence[int], limits: Limits) -> Floats:
     return np.array(found.x[:size])
 
 
+def whole_weights(changes: Sequence[int], law: Sequence[Fraction]) -> Row:
+    """The law in whole numbers of 2^-64; what is left over goes to no change, or the likeliest."""
+    weights = [int(p * WORD) for p in law]
+    over = WORD - sum(weights)
+    rest = changes.index(0) if 0 in changes else -1
+    if rest < 0 or weights[rest] + over < 0:
+        rest = weights.index(max(weights))
+    weights[rest] += over
+    return Row(tuple(changes), tuple(weights))
+
+
 def exact_row(changes: Sequence[int], law: Floats) -> Row:
     """The law in whole numbers of 2^-64, with sum exactly 1 and mean exactly 0.
 
-    What rounding leaves goes to the change of 0, or the most probable one; then the mean is
-    mended by moving weight between two changes that are one apart, the most probable such pair.
+    The mean is mended by moving weight between two changes that are one apart, the most probable
+    such pair.
     """
-    weights = [int(Fraction(max(float(p), 0.0)) * WORD) for p in law]
-    rest = changes.index(0) if 0 in changes else int(np.argmax(law))
-    weights[rest] += WORD - sum(weights)
+    row = whole_weights(changes, [Fraction(max(float(p), 0.0)) for p in law])
+    weights = list(row.weights)
     off = sum(v * w for v, w in zip(changes, weights, strict=True))
     pairs = [n for n in range(len(changes) - 1) if changes[n + 1] == changes[n] + 1]
     if off and not pairs:

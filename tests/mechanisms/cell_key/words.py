@@ -1,0 +1,18 @@
+"""Uniform words from a seeded stream."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headcount.mechanisms._seeded import SEED_DRAWS, cipher_words
+from headcount.noise import KeyedNoise, RunKey, Stream
+from headcount.noise.words import Words
+
+
+def stream_words(seed: int) -> Words:
+    noise = KeyedNoise(RunKey.from_seed(seed), "cell-key", b"", b"")
+    return cipher_words(noise, Stream("leaf", "record keys", SEED_DRAWS), 0)
+
+
+def uniform(seed: int, many: int):
+    return np.concatenate([some.copy() for some in stream_words(seed).run(0, many)])
