@@ -18,8 +18,8 @@ from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
 from headcount.mechanisms.cell_key.perturbation import (
     STAYS,
     WORD,
-    Limits,
-    Row,
+    ChangeLaw,
+    PerturbationLimits,
     perturbation_rows,
     whole_weights,
 )
@@ -28,10 +28,10 @@ from headcount.mechanisms.rounding.cells import withheld
 from tests.mechanisms.cell_key.words import stream_words, uniform
 
 HERE = Path(__file__).parent
-ROWS = perturbation_rows(Limits(3, Fraction(3, 2), 1))
+ROWS = perturbation_rows(PerturbationLimits(3, Fraction(3, 2), 1))
 
 
-def p_value(changes, row: Row) -> float:
+def p_value(changes, row: ChangeLaw) -> float:
     """Chi-square of changes against the law of a row, changes of small weight pooled."""
     expected = {v: float(p) * len(changes) for v, p in row.probabilities.items()}
     rare = [v for v, x in expected.items() if x < 10]
@@ -42,13 +42,13 @@ def p_value(changes, row: Row) -> float:
     return float(chi2.sf(sum((n - x) ** 2 / x for n, x in pairs if x), max(len(pairs) - 1, 1)))
 
 
-def shifted(row: Row) -> Row:
+def shifted(row: ChangeLaw) -> ChangeLaw:
     """The same law with one in fifty moved from the likeliest change to another."""
     weights = list(row.weights)
     most, other = sorted(range(len(weights)), key=lambda k: -weights[k])[:2]
     weights[most] -= WORD // 50
     weights[other] += WORD // 50
-    return Row(row.changes, tuple(weights))
+    return ChangeLaw(row.changes, tuple(weights))
 
 
 def test_a_million_cells_follow_the_law_of_their_rows():
@@ -82,7 +82,7 @@ def test_an_empty_cell_stays_empty_whatever_its_key():
 
 
 def test_each_key_takes_the_first_change_whose_bound_exceeds_it():
-    row = Row((-1, 0, 1), (WORD // 4, WORD // 2, WORD // 4))
+    row = ChangeLaw((-1, 0, 1), (WORD // 4, WORD // 2, WORD // 4))
     edges = [0, WORD // 4 - 1, WORD // 4, 3 * WORD // 4 - 1, 3 * WORD // 4, WORD - 1]
     keys = np.array(edges, dtype=np.uint64)
     found = ByInterval((STAYS, row)).changes(np.full(6, 9), keys)
@@ -90,7 +90,7 @@ def test_each_key_takes_the_first_change_whose_bound_exceeds_it():
 
 
 def test_a_change_without_weight_never_happens_even_at_the_ends():
-    row = Row((-1, 0, 1), (0, WORD, 0))
+    row = ChangeLaw((-1, 0, 1), (0, WORD, 0))
     keys = np.array([0, WORD - 1], dtype=np.uint64)
     assert ByInterval((STAYS, row)).changes(np.array([5, 5]), keys).tolist() == [0, 0]
 

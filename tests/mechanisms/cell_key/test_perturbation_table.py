@@ -18,8 +18,8 @@ from headcount.mechanisms.cell_key.perturbation import (
     SLACK,
     STAYS,
     WORD,
-    Limits,
-    Row,
+    ChangeLaw,
+    PerturbationLimits,
     exact_row,
     perturbation_rows,
     whole_weights,
@@ -28,12 +28,12 @@ from tests.mechanisms.cell_key.words import stream_words
 
 HALF = Fraction(1, 2)
 TABLES = {
-    "2, 1": Limits(2, Fraction(1)),
-    "2, 1.05, 1": Limits(2, Fraction(21, 20), 1),
-    "3, 1.5, 1": Limits(3, Fraction(3, 2), 1),
-    "5, 3": Limits(5, Fraction(3)),
-    "5, 3, 2, .5": Limits(5, Fraction(3), 2, HALF),
-    "3, 1": Limits(3, Fraction(1)),
+    "2, 1": PerturbationLimits(2, Fraction(1)),
+    "2, 1.05, 1": PerturbationLimits(2, Fraction(21, 20), 1),
+    "3, 1.5, 1": PerturbationLimits(3, Fraction(3, 2), 1),
+    "5, 3": PerturbationLimits(5, Fraction(3)),
+    "5, 3, 2, .5": PerturbationLimits(5, Fraction(3), 2, HALF),
+    "3, 1": PerturbationLimits(3, Fraction(1)),
 }
 ROWS = {name: perturbation_rows(limits) for name, limits in TABLES.items()}
 
@@ -112,9 +112,9 @@ def test_rows_are_exact(name):
 
 
 def test_without_monotony_the_row_of_one_has_more_entropy():
-    free = perturbation_rows(Limits(2, Fraction(1), monotone=False))[1]
+    free = perturbation_rows(PerturbationLimits(2, Fraction(1), monotone=False))[1]
 
-    def entropy(row: Row) -> float:
+    def entropy(row: ChangeLaw) -> float:
         p = np.array([float(q) for q in row.probabilities.values()])
         return float(-(p * np.log(p)).sum())
 
@@ -122,7 +122,7 @@ def test_without_monotony_the_row_of_one_has_more_entropy():
     assert free.mean == 0
 
 
-def smallest(limits: Limits) -> float:
+def smallest(limits: PerturbationLimits) -> float:
     with pytest.raises(ConfigError, match=r"variance: found .* has no law of mean 0") as refused:
         perturbation_rows(limits)
     found = re.fullmatch(r"at least ([0-9.]+)", refused.value.expected)
@@ -132,22 +132,28 @@ def smallest(limits: Limits) -> float:
 
 def test_too_small_a_variance_names_the_smallest_that_will_do():
     """A count of 1 that may become 0, 2 or 3 has a variance of 1 at least."""
-    least = smallest(Limits(2, Fraction(1), 1))
+    least = smallest(PerturbationLimits(2, Fraction(1), 1))
     assert 1 < least < 1.000001
-    perturbation_rows(Limits(2, Fraction(least) + Fraction(1, 10**6), 1))
-    assert smallest(Limits(5, Fraction(1, 2), 2)) > 1
+    perturbation_rows(PerturbationLimits(2, Fraction(least) + Fraction(1, 10**6), 1))
+    assert smallest(PerturbationLimits(5, Fraction(1, 2), 2)) > 1
     with pytest.raises(ConfigError, match=r"a count of 1 has no law"):
-        perturbation_rows(Limits(2, Fraction(999, 1000), 1))
+        perturbation_rows(PerturbationLimits(2, Fraction(999, 1000), 1))
 
 
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        (Limits(0, Fraction(1)), "maximum: found 0, expected 1 or more"),
-        (Limits(2, Fraction(0)), "variance: found 0, expected more than 0"),
-        (Limits(2, Fraction(1), 2), "blocked: found 2, expected 0 to 1, less than the largest"),
-        (Limits(2, Fraction(1), -1), "blocked: found -1, expected 0 to 1"),
-        (Limits(2, Fraction(1), 0, Fraction(1)), "stay: found 1, expected 0 or more, less than 1"),
+        (PerturbationLimits(0, Fraction(1)), "maximum: found 0, expected 1 or more"),
+        (PerturbationLimits(2, Fraction(0)), "variance: found 0, expected more than 0"),
+        (
+            PerturbationLimits(2, Fraction(1), 2),
+            "blocked: found 2, expected 0 to 1, less than the largest",
+        ),
+        (PerturbationLimits(2, Fraction(1), -1), "blocked: found -1, expected 0 to 1"),
+        (
+            PerturbationLimits(2, Fraction(1), 0, Fraction(1)),
+            "stay: found 1, expected 0 or more, less than 1",
+        ),
     ],
 )
 def test_settings_out_of_range_are_refused(limits, message):
@@ -169,14 +175,14 @@ def test_a_row_that_misses_its_bounds_is_refused(monkeypatch):
         perturbation, "_most_entropy", lambda changes, limits: np.full(len(changes), 0.2)
     )
     with pytest.raises(ConfigError, match=r"misses a bound by more than 2\^-30"):
-        perturbation._row(4, Limits(2, Fraction(1)))
+        perturbation._row(4, PerturbationLimits(2, Fraction(1)))
 
 
 def test_weights_that_do_not_sum_to_one_are_no_row():
     with pytest.raises(ConfigError, match=f"found weights that sum to 7, expected .* {WORD}"):
-        Row((0, 1), (3, 4))
+        ChangeLaw((0, 1), (3, 4))
     with pytest.raises(ConfigError, match="weights of 0 or more"):
-        Row((0, 1), (-1, WORD + 1))
+        ChangeLaw((0, 1), (-1, WORD + 1))
 
 
 def test_what_is_left_over_never_makes_a_weight_negative():
@@ -188,7 +194,7 @@ def test_what_is_left_over_never_makes_a_weight_negative():
 # -- columns --------------------------------------------------------------------------------
 
 
-def best_columns_by_trying(row: Row, columns: int) -> float:
+def best_columns_by_trying(row: ChangeLaw, columns: int) -> float:
     """The smallest distance of whole columns with mean 0, by trying three steps either way."""
     exact = [float(p) * columns for p in row.probabilities.values()]
     states = {(0, 0): 0.0}
@@ -215,12 +221,12 @@ def test_columns_are_the_nearest_to_the_law_that_keep_the_mean(columns):
         assert distance == pytest.approx(best_columns_by_trying(row, columns), abs=1e-6)
 
 
-def largest_remainders(row: Row, columns: int) -> Row:
+def largest_remainders(row: ChangeLaw, columns: int) -> ChangeLaw:
     parts = [divmod(w * columns, WORD) for w in row.weights]
     many = [c for c, _ in parts]
     most = sorted(range(len(parts)), key=lambda k: -parts[k][1])[: columns - sum(many)]
     share = WORD // columns
-    return Row(row.changes, tuple((c + (k in most)) * share for k, c in enumerate(many)))
+    return ChangeLaw(row.changes, tuple((c + (k in most)) * share for k, c in enumerate(many)))
 
 
 def test_largest_remainders_would_move_the_mean():

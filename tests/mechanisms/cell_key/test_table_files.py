@@ -9,7 +9,7 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
-from headcount.mechanisms.cell_key.perturbation import WORD, Limits, perturbation_rows
+from headcount.mechanisms.cell_key.perturbation import WORD, PerturbationLimits, perturbation_rows
 from headcount.mechanisms.cell_key.table_files import read_table, write_columns, write_rows
 
 GOOD = """i,j,p,v,p_int_lb,p_int_ub,type
@@ -23,7 +23,7 @@ GOOD = """i,j,p,v,p_int_lb,p_int_ub,type
 
 
 def test_a_european_table_is_read_back_to_the_last_bit(tmp_path):
-    rows = perturbation_rows(Limits(3, Fraction(3, 2), 1))
+    rows = perturbation_rows(PerturbationLimits(3, Fraction(3, 2), 1))
     write_rows(tmp_path / "table.csv", rows)
     found = read_table(tmp_path / "table.csv")
     assert isinstance(found, ByInterval)

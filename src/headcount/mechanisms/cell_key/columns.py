@@ -24,12 +24,12 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.mechanisms.cell_key.lookup import check_columns
-from headcount.mechanisms.cell_key.perturbation import STAYS, WORD, Row
+from headcount.mechanisms.cell_key.perturbation import STAYS, WORD, ChangeLaw
 from headcount.noise.words import Words
 from headcount.solve.mip import Program, minimise
 
 
-def column_row(row: Row, columns: int) -> Row:
+def column_row(row: ChangeLaw, columns: int) -> ChangeLaw:
     """The law in whole columns; its weights are multiples of 2^64 / columns."""
     from scipy.sparse import csc_array
 
@@ -62,10 +62,10 @@ def column_row(row: Row, columns: int) -> Row:
         raise AssertionError("whole columns that sum to their number always exist")
     up, far, down = found.astype(np.int64).reshape(3, size)
     counts = np.array(floor) + up + far - down
-    return Row(row.changes, tuple(int(c) * (WORD // columns) for c in counts))
+    return ChangeLaw(row.changes, tuple(int(c) * (WORD // columns) for c in counts))
 
 
-def column_table(rows: Sequence[Row], columns: int, *, words: Words) -> Ints:
+def column_table(rows: Sequence[ChangeLaw], columns: int, *, words: Words) -> Ints:
     """Changes of counts 1, 2, ... (rows) by keys 0, 1, ... (columns), each row in a random order.
 
     where
@@ -80,11 +80,11 @@ def column_table(rows: Sequence[Row], columns: int, *, words: Words) -> Ints:
     return table
 
 
-def column_laws(table: Ints) -> tuple[Row, ...]:
+def column_laws(table: Ints) -> tuple[ChangeLaw, ...]:
     """The law of each row of a table with columns, count 0 included: it always stays."""
     share = WORD // table.shape[1]
     laws = [STAYS]
     for row in table:
         changes, many = np.unique(row, return_counts=True)
-        laws.append(Row(tuple(changes.tolist()), tuple(int(c) * share for c in many)))
+        laws.append(ChangeLaw(tuple(changes.tolist()), tuple(int(c) * share for c in many)))
     return tuple(laws)

@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 
-from headcount.mechanisms.cell_key.perturbation import Row
+from headcount.mechanisms.cell_key.perturbation import ChangeLaw
 
 
-def published_law(rows: Sequence[Row], count: int) -> dict[int, Fraction]:
+def published_law(rows: Sequence[ChangeLaw], count: int) -> dict[int, Fraction]:
     """Published count -> probability, for a true count."""
     row = rows[min(count, len(rows) - 1)]
     return {count + v: p for v, p in row.probabilities.items() if p}
@@ -42,7 +42,7 @@ def delta_between(
     return max(excess(one, other), excess(other, one))
 
 
-def cell_deltas(rows: Sequence[Row], *, epsilon: float) -> list[float]:
+def cell_deltas(rows: Sequence[ChangeLaw], *, epsilon: float) -> list[float]:
     """The delta between counts n and n + 1 for n = 0, 1, ..., until rows no longer differ."""
     laws = [published_law(rows, n) for n in range(len(rows) + 1)]
     return [delta_between(one, other, epsilon=epsilon) for one, other in pairwise(laws)]

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Ints
 from headcount.errors import ConfigError
-from headcount.mechanisms.cell_key.perturbation import WORD, Row
+from headcount.mechanisms.cell_key.perturbation import WORD, ChangeLaw
 
-Words = NDArray[np.uint64]
+CellKeys = NDArray[np.uint64]
 PLAIN = 750
 """ONS: larger counts use the rows 501 to 750 in turn."""
 TURN = 250
@@ -30,9 +30,9 @@ AT_ONCE = 1 << 20
 class ByInterval:
     """The European lookup: the first change whose cumulated probability exceeds key / 2^64."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ChangeLaw, ...]
 
-    def changes(self, counts: Ints, keys: Words) -> Ints:
+    def changes(self, counts: Ints, keys: CellKeys) -> Ints:
         """The change of each cell; a count beyond the last row uses that."""
         found = np.empty(counts.shape, dtype=np.int64)
         flat, words, out = counts.ravel(), keys.ravel(), found.reshape(-1)
@@ -46,7 +46,7 @@ class ByInterval:
         return found
 
     @property
-    def _bounds(self) -> Sequence[tuple[Words, Ints]]:
+    def _bounds(self) -> Sequence[tuple[CellKeys, Ints]]:
         """For each row the upper bounds of all changes but the last, and the changes."""
         found = []
         for row in self.rows:
@@ -88,7 +88,7 @@ class ByColumn:
     def __post_init__(self) -> None:
         check_columns(self.table.shape[1])
 
-    def changes(self, counts: Ints, keys: Words) -> Ints:
+    def changes(self, counts: Ints, keys: CellKeys) -> Ints:
         """The change of each cell; empty cells stay empty."""
         rows, columns = self.table.shape
         turned = np.where(counts <= PLAIN, counts, (counts - 1) % TURN + PLAIN - TURN + 1)

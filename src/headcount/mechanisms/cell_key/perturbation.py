@@ -1,6 +1,6 @@
 """Perturbation tables: how a count may change, with exact probabilities.
 
-Row n has the law of the change v of a count of n people. It has the largest entropy among those
+Row n is the law of the change v of a count of n people. It has the largest entropy among those
 with mean 0, variance at most V and changes of at most D, which leave no count of 1 to js:
 
     maximise    - sum_v p_v log p_v
@@ -44,7 +44,7 @@ SLACK = Fraction(1, 1 << 30)
 
 
 @dataclass(frozen=True)
-class Row:
+class ChangeLaw:
     """The law of the change of one count.
 
     where
@@ -80,11 +80,11 @@ class Row:
         return square - self.mean**2
 
 
-STAYS = Row((0,), (WORD,))
+STAYS = ChangeLaw((0,), (WORD,))
 """A count that never changes."""
 
 
-class Limits(NamedTuple):
+class PerturbationLimits(NamedTuple):
     """What a table must obey; see the module."""
 
     largest: int
@@ -94,14 +94,14 @@ class Limits(NamedTuple):
     monotone: bool = True
 
 
-def perturbation_rows(limits: Limits) -> tuple[Row, ...]:
+def perturbation_rows(limits: PerturbationLimits) -> tuple[ChangeLaw, ...]:
     """Rows 0, 1, ... of the table; the last one serves all larger counts."""
     _check(limits)
     last = limits.largest + (limits.blocked + 1 if limits.blocked else 0)
     return (STAYS, *(_row(n, limits) for n in range(1, last + 1)))
 
 
-def _check(limits: Limits) -> None:
+def _check(limits: PerturbationLimits) -> None:
     for place, fine, found, expected in (
         ("maximum", limits.largest >= 1, limits.largest, "1 or more"),
         ("variance", limits.variance > 0, limits.variance, "more than 0"),
@@ -122,7 +122,7 @@ def _check(limits: Limits) -> None:
             raise ConfigError("cell-key", place=place, found=str(found), expected=expected)
 
 
-def _row(n: int, limits: Limits) -> Row:
+def _row(n: int, limits: PerturbationLimits) -> ChangeLaw:
     changes = tuple(
         j - n
         for j in range(max(n - limits.largest, 0), n + limits.largest + 1)
@@ -142,7 +142,7 @@ def _row(n: int, limits: Limits) -> Row:
     return row
 
 
-def _check_law(n: int, row: Row, limits: Limits) -> None:
+def _check_law(n: int, row: ChangeLaw, limits: PerturbationLimits) -> None:
     """Refuse a row that misses a bound by more than 2^-30: the solver was not accurate enough."""
     law = row.probabilities
     below = [v for v in row.changes if v <= 0] if limits.monotone and 0 in law else []
@@ -158,7 +158,7 @@ def _check_law(n: int, row: Row, limits: Limits) -> None:
         )
 
 
-def _bounds(changes: Sequence[int], limits: Limits) -> Iterator[tuple[Floats, float]]:
+def _bounds(changes: Sequence[int], limits: PerturbationLimits) -> Iterator[tuple[Floats, float]]:
     """The inequalities but for the variance: each a @ p >= b."""
     own = np.eye(len(changes))
     for number, change in enumerate(changes):
@@ -169,7 +169,7 @@ def _bounds(changes: Sequence[int], limits: Limits) -> Iterator[tuple[Floats, fl
             yield own[number + 1] - own[number], 0.0
 
 
-def smallest_variance(changes: Sequence[int], limits: Limits) -> float | None:
+def smallest_variance(changes: Sequence[int], limits: PerturbationLimits) -> float | None:
     """The smallest variance that any law on these changes can have; None if there is no law."""
     from scipy.optimize import linprog
 
@@ -186,7 +186,7 @@ def smallest_variance(changes: Sequence[int], limits: Limits) -> float | None:
     return float(found.fun) if found.status == 0 else None
 
 
-def _most_entropy(changes: Sequence[int], limits: Limits) -> Floats:
+def _most_entropy(changes: Sequence[int], limits: PerturbationLimits) -> Floats:
     """The law of largest entropy: variables p and t, where p exp(t / p) <= 1."""
     import clarabel
     from scipy.sparse import csc_array
@@ -227,7 +227,7 @@ def _most_entropy(changes: Sequence[int], limits: Limits) -> Floats:
     return np.array(found.x[:size])
 
 
-def whole_weights(changes: Sequence[int], law: Sequence[Fraction]) -> Row:
+def whole_weights(changes: Sequence[int], law: Sequence[Fraction]) -> ChangeLaw:
     """The law in whole numbers of 2^-64; what is left over goes to no change, or the likeliest."""
     weights = [int(p * WORD) for p in law]
     over = WORD - sum(weights)
@@ -235,10 +235,10 @@ def whole_weights(changes: Sequence[int], law: Sequence[Fraction]) -> Row:
     if rest < 0 or weights[rest] + over < 0:
         rest = weights.index(max(weights))
     weights[rest] += over
-    return Row(tuple(changes), tuple(weights))
+    return ChangeLaw(tuple(changes), tuple(weights))
 
 
-def exact_row(changes: Sequence[int], law: Floats) -> Row:
+def exact_row(changes: Sequence[int], law: Floats) -> ChangeLaw:
     """The law in whole numbers of 2^-64, with sum exactly 1 and mean exactly 0.
 
     The mean is mended by moving weight between two changes that are one apart, the most probable
@@ -259,4 +259,4 @@ def exact_row(changes: Sequence[int], law: Floats) -> Row:
         lower = max(pairs, key=lambda n: min(weights[n], weights[n + 1]))
         weights[lower] += off
         weights[lower + 1] -= off
-    return Row(tuple(changes), tuple(weights))
+    return ChangeLaw(tuple(changes), tuple(weights))

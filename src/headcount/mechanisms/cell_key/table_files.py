@@ -23,7 +23,7 @@ from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.files import write_text_atomic
 from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
-from headcount.mechanisms.cell_key.perturbation import Row, whole_weights
+from headcount.mechanisms.cell_key.perturbation import ChangeLaw, whole_weights
 
 EUROPEAN = ("i", "j", "p", "v", "p_int_lb", "p_int_ub")
 ONS = ("pcv", "ckey", "pvalue")
@@ -51,7 +51,7 @@ def read_table(path: Path) -> ByInterval | ByColumn:
     )
 
 
-def write_rows(path: Path, rows: Sequence[Row]) -> None:
+def write_rows(path: Path, rows: Sequence[ChangeLaw]) -> None:
     """Write a table in the European format, with all digits."""
     text = [",".join(EUROPEAN)]
     for i, row in enumerate(rows):
@@ -77,7 +77,7 @@ def _decimal(weight: int) -> str:
     return f"{digits[:-64].lstrip('0') or '0'}.{digits[-64:]}".rstrip("0").rstrip(".")
 
 
-def _rows(path: Path, lines: Sequence[Line]) -> tuple[Row, ...]:
+def _rows(path: Path, lines: Sequence[Line]) -> tuple[ChangeLaw, ...]:
     """Rows 0, 1, ... of a European table."""
     by_count: dict[int, dict[int, tuple[str, Decimal, Decimal | None]]] = {}
     for where, line in lines:
@@ -104,7 +104,7 @@ def _rows(path: Path, lines: Sequence[Line]) -> tuple[Row, ...]:
     return tuple(_row(path, i, by_count[i]) for i in range(len(by_count)))
 
 
-def _row(path: Path, i: int, found: dict[int, tuple[str, Decimal, Decimal | None]]) -> Row:
+def _row(path: Path, i: int, found: dict[int, tuple[str, Decimal, Decimal | None]]) -> ChangeLaw:
     targets = sorted(found)
     chances = [found[j][1] for j in targets]
     slack = max(len(targets) * Decimal((0, (5,), _last_digit(chances) - 1)), SLACK)

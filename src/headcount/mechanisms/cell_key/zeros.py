@@ -19,16 +19,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints
 from headcount.errors import InputError
-from headcount.mechanisms.cell_key.perturbation import Row
+from headcount.mechanisms.cell_key.lookup import CellKeys
+from headcount.mechanisms.cell_key.perturbation import ChangeLaw
 
-Words = NDArray[np.uint64]
 
-
-def category_keys(levels: Sequence[Ints], words: Sequence[Words]) -> Words:
+def category_keys(levels: Sequence[Ints], words: Sequence[CellKeys]) -> CellKeys:
     """The key of each cell from its level of each attribute, and the words of the levels."""
     total = np.zeros(len(levels[0]), dtype=np.uint64)
     for level, of_level in zip(levels, words, strict=True):
@@ -36,7 +34,7 @@ def category_keys(levels: Sequence[Ints], words: Sequence[Words]) -> Words:
     return total
 
 
-def wanted_zeros(counts: Ints, rows: Sequence[Row]) -> tuple[int, ...]:
+def wanted_zeros(counts: Ints, rows: Sequence[ChangeLaw]) -> tuple[int, ...]:
     """x_1, x_2, ...: how many zeros to raise to each count, for the expected total to stay."""
     found = []
     for j, row in enumerate(rows[1:], start=1):
@@ -45,7 +43,7 @@ def wanted_zeros(counts: Ints, rows: Sequence[Row]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def raise_zeros(counts: Ints, keys: Words, possible: Flags, wanted: Sequence[int]) -> Ints:
+def raise_zeros(counts: Ints, keys: CellKeys, possible: Flags, wanted: Sequence[int]) -> Ints:
     """The change of each cell: 0 but for the empty ones that are raised.
 
     where
