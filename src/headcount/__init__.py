@@ -44,8 +44,11 @@ if TYPE_CHECKING:
     from headcount.mechanisms import Sampling as Sampling
     from headcount.mechanisms import Tabulated as Tabulated
     from headcount.mechanisms import protect as protect
+    from headcount.mechanisms.cell_key.mechanism import CellKey as CellKey
+    from headcount.mechanisms.cell_key.table_choice import PerturbationFile as PerturbationFile
     from headcount.mechanisms.histogram import Histogram as Histogram
     from headcount.mechanisms.person_swapping import PersonSwapping as PersonSwapping
+    from headcount.mechanisms.rounding.mechanism import Rounding as Rounding
     from headcount.mechanisms.suppression.mechanism import Suppression as Suppression
     from headcount.mechanisms.suppression.rules import Thresholds as Thresholds
     from headcount.mechanisms.swapping.keys import PseudoUnits as PseudoUnits

@@ -111,6 +111,7 @@ def examples() -> tuple[Example, ...]:
         *_units(),
         *_swaps(),
         *_suppression(),
+        *_changed_tables(),
         *_topdown(),
         *_rows_of_the_table(),
         Example(
@@ -326,6 +327,16 @@ def _swaps() -> list[Example]:
                 ),
             },
         ),
+    ]
+
+
+def _changed_tables() -> list[Example]:
+    people = {
+        "population": {**PEOPLE, "attribute": attributes("age", "sex", "race", levels=LEVELS)}
+    }
+    return [
+        Example("cell-key", "cell-key.md", ("age_sex = ",), people, files.people),
+        Example("rounding", "cell-key.md", ('how = "random"',), people, files.people),
     ]
 
 

@@ -63,7 +63,7 @@ def test_the_example_is_checked_protected_and_evaluated(
     assert "report: " in headcount("evaluate", f"runs/{example.name}")
     made = {path.name for path in (run / "internal" / "evaluation").iterdir()}
     assert "report.html" in made
-    assert {"errors.csv", "withheld.csv"} & made
+    assert {"errors.csv", "withheld.csv", "table-changes.csv"} & made
 
 
 PYTHON = sorted({one.page for one in blocks() if one.language == "python"} - {"README.md"})

@@ -37,6 +37,7 @@ from headcount.schema import Attribute, Schema
 from headcount.studies.compare.methods import NONE, Domain, offered, stated
 from headcount.studies.compare.settings import PRESETS, Settings
 from headcount.studies.compare.study import replicates_of
+from headcount.studies.compare.tables import settings_words
 from headcount.studies.frame.cases import Case, releases
 from tests.docs.examples import find
 from tests.report.layout import layout_faults
@@ -125,6 +126,18 @@ def test_a_method_whose_tables_do_not_fit_the_machine_is_left_out_with_the_reaso
     monkeypatch.setattr("headcount.studies.compare.methods.memory_limit", lambda: 100)
     found = offered(Settings(methods=("geometric",)), small)
     assert "its tables need up to" in found.left_out[-1].why
+
+
+def test_methods_that_change_tables_are_left_out_with_a_reason():
+    found = offered(Settings(methods=("cell-key", "rounding")), domain())
+    assert [way.method for way in found.ways] == ["identity"]
+    assert {one.name for one in found.left_out} == {"cell-key", "rounding"}
+    assert all("headcount evaluate says how far such tables" in one.why for one in found.left_out)
+
+
+def test_settings_that_a_method_keeps_secret_are_not_among_its_words():
+    told = settings_words(Chain.of(hc.CellKey(tables={"t": ["sex"]}, maximum=4)))
+    assert told == "CellKey(tables={'t': ('sex',)})"
 
 
 def test_the_config_own_mechanism_is_one_of_the_cases_once():

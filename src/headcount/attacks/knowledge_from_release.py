@@ -7,10 +7,11 @@ from functools import singledispatch
 
 import numpy as np
 
-from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, exact
+from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, between, exact
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.release import CountsRelease, Release, TablesRelease
+from headcount.release.changed import Off
 from headcount.release.published import PublishedCells, is_total
 from headcount.tabulate.published import PublishedTable, supported
 
@@ -59,6 +60,8 @@ def hold(one: PublishedCells) -> KnownTable:
     """One published table as ranges."""
     from scipy.sparse import csr_array
 
+    if one.off is not None:
+        return _hold_changed(one, one.off)
     low = csr_array(np.where(one.withheld, one.holds, one.value))
     zero = (one.value == 0) & ~one.withheld & ~is_total(one.cells)
     extra = np.where(one.withheld, UNKNOWN, np.where(zero, one.zero_hides, 0))
@@ -71,6 +74,19 @@ def hold(one: PublishedCells) -> KnownTable:
         low,
         csr_array(extra) if extra.any() else None,
         np.logical_not(whole) if whole.any() else None,
+    )
+
+
+def _hold_changed(one: PublishedCells, off: Off) -> KnownTable:
+    """A table whose counts are changed: each value as the counts that it may stand for."""
+    cells = one.cells
+    low, high = off.ends(one.value, inner=cells.inner, total=is_total(cells), unknown=UNKNOWN)
+    most = UNKNOWN if off.withheld_below is None else off.withheld_below - 1
+    return between(
+        cells,
+        np.where(one.withheld, one.holds, low),
+        np.where(one.withheld, most, high),
+        level=one.level,
     )
 
 

@@ -44,7 +44,7 @@ def curators_frame(counts: Counts, one: PublishedCells, *, most: int) -> pl.Data
 
 def write_flagged(counts: Counts, release: TablesRelease, folder: Path) -> pl.DataFrame:
     """Write every protected table for the curator; how many cells have which flag."""
-    most, rows = release.rules.thresholds.cell, []
+    most, rows = release.withholding.thresholds.cell, []
     (folder / FLAGGED).mkdir(exist_ok=True)
     for one in release.published:
         if one.name not in release.rules.tables:

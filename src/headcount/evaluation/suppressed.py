@@ -104,7 +104,7 @@ def audit_release(
     """
     # In a table that counts people twice nothing adds up, and nothing can be subtracted.
     release = audited.as_tables()
-    rules, depth = release.rules, counts.geography.depth
+    rules, depth = release.withholding, counts.geography.depth
     protected = [one for one in release.published if one.name in rules.tables]
     tables = {one.name: one.cells for one in protected}
     made = tuple(
@@ -190,17 +190,19 @@ def _(
     release: TablesRelease, population: Population, folder: Path, *, protected: Callable[[], Counts]
 ) -> None:
     """The audit, the tables with the reason of every cell, and how much is withheld."""
-    counts = protected()
-    stored = folder / WITNESSES if release.rules.complementary else None
+    if release.changed:
+        return  # the mechanism has written what is only for the curator
+    counts, rules = protected(), release.withholding
+    stored = folder / WITNESSES if rules.complementary else None
     found = audit_release(counts, release, witnesses=stored)
     audits = [one.to_json() for one in found]
     text = json.dumps({"mechanism": release.mechanism, "audits": audits}, indent=2) + "\n"
     write_text_atomic(folder / ACCOUNT, text)
-    flags = write_flagged(counts, release, folder) if release.rules.complementary else None
+    flags = write_flagged(counts, release, folder) if rules.complementary else None
     if flags is not None and any(one.cells.table.is_own for one in release.published):
         summary = flags
     else:
-        homes, limits = occupied_homes(population), release.rules.thresholds
+        homes, limits = occupied_homes(population), rules.thresholds
         summary = suppression_summary(counts, thresholds=limits, occupied=homes)
     write_text_atomic(folder / SUMMARY, summary.write_csv())
 

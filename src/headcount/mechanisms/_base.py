@@ -61,13 +61,15 @@ class Context:
 class MethodBase(ABC):
     """What both kinds have in common. Parameters are frozen fields; ``repr`` makes it again.
 
-    where
-        name          the name used in configs, reports and noise streams
-        draws_noise   whether the result depends on chance at all
+    ``name`` is the name used in configs, reports and noise streams.
     """
 
     name: ClassVar[str]
-    draws_noise: ClassVar[bool] = True
+
+    @property
+    def draws_noise(self) -> bool:
+        """Whether the result depends on chance at all."""
+        return True
 
     def __new__(cls, *_args: object, **settings: object) -> Self:
         """Refuse a setting that does not exist before the dataclass does, which names none."""
@@ -85,6 +87,21 @@ class MethodBase(ABC):
     def noise_text(self) -> str:
         """What keys the noise of seeded studies: no word of it may ever change."""
         return repr(self)
+
+    @property
+    def public_text(self) -> str:
+        """What a receipt says of the settings: all of them, but where some are kept secret."""
+        return repr(self)
+
+    @property
+    def keeps_settings_secret(self) -> bool:
+        """Whether settings stay with the curator, so that no digest of them may be published."""
+        return False
+
+    @property
+    def secret_files(self) -> tuple[Path, ...]:
+        """Files that must outlive every run, and so may not lie in one."""
+        return ()
 
     @property
     def asks_of_population(self) -> tuple[str, ...]:
@@ -164,9 +181,11 @@ class PostTabular(MethodBase):
     where
         to_publish_more   what it would take to publish more than ``publications`` offers
         withholds         whether cells are withheld, so that no other sum may be published
+        changes_tables    whether counts of published tables are changed, so that none is exact
     """
 
     withholds: ClassVar[bool] = False
+    changes_tables: ClassVar[bool] = False
     to_publish_more: ClassVar[str] = "only whole counts of 0 or more can be placed as people"
 
     @property
@@ -191,6 +210,9 @@ class PostTabular(MethodBase):
         Returns remarks for the curator, if there is anything to say.
         """
         return ()
+
+    def check_unchanged(self, counts: Counts) -> None:
+        """Refuse what can be known beforehand only of people whom no earlier step changes."""
 
     def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
         """Refuse to follow steps that change records, where that makes no sense.

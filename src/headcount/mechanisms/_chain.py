@@ -27,6 +27,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
 from math import prod
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from headcount.errors import ConfigError, PrivacyError
@@ -121,6 +122,24 @@ class Chain:
     def parts(self) -> tuple[PreTabular | PostTabular, ...]:
         """The methods that do anything, in their order: identity only where it is alone."""
         return self.steps if self.ends_in_records else (*self.steps, self.last)
+
+    @property
+    def public_text(self) -> str:
+        """What a receipt says of the settings."""
+        if self.single:
+            return self.parts[0].public_text
+        steps = ", ".join(step.public_text for step in self.steps)
+        return f"Chain(({steps}{',' if len(self.steps) == 1 else ''}), {self.last.public_text})"
+
+    @property
+    def keeps_settings_secret(self) -> bool:
+        """Whether settings of some step stay with the curator."""
+        return any(part.keeps_settings_secret for part in self.parts)
+
+    @property
+    def secret_files(self) -> tuple[Path, ...]:
+        """Files that must outlive every run."""
+        return tuple(file for part in self.parts for file in part.secret_files)
 
     @property
     def ends_in_records(self) -> bool:
@@ -259,6 +278,8 @@ class Chain:
         depend on what is drawn.
         """
         self.check_people(data.population)
+        if not self.steps:
+            self.last.check_unchanged(data.counts)
         remarks = [remark for step in self.steps for remark in step.check(data.population)]
         return (*remarks, *self.last.check(data.counts))
 

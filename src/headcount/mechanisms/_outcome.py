@@ -14,7 +14,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
 from headcount.release import CountsRelease, Dense, LevelTable, TablesRelease
-from headcount.release.published import PublishedCells, Rules
+from headcount.release.published import PublishedCells, TableRules
 from headcount.schema import Schema
 
 Runs: TypeAlias = Ints | Floats | Sequence[LevelTable]
@@ -75,24 +75,36 @@ class CountsOutcome:
 
 @dataclass(frozen=True, eq=False)
 class TablesOutcome:
-    """Published tables with withheld cells, the same in every run, and the rules behind them."""
+    """Published tables, and the rules by which cells are withheld or counts changed.
+
+    where
+        published   the tables of the first run
+        later       those of the other runs; none where every run gives the same
+        weight      how many people each person of a sample stands for in these tables already
+    """
 
     published: tuple[PublishedCells, ...]
-    rules: Rules
+    rules: TableRules
     notes: Mapping[str, float | str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    later: tuple[tuple[PublishedCells, ...], ...] = ()
+    weight: Fraction = Fraction(1)
+
+    def of_run(self, number: int) -> tuple[PublishedCells, ...]:
+        """The tables of the run with this number in the outcome."""
+        return self.later[number - 1] if number and self.later else self.published
 
     def as_counts(self) -> CountsOutcome:
         """An error: there are no counts of every unit and cell."""
         raise InputError(
             "mechanism",
-            found="published tables with withheld cells",
+            found="published tables, with cells withheld or counts changed",
             expected="counts of every unit and cell",
         )
 
     def weighted(self, weight: Fraction) -> TablesOutcome:
-        """Itself: what is withheld by its size cannot be weighted afterwards."""
-        if weight != 1:
+        """Itself: what is withheld or changed by its size cannot be weighted afterwards."""
+        if weight != self.weight:
             raise ConfigError(
                 "published tables",
                 found=f"a sample, in which each person stands for {weight}",
@@ -101,8 +113,9 @@ class TablesOutcome:
         return self
 
     def release(self, number: int, making: Making) -> TablesRelease:
-        """The release, whatever the run."""
-        return TablesRelease(published=self.published, rules=self.rules, notes=self.notes, **making)
+        """The release of the run with this number in the outcome."""
+        tables = self.of_run(number)
+        return TablesRelease(published=tables, rules=self.rules, notes=self.notes, **making)
 
 
 Outcome: TypeAlias = CountsOutcome | TablesOutcome

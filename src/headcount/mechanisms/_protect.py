@@ -100,7 +100,7 @@ def _making(chain: Chain, truth: Tabulated, noise: Noise) -> Making:
     return Making(
         schema=truth.counts.schema,
         geography=truth.counts.geography,
-        mechanism=repr(chain),
+        mechanism=chain.public_text,
         guarantee=complete_guarantee(
             truth.counts, chain, key_kind=noise.key_kind, backend=noise.backend
         ),

@@ -20,19 +20,20 @@ SEED_DRAWS = 256
 
 def generator(noise: Noise, stream: Stream, run: int) -> np.random.Generator:
     """A random generator of this run's own: fast, in floating point, and no cipher."""
-    words = np.frombuffer(_digest(noise, stream, run), dtype="<u4")
+    words = np.frombuffer(secret_bits(noise, stream, run), dtype="<u4")
     return np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(words.tolist())))
 
 
 def cipher_words(noise: Noise, stream: Stream, run: int) -> Words:
     """Uniform 64-bit words of this run's own, from a cipher stream."""
-    digest = _digest(noise, stream, run)
+    digest = secret_bits(noise, stream, run)
     return Words(
         key=derive_key(digest, b"words of a step"),
         extension_key=derive_key(digest, b"extension of a step"),
     )
 
 
-def _digest(noise: Noise, stream: Stream, run: int) -> bytes:
+def secret_bits(noise: Noise, stream: Stream, run: int) -> bytes:
+    """256 bits of this run's own, as secret as its noise."""
     drawn = noise.draw(stream, TwoSidedGeometric(Fraction(1)), draws=range(run, run + 1))
     return sha256(drawn.astype("<i8").tobytes()).digest()

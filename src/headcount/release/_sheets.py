@@ -244,10 +244,11 @@ def _(release: TablesRelease, layout: FileLayout, progress: Progress = silent) -
 def _published(one: PublishedCells, release: TablesRelease) -> Sheet:
     """A table with withheld cells, in the columns that ``published_frame`` gives it."""
     cells = one.cells
+    counted = "count of people" if one.off is None else "count of people, changed: not exact"
     unit = SheetField(name="unit", type="string", words=f"code of the {one.level}")
     fields: tuple[SheetField, ...] = (
         SheetField(name="cell", type="string", words="groups of the table's axes"),
-        SheetField(name="value", type="integer", words="count of people", required=False),
+        SheetField(name="value", type="integer", words=counted, required=False),
         SheetField(name="published", type="boolean", words="whether the count is published"),
     )
     if cells.table.is_own:
@@ -259,7 +260,7 @@ def _published(one: PublishedCells, release: TablesRelease) -> Sheet:
                 )
                 for name, labels in axes.items()
             ),
-            SheetField(name=COUNT, type="integer", words="count of people", required=False),
+            SheetField(name=COUNT, type="integer", words=counted, required=False),
             SheetField(name=FLAG, type="string", words="its state", levels=(PUBLISHED, WITHHELD)),
         )
     key = ("unit", *(cell_columns(cells) if cells.table.is_own else ("cell",)))

@@ -96,21 +96,27 @@ def _totals(release: CountsRelease, level: str) -> Figure:
 
 
 def tables_figure(release: TablesRelease) -> Figure:
-    """How many cells of each table are withheld at each level."""
+    """How many cells of each table are withheld at each level; or 0, where counts are changed."""
+    what = "published as 0" if release.changed else "withheld"
     rows = [
-        {"table": one.name, "level": one.level, "withheld": 100 * float(one.withheld.mean())}
+        {
+            "table": one.name,
+            "level": one.level,
+            "share": 100
+            * float(((one.value == 0) & ~one.withheld if release.changed else one.withheld).mean()),
+        }
         for one in release.published
     ]
     names = tuple(dict.fromkeys(one.name for one in release.published))
     chart = point_chart(
         pl.DataFrame(rows),
         x=Axis(column="table", title="Table", names=names),
-        y=Axis(column="withheld", title="Cells withheld (%)", zero=True),
+        y=Axis(column="share", title=f"Cells {what} (%)", zero=True),
         series="level",
     )
     return Figure(
         name="release",
-        caption="**Cells withheld**, by table and level.",
-        alt="Points: the share of cells withheld in each table at each level.",
+        caption=f"**Cells {what}**, by table and level.",
+        alt=f"Points: the share of cells {what} in each table at each level.",
         chart=chart,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -14,6 +14,15 @@ from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast1
 from headcount.geography import Geography
+from headcount.release.changed import (
+    CHANGED,
+    ChangeRules,
+    Off,
+    change_rules_from_json,
+    change_rules_to_json,
+    off_from_json,
+    off_to_json,
+)
 from headcount.schema import Schema
 from headcount.tabulate.published import PublishedTable, TableCells
 
@@ -63,13 +72,21 @@ class Rules:
         return self.rule == "complementary"
 
 
-def rules_to_json(rules: Rules) -> dict[str, Any]:
+TableRules: TypeAlias = Rules | ChangeRules
+"""By which rules tables were made: cells withheld, or counts changed."""
+
+
+def rules_to_json(rules: TableRules) -> dict[str, Any]:
     """Rules as JSON."""
+    if isinstance(rules, ChangeRules):
+        return change_rules_to_json(rules)
     return {**asdict(rules), "tables": list(rules.tables)}
 
 
-def rules_from_json(data: Mapping[str, Any]) -> Rules:
+def rules_from_json(data: Mapping[str, Any]) -> TableRules:
     """The rules that ``rules_to_json`` wrote."""
+    if data.get("kind") == CHANGED:
+        return change_rules_from_json(data)
     thresholds = Thresholds(**data["thresholds"])
     return Rules(**{**data, "tables": tuple(data["tables"]), "thresholds": thresholds})
 
@@ -86,6 +103,8 @@ class PublishedCells:
                      total is never so changed
         holds        what every withheld cell holds at least by the rules: 1 where zeros are never
                      withheld, else 0
+        off          how far published values may be from the counts behind them; None where every
+                     value is the count, but for what ``zero_hides`` says
     """
 
     cells: TableCells
@@ -94,6 +113,7 @@ class PublishedCells:
     withheld: Flags
     zero_hides: int = 0
     holds: int = 0
+    off: Off | None = None
 
     def __post_init__(self) -> None:
         if self.value.shape != self.withheld.shape or self.value.shape[1] != self.cells.size:
@@ -203,6 +223,7 @@ def read_published(
         withheld=~shown.to_numpy().reshape(shape),
         zero_hides=int(definition["zero_hides"]),
         holds=int(definition.get("holds", 0)),  # older releases do not say
+        off=off_from_json(definition["off"]) if "off" in definition else None,
     )
 
 
@@ -211,7 +232,13 @@ def definition_of(one: PublishedCells) -> dict[str, Any]:
     table: dict[str, Any] = json.loads(json.dumps(asdict(one.cells.table)))
     if not table["groups"]:
         del table["groups"]
-    return {"table": table, "level": one.level, "zero_hides": one.zero_hides, "holds": one.holds}
+    return {
+        "table": table,
+        "level": one.level,
+        "zero_hides": one.zero_hides,
+        "holds": one.holds,
+        **({} if one.off is None else {"off": off_to_json(one.off)}),
+    }
 
 
 def table_from_json(data: Mapping[str, Any]) -> PublishedTable:

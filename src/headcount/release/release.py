@@ -21,7 +21,7 @@ from headcount.release.frames import (
     units_frame,
     wide_frame,
 )
-from headcount.release.published import PublishedCells, Rules
+from headcount.release.published import PublishedCells, Rules, TableRules
 from headcount.schema import Schema
 from headcount.tabulate.counts import adder
 
@@ -235,15 +235,32 @@ def _divided(table: LevelTable, weight: Fraction) -> LevelTable:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class TablesRelease(Release):
-    """Published tables, some of whose cells are withheld.
+    """Published tables, some of whose cells are withheld, or whose counts are changed.
 
     where
         published   each table at each level
-        rules       the rules by which cells are withheld, which every attacker may read
+        rules       the rules by which cells are withheld or counts changed, which every attacker
+                    may read
     """
 
     published: tuple[PublishedCells, ...]
-    rules: Rules
+    rules: TableRules
+
+    @property
+    def changed(self) -> bool:
+        """Whether counts are changed, so that no value may be taken for the count behind it."""
+        return not isinstance(self.rules, Rules)
+
+    @property
+    def withholding(self) -> Rules:
+        """The rules by which cells are withheld; an error where counts are changed instead."""
+        if not isinstance(self.rules, Rules):
+            raise InputError(
+                "release",
+                found=f"tables whose counts are changed by {self.rules.method}",
+                expected="tables some of whose cells are withheld, and the others exact",
+            )
+        return self.rules
 
     @property
     def finest(self) -> str:
@@ -251,14 +268,14 @@ class TablesRelease(Release):
         return max((one.level for one in self.published), key=self.geography.depth)
 
     def plot(self, level: str | None = None, *, by: str | None = None) -> Figure:
-        """How many cells of each table are withheld at each level."""
+        """How many cells of each table are withheld, or 0 where counts are changed, by level."""
         from headcount.release._show import tables_figure
 
         if level is not None or by is not None:
             raise InputError(
                 "plot",
                 found="level or by",
-                expected="neither: of tables with withheld cells the share withheld is drawn",
+                expected="neither: of tables the share of cells that are withheld, or 0, is drawn",
             )
         return tables_figure(self)
 

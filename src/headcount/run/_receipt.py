@@ -34,7 +34,7 @@ def draft_receipt(
     recorded = "no ledger was named: the losses of this dataset's releases are not added up"
     return {
         "made_by": "headcount",
-        "mechanism": repr(mechanism),
+        "mechanism": mechanism.public_text,
         **({} if mechanism.single else {"steps": _steps(mechanism, counts)}),
         "guarantee": guarantee_to_json(guarantee),
         "measurements": _measurements(plan, unit),
@@ -43,7 +43,8 @@ def draft_receipt(
         "sampler_version": SAMPLER_VERSION,
         "noise_served_by": _served(plan) if backend == "table" else {},
         "ledger": f"dataset {dataset!r}" if dataset else recorded,
-        "config_digest": config_digest,
+        # Whoever guesses settings could test the guess against a digest without a key.
+        "config_digest": None if mechanism.keeps_settings_secret else config_digest,
         **({"plugins": list(plugins)} if plugins else {}),
         "versions": versions(),
     }
@@ -53,7 +54,7 @@ def _steps(mechanism: Chain, counts: Counts) -> list[dict[str, Any]]:
     """The chain step by step: for each that changes records what it makes of one step."""
     before = [
         {
-            "step": repr(step),
+            "step": step.public_text,
             "changes": "records",
             "stability": {
                 str(unit): k for unit in UnitOfPrivacy if (k := step.stability(unit)) is not None
@@ -64,7 +65,7 @@ def _steps(mechanism: Chain, counts: Counts) -> list[dict[str, Any]]:
     ]
     if mechanism.parts == mechanism.steps:
         return before
-    return [*before, {"step": repr(mechanism.last), "changes": "tables"}]
+    return [*before, {"step": mechanism.last.public_text, "changes": "tables"}]
 
 
 def check_receipt(draft: dict[str, Any]) -> None:

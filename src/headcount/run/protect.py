@@ -173,6 +173,7 @@ def prepare_run(config: Config) -> Prepared:
     """
     directory = RunDirectory(config.run.out)
     directory.refuse_other(config_digest=config_digest(config).hex())
+    _refuse_secrets_within(config)
     ledger = _ledger(config)
     refuse_unrecorded(config.population.data_file, ledger)
     prepared = prepare_data(config)
@@ -200,6 +201,19 @@ def prepare_run(config: Config) -> Prepared:
         run_id=run_id,
     )
     return prepared
+
+
+def _refuse_secrets_within(config: Config) -> None:
+    """Refuse a key file in the run's own directory: it must outlive the run, and stay secret."""
+    out = config.run.out.resolve()
+    for file in Chain.of(config.mechanism).secret_files:
+        if file.resolve().is_relative_to(out):
+            raise ConfigError(
+                "config",
+                place="mechanism.keys",
+                found=f"{file}, inside the run {config.run.out}",
+                expected="a file outside it: record keys are kept for later releases",
+            )
 
 
 def _warn_of_lists(prepared: Prepared) -> None:

@@ -456,9 +456,10 @@ def _(outcome: CountsOutcome, runs: int) -> dict[str, Ints | Floats]:
 @_values.register
 def _(outcome: TablesOutcome, runs: int) -> dict[str, Ints | Floats]:
     found: dict[str, Ints | Floats] = {}
-    for one in outcome.published:
-        shown: Ints = one.value - one.withheld
-        found[f"{one.name} at {one.level}"] = np.repeat(shown[None], runs, axis=0)
+    for number, one in enumerate(outcome.published):
+        of_runs = [outcome.of_run(run)[number] for run in range(runs)]
+        shown: Ints = np.stack([table.value - table.withheld for table in of_runs])
+        found[f"{one.name} at {one.level}"] = shown
     return found
 
 

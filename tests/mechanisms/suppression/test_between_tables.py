@@ -117,7 +117,7 @@ def test_tables_protected_one_by_one_leak_and_the_audit_says_so(counts, names):
     ]
     alone = tuple(one for release in each for one in release.published)
     release = replace(
-        each[0], published=alone, rules=replace(each[0].rules, tables=names, audit=200)
+        each[0], published=alone, rules=replace(each[0].withholding, tables=names, audit=200)
     )
     (audit,) = audit_release(counts, release)
     assert len(audit.found.narrow_primary) > 0
@@ -125,7 +125,7 @@ def test_tables_protected_one_by_one_leak_and_the_audit_says_so(counts, names):
     rows, values, hidden = _oracle(counts, by_name(alone), names)
     some = _primary(counts, names)
     some = some if names == RACES else np.random.default_rng(3).permutation(some)[:12]
-    assert (_widths(rows, values, hidden, some) < each[0].rules.width).any()
+    assert (_widths(rows, values, hidden, some) < each[0].withholding.width).any()
 
 
 def test_what_is_a_sum_of_what():

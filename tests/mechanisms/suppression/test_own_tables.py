@@ -13,9 +13,9 @@ from headcount.errors import ConfigError, InputError, RunError, TruthError
 from headcount.evaluation.suppressed import audit_release
 from headcount.mechanisms import protect
 from headcount.mechanisms._base import Context
+from headcount.mechanisms._own_tables import MOST, PAIR, auto_tables, cross
 from headcount.mechanisms.suppression._choice import CostFile
 from headcount.mechanisms.suppression.mechanism import Suppression
-from headcount.mechanisms.suppression.own import MOST, PAIR, auto_tables, cross
 from headcount.mechanisms.suppression.rules import Thresholds
 from headcount.release.published import by_name, cell_columns, flagged_frame
 from headcount.release.store import read_release
@@ -158,7 +158,7 @@ def test_patterns_of_own_tables_pass_the_audit(counts, tmp_path):
     )
     data = tabulated(counts)
     release = protect(data, mechanism, context=Context(curator=tmp_path)).as_tables()
-    release = replace(release, rules=replace(release.rules, audit=1000))
+    release = replace(release, rules=replace(release.withholding, audit=1000))
     (found,) = audit_release(data.counts, release, witnesses=tmp_path / "witnesses.parquet")
     assert found.clean
     assert found.witnessed is not None
@@ -312,7 +312,7 @@ def test_names_that_the_population_does_not_have_are_refused(counts, settings, m
 
 
 def test_a_table_of_too_many_cells_is_refused_before_it_is_made(counts, monkeypatch):
-    monkeypatch.setattr("headcount.mechanisms.suppression.own.LARGEST", 5 * 7 * 3)
+    monkeypatch.setattr("headcount.mechanisms._own_tables.LARGEST", 5 * 7 * 3)
     tables = {"t": ["age", "job"]}
     message = r"tables.t: found 280 cells in all units, expected at most 105: fewer attributes"
     with pytest.raises(ConfigError, match=message):
@@ -425,7 +425,7 @@ def test_the_short_form_makes_tables_of_any_population(config):
 
 
 def test_a_table_of_the_short_form_stops_where_it_has_too_many_cells(counts, monkeypatch):
-    own = "headcount.mechanisms.suppression.own.MOST"
+    own = "headcount.mechanisms._own_tables.MOST"
     monkeypatch.setattr(own, 5 * (1 + 2))
     found = by_name(made(counts, tables="auto", effort=0).published)
     assert ("age", "region") in found

@@ -118,6 +118,11 @@ def tells_of_people(release: Release, product: str) -> Support:
 
 @tells_of_people.register
 def _(release: TablesRelease, product: str) -> Support:
+    if release.changed:
+        return Support(
+            "the counts of the tables are changed: people that fit ranges of counts, instead of "
+            "counts, are not looked for"
+        )
     return _telling(one.cells.table for one in release.published)
 
 

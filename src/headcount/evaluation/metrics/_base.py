@@ -77,7 +77,7 @@ def _(release: CountsRelease) -> Support:
 
 @singledispatch
 def publishes_tables(release: Release) -> Support:
-    """Whether a release has tables some of whose cells are withheld."""
+    """Whether a release has tables, with cells withheld or counts changed."""
     return Support("the release has no published tables")
 
 
@@ -91,3 +91,17 @@ def _(release: CountsRelease) -> Support:
 @publishes_tables.register
 def _(release: TablesRelease) -> Support:
     return SUPPORTED
+
+
+def withholds_cells(release: Release) -> Support:
+    """Whether a release has tables with withheld cells, and every other count exact."""
+    if (tables := publishes_tables(release)) and release.as_tables().changed:
+        return Support("the counts of the tables are changed, not withheld")
+    return tables
+
+
+def changes_counts(release: Release) -> Support:
+    """Whether a release has tables whose counts are changed."""
+    if (tables := publishes_tables(release)) and not release.as_tables().changed:
+        return Support("the tables withhold cells: every count that they publish is as it is")
+    return tables

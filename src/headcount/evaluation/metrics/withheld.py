@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from headcount.evaluation.metrics._base import LEVEL, Metric, by_level, publishes_tables
+from headcount.evaluation.metrics._base import LEVEL, Metric, by_level, withholds_cells
 from headcount.evaluation.suppressed import WITNESSES, TablesAudit, audit_release, withheld_frame
 from headcount.evaluation.truth import Truth
 from headcount.progress import Progress, silent
@@ -49,8 +49,8 @@ class Withheld(Metric):
     seed: int = 0
 
     def supports(self, release: Release, truth: Truth) -> Support:
-        """Published tables."""
-        return publishes_tables(release)
+        """Published tables with withheld cells."""
+        return withholds_cells(release)
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """What is withheld; audited unless records were changed before, which are not known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import numpy as np
 
@@ -14,18 +14,22 @@ from headcount.errors import ConfigError, did_you_mean
 from headcount.fields import AtLeast0, AtLeast1, Named, Pairs, Whole
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, PostTabular, TablesOutcome
-from headcount.mechanisms.suppression._choice import CostFile, Selector
-from headcount.mechanisms.suppression._pattern import Cost, Withholding
-from headcount.mechanisms.suppression._whole import given_back
-from headcount.mechanisms.suppression.own import (
+from headcount.mechanisms._own_tables import (
     AUTO,
     COLUMNS,
     NOTHING,
+    GroupsTable,
+    Keyed,
     NameLists,
     OwnTables,
     TablesField,
     cross,
+    frozen,
+    plain,
 )
+from headcount.mechanisms.suppression._choice import CostFile, Selector
+from headcount.mechanisms.suppression._pattern import Cost, Withholding
+from headcount.mechanisms.suppression._whole import given_back
 from headcount.mechanisms.suppression.rules import (
     TABLES,
     Thresholds,
@@ -59,10 +63,6 @@ class _Unsaid(str):
 
 
 UNSAID = cast(SuppressionRule, _Unsaid("1980"))
-V = TypeVar("V")
-Keyed = Mapping[str, V] | Pairs[V]
-"""Names with values: a mapping from Python, kept as pairs."""
-GroupsTable = Annotated[NameLists, Named(tuple[str, ...])]
 SelectorTable = Annotated[Keyed[Any], Named(str | tuple[str, ...])]
 
 
@@ -148,7 +148,7 @@ class Suppression(PostTabular):
     def _normalise(self) -> None:
         """From Python: mappings as pairs, lists as tuples; the rule that goes with the tables."""
         for name in ("groups", "bins", "prefixes", "lowest_of", "publish"):
-            object.__setattr__(self, name, _frozen(getattr(self, name)))
+            object.__setattr__(self, name, frozen(getattr(self, name)))
         if not isinstance(self.thresholds, Thresholds):
             table = from_table(
                 Thresholds, self.thresholds, source="suppression", place="thresholds"
@@ -172,6 +172,7 @@ class Suppression(PostTabular):
             bins=cast(Pairs[Any], self.bins),
             prefixes=cast(Pairs[tuple[int, ...]], self.prefixes),
             lowest=cast(Pairs[str], self.lowest_of),
+            source=self.name,
         )
 
     @property
@@ -200,7 +201,7 @@ class Suppression(PostTabular):
             for one in fields(self)
             if one.name not in since or getattr(self, one.name) != one.default
         }
-        said = ", ".join(f"{name}={_plain(value)!r}" for name, value in shown.items())
+        said = ", ".join(f"{name}={plain(value)!r}" for name, value in shown.items())
         return f"Suppression({said})"
 
     def _refuse_names(self) -> None:
@@ -401,23 +402,3 @@ class Suppression(PostTabular):
 
 def _bad(place: str, found: str, expected: str) -> ConfigError:
     return ConfigError("suppression", place=place, found=found, expected=expected)
-
-
-def _frozen(value: Any) -> Any:
-    """Mappings as pairs and lists as tuples, all the way down."""
-    if isinstance(value, Mapping):
-        return Pairs((str(name), _frozen(one)) for name, one in value.items())
-    if isinstance(value, Pairs):
-        return Pairs((name, _frozen(one)) for name, one in value)
-    if isinstance(value, list | tuple):
-        return tuple(_frozen(one) for one in value)
-    return value
-
-
-def _plain(value: Any) -> Any:
-    """Pairs as the mapping that makes them again."""
-    if isinstance(value, Pairs):
-        return {name: _plain(one) for name, one in value}
-    if isinstance(value, tuple):
-        return tuple(_plain(one) for one in value)
-    return value

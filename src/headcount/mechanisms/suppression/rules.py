@@ -56,14 +56,16 @@ def known_tables() -> dict[str, PublishedTable]:
     return {**tables("sf1"), **race_tables()}
 
 
-def find_tables(names: tuple[str, ...], schema: Schema) -> tuple[TableCells, ...]:
+def find_tables(
+    names: tuple[str, ...], schema: Schema, *, source: str = "suppression"
+) -> tuple[TableCells, ...]:
     """Tables by name on a schema; one that cannot be made is an error that says why."""
     known = known_tables()
     found = []
     for name in names:
         if name not in known:
             raise ConfigError(
-                "suppression",
+                source,
                 place="tables",
                 found=repr(name),
                 expected=f"some of {', '.join(known)}",
@@ -71,7 +73,7 @@ def find_tables(names: tuple[str, ...], schema: Schema) -> tuple[TableCells, ...
         support = known[name].supports(schema)
         if not support:
             raise ConfigError(
-                "suppression",
+                source,
                 place=f"table {name}",
                 found=support.reason,
                 expected="a population that has what the table shows, or tables of its attributes: "

@@ -190,7 +190,7 @@ def errors_of(one: Released, cells: CellSet) -> Breakdown:
 def withheld_of(release: Release, counts: Counts) -> pl.DataFrame:
     """Cells and people that published tables do not show."""
     nothing = pl.DataFrame(schema=WITHHELD)
-    if not isinstance(release, TablesRelease):
+    if not isinstance(release, TablesRelease) or release.changed:
         return nothing
     return withheld_frame(counts, release).select(list(WITHHELD)).cast(WITHHELD)  # type: ignore[arg-type]
 

@@ -130,6 +130,11 @@ def refuse_domain(chain: Chain, domain: Domain) -> None:
     for step in chain.steps:
         if step.needs_households and not domain.households:
             raise _Unfit("it swaps whole households, and who lives with whom is not known here")
+    if chain.last.changes_tables:
+        raise _Unfit(
+            "it changes the counts of tables, and a comparison measures counts of every unit and "
+            "cell: headcount evaluate says how far such tables are off"
+        )
     chain.guarantee(schema, geography)
     chain.plan(schema, geography)
     tables, most = chain.table_bytes(schema, geography, backend="table"), memory_limit()

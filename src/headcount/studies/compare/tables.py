@@ -55,6 +55,9 @@ def settings_words(chain: Chain) -> str:
     """The steps of a chain with their keys, as a config has them."""
     said = []
     for part in chain.parts:
+        if part.keeps_settings_secret:
+            said.append(part.public_text)
+            continue
         shown = shaping(part, secret=False)
         keys = [f"{key} = {json.dumps(value)}" for key, value in shown.items()]
         said.append(f"{part.name}: {', '.join(keys)}" if keys else part.name)

@@ -67,7 +67,7 @@ def withheld(one: Released) -> pl.DataFrame:
     assert isinstance(found, WithheldCells)
     (audit,) = found.audits
     assert audit.witnessed is not None
-    rules = one.release.as_tables().rules
+    rules = one.release.as_tables().withholding
     return found.table.filter(pl.col("table").is_in(rules.tables)).select(
         "table",
         pl.lit(rules.rule).alias("rule"),

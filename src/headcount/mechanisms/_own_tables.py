@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from headcount.errors import ConfigError, InputError, did_you_mean
-from headcount.fields import Marker, Pairs
+from headcount.fields import Marker, Named, Pairs
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema
 from headcount.schema.attribute import first_repeated
@@ -41,6 +41,10 @@ LARGEST = 20_000_000
 Groups = tuple[tuple[str, tuple[str, ...]], ...]
 NameLists = Pairs[tuple[str, ...]]
 NOTHING: Pairs[Any] = Pairs()
+V = TypeVar("V")
+Keyed = Mapping[str, V] | Pairs[V]
+"""Names with values: a mapping from Python, kept as pairs."""
+GroupsTable = Annotated[NameLists, Named(tuple[str, ...])]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +94,7 @@ class OwnTables:
         prefixes   for an attribute whose levels are codes, how many first characters make a
                    broader code
         lowest     for a table the lowest level at which it is published
+        source     the mechanism that they are asked of, for messages
     """
 
     tables: NameLists | str
@@ -97,22 +102,25 @@ class OwnTables:
     bins: Pairs[Any] = NOTHING
     prefixes: Pairs[tuple[int, ...]] = NOTHING
     lowest: Pairs[str] = NOTHING
+    source: str
 
     def __post_init__(self) -> None:
         if isinstance(self.tables, str):
             return
         for name, by in self.tables:
             if not re.fullmatch(r"\w[\w-]{0,59}", name):
-                raise _bad("tables", repr(name), "names of letters, digits, _ and -, at most 60")
+                raise self._bad(
+                    "tables", repr(name), "names of letters, digits, _ and -, at most 60"
+                )
             if (twice := first_repeated(by)) is not None:
-                raise _bad(f"tables.{name}", f"{twice!r} twice", "each attribute once")
+                raise self._bad(f"tables.{name}", f"{twice!r} twice", "each attribute once")
         # Files of two tables must not be one on a disk that does not tell a from A.
         if (same := first_repeated(name.casefold() for name, _ in self.tables)) is not None:
-            raise _bad("tables", f"{same!r} twice", "names that differ in more than case")
+            raise self._bad("tables", f"{same!r} twice", "names that differ in more than case")
         names = [name for name, _ in self.tables]
         for name, _ in self.lowest:
             if name not in names:
-                raise _bad("lowest_of", f"table {name!r}", did_you_mean(name, names))
+                raise self._bad("lowest_of", f"table {name!r}", did_you_mean(name, names))
 
     def on(
         self, schema: Schema, geography: Geography, *, lowest_of_all: str = ""
@@ -124,15 +132,17 @@ class OwnTables:
         for name, by in auto_tables(schema) if isinstance(self.tables, str) else self.tables:
             for attribute in by:
                 if attribute not in schema.names:
-                    raise _bad(
+                    raise self._bad(
                         f"tables.{name}", repr(attribute), did_you_mean(attribute, schema.names)
                     )
                 if attribute in COLUMNS:
                     expected = f"another name than {', '.join(COLUMNS)}"
-                    raise _bad(f"tables.{name}", f"attribute {attribute!r}", expected)
+                    raise self._bad(f"tables.{name}", f"attribute {attribute!r}", expected)
             level = lowest.get(name, "")
             if level and level not in geography.levels:
-                raise _bad(f"lowest_of.{name}", repr(level), did_you_mean(level, geography.levels))
+                raise self._bad(
+                    f"lowest_of.{name}", repr(level), did_you_mean(level, geography.levels)
+                )
             cells = _cells(by, schema, groups)
             if isinstance(self.tables, str):
                 level = _lowest(cells, geography)
@@ -147,7 +157,7 @@ class OwnTables:
             cells *= sum(geography.size(level) for level in table.published_at(geography))
             if cells > LARGEST:
                 expected = f"at most {LARGEST:,}: fewer attributes, or a higher level in lowest_of"
-                raise _bad(f"tables.{name}", f"{cells:,} cells in all units", expected)
+                raise self._bad(f"tables.{name}", f"{cells:,} cells in all units", expected)
             made.append(table)
         return tuple(made)
 
@@ -161,39 +171,46 @@ class OwnTables:
         ):
             for name, value in given:
                 if name not in schema.names:
-                    raise _bad(key, repr(name), did_you_mean(name, schema.names))
+                    raise self._bad(key, repr(name), did_you_mean(name, schema.names))
                 attribute = schema.attribute(name)
-                for label, levels in _MAKE[key](attribute, value):
+                for label, levels in _MAKE[key](self.source, attribute, value):
                     if levels == (label,) and label in attribute.levels:
                         continue  # a bin of one year is that year
                     if label in found.setdefault(name, {}):
-                        raise _bad(f"{key}.{name}", f"{label!r} twice", "each group once")
+                        raise self._bad(f"{key}.{name}", f"{label!r} twice", "each group once")
                     found[name][label] = levels
         made = {name: tuple(groups.items()) for name, groups in found.items()}
         for name, groups in made.items():
             try:
                 own_coding(schema.attribute(name), groups)
             except InputError as error:
-                raise _bad(f"groups.{name}", error.found, error.expected) from None
+                raise self._bad(f"groups.{name}", error.found, error.expected) from None
         return made
 
+    def _bad(self, place: str, found: str, expected: str) -> ConfigError:
+        return _bad(self.source, place, found, expected)
 
-def _bad(place: str, found: str, expected: str) -> ConfigError:
-    return ConfigError("suppression", place=place, found=found, expected=expected)
+
+def _bad(source: str, place: str, found: str, expected: str) -> ConfigError:
+    return ConfigError(source, place=place, found=found, expected=expected)
 
 
-def _named(attribute: Attribute, groups: NameLists) -> list[tuple[str, tuple[str, ...]]]:
+def _named(
+    source: str, attribute: Attribute, groups: NameLists
+) -> list[tuple[str, tuple[str, ...]]]:
     """Groups of a value map; a member may be another group of it."""
     known = dict(groups)
 
     def levels(label: str, above: tuple[str, ...]) -> tuple[str, ...]:
         if label in above:
-            raise _bad(f"groups.{attribute.name}", f"{label!r} within itself", "groups that nest")
+            raise _bad(
+                source, f"groups.{attribute.name}", f"{label!r} within itself", "groups that nest"
+            )
         if label not in known:
             if label not in attribute.levels:
                 names = (*attribute.levels, *known)
                 expected = did_you_mean(label, names)
-                raise _bad(f"groups.{attribute.name}.{above[-1]}", repr(label), expected)
+                raise _bad(source, f"groups.{attribute.name}.{above[-1]}", repr(label), expected)
             return (label,)
         inside = (levels(one, (*above, label)) for one in known[label])
         return tuple(dict.fromkeys(level for one in inside for level in one))
@@ -201,7 +218,9 @@ def _named(attribute: Attribute, groups: NameLists) -> list[tuple[str, tuple[str
     return [(label, levels(label, ())) for label in known]
 
 
-def _binned(attribute: Attribute, bins: Sequence[int] | str) -> list[tuple[str, tuple[str, ...]]]:
+def _binned(
+    source: str, attribute: Attribute, bins: Sequence[int] | str
+) -> list[tuple[str, tuple[str, ...]]]:
     """Bins of years that gather levels which are years or spans of years."""
     place, found = f"bins.{attribute.name}", []
     spans = {level: years(level) for level in attribute.levels}
@@ -210,10 +229,15 @@ def _binned(attribute: Attribute, bins: Sequence[int] | str) -> list[tuple[str, 
         members = []
         for level, span in spans.items():
             if span is None:
-                raise _bad(place, f"level {level!r}", "levels that are years or spans of years")
+                raise _bad(
+                    source, place, f"level {level!r}", "levels that are years or spans of years"
+                )
             if span & inside and not span <= inside:
                 raise _bad(
-                    place, f"level {level!r} across {label!r}", "bins that hold whole levels"
+                    source,
+                    place,
+                    f"level {level!r} across {label!r}",
+                    "bins that hold whole levels",
                 )
             if span <= inside:
                 members.append(level)
@@ -222,12 +246,14 @@ def _binned(attribute: Attribute, bins: Sequence[int] | str) -> list[tuple[str, 
     return found
 
 
-def _prefixed(attribute: Attribute, lengths: Sequence[int]) -> list[tuple[str, tuple[str, ...]]]:
+def _prefixed(
+    source: str, attribute: Attribute, lengths: Sequence[int]
+) -> list[tuple[str, tuple[str, ...]]]:
     """Codes that begin alike; one that is no longer than a prefix, or alone, stands by itself."""
     found: dict[str, list[str]] = {}
     for length in sorted(set(lengths)):
         if length < 1:
-            raise _bad(f"prefixes.{attribute.name}", str(length), "numbers of characters")
+            raise _bad(source, f"prefixes.{attribute.name}", str(length), "numbers of characters")
         for level in attribute.levels:
             if len(level) > length:
                 found.setdefault(f"{level[:length]}*", []).append(level)
@@ -297,3 +323,23 @@ def _lowest(cells: int, geography: Geography) -> str:
             break
         lowest = level
     return lowest
+
+
+def frozen(value: Any) -> Any:
+    """Mappings as pairs and lists as tuples, all the way down."""
+    if isinstance(value, Mapping):
+        return Pairs((str(name), frozen(one)) for name, one in value.items())
+    if isinstance(value, Pairs):
+        return Pairs((name, frozen(one)) for name, one in value)
+    if isinstance(value, list | tuple):
+        return tuple(frozen(one) for one in value)
+    return value
+
+
+def plain(value: Any) -> Any:
+    """Pairs as the mapping that makes them again."""
+    if isinstance(value, Pairs):
+        return {name: plain(one) for name, one in value}
+    if isinstance(value, tuple):
+        return tuple(plain(one) for one in value)
+    return value

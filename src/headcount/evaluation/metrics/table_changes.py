@@ -1,0 +1,234 @@
+"""How far the counts of published tables are from the true ones, where these were changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Floats, Ints
+from headcount.evaluation.metrics._base import LEVEL, Metric, by_level, changes_counts
+from headcount.evaluation.truth import Truth
+from headcount.progress import Progress, silent
+from headcount.release import Release, TablesRelease
+from headcount.release.published import PublishedCells, by_name
+from headcount.report.figures import Axis, line_chart
+from headcount.report.finding import Finding, Support
+from headcount.report.model import Column, Figure, KeyNumber
+from headcount.tabulate.counts import adder
+from headcount.tabulate.linked_tables import table_values
+
+DECILES = tuple(range(0, 101, 10))
+
+_COLUMNS = (
+    Column(key="table", label="Table"),
+    LEVEL,
+    Column(key="cells", label="Published", unit="cells", format=",d"),
+    Column(key="withheld", label="Withheld", unit="cells", format=",d"),
+    Column(key="changed_percent", label="Changed", unit="% of cells", format=",.1f"),
+    Column(key="mean", label="Mean change", unit="people", format=",.4g"),
+    Column(key="variance", label="Variance of the change", format=",.4g"),
+    Column(key="largest", label="Largest change", unit="people", format=",d"),
+    Column(key="d1", label="d1: |x - y|", unit="mean", format=",.4g"),
+    Column(key="d2", label="d2: |x - y| / x", unit="mean", format=",.4g"),
+    Column(key="d3", label="d3: |√x - √y|", unit="mean", format=",.4g"),
+    Column(key="false_zeros", label="False zeros", unit="cells", format=",d"),
+    Column(key="false_nonzeros", label="False non-zeros", unit="cells", format=",d"),
+    Column(key="gap", label="Totals less their parts", unit="mean of |gap|", format=",.4g"),
+    Column(key="gap_largest", label="Totals less their parts", unit="largest", format=",d"),
+    Column(key="unit_gap", label="Units less their parts", unit="mean of |gap|", format=",.4g"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableChanges(Metric):
+    """Changes of published counts by table and level: how many, how far, and what no longer adds.
+
+    With x the true and y the published count of a cell the distances are those of the R package
+    ``cellKey``: d1 = |x - y|, d2 = |x - y| / x where x > 0, d3 = |sqrt x - sqrt y|.
+    """
+
+    name = "table-changes"
+    order = 10
+
+    def supports(self, release: Release, truth: Truth) -> Support:
+        """Published tables whose counts are changed."""
+        return changes_counts(release)
+
+    def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
+        """Every published cell beside its true count."""
+        tables = release.as_tables()
+        rows, changes, distances = [], [], []
+        for one in tables.published:
+            true = table_values(truth.counts.at(one.level), one.cells)
+            place = {"table": one.name, "level": one.level}
+            shown = ~one.withheld
+            x, y = true[shown], one.value[shown]
+            apart = _distances(x, y)
+            rows.append({**place, **_summary(one, x, y, apart), **_gaps(one, tables)})
+            many = np.unique(y - x, return_counts=True)
+            for change, cells in zip(*(part.tolist() for part in many), strict=True):
+                changes.append({**place, "change": change, "cells": cells})
+            distances += [{**place, **row} for row in _deciles(apart)]
+        return ChangedCounts(
+            table=pl.DataFrame(rows, infer_schema_length=None),
+            changes=pl.DataFrame(changes, infer_schema_length=None),
+            distances=pl.DataFrame(distances, infer_schema_length=None),
+            levels=release.geography.levels,
+            records_changed=truth.knows_mechanism and bool(truth.chain().steps),
+        )
+
+
+def _distances(x: Ints, y: Ints) -> dict[str, Floats]:
+    """d1, d2 and d3 of each cell; d2 of those that are not 0."""
+    there = x > 0
+    return {
+        "d1": np.abs(y - x).astype(np.float64),
+        "d2": np.abs(y - x)[there] / x[there],
+        "d3": np.abs(np.sqrt(x) - np.sqrt(y)),
+    }
+
+
+def _summary(
+    one: PublishedCells, x: Ints, y: Ints, apart: Mapping[str, Floats]
+) -> dict[str, float | int | None]:
+    change = y - x
+    return {
+        "cells": len(x),
+        "withheld": int(one.withheld.sum()),
+        "changed_percent": 100 * float((change != 0).mean()) if len(x) else None,
+        "mean": float(change.mean()) if len(x) else None,
+        "variance": float(change.var()) if len(x) else None,
+        "largest": int(np.abs(change).max(initial=0)),
+        **{name: float(values.mean()) if len(values) else None for name, values in apart.items()},
+        "false_zeros": int(((x > 0) & (y == 0)).sum()),
+        "false_nonzeros": int(((x == 0) & (y > 0)).sum()),
+    }
+
+
+def _gaps(one: PublishedCells, tables: TablesRelease) -> dict[str, float | int | None]:
+    """How far totals are from the sums of their parts: in a table, and of units within a unit."""
+    relations = one.cells.relations
+    whole = (abs(relations) @ one.withheld.T.astype(np.int64)) == 0
+    gap = np.abs(relations @ one.value.T)[whole]
+    below = _parts_of_units(one, tables)
+    return {
+        "gap": float(gap.mean()) if gap.size else None,
+        "gap_largest": int(gap.max()) if gap.size else None,
+        "unit_gap": float(below.mean()) if below is not None and below.size else None,
+    }
+
+
+def _parts_of_units(one: PublishedCells, tables: TablesRelease) -> Any:
+    """Each count less the sum of those of the units below; None where the table has none below."""
+    levels = tables.geography.levels
+    depth = tables.geography.depth(one.level) + 1
+    lower = (
+        by_name(tables.published).get((one.name, levels[depth])) if depth < len(levels) else None
+    )
+    if lower is None:
+        return None
+    up = adder(tables.geography, one.level, of=lower.level)
+    whole = (up @ lower.withheld.astype(np.int64) == 0) & ~one.withheld
+    return np.abs(one.value - up @ lower.value)[whole]
+
+
+def _deciles(apart: Mapping[str, Floats]) -> Iterator[dict[str, Any]]:
+    for name, values in apart.items():
+        if len(values):
+            found = np.percentile(values, DECILES).tolist()
+            yield {"distance": name, **dict(zip(map(str, DECILES), found, strict=True))}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ChangedCounts(Finding):
+    """A row for each table and level; how often each change is; deciles of the distances."""
+
+    name: str = TableChanges.name
+    title: str = "How far published counts are from the true ones"
+    index: tuple[str, ...] = ("table", "level")
+    value: str = "d1"
+    value_words: str = "mean distance of a published count from the true one, in people"
+    caption: str = "Published cells by table and level, totals included."
+    table_name: str = TableChanges.name
+
+    changes: pl.DataFrame
+    distances: pl.DataFrame
+    levels: tuple[str, ...]
+    records_changed: bool = False
+
+    def files(self) -> Mapping[str, pl.DataFrame]:
+        """The table, how often each change is, and the distances."""
+        return {
+            self.name: self.table,
+            f"{self.name}-distribution": self.changes,
+            f"{self.name}-distances": self.distances,
+        }
+
+    def explain(self) -> str:
+        """What is counted, and what it leaves out."""
+        before = (
+            " Records were changed before the tables were made: what that costs is part of every "
+            "figure here."
+            if self.records_changed
+            else ""
+        )
+        return (
+            "Every published cell, totals included, is set beside its true count; withheld cells "
+            "are only counted. The figures are exact, of this one release: another one would have "
+            "other changes. A false zero is a cell with people that is published as 0, a false "
+            "non-zero an empty one that is not. Where cells and totals are changed each by itself, "
+            "tables do not add up: the gap is the published total less the sum of its published "
+            f"parts, in the table or over the units within a unit.{before}"
+        )
+
+    def numbers(self) -> tuple[KeyNumber, ...]:
+        """How many cells are changed, how far, and false zeros."""
+        cells = max(int(self.table["cells"].sum()), 1)
+        changed = int(self.changes.filter(pl.col("change") != 0)["cells"].sum())
+        off = int((self.changes["change"].abs() * self.changes["cells"]).sum())
+        return (
+            KeyNumber(
+                value=f"{100 * changed / cells:,.3g}",
+                unit="%",
+                label="of the published cells are not the true count",
+            ),
+            KeyNumber(
+                value=f"{off / cells:,.3g}",
+                unit="people",
+                label="is a published count away from the true one on average",
+            ),
+            KeyNumber(
+                value=f"{int(self.table['false_zeros'].sum()):,}",
+                unit="cells",
+                label="with people in them are published as 0",
+            ),
+        )
+
+    def terminal(self) -> Mapping[str, pl.DataFrame]:
+        """The table without its rarer columns."""
+        columns = ("table", "level", "cells", "changed_percent", "d1", "d2", "d3", "false_zeros")
+        return {"how far published counts are from the true ones": self.table.select(columns)}
+
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        return _COLUMNS
+
+    def figure(self) -> Figure:
+        """The mean distance by level."""
+        shown = set(self.table["level"].to_list())
+        return Figure(
+            name="table-changes-by-level",
+            caption="Mean distance of a published count from the true one, at each level.",
+            alt="Mean absolute change of counts by geographic level, one line per table",
+            chart=line_chart(
+                self.table,
+                x=by_level(tuple(level for level in self.levels if level in shown)),
+                y=Axis(column="d1", title="Mean |change| (people)", zero=True),
+                series="table",
+                points=True,
+            ),
+        )

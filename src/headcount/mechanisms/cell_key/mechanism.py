@@ -1,0 +1,394 @@
+"""The cell key method as a mechanism: every count of every table changed by its people's key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+
+from headcount.arrays import Flags, Ints
+from headcount.errors import ConfigError, did_you_mean
+from headcount.fields import AtLeast0, FilePath, Positive, Rate
+from headcount.files import write_text_atomic
+from headcount.geography import Geography
+from headcount.mechanisms._base import Context, TablesOutcome
+from headcount.mechanisms._changed_tables import ChangedTables, true_tables
+from headcount.mechanisms._record_words import (
+    CellWords,
+    KeySecret,
+    WordArray,
+    check_key_file,
+    record_secret,
+    secret_of_file,
+)
+from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
+from headcount.mechanisms.cell_key.perturbation import ChangeLaw, PerturbationLimits
+from headcount.mechanisms.cell_key.table_choice import (
+    PerturbationFile,
+    entropy_rows,
+    facts_of,
+    in_columns,
+    laws_of,
+    reach,
+    settings_digest,
+    ten_five,
+)
+from headcount.mechanisms.cell_key.table_files import write_columns, write_rows
+from headcount.mechanisms.cell_key.zeros import raise_zeros, wanted_zeros
+from headcount.noise import Noise
+from headcount.numbers import exact_number
+from headcount.privacy import Guarantee
+from headcount.release.changed import ChangeRules, Off
+from headcount.release.published import PublishedCells, is_total
+from headcount.schema import Schema
+from headcount.tabulate import Counts
+from headcount.tabulate.published import TableCells
+from headcount.typed import PRESET, from_table
+
+TableRule = Literal["entropy", "10-5"]
+Zeros = Literal["stay", "balance"]
+LARGEST_CHANGE = 100
+ACCOUNT, TABLE = "cell-key.json", "perturbation-table.csv"
+SECRET = (
+    "maximum", "variance", "blocked", "stay", "monotone", "rule", "ptable", "columns", "below",
+    "zeros", "keys",
+)  # fmt: skip
+"""Settings that are not published unless ``disclose`` is set."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CellKey(ChangedTables):
+    """Change every count of every table by a random amount that belongs to the people in it.
+
+    where
+        maximum      D, the largest change
+        variance     V, the largest variance of a change
+        blocked      js: no count of 1 to js is published; 0 if any may be
+        stay         least probability that a count stays as it is
+        monotone     whether changes below 0 are the rarer the larger they are
+        rule         "entropy": a table by maximum entropy with these parameters; "10-5": below 10
+                     nothing, else the nearest 5
+        ptable       a file with a table, instead
+        columns      0 to look changes up by the interval of the key; 256 or 4096 to make a table
+                     with so many columns, as the ONS has them
+        below        changed counts below this are withheld; 0 to publish all
+        zeros        "stay": an empty cell stays empty; "balance": some are raised, by keys of
+                     their categories, as many as a table loses people by its means, or all
+                     that there are where these are fewer
+        exact_total  whether the total of each table is published as it is
+        keys         a file outside the run that keeps the record keys, so that the same people are
+                     changed alike in every later release; it is made at its first use
+        disclose     whether largest change, variance and table are published
+    """
+
+    maximum: int = 3
+    variance: Positive = Fraction(1)
+    blocked: AtLeast0 = 0
+    stay: Rate | None = None
+    monotone: bool = True
+    rule: TableRule = "entropy"
+    ptable: PerturbationFile | None = None
+    columns: AtLeast0 = 0
+    below: AtLeast0 = 0
+    zeros: Zeros = "stay"
+    exact_total: bool = False
+    keys: FilePath | None = None
+    disclose: bool = False
+    name = "cell-key"
+    presets = "headcount.mechanisms.cell_key.presets"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for place in ("variance", "stay"):
+            object.__setattr__(self, place, self._number(place))
+        if self.keys is not None:
+            object.__setattr__(self, "keys", Path(self.keys))
+        for place, kind in (("rule", TableRule), ("zeros", Zeros)):
+            value, known = getattr(self, place), get_args(kind)
+            if value not in known:
+                raise self.bad(place, repr(value), did_you_mean(value, known))
+        if self.maximum > LARGEST_CHANGE:
+            raise self.bad("maximum", str(self.maximum), f"1 to {LARGEST_CHANGE}")
+        if self.below < 0:
+            raise self.bad("below", str(self.below), "0 or more")
+        self._refuse_unused()
+        if self.columns not in (0, 256, 4096):
+            raise self.bad("columns", str(self.columns), "0, 256 or 4096")
+        if self._made_here:
+            entropy_rows(self._limits)  # refuses settings that no table can meet
+
+    def _number(self, place: str) -> Fraction | None:
+        value = getattr(self, place)
+        if value is None or isinstance(value, Fraction):
+            return value
+        if isinstance(value, float):
+            raise self.bad(place, repr(value), 'an exact number: 1, or text such as "0.1" or "3/2"')
+        try:
+            return exact_number(value)
+        except (ValueError, TypeError):
+            raise self.bad(place, repr(value), 'a number such as 1 or "3/2"') from None
+
+    def _refuse_unused(self) -> None:
+        """Settings of a table that is not made here."""
+        if self._made_here:
+            return
+        instead = "a table from a file" if self.ptable is not None else f"the rule {self.rule!r}"
+        if self.ptable is not None and self.rule != "entropy":
+            raise self.bad("ptable", f"the rule {self.rule!r} as well", "one or the other")
+        for place in ("maximum", "variance", "blocked", "stay", "monotone", "columns"):
+            default = type(self).__dataclass_fields__[place].default
+            if getattr(self, place) != default:
+                raise self.bad(place, f"it, with {instead}", "it only for a table made here")
+
+    @property
+    def _made_here(self) -> bool:
+        return self.ptable is None and self.rule == "entropy"
+
+    @property
+    def _limits(self) -> PerturbationLimits:
+        return PerturbationLimits(
+            largest=self.maximum,
+            variance=self.variance,
+            blocked=self.blocked,
+            stay=self.stay,
+            monotone=self.monotone,
+        )
+
+    @classmethod
+    def from_preset(cls, name: str, **keys: Any) -> Self:
+        """With the settings of a preset, but for the keys that are given."""
+        return from_table(cls, {PRESET: name, **keys}, source="cell-key")
+
+    def lookup(self, secret: KeySecret) -> ByInterval | ByColumn:
+        """The lookup of changes; a table with columns has them in a secret order."""
+        if self.ptable is not None:
+            return self.ptable.lookup()
+        if self.rule == "10-5":
+            return ten_five()
+        rows = entropy_rows(self._limits)
+        if not self.columns:
+            return ByInterval(rows)
+        return in_columns(rows, self.columns, words=secret.words("order of columns"))
+
+    @property
+    def public_text(self) -> str:
+        """The settings without those that stay secret."""
+        return f"CellKey({self.said(hidden=('keys',) if self.disclose else SECRET)})"
+
+    @property
+    def keeps_settings_secret(self) -> bool:
+        """Whether the table stays with the curator."""
+        return not self.disclose
+
+    @property
+    def secret_files(self) -> tuple[Path, ...]:
+        """The key file."""
+        return () if self.keys is None else (self.keys,)
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """None, and it says so."""
+        zeros = (
+            "a cell in which nobody is stays 0, so that a published count above 0 says that "
+            "somebody is there"
+            if self.zeros == "stay"
+            else "how many empty cells are raised follows from the counts"
+        )
+        why = (
+            "each count is changed by a random amount that is bounded and belongs to the people in "
+            "the cell: it is the same wherever these people are counted. Bounded changes that are "
+            f"used again have no epsilon; {zeros}. Cells and their totals are changed each by "
+            "itself, and what the tables tell together, or beside what an attacker knows, is not "
+            "bounded. Whoever has the record keys can take every change away again"
+        )
+        exact = ("the total of every table in every unit",) if self.exact_total else ()
+        return Guarantee.none(why).also_exact(*exact)
+
+    def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
+        """Refuse a sample: its estimates are no counts of people."""
+        if weight != 1:
+            self._refuse_weight(weight, f" ({by})")
+
+    def _refuse_weight(self, weight: Fraction, by: str = "") -> None:
+        raise ConfigError(
+            self.name,
+            place="mechanism",
+            found=f"a sample{by}, whose people stand for {weight} each",
+            expected="everybody: fractions of people have no record keys (rounding takes a sample)",
+        )
+
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Refuse a table, a key file or tables that cannot be used; say what will be published."""
+        if counts.weight != 1:
+            self._refuse_weight(counts.weight)
+        remarks = list(super().check(counts))
+        if self.keys is not None:
+            check_key_file(self.keys)
+        if self.ptable is not None:
+            remarks += _off_means(laws_of(self.ptable.lookup()))
+        return tuple(remarks)
+
+    def check_unchanged(self, counts: Counts) -> None:
+        """Refuse a key file that belongs to other data."""
+        if self.keys is not None and self.keys.exists():
+            secret_of_file(self.keys, counts)
+
+    def change(
+        self,
+        counts: Counts,
+        made: Sequence[TableCells],
+        noise: Noise,
+        *,
+        run: int,
+        context: Context,
+    ) -> TablesOutcome:
+        """Every count of every table changed by its key."""
+        if counts.weight != 1:
+            self._refuse_weight(counts.weight)
+        secret = record_secret(self.keys, counts, noise, run)
+        lookup = self.lookup(secret)
+        laws = laws_of(lookup)
+        off = self._off(laws)
+        at = {counts.level: CellWords.of(counts, secret)}
+        published = []
+        for cells, here, values in true_tables(counts, made, self.where(made, counts.geography)):
+            if here.level not in at:
+                at[here.level] = at[counts.level].at(here.level)
+            changes = lookup.changes(values, at[here.level].keys(cells))
+            if self.zeros == "balance":
+                changes += _raised(values, laws, cells, here, secret)
+            published.append(self._published(cells, here.level, values, changes, off))
+        names = tuple(cells.table.name for cells in made)
+        digest = settings_digest(secret.digest_key(), self.said(hidden=("keys",)), laws)
+        if context.curator is not None:
+            self._account(context.curator, lookup, laws, secret, digest)
+        rules = ChangeRules(method=self.name, tables=names, words=self._words(laws))
+        return TablesOutcome(tuple(published), rules, notes=self._notes(secret, laws, digest))
+
+    def _published(
+        self, cells: TableCells, level: str, values: Ints, changes: Ints, off: Off
+    ) -> PublishedCells:
+        if self.exact_total:
+            changes[:, is_total(cells)] = 0
+        value = values + changes
+        withheld: Flags = value < self.below
+        return PublishedCells(
+            cells=cells,
+            level=level,
+            value=np.where(withheld, 0, value),
+            withheld=withheld,
+            off=off,
+        )
+
+    def _off(self, laws: Sequence[ChangeLaw]) -> Off:
+        """What readers are told: how far counts may be off, only if it is disclosed."""
+        raises = self.zeros == "balance"
+        if not self.disclose:
+            return Off(raises_zeros=raises, exact_totals=self.exact_total)
+        told = reach(laws)
+        return replace(
+            told,
+            down=max(told.down or 0, len(laws) - 1) if raises else told.down,
+            raises_zeros=raises,
+            exact_totals=self.exact_total,
+            withheld_below=self.below + (told.up or 0) if self.below else None,
+        )
+
+    def _words(self, laws: Sequence[ChangeLaw]) -> tuple[str, ...]:
+        told = [
+            "Every count is changed by a random amount, which is the same wherever the same people "
+            "are counted.",
+            "Cells and totals are changed each by itself: tables do not add up, and sums of cells "
+            "are further off than a published total.",
+        ]
+        if self.zeros == "stay":
+            told.append("A cell in which nobody is stays 0.")
+        if self.exact_total:
+            told.append("The total of each table is as it was counted.")
+        if self.disclose:
+            largest = facts_of(laws)["largest_change"]
+            told.append(f"A count is changed by at most {largest}.")
+        return tuple(told)
+
+    def _notes(
+        self, secret: KeySecret, laws: Sequence[ChangeLaw], digest: str
+    ) -> dict[str, float | str]:
+        notes: dict[str, float | str] = {
+            "record keys": secret.origin,
+            "settings digest": digest,
+        }
+        if self.disclose:
+            facts = facts_of(laws)
+            notes["largest change"] = facts["largest_change"]
+            notes["largest variance"] = max(row["variance"] for row in facts["rows"])
+            for epsilon, delta in facts["delta_of_one_cell"].items():
+                notes[f"delta of one cell at epsilon {epsilon}"] = delta["largest"]
+            notes["delta"] = facts["about_delta"]
+        return notes
+
+    def _account(
+        self,
+        folder: Path,
+        lookup: ByInterval | ByColumn,
+        laws: Sequence[ChangeLaw],
+        secret: KeySecret,
+        digest: str,
+    ) -> None:
+        """The table and what follows from it, for the curator; and how to check the digest."""
+        content: Mapping[str, Any] = {
+            "settings": self.said(hidden=("keys",)),
+            "settings_digest": digest,
+            "settings_digest_key": secret.digest_key().hex(),
+            "means_other_than_0": _off_means(laws),
+            **facts_of(laws),
+        }
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        write_text_atomic(folder / ACCOUNT, text)
+        if isinstance(lookup, ByColumn):
+            write_columns(folder / TABLE, lookup.table)
+        else:
+            write_rows(folder / TABLE, lookup.rows)
+
+
+def _off_means(laws: Sequence[ChangeLaw]) -> list[str]:
+    """Rows by which counts are raised or lowered on average, in words."""
+    off = [(n, law.mean) for n, law in enumerate(laws) if law.mean]
+    if not off:
+        return []
+    n, mean = max(off, key=lambda one: abs(one[1]))
+    return [
+        f"the perturbation table has another mean than 0 in {len(off)} of {len(laws)} rows; "
+        f"a count of {n} changes by {float(mean):+.6g} on average, the most of all"
+    ]
+
+
+def _raised(
+    values: Ints, laws: Sequence[ChangeLaw], cells: TableCells, here: Counts, secret: KeySecret
+) -> Ints:
+    """Changes of empty cells, which are raised where their categories have the largest keys."""
+    possible = np.asarray(cells.matrix.T @ here.schema.possible.astype(np.int64) > 0, dtype=bool)
+    units = here.geography.units[here.geography.depth(here.level)]
+    of_unit = np.array([secret.word_of("unit", here.level, code) for code in units.tolist()])
+    keys = of_unit[:, None] + _category_words(cells, secret)[None, :]
+    may = np.broadcast_to(possible, values.shape)
+    left, wanted = int(((values == 0) & may).sum()), []
+    for many in wanted_zeros(values, laws):
+        wanted.append(min(many, left))
+        left -= wanted[-1]
+    changes = raise_zeros(values.ravel(), keys.ravel(), may.ravel(), wanted)
+    return changes.reshape(values.shape)
+
+
+def _category_words(cells: TableCells, secret: KeySecret) -> WordArray:
+    """For each cell the sum of its categories' words; a total along an axis has none."""
+    total = np.zeros(cells.size, dtype=np.uint64)
+    group = np.unravel_index(cells.place, cells.shape) if cells.shape else ()
+    for coding, number in zip(cells.axes, group, strict=True):
+        labels = [label for label, _ in coding.groups]
+        words = [np.uint64(0)] + [secret.word_of(coding.role, one) for one in labels[1:]]
+        total += np.array(words, dtype=np.uint64)[number]
+    return total

@@ -1,0 +1,369 @@
+"""Rounding as a mechanism: every count of every table becomes a multiple of a base, or nearly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+
+from headcount.arrays import Flags, Ints
+from headcount.errors import ConfigError, did_you_mean
+from headcount.fields import AtLeast0, AtLeast1, FilePath
+from headcount.files import write_text_atomic
+from headcount.geography import Geography
+from headcount.mechanisms._base import Context, TablesOutcome
+from headcount.mechanisms._changed_tables import ChangedTables, overlapping, true_tables
+from headcount.mechanisms._record_words import (
+    CellWords,
+    KeySecret,
+    check_key_file,
+    record_secret,
+    secret_of_file,
+)
+from headcount.mechanisms._seeded import SEED_DRAWS, cipher_words
+from headcount.mechanisms.rounding.cells import (
+    CellRule,
+    How,
+    check_base,
+    check_threshold,
+    round_cells,
+    small_areas,
+    withheld,
+)
+from headcount.mechanisms.rounding.exact_small_counts import round_small_counts_exactly
+from headcount.mechanisms.rounding.small_counts import SmallCounts, round_small_counts
+from headcount.mechanisms.rounding.together import (
+    controlled_tables,
+    inner_cells,
+    sums_of_detail,
+    tables_of,
+)
+from headcount.noise import Noise, Stream
+from headcount.privacy import Guarantee
+from headcount.release.changed import ChangeRules, Off
+from headcount.release.published import PublishedCells, is_total
+from headcount.schema import Schema
+from headcount.tabulate import Counts
+from headcount.tabulate.published import TableCells
+
+RoundingHow = Literal["random", "fixed", "nearest", "midpoint", "controlled", "small-counts"]
+BY_CELL = tuple(one.value for one in How)
+PURPOSE = "rounding"
+ACCOUNT = "rounding.json"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Rounding(ChangedTables):
+    """Publish multiples of a base instead of counts.
+
+    where
+        base           b, 2 or more
+        how            "random": the multiple below or above, by chance, with the count as the
+                       mean; "fixed": the same, but the same people are always rounded alike;
+                       "nearest"; "midpoint": about the middle of the counts that are rounded alike;
+                       "controlled": multiples that keep every sum, as near as can be;
+                       "small-counts": only small counts become multiples, and every sum is kept
+        small_only     round only detailed counts below the base, and add totals up from them
+        below          true counts below this are withheld
+        withhold_zeros whether counts of 0 are then withheld too
+        areas          units with fewer people than this publish nothing but their total
+        largest        of "small-counts": the largest count that is small, b - 1 by default
+        optimal        of "small-counts": the best answer, for tables of some hundreds of cells
+        keys           of "fixed": a file outside the run that keeps the record keys for later
+                       releases; it is made at its first use
+    """
+
+    base: int = 3
+    how: RoundingHow = "random"
+    small_only: bool = False
+    below: AtLeast0 = 0
+    withhold_zeros: bool = True
+    areas: AtLeast0 = 0
+    largest: AtLeast1 | None = None
+    optimal: bool = False
+    keys: FilePath | None = None
+    name = "rounding"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_base(self.base)
+        if self.how not in get_args(RoundingHow):
+            raise self.bad("how", repr(self.how), did_you_mean(self.how, get_args(RoundingHow)))
+        if self.keys is not None:
+            object.__setattr__(self, "keys", Path(self.keys))
+        check_threshold(self.below)
+        if self.areas < 0:
+            raise self.bad("areas", str(self.areas), "0 or more")
+        for place, only in (
+            ("small_only", ("random", "fixed", "nearest")),
+            ("below", BY_CELL),
+            ("areas", BY_CELL),
+            ("largest", ("small-counts",)),
+            ("optimal", ("small-counts",)),
+            ("keys", ("fixed",)),
+        ):
+            if getattr(self, place) and self.how not in only:
+                raise self.bad(
+                    place, f"it, with how = {self.how!r}", f"it with {' or '.join(only)} only"
+                )
+        if self.how == "small-counts":
+            self._small_counts()  # refuses a largest count that is too small
+        if not self.withhold_zeros and not self.below:
+            raise self.bad("withhold_zeros", "false, without a threshold", "it with below > 0 only")
+
+    @property
+    def draws_noise(self) -> bool:
+        """Whether chance decides anything."""
+        return self.how in ("random", "fixed") or (self.how == "small-counts" and not self.optimal)
+
+    @property
+    def public_text(self) -> str:
+        """The settings, without where the key file is."""
+        return f"Rounding({self.said(hidden=('keys',))})"
+
+    @property
+    def secret_files(self) -> tuple[Path, ...]:
+        """The key file."""
+        return () if self.keys is None else (self.keys,)
+
+    def _small_counts(self) -> SmallCounts:
+        return SmallCounts(base=self.base, largest=self.largest)
+
+    def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
+        """None, and it says so."""
+        again = {
+            "random": "each cell of each table is drawn anew, so that a count that stands in "
+            "several tables can be worked out from their mean",
+            "fixed": "the same people are rounded alike wherever they are counted",
+            "controlled": "nothing is left to chance, and all sums are kept",
+            "small-counts": "other counts are published nearly as they are, and all sums are kept",
+        }.get(self.how, "nothing is left to chance")
+        return Guarantee.none(
+            f"counts are rounded to base {self.base}: whoever reads one knows the few counts that "
+            f"it may stand for, and sums of several tables can leave only one of them; {again}. "
+            "A count above 0 says that somebody is there"
+        )
+
+    def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
+        """Refuse a sample where counts must be whole, or are withheld by their size."""
+        if weight != 1:
+            self._refuse_weight(weight, f" ({by})")
+
+    def _refuse_weight(self, weight: Fraction, by: str = "") -> None:
+        reason = "sums of weighted counts are no whole numbers"
+        if self.how in BY_CELL:
+            if not (self.small_only or self.below or self.areas):
+                return
+            reason = "small counts of a sample are small for another reason"
+        raise ConfigError(
+            self.name,
+            place="mechanism",
+            found=f"a sample{by}, whose people stand for {weight} each",
+            expected=f"how = 'random', 'fixed', 'nearest' or 'midpoint' without thresholds: "
+            f"{reason}",
+        )
+
+    def check(self, counts: Counts) -> tuple[str, ...]:
+        """Refuse tables or a key file that cannot be used; say what will be published."""
+        if counts.weight != 1:
+            self._refuse_weight(counts.weight)
+        remarks = super().check(counts)
+        self._refuse_tables(self.made(counts.schema, counts.geography))
+        if self.keys is not None:
+            check_key_file(self.keys)
+        return remarks
+
+    def check_unchanged(self, counts: Counts) -> None:
+        """Refuse a key file that belongs to other data."""
+        if self.keys is not None and self.keys.exists():
+            secret_of_file(self.keys, counts)
+
+    def _refuse_tables(self, made: Sequence[TableCells]) -> None:
+        """Tables whose cells do not add up cannot be rounded so that they still do."""
+        if self.how in BY_CELL and not self.small_only:
+            return
+        name = overlapping(made)
+        if self.small_only and not name:
+            odd = (cells.table.name for cells in made if sums_of_detail(cells) is None)
+            name = next(odd, "")
+        if name:
+            how = "small_only" if self.small_only else f"how = {self.how!r}"
+            raise self.bad(
+                f"table {name}", "totals that are no sums of its detail", f"other tables for {how}"
+            )
+
+    def change(
+        self,
+        counts: Counts,
+        made: Sequence[TableCells],
+        noise: Noise,
+        *,
+        run: int,
+        context: Context,
+    ) -> TablesOutcome:
+        """Every table rounded."""
+        if counts.weight != 1:
+            self._refuse_weight(counts.weight)
+        self._refuse_tables(made)
+        fixed = self.how == "fixed"
+        secret = record_secret(self.keys, counts, noise, run) if fixed else None
+        if self.how == "controlled":
+            published = self._controlled(counts, made, context)
+        elif self.how == "small-counts":
+            published = self._small(counts, made, noise, run)
+        else:
+            published = tuple(self._by_cell(counts, made, noise, run, secret))
+        names = tuple(cells.table.name for cells in made)
+        rules = ChangeRules(method=self.name, tables=names, words=self._words(counts.weight))
+        notes = {} if secret is None else {"record keys": secret.origin}
+        return TablesOutcome(published, rules, notes=notes, weight=counts.weight)
+
+    def _by_cell(
+        self,
+        counts: Counts,
+        made: Sequence[TableCells],
+        noise: Noise,
+        run: int,
+        secret: KeySecret | None,
+    ) -> Iterator[PublishedCells]:
+        """Each cell rounded by itself; by keys of its people, where there are any."""
+        rule = CellRule(
+            base=self.base,
+            how=How(self.how),
+            small_only=self.small_only,
+            weight=counts.weight,
+        )
+        off, at = self._off(counts.weight), {}
+        if secret is not None:
+            at[counts.level] = CellWords.of(counts, secret)
+        for cells, here, values in true_tables(counts, made, self.where(made, counts.geography)):
+            if at and here.level not in at:
+                at[here.level] = at[counts.level].at(here.level)
+            name = cells.table.name
+            stream = Stream(level=here.level, query=name, size=SEED_DRAWS, purpose=PURPOSE)
+            rounded = round_cells(
+                values,
+                rule,
+                words=cipher_words(noise, stream, run) if rule.how == How.RANDOM else None,
+                keys=at[here.level].keys(cells) if at else None,
+            )
+            if self.small_only:
+                rounded = np.asarray(rounded[:, cells.inner] @ sums_of_detail(cells))
+            gone = self._withheld(values, cells, here)
+            yield PublishedCells(
+                cells=cells,
+                level=here.level,
+                value=np.where(gone, 0, rounded),
+                withheld=gone,
+                holds=0 if self.withhold_zeros or self.areas else 1,
+                off=off,
+            )
+
+    def _withheld(self, values: Ints, cells: TableCells, here: Counts) -> Flags:
+        gone = np.zeros(values.shape, dtype=bool)
+        if self.below:
+            gone |= withheld(values, below=self.below, zeros=self.withhold_zeros)
+        if self.areas:
+            areas = small_areas(here.totals(), below=self.areas)
+            gone |= areas[:, None] & ~is_total(cells)[None, :]
+        return gone
+
+    def _off(self, weight: Fraction) -> Off:
+        """How far a value may be from the count behind it; of a sample nothing is known."""
+        half, rest = self.base // 2, self.base - 1
+        if weight != 1:
+            return Off()
+        if self.how == "nearest":
+            off = Off(down=half, up=rest - half, zero_hides=rest - half)
+        elif self.how == "midpoint":
+            off = Off(down=rest - half, up=half, zero_hides=0)
+        else:
+            off = Off(down=rest, up=rest, zero_hides=rest)
+        most = max(self.below, self.areas)
+        return replace(
+            off,
+            multiples_of=1 if self.small_only or self.how == "midpoint" else self.base,
+            exact_above=self.base if self.small_only else None,
+            sums=self.small_only,
+            withheld_below=most or None,
+        )
+
+    def _controlled(
+        self, counts: Counts, made: Sequence[TableCells], context: Context
+    ) -> tuple[PublishedCells, ...]:
+        found, steps, proved = controlled_tables(counts, made, base=self.base, lowest=self.lowest)
+        if context.curator is not None:
+            text = json.dumps({"steps": steps, "proved_nearest": proved}, indent=2) + "\n"
+            write_text_atomic(context.curator / ACCOUNT, text)
+        most = (steps + 1) * self.base - 1
+        off = Off(
+            down=most,
+            up=most,
+            zero_hides=most,
+            raises_zeros=steps > 0,
+            multiples_of=self.base,
+        )
+        return tuple(
+            _whole(made[number], level, found[made[number].table.name, level], off)
+            for number, level in self.where(made, counts.geography)
+        )
+
+    def _small(
+        self, counts: Counts, made: Sequence[TableCells], noise: Noise, run: int
+    ) -> tuple[PublishedCells, ...]:
+        where = list(self.where(made, counts.geography))
+        inner, sums, shapes = inner_cells(counts, made, where)
+        settings = self._small_counts()
+        if self.optimal:
+            changed = round_small_counts_exactly(inner, sums, settings)
+        else:
+            stream = Stream(level=counts.level, query="ties", size=SEED_DRAWS, purpose=PURPOSE)
+            words = cipher_words(noise, stream, run).run(0, len(inner))
+            drawn = np.concatenate([np.empty(0, np.uint64), *(some.copy() for some in words)])
+            rank = np.argsort(np.argsort(drawn, kind="stable"), kind="stable")
+            changed = round_small_counts(inner, sums, settings, rank=rank)
+        tables = tables_of(np.asarray(sums.T @ changed), shapes)
+        return tuple(
+            _whole(made[number], level, values, Off())
+            for (number, level), values in zip(where, tables, strict=True)
+        )
+
+    def _words(self, weight: Fraction) -> tuple[str, ...]:
+        what = {
+            "random": "Every count is rounded to the multiple of {b} below or above it, by chance.",
+            "fixed": "Every count is rounded to the multiple of {b} below or above it, by chance, "
+            "and the same people always alike.",
+            "nearest": "Every count is rounded to the nearest multiple of {b}.",
+            "midpoint": "Every count is about the middle of the {b} counts that it may stand for.",
+            "controlled": "Every count is a multiple of {b} near the true one, and all sums are "
+            "kept.",
+            "small-counts": "Small counts are rounded to base {b}, and all sums are kept.",
+        }[self.how]
+        told = [what.format(b=self.base)]
+        if self.how in BY_CELL and not self.small_only:
+            told.append("Cells and totals are rounded each by itself: tables do not add up.")
+        if self.small_only:
+            told.append(
+                "Only detailed counts below the base are rounded; totals are sums of these."
+            )
+        if self.below:
+            zeros = ", zeros included" if self.withhold_zeros else ""
+            told.append(f"Counts below {self.below} are withheld{zeros}.")
+        if self.areas:
+            told.append(f"Of units with fewer than {self.areas} people only totals are published.")
+        if weight != 1:
+            told.append(f"The counts are of a sample, times {weight}.")
+        return tuple(told)
+
+
+def _whole(cells: TableCells, level: str, values: Ints, off: Off) -> PublishedCells:
+    """A table without withheld cells."""
+    nothing = np.zeros(values.shape, dtype=bool)
+    return PublishedCells(
+        cells=cells, level=level, value=values.astype(np.int64), withheld=nothing, off=off
+    )
