@@ -31,6 +31,7 @@ from headcount.evaluation.part import Part, TruePeople
 from headcount.evaluation.truth import Truth
 from headcount.geography import regular
 from headcount.mechanisms import Geometric, Identity, protect
+from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
@@ -274,7 +275,7 @@ def _shows(finding: Finding) -> None:
 
 @cache
 def examples() -> tuple[ContractExample, ...]:
-    """Whole people, noisy counts, counts where nobody can be, and tables with gaps."""
+    """Whole people, noisy counts, impossible ones, tables with gaps and with changed counts."""
     schema = load_schema("sex-age38-race7-hispanic")
     town, other, third = (_town(schema, seed) for seed in (1, 2, 3))
     noisy = Geometric(epsilon=Fraction(1))
@@ -284,6 +285,7 @@ def examples() -> tuple[ContractExample, ...]:
         _example_of(town, other, noisy),
         _with_impossible_counts(),
         _example_of(town, other, rules),
+        _example_of(town, other, Rounding(tables=("P1",))),
     )
 
 
