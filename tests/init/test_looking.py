@@ -309,3 +309,25 @@ def test_a_title_above_the_header_is_refused(tmp_path: Path, title: str, found: 
     path.write_text(title + CROSSED.format(count="count", small=12))
     with pytest.raises(InputError, match=f"the first line: found {found}, expected a name for"):
         look(path)
+
+
+def test_levels_that_say_all_of_something_are_totals_of_a_table_of_counts(tmp_path: Path) -> None:
+    path = tmp_path / "long.csv"
+    groups = [("Male", "0-17", 1), ("Male", "18+", 2), ("Male", "All ages", 3)]
+    groups += [("Female", "0-17", 4), ("Female", "18+", 5), ("Female", "All ages", 9)]
+    groups += [("Both sexes", "0-17", 5), ("Both sexes", "18+", 7), ("Both sexes", "All ages", 12)]
+    rows = [f"{place},{sex},{age},{n}" for place in "AB" for sex, age, n in groups]
+    path.write_text("\n".join(["region,sex,age,count", *rows]))
+    assert draft(path).exclude == {"sex": ["Both sexes"], "age": ["All ages"]}
+    assert "24 (the data are public)" in read(path, public=True)._repr_html_()
+
+
+def test_a_level_of_others_is_no_total() -> None:
+    assert column("race", "White", "All other races", "Total").totals == ("Total",)
+
+
+def test_counts_with_decimals_are_not_taken_for_people(tmp_path: Path) -> None:
+    path = tmp_path / "parts.csv"
+    path.write_text("region,sex,count\nA,m,12.4\nA,f,3.2\nB,m,5.1\nB,f,7.7\n")
+    with pytest.raises(InputError, match="column 'count': found numbers with decimals, expected"):
+        draft(path)

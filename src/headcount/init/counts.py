@@ -19,6 +19,9 @@ FULL = 0.5
 LARGE, FEWEST_ROWS = 20, 6
 """Smaller numbers may be codes of levels, and fewer rows people who differ by chance."""
 
+WEIGHTS = ("weight", "perwt", "number")
+"""Names of counts that may as well be weights of people in a sample."""
+
 _COUNT = re.compile(
     rf"^({'|'.join(COUNT_WORDS)}|cnt|obs|obs value|value|anzahl|personen|effectif|nombre|cantidad"
     r"|personas|total|tot|headcount|einwohner|bevölkerung|wert|población|poblacion|população"
@@ -74,6 +77,18 @@ def count_by_shape(places: Sequence[str], others: Sequence[SeenColumn], frame: p
 def _measures(column: SeenColumn) -> bool:
     """Whether a column says something of a place and group that is no part of either: a rate."""
     return column.decimal or (column.whole and bool(_NO_COUNT.search(column.says)))
+
+
+def refuse_parts_of_people(seen: SeenFile, others: Sequence[SeenColumn]) -> None:
+    """Refuse a column that is called a count and holds decimals: its rows are no people either."""
+    for column in others:
+        if column.says in COUNT_WORDS and column.says not in WEIGHTS and column.decimal:
+            raise InputError(
+                str(seen.path),
+                place=f"column {column.name!r}",
+                found="numbers with decimals",
+                expected="whole numbers of people (rename the column if it does not count any)",
+            )
 
 
 def refuse_withheld(seen: SeenFile, others: Sequence[SeenColumn], *, wide: bool) -> None:

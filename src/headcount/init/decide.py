@@ -19,7 +19,13 @@ from headcount.init.attributes import (
     why_not,
     years_of_census,
 )
-from headcount.init.counts import count_by_shape, count_columns, counts_people, refuse_withheld
+from headcount.init.counts import (
+    count_by_shape,
+    count_columns,
+    counts_people,
+    refuse_parts_of_people,
+    refuse_withheld,
+)
 from headcount.init.look import SeenColumn, SeenFile, look, same_for_all
 from headcount.init.places import FoundPlaces, find_places, is_total, without_totals
 from headcount.init.wide import WideCells, find_cells, numbers_of
@@ -240,6 +246,7 @@ def _kind(
     refuse_withheld(seen, others, wide=wide)
     if wide and any(counts_people(one) for one in others):
         return "wide", "", ""
+    refuse_parts_of_people(seen, others)
     counts = count_columns(others)
     if counts:
         return "long", counts[0], ""

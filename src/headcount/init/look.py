@@ -14,7 +14,7 @@ from headcount.errors import InputError
 from headcount.population.format import Format
 from headcount.population.frames import AnyTable, FrameTable
 from headcount.population.office_files import STATISTICS, ValueLabels, read_statistics
-from headcount.population.suspicious import NO_VALUE, TOTAL_WORDS, looks_missing
+from headcount.population.suspicious import NO_VALUE, looks_missing, says_total
 from headcount.population.tables import Rows, header_of, read_rows, too_large
 from headcount.population.text_files import is_text, likely_encoding, open_text
 
@@ -67,7 +67,7 @@ class SeenColumn:
     @cached_property
     def totals(self) -> tuple[str, ...]:
         """Values that are words for a total."""
-        return tuple(one for one in self.distinct if one.strip().casefold() in TOTAL_WORDS)
+        return tuple(filter(says_total, self.distinct))
 
     @cached_property
     def real(self) -> list[str]:

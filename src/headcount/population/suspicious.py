@@ -38,6 +38,13 @@ TOTAL_WORDS = (
 )
 """Codes of rows that add up others, in any case."""
 
+_ALL_OF = re.compile(
+    r"(all|both|total|alle|beide|tous|toutes|todos|todas|ambos|ambas)( (the|les|los|las))? "
+    r"(ages?|age groups?|sex(es)?|genders?|persons?|people|races?|groups?|population|categories"
+    r"|levels|geschlechter|altersgruppen|personen|âges|personnes|edades|sexos|personas|idades"
+    r"|pessoas)"
+)
+
 COUNT_WORDS = (
     *("n", "count", "counts", "freq", "frequency", "people", "persons", "pop", "population"),
     *("number", "weight", "perwt"),
@@ -50,6 +57,12 @@ COUNT_COLUMNS = tuple(
 
 FEWEST_OTHERS = 3
 """A row that equals the sum of fewer others than this may well do so by chance."""
+
+
+def says_total(level: str) -> bool:
+    """Whether the name of a level says that it adds up others: "Total", "Both sexes"."""
+    text = level.strip().casefold()
+    return text in TOTAL_WORDS or _ALL_OF.fullmatch(text) is not None
 
 
 def looks_missing(levels: Sequence[str]) -> tuple[str, ...]:
@@ -91,11 +104,7 @@ def refuse_missing_levels(levels: Sequence[str], column: AttributeColumn, rows: 
 
 def refuse_total_levels(levels: Sequence[str], column: AttributeColumn, rows: Rows) -> None:
     """Refuse levels read from a table of counts that look like totals of the others."""
-    found = [
-        level
-        for level in levels
-        if level.strip().casefold() in TOTAL_WORDS and level not in column.real_levels
-    ]
+    found = [level for level in levels if says_total(level) and level not in column.real_levels]
     if found and len(levels) > len(found):
         listed = ", ".join(f'"{level}"' for level in found)
         raise InputError(
