@@ -30,7 +30,7 @@ from headcount.privacy import UnitOfPrivacy
 from headcount.report.model import CONFIDENTIAL_BANNER
 from headcount.run._publishable import UNFIT
 from headcount.run.close import close_run
-from headcount.run.compare import compare, compare_run
+from headcount.run.compare import WITHOUT_DATA, compare, compare_run
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
 from headcount.schema import Attribute, Schema
@@ -496,6 +496,8 @@ def test_a_comparison_is_no_run_and_spends_nothing(tmp_path):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     manifest = json.loads((out / "internal" / "manifest.json").read_text())
     assert "nothing here is a private release" in manifest["not_private"]
+    manifest = json.loads((out / "publish" / "manifest.json").read_text())
+    assert manifest["not_private"] == WITHOUT_DATA
 
 
 # --- stopped and resumed

@@ -56,8 +56,12 @@ def write_study(
     settings: SettingsTable,
     tables: Mapping[str, pl.DataFrame],
     report: Report,
+    not_private: str = NOT_PRIVATE,
 ) -> Path:
-    """Write ``report.html``, ``tables/*.csv``, ``figures/*`` and, last, ``manifest.json``."""
+    """Write ``report.html``, ``tables/*.csv``, ``figures/*`` and, last, ``manifest.json``.
+
+    ``not_private`` is what the manifest says about why this is no release.
+    """
     (out / "tables").mkdir(parents=True, exist_ok=True)
     (out / "figures").mkdir(exist_ok=True)
     (out / MANIFEST).unlink(missing_ok=True)
@@ -70,7 +74,7 @@ def write_study(
     write_report(report, out / "report.html")
     files = sorted(path for path in out.rglob("*") if path.is_file() and path.name != MANIFEST)
     digests = {str(p.relative_to(out)): sha256(p.read_bytes()).hexdigest() for p in files}
-    manifest = {**_identity(study, settings), "not_private": NOT_PRIVATE, "files": digests}
+    manifest = {**_identity(study, settings), "not_private": not_private, "files": digests}
     write_text_atomic(out / MANIFEST, json.dumps(manifest, indent=2) + "\n")
     return out / "report.html"
 

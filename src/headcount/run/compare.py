@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,7 @@ from headcount.privacy import DEFAULT_UNIT
 from headcount.privacy.loss import positive
 from headcount.progress import Progress, silent
 from headcount.release.directory import refuse_unsafe
-from headcount.report.directory import study_is_there, write_study
+from headcount.report.directory import NOT_PRIVATE, study_is_there, write_study
 from headcount.report.html import write_report
 from headcount.report.model import Figure, Provenance, Report
 from headcount.report.notebook import shown
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 INTERNAL, PUBLISH = "internal", "publish"
 """The two halves of a comparison's folder: for the curator, and for everybody."""
+
+WITHOUT_DATA = "Nothing here comes from the runs of a comparison, and this is no release."
+"""What the manifest of the public half says, unless the data are public."""
 
 
 class ComparedRun(NamedTuple):
@@ -153,7 +156,8 @@ def compare(
         methods, epsilon   names of methods and losses to try; by default those of the preset
         cases              mechanisms of your own, by name, in place of the preset's methods
         unit               the one unit of privacy of all losses
-        cache              a folder for finished cases, so that a stopped comparison goes on
+        cache              a folder for finished cases, so that a stopped comparison goes on: as
+                           confidential as the data
 
     The result has tables, and writes a report. It is computed from the truth with seeded noise:
     confidential, and no release.
@@ -218,10 +222,10 @@ def compare_run(
     whole, (known, text) = found.whole, found.to_publish
     (out / INTERNAL).mkdir(parents=True, exist_ok=True, mode=0o700)
     close_folder(out / INTERNAL)  # it may have been there
-    for (half, of), tables, report in zip(
-        halves.items(), (found.tables, known.tables), (whole, text), strict=True
-    ):
-        write_study(half, study=STUDY.name, settings=of, tables=tables, report=report)
+    write = partial(write_study, study=STUDY.name)
+    write(internal.parent, settings=halves[internal.parent], tables=found.tables, report=whole)
+    says = NOT_PRIVATE if made.public else WITHOUT_DATA
+    write(publish.parent, settings=shown, tables=known.tables, report=text, not_private=says)
     return made
 
 
