@@ -155,7 +155,7 @@ def test_what_lists_from_the_data_tell_is_explained_by_check_once_and_not_of_pub
         assert said.count("A public list in place of the data") == (not public)
         assert caplog.text == ""
         out = protect_run(config)
-        warned = "which units exist are read from the data and published without noise"
+        warned = "read from the data and published without noise: which units exist"
         assert caplog.text.count(warned) == (not public)
         caplog.clear()
         protect_run(config)

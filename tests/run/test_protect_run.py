@@ -396,7 +396,7 @@ def test_what_is_read_off_the_data_is_listed_and_warned_of(
     assert receipt["guarantee"]["released_exactly"] == exact
     for what in exact:
         assert f"Released without noise: {what}." in receipt["guarantee"]["sentences"]
-    warned = f"{exact[0]} and {exact[1]} are read from the data and published without noise"
+    warned = f"read from the data and published without noise: {exact[0]}; {exact[1]}"
     assert caplog.text.count(warned) == 1
     caplog.clear()
     evaluate_run(out)

@@ -19,7 +19,7 @@ def init(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing, take proposals.")] = False,
     places: Annotated[
-        str, typer.Option(help="Columns of places from the top down, parted by commas.")
+        str, typer.Option(help="Columns of places from the top down, separated by commas.")
     ] = "",
     epsilon: Annotated[str, typer.Option(help="The privacy loss to start with.")] = "1",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files.")] = False,

@@ -410,7 +410,7 @@ def _told_format(seen: SeenFile) -> str:
     parts = []
     if seen.delimiter_found:
         names = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-        parts.append(f"text parted by {names.get(seen.delimiter_found, seen.delimiter_found)}")
+        parts.append(f"text separated by {names.get(seen.delimiter_found, seen.delimiter_found)}")
         parts.append(f"in {seen.encoding_found}")
     if seen.form.decimal == ",":
         parts.append("with decimal commas")

@@ -220,8 +220,8 @@ def _warn_of_lists(prepared: Prepared) -> None:
     """Say what confidential data alone decide, and a release shows without noise."""
     if prepared.counts.read_off and not prepared.public:
         log.warning(
-            "%s are read from the data and published without noise (headcount check says more)",
-            " and ".join(prepared.counts.read_off),
+            "read from the data and published without noise: %s (headcount check says more)",
+            "; ".join(prepared.counts.read_off),
         )
 
 
