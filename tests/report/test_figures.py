@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from headcount.report.figures import (
 from headcount.report.heat import heat_chart, shades
 from headcount.report.legends import STATIC_WIDTH, legend_of, shown_series
 from headcount.report.model import Column
-from headcount.report.specs import chart_spec, save_figure
+from headcount.report.specs import chart_spec, save_figure, svg_of
 from headcount.report.theme import (
     DARK,
     DARK_PAPER,
@@ -278,19 +279,23 @@ def test_a_choice_in_words_is_written_as_its_label():
 
 
 def widths_of(chart: Any) -> list[float]:
-    width = chart_spec(chart)["layer"][0]["encoding"].get("strokeWidth")
+    width = chart_spec(chart)["layer"][0]["encoding"].get("size")
     return [case["value"] for case in (*width["condition"], width)] if width else []
 
 
-def test_lines_on_each_other_are_drawn_one_narrower_than_the_other():
+def test_solid_lines_on_each_other_are_drawn_one_narrower_than_the_other():
     frame = level_frame()
-    assert widths_of(line_chart(frame, x=X, y=Y, series="mechanism")) == []
+    assert widths_of(line_chart(frame, x=X, y=Y, series="mechanism", points=True)) == []
     same = frame.filter(mechanism="topdown").with_columns(mechanism=pl.lit("sampling"))
     both = pl.concat([frame.filter(mechanism="topdown"), same]).filter(level="state")
-    assert widths_of(line_chart(both, x=X, y=Y, series="mechanism")) == [7.0, 1.5]
+    drawn = line_chart(both, x=X, y=Y, series="mechanism", points=True)
+    assert widths_of(drawn) == [7.0, 1.5]
+    assert {"7", "1.5"} <= set(re.findall(r'stroke-width="([0-9.]+)"', svg_of(drawn)))
+    assert widths_of(line_chart(both, x=X, y=Y, series="mechanism")) == []
     level = [Control(column="level", label="Level")]
     only_in_states = pl.concat([frame.filter(mechanism="topdown"), same.filter(level="state")])
-    assert widths_of(line_chart(only_in_states, x=X, y=Y, series="mechanism", controls=level)) != []
+    some = line_chart(only_in_states, x=X, y=Y, series="mechanism", points=True, controls=level)
+    assert widths_of(some) != []
 
 
 def test_a_legend_has_as_many_columns_as_its_names_leave_room_for():

@@ -253,7 +253,8 @@ def _lines(
 ) -> list[alt.Chart]:
     """Lines, dashed to tell them apart in black and white or solid where symbols do that; points.
 
-    Where some lie on each other, each is drawn narrower than the one below it.
+    Where solid ones lie on each other, each is drawn narrower than the one below it; through dashes
+    the one below is seen.
     """
     import altair as alt
 
@@ -264,7 +265,7 @@ def _lines(
         scale = alt.Scale(domain=names, range=[list(look.dash) for look in looks])
         legend = series_legend(frame, series, controls, strokes=True)
         line = line.encode(strokeDash=alt.StrokeDash(field, title=None, scale=scale, legend=legend))
-    if _coincide(frame, x=x, y=y, series=series, controls=controls):
+    if points and _coincide(frame, x=x, y=y, series=series, controls=controls):
         *drawn, _ = frame[series].unique(maintain_order=True)
         step = (WIDEST - NARROWEST) / max(1, len(drawn))
         # Conditions, not a scale: a scale of the same column would be one of the legend's.
@@ -272,7 +273,8 @@ def _lines(
             {"test": f"datum[{json.dumps(series)}] === {json.dumps(name)}", "value": width}
             for name, width in zip(drawn, count(WIDEST, -step), strict=False)
         ]
-        line = line.encode(strokeWidth={"condition": widths, "value": NARROWEST})
+        # The channel "size": a line's width in the theme would hide one of "strokeWidth".
+        line = line.encode(size={"condition": widths, "value": NARROWEST})
     dots = _dots(base, frame, series=series, pick=pick, visible=points, controls=controls)
     return [line, dots.add_params(pick)]
 
@@ -284,7 +286,9 @@ def _coincide(
     import polars as pl
 
     by = [x.column, *(control.column for control in controls)]
-    rows = frame.select(*by, series, pl.col(y.column).alias("height")).drop_nulls()
+    value = pl.col(y.column).cast(pl.Float64)
+    height = pl.when(value > 0).then(value.log()) if y.scale == "log" else value
+    rows = frame.select(*by, series, height.alias("height")).drop_nulls()
     wide = rows["height"].max() or 0, rows["height"].min() or 0
     near = (pl.col("height") - pl.col("height_right")).abs() <= (wide[0] - wide[1]) / 200  # type: ignore[operator]
     pairs = rows.join(rows, on=by).filter(pl.col(series) < pl.col(f"{series}_right"))

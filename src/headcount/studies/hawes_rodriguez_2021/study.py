@@ -122,5 +122,5 @@ def _about(setup: Setup) -> dict[str, object]:
         "zero_variability_people_percent": 100 * float(people[certain].sum() / people.sum()),
         "not_proven_blocks": int((lived & ~setup.solved.proven).sum()),
         "tables": ", ".join(one.name for one in setup.tables),
-        "tables_left_out": "; ".join(setup.missing.values()),
+        "tables_left_out": ", ".join(setup.missing),
     }
