@@ -25,6 +25,8 @@ from headcount.errors import ConfigError, InputError, PrivacyError, RunError
 from headcount.evaluation.metrics.error import Error
 from headcount.geography.geography import regular
 from headcount.mechanisms import Chain, Geometric, Sampling, Tabulated
+from headcount.mechanisms.suppression import _choice
+from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.population.uniform import uniform
 from headcount.privacy import UnitOfPrivacy
 from headcount.report.model import CONFIDENTIAL_BANNER
@@ -147,6 +149,17 @@ def test_the_config_own_mechanism_is_one_of_the_cases_once():
     assert found.own == "geometric, epsilon 1"
     other = offered(quick(methods=("geometric",)), domain(), own=Geometric(epsilon=Fraction(3)))
     assert other.own == "geometric, as configured"
+
+
+def test_cases_that_differ_in_costs_alone_are_two():
+    made = {
+        sign: Suppression(
+            tables={"t": ["age"]}, costs=_choice.CostFile(file=Path("costs.csv"), sha256=sign)
+        )
+        for sign in ("1", "2")
+    }
+    assert len({repr(one) for one in made.values()}) == 1
+    assert [way.name for way in offered(Settings(), domain(), cases=made).ways] == [NONE, "1", "2"]
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():

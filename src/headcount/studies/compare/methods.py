@@ -107,7 +107,7 @@ def offered(
         except HeadcountError as error:
             left_out.append(LeftOut(name, str(error)))
             return
-        if not any(repr(way.mechanism) == repr(chain) for way in made.values()):
+        if not any(way.mechanism == chain for way in made.values()):
             made[name] = Way(name=name, method=method, strength=strength, mechanism=chain)
 
     add(NONE, "identity", "none", Identity)
@@ -120,7 +120,7 @@ def offered(
     if own is not None:
         chain = Chain.of(own)
         add(f"{chain.name}, {OWN}", chain.name, OWN, partial(Chain.of, own))
-    same = [way.name for way in made.values() if own and repr(way.mechanism) == repr(chain)]
+    same = [way.name for way in made.values() if own and way.mechanism == chain]
     return Offered(ways=tuple(made.values()), left_out=tuple(left_out), own="".join(same))
 
 
