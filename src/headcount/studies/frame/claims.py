@@ -19,6 +19,7 @@ import polars as pl
 
 from headcount.errors import ConfigError
 from headcount.studies.frame.queries import Queries
+from headcount.studies.frame.verdict_columns import COLUMNS as COLUMNS
 
 PUBLISHED = "published.toml"
 ROUNDING = 1e-9
@@ -40,27 +41,6 @@ CAUSES = (
 """Why a claim does not come out, or not everywhere."""
 NOT_EXAMINED = "not examined: other settings than the study's own"
 NO_SUCH_NUMBER = "this run has no such number"
-
-COLUMNS = {
-    "id": pl.String,
-    "section": pl.String,
-    "source": pl.String,
-    "claim": pl.String,
-    "paper": pl.String,
-    "finding": pl.String,
-    "published": pl.Float64,
-    "ours": pl.Float64,
-    "difference": pl.Float64,
-    "tolerance": pl.Float64,
-    "rule": pl.String,
-    "holds": pl.String,
-    "share": pl.Float64,
-    "cause": pl.String,
-    "reason": pl.String,
-    "figure": pl.String,
-    "covered_by": pl.String,
-}
-"""Of every table of verdicts; the keys of its rows follow."""
 
 
 @dataclass(frozen=True, kw_only=True)
