@@ -149,9 +149,14 @@ def needs(prepared: Prepared, *, so_far: float) -> Needs:
         output = units * (possible * count + CODE_BYTES)
     return Needs(
         seconds=None if seconds is None else so_far + seconds,
-        memory=START_BYTES + HELD_BYTES * not_0 + tables,
-        output=int(output),
+        memory=START_BYTES + _roughly(HELD_BYTES * not_0) + tables,
+        output=_roughly(output),
     )
+
+
+def _roughly(number: float) -> int:
+    """Two digits: more would tell how many counts are not 0."""
+    return int(float(f"{number:.1e}"))
 
 
 def _seconds(prepared: Prepared, *, sparse: bool) -> float | None:
