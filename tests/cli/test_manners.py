@@ -192,7 +192,7 @@ real = protect.protect
 def wait(*arguments, **named):
     print("drawing", flush=True)
     import time
-    time.sleep(60)
+    time.sleep(600)
 protect.protect = wait
 sys.argv = ["headcount", "protect", sys.argv[1]]
 from headcount.cli.app import main
@@ -208,7 +208,7 @@ main()
         assert process.stdout is not None
         assert process.stdout.readline() == "drawing\n"
         process.send_signal(signal.SIGINT)
-        _out, err = process.communicate(timeout=60)
+        _out, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert err.splitlines()[-1] == "stopped: the same command resumes"
     assert "Traceback" not in err
