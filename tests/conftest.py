@@ -1,7 +1,20 @@
 """Settings for every test."""
 
+import logging
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import settings
 
 # A deadline per example is a wall time, which depends on what else the machine is doing.
 settings.register_profile("headcount", deadline=None)
 settings.load_profile("headcount")
+
+
+@pytest.fixture(autouse=True)
+def _as_loud_as_before() -> Iterator[None]:
+    """A command that is quiet, and ends in an error, leaves the process so: real ones end then."""
+    log = logging.getLogger("headcount")
+    before = log.level
+    yield
+    log.setLevel(before)
