@@ -6,8 +6,12 @@ Started by solvers.py; ortools and highspy cannot be loaded into one process.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from typing import Any
+
+WHOLE = 1e-6
+"""By how much a bound in floating point may miss a whole number."""
 
 
 def answer(question: dict[str, Any], seconds: float) -> dict[str, Any]:
@@ -39,10 +43,53 @@ def answer(question: dict[str, Any], seconds: float) -> dict[str, Any]:
     return {"x": None, "proven": status == cp_model.INFEASIBLE}
 
 
+def ends(question: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The smallest and the largest whole value of some cells x with A x = right.
+
+    An end is what is proved: where the time is over, the best bound of the search.
+    """
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    between = zip(question["lo"], question["hi"], strict=True)
+    x = [model.new_int_var(lo, hi, f"x{i}") for i, (lo, hi) in enumerate(between)]
+    ptr, idx, sign = question["ptr"], question["idx"], question["sign"]
+    for r, right in enumerate(question["right"]):
+        row = range(ptr[r], ptr[r + 1])
+        model.add(sum(sign[k] * x[idx[k]] for k in row) == right)
+    found: list[tuple[int, int]] = []
+    seen = (list(question["hi"]), list(question["lo"]))  # smallest and largest in any solution
+    for cell in question["cells"]:
+        both = []
+        for side, extreme in enumerate((question["lo"][cell], question["hi"][cell])):
+            if seen[side][cell] == extreme:  # an earlier solution is there already
+                both.append(extreme)
+                continue
+            (model.maximize if side else model.minimize)(x[cell])
+            solver = cp_model.CpSolver()
+            solver.parameters.num_workers = 1
+            solver.parameters.random_seed = 1
+            solver.parameters.max_time_in_seconds = seconds
+            status = solver.solve(model)
+            if status == cp_model.INFEASIBLE:
+                return {"ends": None}
+            if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+                values = [solver.value(one) for one in x]
+                seen = (
+                    [min(pair) for pair in zip(seen[0], values, strict=True)],
+                    [max(pair) for pair in zip(seen[1], values, strict=True)],
+                )
+            bound = solver.best_objective_bound
+            both.append(math.floor(bound + WHOLE) if side else math.ceil(bound - WHOLE))
+        found.append((both[0], both[1]))
+    return {"ends": found}
+
+
 def main() -> None:
     """Answer every question on standard input."""
     sent = json.load(sys.stdin)
-    answers = [answer(question, sent["seconds"]) for question in sent["questions"]]
+    ask = ends if sent["ask"] == "ends" else answer
+    answers = [ask(question, sent["seconds"]) for question in sent["questions"]]
     sys.stdout.write(json.dumps(answers))
 
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from headcount.arrays import Ints
+from headcount.arrays import Ends, Ints
 from headcount.attacks._problem import Problem
 from headcount.attacks.knowledge import UNKNOWN
-from headcount.errors import ConfigError, HeadcountError
+from headcount.errors import ConfigError, HeadcountError, InputError
 from headcount.solve.mip import Program
 from headcount.solve.worker import same_imports
 
@@ -155,8 +155,19 @@ def solve_program(program: Program, size: int, seconds: float) -> Answer:
 
 def _by_cp_sat(questions: Sequence[Question], seconds: float) -> list[Answer]:
     """One process answers all questions: starting it costs more than most of them."""
+    answers = _cp_sat("solutions", [_plain(question) for question in questions], seconds)
+    if answers is None:
+        return [Answer(None, False) for _ in questions]
+    return [
+        Answer(None if one["x"] is None else np.array(one["x"], dtype=np.int64), one["proven"])
+        for one in answers
+    ]
+
+
+def _cp_sat(what: str, questions: Sequence[Any], seconds: float) -> list[Any] | None:
+    """Answers by CP-SAT in a process of its own; None where that crashed, and nothing is proven."""
     raised = 1  # how Python ends after an exception; all else but 0 is a signal or a crash
-    sent = {"seconds": seconds, "questions": [_plain(question) for question in questions]}
+    sent = {"ask": what, "seconds": seconds, "questions": questions}
     done = subprocess.run(
         [sys.executable, "-P", "-m", "headcount.attacks._cp_sat"],
         input=json.dumps(sent),
@@ -166,17 +177,66 @@ def _by_cp_sat(questions: Sequence[Question], seconds: float) -> list[Answer]:
         env=same_imports(),
     )
     if done.returncode not in (0, raised):
-        _log.warning("reconstruction: CP-SAT ended with %d: not proven", done.returncode)
-        return [Answer(None, False) for _ in questions]
+        _log.warning("attack: CP-SAT ended with %d: not proven", done.returncode)
+        return None
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
         raise HeadcountError(
             f"CP-SAT: found {said!r}, expected answers; is the extra headcount[attack] installed?"
         )
-    return [
-        Answer(None if one["x"] is None else np.array(one["x"], dtype=np.int64), one["proven"])
-        for one in json.loads(done.stdout)
-    ]
+    found: list[Any] = json.loads(done.stdout)
+    return found
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EndsQuestion:
+    """The smallest and the largest whole value of some cells x with A x = right, low <= x <= high.
+
+    where
+        matrix   A, sparse (relations x cells), of whole numbers
+        asked    the cells
+    """
+
+    matrix: Any
+    right: Ints
+    low: Ints
+    high: Ints
+    asked: Ints
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON."""
+        from scipy.sparse import csr_array
+
+        rows = csr_array(self.matrix)
+        return {
+            "ptr": rows.indptr.tolist(),
+            "idx": rows.indices.tolist(),
+            "sign": rows.data.astype(np.int64).tolist(),
+            "right": self.right.tolist(),
+            "lo": self.low.tolist(),
+            "hi": self.high.tolist(),
+            "cells": self.asked.tolist(),
+        }
+
+
+def whole_ends(questions: Sequence[EndsQuestion], *, seconds: float) -> list[Ends | None]:
+    """Both ends of the asked cells of each question, by CP-SAT; None where nothing was proved.
+
+    An end that is not proved within so many seconds is the bound of the search: never too narrow.
+    """
+    if not questions:
+        return []
+    answers = _cp_sat("ends", [one.plain() for one in questions], seconds)
+    if answers is None:
+        return [None for _ in questions]
+    if any(one["ends"] is None for one in answers):
+        raise InputError(
+            "published cells",
+            found="ranges that no table of whole counts keeps",
+            expected="ranges that some table keeps; is what is known of the largest change right?",
+        )
+    found = (np.array(one["ends"], dtype=np.int64) for one in answers)
+    return [(ends[:, 0], ends[:, 1]) for ends in found]
 
 
 def _plain(question: Question) -> dict[str, Any]:

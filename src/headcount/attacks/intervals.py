@@ -71,7 +71,7 @@ def intervals(
     found_high = np.full(additive.size, UNBOUNDED)
     ask = np.zeros(additive.size, dtype=bool)
     ask[wanted] = True
-    for part, matrix, right in _connected(additive, hidden, known):
+    for part, matrix, right in connected(additive, hidden, known):
         if ask[part].any():
             solver = _solver(matrix, right, lower[part], upper[part])
             for i in np.flatnonzero(ask[part]):
@@ -79,9 +79,7 @@ def intervals(
     return Intervals(cell=wanted, low=found_low[wanted], high=found_high[wanted])
 
 
-def _connected(
-    additive: Additive, hidden: Flags, known: Ints
-) -> Iterator[tuple[Ints, Any, Floats]]:
+def connected(additive: Additive, hidden: Flags, known: Ints) -> Iterator[tuple[Ints, Any, Floats]]:
     """Sets of withheld cells that hang together, with their relations and right-hand sides."""
     from scipy.sparse.csgraph import connected_components
 

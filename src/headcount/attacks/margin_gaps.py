@@ -1,0 +1,142 @@
+"""Margins that do not add up give the secret largest change away.
+
+A total less the sum of its k published parts is a sum of k + 1 changes, so that
+
+    D >= |gap| / (k + 1),
+
+and zeros say more: a part published as 0 hides D at most and never less than 0, a part published
+as more holds 1 at least. The smallest D under which every relation can hold is a lower bound that
+no published table refutes; with many margins some gap is extreme, and the bound is D itself. Its
+spread gives the variance: a gap of k + 1 changes has variance (k + 1) V.
+
+where
+    gap   published total less the sum of its published parts
+    D     largest change
+    V     variance of a change
+
+Bach, arXiv 2012.09775, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, log1p
+
+import numpy as np
+
+from headcount.arrays import Floats, Ints
+from headcount.errors import InputError
+from headcount.tabulate.additive import Additive
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MarginGaps:
+    """What the gaps of published margins say.
+
+    where
+        gap        of each relation
+        terms      number of published counts in it that can have been changed: those that are
+                   not 0, and the total
+        least      for each relation the smallest D under which it can hold
+    """
+
+    gap: Ints
+    terms: Ints
+    least: Ints
+
+    @property
+    def largest_change(self) -> int:
+        """The smallest D that no relation refutes; 0 if all adds up."""
+        return int(self.least.max(initial=0))
+
+    @property
+    def variance(self) -> float:
+        """The variance of one change as the spread of the gaps shows it; NaN without any."""
+        if not len(self.gap):
+            return float("nan")
+        return float((self.gap.astype(np.float64) ** 2).sum() / self.terms.sum())
+
+
+def margin_gaps(additive: Additive, published: Ints, *, zeros_stay: bool = True) -> MarginGaps:
+    """Gaps of all relations, and the largest change that each of them proves.
+
+    where
+        published    the value of every cell
+        zeros_stay   whether the attacker takes it as known that no positive value is made of 0
+    """
+    if published.shape != (additive.size,) or np.any(published < 0):
+        raise InputError(
+            "margins",
+            found="a value below 0 or a cell without one",
+            expected=f"a published count for each of {additive.size} cells",
+        )
+    gap = np.rint(-(additive.matrix @ published)).astype(np.int64)
+    lengths = np.diff(additive.start)
+    own = np.repeat(np.arange(len(lengths)), lengths)
+    shown = published > 0
+    terms = np.bincount(own, weights=shown[additive.part], minlength=len(lengths)).astype(np.int64)
+    least = np.array(
+        [
+            _least_change(
+                int(published[additive.total[r]]),
+                published[additive.part[additive.start[r] : additive.start[r + 1]]],
+                int(zeros_stay),
+            )
+            for r in range(len(lengths))
+        ],
+        dtype=np.int64,
+    )
+    return MarginGaps(gap=gap, terms=terms + 1, least=least)
+
+
+def _least_change(total: int, parts: Ints, floor: int) -> int:
+    """The smallest D for which the ranges of a total and of the sum of its parts meet.
+
+    With more room ranges only widen, so that D is found by halving.
+    """
+    low, high = -1, int(max(total, parts.sum())) + floor
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _meet(total, parts, middle, floor):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _meet(total: int, parts: Ints, change: int, floor: int) -> bool:
+    def least(value: Ints) -> Ints:
+        return np.where(value > 0, np.maximum(value - change, floor), 0)
+
+    whole = np.array(total)
+    below = int(least(parts).sum()) <= total + change
+    return bool(below and int(least(whole)) <= int((parts + change).sum()))
+
+
+def gap_law(law: Mapping[int, float], terms: int) -> dict[int, float]:
+    """The law of a sum of so many independent changes, each of this law."""
+    values = np.arange(min(law), max(law) + 1)
+    one: Floats = np.array([float(law.get(int(v), 0)) for v in values])
+    found = np.ones(1)
+    for _ in range(terms):
+        found = np.convolve(found, one)
+    first = terms * int(values[0])
+    return {first + n: float(p) for n, p in enumerate(found)}
+
+
+def chance_of_proof(law: Mapping[int, float], terms: int) -> float:
+    """The chance that one gap proves the largest change: |gap| > terms (D - 1).
+
+    Of large counts, whose zeros say nothing.
+    """
+    largest = max(abs(v) for v, p in law.items() if p)
+    return sum(p for v, p in gap_law(law, terms).items() if abs(v) > terms * (largest - 1))
+
+
+def margins_needed(law: Mapping[int, float], terms: int, *, confidence: float = 0.95) -> float:
+    """Independent margins after which the largest change is proved with this confidence."""
+    chance = chance_of_proof(law, terms)
+    if not 0 < confidence < 1:
+        raise InputError("confidence", found=str(confidence), expected="between 0 and 1")
+    return inf if chance == 0 else log1p(-confidence) / log1p(-chance) if chance < 1 else 1.0
