@@ -113,7 +113,7 @@ def test_one_relation_at_a_time_is_never_narrower_than_all_together():
 
 
 def test_whole_numbers_find_what_linear_programs_cannot():
-    """Of three counts a + b, b + c and a + c are all known to be 1 to 2; their sum 2 (a + b + c) is even."""
+    """Of three counts every two sum to 1, 1 and 1 or 2; the sum of these sums is even."""
     additive = from_relations(
         8, [(3, [0, 1]), (4, [1, 2]), (5, [0, 2]), (6, [3, 4, 5]), (7, [0, 1, 2])]
     )

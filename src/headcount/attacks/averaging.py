@@ -26,7 +26,7 @@ from math import erf, floor, sqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headcount.arrays import Floats, Ints
+from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
 
 CONFIDENT = 1.96
@@ -50,20 +50,9 @@ class Averages:
         """The nearest whole count, none below 0; a half goes up."""
         return np.maximum(np.floor(self.mean + 0.5), 0).astype(np.int64)
 
-    def sure(self, variance: float) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+    def sure(self, variance: float) -> Flags:
         """Whether theory says that the count is right 19 times in 20."""
         return np.asarray(CONFIDENT * np.sqrt(variance / self.weight) < 0.5, dtype=bool)
-
-    def variance(self, sums: ArrayLike, parts: ArrayLike) -> float:
-        """The variance of one count's noise, as the spread of its sums shows it.
-
-        For an attacker who does not know it: the mean over counts of
-        sum_j (s_j - x)^2 / k_j / (m - 1), which is V on average.
-        """
-        s, k = _checked(sums, parts)
-        if s.shape[1] < 2:
-            raise InputError("partitions", found="one", expected="two or more, to see a spread")
-        return float((((s - self.mean[:, None]) ** 2) / k).sum(axis=1).mean() / (s.shape[1] - 1))
 
 
 def average(sums: ArrayLike, parts: ArrayLike) -> Averages:
@@ -76,6 +65,18 @@ def average(sums: ArrayLike, parts: ArrayLike) -> Averages:
     s, k = _checked(sums, parts)
     weight = float((1 / k).sum())
     return Averages(mean=(s / k).sum(axis=1) / weight, weight=np.full(len(s), weight))
+
+
+def spread(sums: ArrayLike, parts: ArrayLike) -> float:
+    """The variance of one count's noise, for an attacker who does not know it.
+
+    The mean over counts of sum_j (s_j - x)^2 / k_j / (m - 1), which is V on average.
+    """
+    s, k = _checked(sums, parts)
+    if s.shape[1] < 2:
+        raise InputError("partitions", found="one", expected="two or more, to see a spread")
+    off = (s - average(s, k).mean[:, None]) ** 2 / k
+    return float(off.sum(axis=1).mean() / (s.shape[1] - 1))
 
 
 def _checked(sums: ArrayLike, parts: ArrayLike) -> tuple[Floats, Floats]:

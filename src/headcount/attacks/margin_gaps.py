@@ -36,14 +36,15 @@ class MarginGaps:
 
     where
         gap        of each relation
-        terms      number of published counts in it that can have been changed: those that are
-                   not 0, and the total
+        terms      number of published counts in it: its parts and the total
         least      for each relation the smallest D under which it can hold
+        smallest   for each relation the smallest published count in it
     """
 
     gap: Ints
     terms: Ints
     least: Ints
+    smallest: Ints
 
     @property
     def largest_change(self) -> int:
@@ -52,10 +53,15 @@ class MarginGaps:
 
     @property
     def variance(self) -> float:
-        """The variance of one change as the spread of the gaps shows it; NaN without any."""
-        if not len(self.gap):
+        """The variance of one change as the spread of the gaps shows it.
+
+        From relations whose counts are all so large that none was kept from falling below 0;
+        NaN where there is none.
+        """
+        large = self.smallest > 2 * self.largest_change
+        if not large.any():
             return float("nan")
-        return float((self.gap.astype(np.float64) ** 2).sum() / self.terms.sum())
+        return float((self.gap[large].astype(np.float64) ** 2).sum() / self.terms[large].sum())
 
 
 def margin_gaps(additive: Additive, published: Ints, *, zeros_stay: bool = True) -> MarginGaps:
@@ -73,9 +79,8 @@ def margin_gaps(additive: Additive, published: Ints, *, zeros_stay: bool = True)
         )
     gap = np.rint(-(additive.matrix @ published)).astype(np.int64)
     lengths = np.diff(additive.start)
-    own = np.repeat(np.arange(len(lengths)), lengths)
-    shown = published > 0
-    terms = np.bincount(own, weights=shown[additive.part], minlength=len(lengths)).astype(np.int64)
+    smallest = published[additive.total].copy()
+    np.minimum.at(smallest, np.repeat(np.arange(len(lengths)), lengths), published[additive.part])
     least = np.array(
         [
             _least_change(
@@ -87,7 +92,7 @@ def margin_gaps(additive: Additive, published: Ints, *, zeros_stay: bool = True)
         ],
         dtype=np.int64,
     )
-    return MarginGaps(gap=gap, terms=terms + 1, least=least)
+    return MarginGaps(gap=gap, terms=lengths + 1, least=least, smallest=smallest)
 
 
 def _least_change(total: int, parts: Ints, floor: int) -> int:
