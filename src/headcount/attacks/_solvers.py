@@ -17,8 +17,9 @@ import numpy as np
 
 from headcount.arrays import Ends, Ints
 from headcount.attacks._problem import Problem
+from headcount.attacks.intervals import Contradiction
 from headcount.attacks.knowledge import UNKNOWN
-from headcount.errors import ConfigError, HeadcountError, InputError
+from headcount.errors import ConfigError, HeadcountError
 from headcount.solve.mip import Program
 from headcount.solve.worker import same_imports
 
@@ -230,7 +231,7 @@ def whole_ends(questions: Sequence[EndsQuestion], *, seconds: float) -> list[End
     if answers is None:
         return [None for _ in questions]
     if any(one["ends"] is None for one in answers):
-        raise InputError(
+        raise Contradiction(
             "published cells",
             found="ranges that no table of whole counts keeps",
             expected="ranges that some table keeps; is what is known of the largest change right?",

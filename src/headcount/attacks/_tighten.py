@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.arrays import Ends, Ints
+from headcount.attacks.intervals import Contradiction
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.errors import InputError
 from headcount.tabulate.additive import Additive
@@ -49,7 +50,7 @@ def tighten(additive: Additive, low: Ints, high: Ints) -> Ends:
 
 def _refuse_contradiction(low: Ints, high: Ints) -> None:
     if len(wrong := np.flatnonzero(low > high)):
-        raise InputError(
+        raise Contradiction(
             "published cells",
             place=f"around cell {wrong[0]}",
             found="ranges that contradict each other",

@@ -21,6 +21,10 @@ PRIMAL = 4
 """HiGHS's number of the primal simplex."""
 
 
+class Contradiction(InputError):
+    """Published counts that no table can be behind, if what is known of them is right."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Intervals:
     """Withheld cells with the smallest and the largest count each may have."""
@@ -162,8 +166,8 @@ def _least(solver: Any, column: int, cost: float, cell: int) -> float:
     return float(value)
 
 
-def _contradiction(cell: int) -> InputError:
-    return InputError(
+def _contradiction(cell: int) -> Contradiction:
+    return Contradiction(
         "published cells",
         place=f"around cell {cell}",
         found="counts that contradict each other",

@@ -17,7 +17,7 @@ from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_
 from headcount.engines.protocol import Engine
 from headcount.errors import InputError
 from headcount.evaluation.agreement import agreement
-from headcount.evaluation.part import Part, TruePeople, part_of
+from headcount.evaluation.part import Part, TruePeople, part_of, whole_of
 from headcount.evaluation.reidentified import (
     ALL,
     GUESS_WORDS,
@@ -56,7 +56,10 @@ def attack(
         raise InputError(
             f"attack {kind.name!r}", found=support.why_not, expected="a release that it supports"
         )
-    part = part_of(release, truth.counts, most=kind.limit(release))
+    if kind.whole:
+        part = whole_of(release)
+    else:
+        part = part_of(release, truth.counts, most=kind.limit(release))
     people = TruePeople.of(truth.counts, part.release.geography)
     known = people.known(kind.knows(release.schema))
     return score_claims(kind.run(part.release, known, engine=engine), people, part)
@@ -79,7 +82,7 @@ def score_claims(claims: Claims, people: TruePeople, part: Part) -> Finding:
     raise InputError(
         f"attack {getattr(claims, 'attack', '')!r}",
         found=type(claims).__name__,
-        expected="ClaimedRecords or ClaimedPeople",
+        expected="ClaimedRecords, ClaimedPeople or ClaimedCounts",
     )
 
 

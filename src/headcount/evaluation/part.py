@@ -94,6 +94,13 @@ class Part:
         )
 
 
+def whole_of(release: Release) -> Part:
+    """Every leaf unit, for an attack that goes by sums over units."""
+    whole = published_part(release)
+    every = whole.geography.size(whole.geography.leaf)
+    return Part(whole, every, every)
+
+
 def part_of(release: Release, counts: Counts, *, most: int, seed: int = 0) -> Part:
     """At most so many leaf units, and so many people, as an attack may be given."""
     whole = published_part(release)

@@ -2,11 +2,24 @@
 
 from headcount.attacks.kinds._base import (
     Attack,
+    ClaimedCounts,
     ClaimedPeople,
     ClaimedRecords,
     Claims,
+    CountRanges,
     People,
+    changed_tables,
     whole_people,
 )
 
-__all__ = ["Attack", "ClaimedPeople", "ClaimedRecords", "Claims", "People", "whole_people"]
+__all__ = [
+    "Attack",
+    "ClaimedCounts",
+    "ClaimedPeople",
+    "ClaimedRecords",
+    "Claims",
+    "CountRanges",
+    "People",
+    "changed_tables",
+    "whole_people",
+]

@@ -17,10 +17,11 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
+from headcount.attacks.changed_cells import adding_tables
 from headcount.engines.protocol import Engine
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.release import CountsRelease, Release
+from headcount.release import CountsRelease, Release, TablesRelease
 from headcount.report.finding import SUPPORTED, Support
 from headcount.schema import Schema
 
@@ -131,6 +132,27 @@ class ClaimedPeople(Claims):
             )
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CountRanges:
+    """What one attacker says of the counts behind published tables.
+
+    where
+        attacker   what he knows, in a few words
+        low, high  for each (table, level) the smallest and the largest count (units x cells)
+    """
+
+    attacker: str
+    low: Mapping[tuple[str, str], Ints]
+    high: Mapping[tuple[str, str], Ints]
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ClaimedCounts(Claims):
+    """Counts behind published ones: "so many live here, no more and no fewer"."""
+
+    ranges: tuple[CountRanges, ...]
+
+
 class Attack(ABC):
     """A way to attack a release: a frozen dataclass of its parameters.
 
@@ -138,6 +160,8 @@ class Attack(ABC):
     """
 
     name: ClassVar[str]
+    whole: ClassVar[bool] = False
+    """Whether it needs every unit of the release, because it goes by sums over units."""
 
     @abstractmethod
     def supports(self, release: Release) -> Support:
@@ -170,4 +194,19 @@ def _(release: CountsRelease) -> Support:
     values = table if isinstance(table, np.ndarray) else table.data
     if len(values) and (np.any(values < 0) or np.any(values != np.rint(values))):
         return Support("some released counts are below 0 or not whole")
+    return SUPPORTED
+
+
+@singledispatch
+def changed_tables(release: Release) -> Support:
+    """Whether a release has tables whose counts were changed, and that add up in truth."""
+    return Support("the release publishes counts, not tables whose counts were changed")
+
+
+@changed_tables.register
+def _(release: TablesRelease) -> Support:
+    if not release.changed:
+        return Support("the tables withhold cells: every count that they publish is as it is")
+    if not adding_tables(release):
+        return Support("no table adds up: the groups of each overlap")
     return SUPPORTED

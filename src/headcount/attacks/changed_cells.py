@@ -1,0 +1,109 @@
+"""The cells of published tables whose counts were changed, with all their sums, as ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headcount.arrays import Ends, Flags, Ints
+from headcount.attacks.knowledge import UNKNOWN
+from headcount.release import TablesRelease
+from headcount.release.changed import Off
+from headcount.release.published import PublishedCells, by_name, is_total
+from headcount.tabulate.linked_tables import LinkedTables, link_tables
+
+EXACT = Off(down=0, up=0, zero_hides=0)
+"""What is known of a table whose counts were not changed."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ChangedCells:
+    """Tables that hang together: their cells, relations and published values.
+
+    where
+        linked      the cells and where each table has them
+        published   each table by (name, level)
+    """
+
+    linked: LinkedTables
+    published: Mapping[tuple[str, str], PublishedCells]
+
+    def ranges(self, largest: int | None) -> Ends:
+        """The smallest and the largest count that may be behind each cell.
+
+        ``largest`` is the largest change where the release does not say it; None if the attacker
+        does not know it either. A cell that no table has may hold anything.
+        """
+        low = np.zeros(self.linked.additive.size, dtype=np.int64)
+        high = np.full(self.linked.additive.size, UNKNOWN)
+        for where, number in self.linked.number.items():
+            least, most = _ends(self.published[where], largest)
+            np.maximum.at(low, number, least)
+            np.minimum.at(high, number, most)
+        return low, high
+
+    def values(self) -> tuple[Ints, Flags]:
+        """The published value of each cell, and whether there is one.
+
+        A cell that two tables publish is there once: the same people are changed alike, and where
+        they are not the last table counts.
+        """
+        value = np.zeros(self.linked.additive.size, dtype=np.int64)
+        known = np.zeros(self.linked.additive.size, dtype=bool)
+        for where, number in self.linked.number.items():
+            shown = ~self.published[where].withheld
+            value[number[shown]] = self.published[where].value[shown]
+            known[number[shown]] = True
+        return value, known
+
+    def spread(self, cells: Ints) -> dict[tuple[str, str], Ints]:
+        """Values of all cells back in the tables (units x cells)."""
+        return {where: cells[number] for where, number in self.linked.number.items()}
+
+
+def adding_tables(release: TablesRelease) -> list[PublishedCells]:
+    """The tables of a release whose cells add up; in others nothing can be subtracted."""
+    return [
+        one for one in release.published if not any(coding.overlapping for coding in one.cells.axes)
+    ]
+
+
+def changed_cells(release: TablesRelease) -> tuple[ChangedCells, ...]:
+    """The cells of all tables that add up, in sets that hang together.
+
+    A table is linked from the top down to the lowest level at which it is published; levels above
+    that at which it is not are cells that no table has.
+    """
+    tables = by_name(adding_tables(release))
+    made = {name: one.cells for (name, _), one in tables.items()}
+    depth = release.geography.depth
+    lowest = max((level for _, level in tables), key=depth)
+    found = link_tables(tuple(made.values()), release.geography, lowest=lowest)
+    return tuple(ChangedCells(linked=_only(linked, tables), published=tables) for linked in found)
+
+
+def _only(linked: LinkedTables, tables: Mapping[tuple[str, str], PublishedCells]) -> LinkedTables:
+    """Without the places of tables at levels at which they are not published."""
+    kept = {where: cells for where, cells in linked.crossed.items() if where in tables}
+    return replace(linked, crossed=kept)
+
+
+def _ends(one: PublishedCells, largest: int | None) -> Ends:
+    off = one.off or EXACT
+    if off.down is None and largest is not None:
+        off = replace(off, down=largest, up=largest, zero_hides=largest)
+    cells = one.cells
+    low, high = off.ends(one.value, inner=cells.inner, total=is_total(cells), unknown=UNKNOWN)
+    most = UNKNOWN if off.withheld_below is None else off.withheld_below - 1
+    return np.where(one.withheld, one.holds, low), np.where(one.withheld, most, high)
+
+
+def hides_its_change(cells: Sequence[ChangedCells]) -> bool:
+    """Whether some table does not say how far its counts may be off."""
+    return any(
+        one.off is not None and one.off.down is None
+        for some in cells
+        for one in some.published.values()
+    )
