@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Flags, Ints
-from headcount.attacks.kinds import Attack, ClaimedPeople, ClaimedRecords, Claims
+from headcount.attacks.kinds import Attack, ClaimedCounts, ClaimedPeople, ClaimedRecords, Claims
 from headcount.attacks.kinds.reconstruction import Rebuilt
 from headcount.attacks.kinds.reidentification import Matches
 from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
@@ -354,6 +354,14 @@ def matches_frame(claims: Matches, truth: Records) -> pl.DataFrame:
         seed=claims.by.seed,
         years=target.years,
     )
+
+
+@score_claims.register
+def score_counts(claims: ClaimedCounts, people: TruePeople, part: Part) -> Finding:
+    """Counts that are claimed for certain, and whether they are right."""
+    from headcount.evaluation.counts_found import counts_found
+
+    return counts_found(claims, people, part)
 
 
 def _modes(unit: Ints, value: Ints) -> Ints:

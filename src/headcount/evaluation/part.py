@@ -70,6 +70,15 @@ class TruePeople:
         axis = self.schema.names.index(attribute)
         return np.asarray(np.unravel_index(self.cell, self.schema.shape)[axis], dtype=np.int64)
 
+    def counts(self) -> Counts:
+        """The same people, counted."""
+        from scipy.sparse import coo_array
+
+        shape = (self.geography.size(self.geography.leaf), self.schema.size)
+        ones = np.ones(len(self), dtype=np.int64)
+        matrix = coo_array((ones, (self.unit, self.cell)), shape=shape).tocsr()
+        return Counts(self.schema, self.geography, self.geography.leaf, matrix)
+
     def records(self) -> Records:
         """The same as records that an attacker compares."""
         return records_from_rows(self.unit, self.cell, Features.of(self.schema))

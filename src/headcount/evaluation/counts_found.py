@@ -1,0 +1,125 @@
+"""Claims about the counts behind published tables, beside the true counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Ints
+from headcount.attacks.intervals import UNBOUNDED
+from headcount.attacks.kinds import ClaimedCounts
+from headcount.evaluation.attacked import Attacked
+from headcount.evaluation.part import Part, TruePeople
+from headcount.release.published import by_name
+from headcount.report.figures import Axis, point_chart
+from headcount.report.model import Column, Figure, KeyNumber
+from headcount.tabulate.linked_tables import table_values
+
+SMALL = 2
+"""The largest count of people that offices call small."""
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CountsFound(Attacked):
+    """A row for each attacker, table and level: counts that are known, and how wide the rest is."""
+
+    index: tuple[str, ...] = ("attacker", "table", "level")
+    value: str = "known_percent"
+    value_words: str = "counts that the attacker knows for certain and that are right, %"
+    caption: str = "Counts that an attacker claims to know, by table and level."
+
+    def explain(self) -> str:
+        """What a claim is, and whose counts it is compared with."""
+        return (
+            f"{self.words} A count is claimed if its range is one number, and the claim is right "
+            "if that is the true count; *outside* are counts whose range does not have the true "
+            "one. Where records were swapped before the tables were made, counts of the swapped "
+            f"records are found, and fewer are right. Small counts are those of 1 to {SMALL} "
+            "people: to know them says most about someone. The figures are of this one release."
+        )
+
+    def numbers(self) -> tuple[KeyNumber, ...]:
+        """For each attacker the share of counts that is known."""
+        return tuple(
+            KeyNumber(
+                value=f"{100 * some['right'].sum() / max(int(some['cells'].sum()), 1):,.3g}",
+                unit="%",
+                label=f"of the counts in tables are found for certain, and right, by an attacker "
+                f"who {name}",
+            )
+            for (name,), some in self.table.group_by("attacker", maintain_order=True)
+        )
+
+    def columns(self) -> tuple[Column, ...]:
+        """Headed in words."""
+        return (
+            Column(key="attacker", label="The attacker"),
+            Column(key="table", label="Table"),
+            Column(key="level", label="Level"),
+            Column(key="cells", label="Counts", format=",d"),
+            Column(key="claimed", label="Claimed", format=",d"),
+            Column(key="right", label="Right", format=",d"),
+            Column(key="known_percent", label="Right", unit="% of counts", format=",.1f"),
+            Column(key="small", label="Small counts", format=",d"),
+            Column(key="small_right", label="Small counts, right", format=",d"),
+            Column(key="outside", label="Outside", format=",d"),
+            Column(key="width", label="Width of a range", unit="mean, people", format=",.3g"),
+        )
+
+    def figure(self) -> Figure:
+        """Counts that are known, by level."""
+        shown = self.table.group_by("attacker", "level", maintain_order=True).agg(
+            (100 * pl.col("right").sum() / pl.col("cells").sum()).alias("percent")
+        )
+        caption = "Counts that the attacker knows for certain and that are right, by level."
+        return Figure(
+            name=f"{self.name}-figure",
+            caption=caption,
+            alt=caption,
+            chart=point_chart(
+                shown,
+                x=Axis(
+                    column="level",
+                    title="Level",
+                    names=tuple(dict.fromkeys(shown["level"].to_list())),
+                ),
+                y=Axis(column="percent", title="Known (% of counts)", zero=True),
+                series="attacker",
+            ),
+        )
+
+
+def counts_found(claims: ClaimedCounts, people: TruePeople, part: Part) -> CountsFound:
+    """Every range beside the true count."""
+    rows = list(_rows(claims, people, part))
+    return CountsFound.by(claims, part, table=pl.DataFrame(rows, infer_schema_length=None))
+
+
+def _rows(claims: ClaimedCounts, people: TruePeople, part: Part) -> Iterator[dict[str, Any]]:
+    tables, counts = by_name(part.release.as_tables().published), people.counts()
+    true: dict[tuple[str, str], Ints] = {}
+    for one in claims.ranges:
+        for where, low in one.low.items():
+            if where not in true:
+                true[where] = table_values(counts.at(where[1]), tables[where].cells)
+            place = {"attacker": one.attacker, "table": where[0], "level": where[1]}
+            yield place | _score(true[where], low, one.high[where])
+
+
+def _score(true: Ints, low: Ints, high: Ints) -> dict[str, Any]:
+    claimed, bounded = low == high, high < UNBOUNDED
+    right, small = claimed & (low == true), (true > 0) & (true <= SMALL)
+    return {
+        "cells": true.size,
+        "claimed": int(claimed.sum()),
+        "right": int(right.sum()),
+        "known_percent": 100 * float(right.mean()) if true.size else None,
+        "small": int(small.sum()),
+        "small_right": int((right & small).sum()),
+        "outside": int(((true < low) | (true > high)).sum()),
+        "width": float(np.mean((high - low)[bounded])) if bounded.any() else None,
+    }

@@ -1,0 +1,156 @@
+"""Counts worked out from releases of cell keys and rounding, against counting by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import headcount as hc
+from headcount.attacks.changed_cells import changed_cells
+from headcount.attacks.kinds import People
+from headcount.attacks.kinds.feasible_intervals import WorkOut, least_change
+from headcount.errors import ConfigError, InputError
+from headcount.evaluation.attacked import attack
+from headcount.mechanisms import Identity, Tabulated, protect
+from headcount.mechanisms.cell_key.mechanism import CellKey
+from headcount.mechanisms.rounding.mechanism import Rounding
+from headcount.population import Population
+from headcount.release import TablesRelease
+from headcount.schema import Attribute, Schema
+from headcount.tabulate import tabulate
+
+SCHEMA = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("0-17", "18-64", "65+"))))
+NOBODY = People(name="nobody", unit=np.empty(0, dtype=np.int64), codes={})
+
+
+def people(number: int = 60, *, seed: int = 1, leaves: int = 6) -> Population:
+    rng = np.random.default_rng(seed)
+    geography = hc.Geography(
+        ("all", "block"),
+        (np.array(["all"]), np.array([f"b{i}" for i in range(leaves)])),
+        (np.empty(0, dtype=np.int32), np.zeros(leaves, dtype=np.int32)),
+    )
+    return Population(
+        "made up",
+        SCHEMA,
+        geography,
+        unit=rng.integers(0, leaves, number).astype(np.int32),
+        cell=rng.integers(0, SCHEMA.size, number).astype(np.int32),
+    )
+
+
+POPULATION = people()
+TRUTH = tabulate(POPULATION)
+TABLES = {"sex_age": ["sex", "age"]}
+KNOWS, DOES_NOT = "knows the largest change", "does not know it"
+
+
+def release_of(mechanism, *, seed=1, population=POPULATION) -> TablesRelease:
+    return protect(Tabulated.of(population), mechanism, seed=seed).as_tables()
+
+
+def by_hand(release, ranges):
+    """Claims beside the truth, cell by cell."""
+    rows = {}
+    for one in release.published:
+        dense = TRUTH.at(one.level).dense() @ one.cells.matrix.toarray()
+        low, high = ranges.low[one.name, one.level], ranges.high[one.name, one.level]
+        pairs = [
+            (t, a, b) for t, a, b in zip(dense.ravel(), low.ravel(), high.ravel(), strict=True)
+        ]
+        rows[one.name, one.level] = (
+            len(pairs),
+            sum(a == b for _, a, b in pairs),
+            sum(t == a == b for t, a, b in pairs),
+            sum(not a <= t <= b for t, a, b in pairs),
+        )
+    return rows
+
+
+@pytest.mark.parametrize("disclose", [True, False])
+@pytest.mark.parametrize("effort", ["relations", "programs"])
+def test_the_score_is_that_of_counting_by_hand(disclose, effort):
+    release = release_of(CellKey(tables=TABLES, maximum=2, variance=Fraction(1), disclose=disclose))
+    kind = WorkOut(largest_change=2, effort=effort)
+    claims = kind.run(release, NOBODY)
+    found = attack(release, POPULATION, kind)
+    names = [KNOWS] if disclose else [KNOWS, DOES_NOT]
+    assert [one.attacker for one in claims.ranges] == names
+    for one in claims.ranges:
+        for (table, level), numbers in by_hand(release, one).items():
+            row = found.table.filter(attacker=one.attacker, table=table, level=level)
+            assert row.select("cells", "claimed", "right", "outside").row(0) == numbers
+
+
+def test_who_knows_the_largest_change_is_never_wrong_and_finds_some():
+    found = 0
+    for seed in range(5):
+        release = release_of(CellKey(tables=TABLES, maximum=1, variance=Fraction(1, 2)), seed=seed)
+        table = attack(release, POPULATION, WorkOut(largest_change=1, effort="programs")).table
+        known = table.filter(attacker=KNOWS)
+        assert known["outside"].sum() == 0
+        assert known["claimed"].to_list() == known["right"].to_list()
+        found += int(known["claimed"].sum())
+    assert found > 0
+
+
+def test_the_change_that_margins_prove_is_never_more_than_the_largest():
+    for seed in range(5):
+        release = release_of(CellKey(tables=TABLES, maximum=3, variance=Fraction(1)), seed=seed)
+        claims = WorkOut().run(release, NOBODY)
+        assert [one.attacker for one in claims.ranges] == [DOES_NOT]
+        assert 1 <= least_change(changed_cells(release)) <= claims.facts["proved_change"] <= 3
+
+
+def test_the_example_of_the_guidelines_is_disclosed_in_a_release():
+    """Two women and men of one block, 1 and 1, published as 1, 1 | 0 with D = 2."""
+    release = release_of(CellKey(tables={"sex": ["sex"]}, maximum=2, variance=Fraction(1)))
+    changed = []
+    for one in release.published:
+        value = np.zeros_like(one.value)
+        value[0] = [0, 1, 1]
+        changed.append(replace(one, value=value))
+    ranges = (
+        WorkOut(largest_change=2).run(replace(release, published=tuple(changed)), NOBODY).ranges
+    )
+    assert ranges[0].low["sex", "block"][0].tolist() == [2, 1, 1]
+    assert ranges[0].high["sex", "block"][0].tolist() == [2, 1, 1]
+
+
+def test_rounded_tables_say_how_far_they_are_off():
+    release = release_of(Rounding(tables=TABLES, base=3, how="fixed"))
+    found = attack(release, POPULATION, WorkOut(effort="programs")).table
+    assert found["attacker"].unique().to_list() == [KNOWS]
+    assert found["outside"].sum() == 0
+    assert (found["width"] <= 4).all()
+
+
+def test_a_finding_shows_itself():
+    release = release_of(CellKey(tables=TABLES, maximum=2, variance=Fraction(1)))
+    finding = attack(release, POPULATION, WorkOut(largest_change=2))
+    assert [one.label.rpartition("who ")[2] for one in finding.numbers()] == [KNOWS, DOES_NOT]
+    assert {column.key for column in finding.columns()} == set(finding.table.columns)
+    assert "range is one number" in finding.explain()
+    assert finding.figure().name == "feasible-intervals-figure"
+
+
+def test_releases_without_changed_tables_are_not_supported():
+    release = protect(Tabulated.of(POPULATION), Identity(), seed=1)
+    with pytest.raises(InputError, match="the release publishes counts, not tables whose counts"):
+        attack(release, POPULATION, WorkOut())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"largest_change": -1}, "largest_change: found -1, expected 0 or more"),
+        ({"effort": "hard"}, "effort: found hard, expected 'relations', 'programs' or 'whole'"),
+        ({"seconds": 0}, "seconds: found 0, expected more than 0"),
+    ],
+)
+def test_settings_out_of_range_are_errors(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        WorkOut(**settings)
