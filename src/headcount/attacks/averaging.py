@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
+from headcount.tabulate.additive import Additive
 
 CONFIDENT = 1.96
 """Standard deviations that 19 of 20 normal draws are within."""
@@ -65,6 +66,46 @@ def average(sums: ArrayLike, parts: ArrayLike) -> Averages:
     s, k = _checked(sums, parts)
     weight = float((1 / k).sum())
     return Averages(mean=(s / k).sum(axis=1) / weight, weight=np.full(len(s), weight))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CellAverages:
+    """Cells of published tables, averaged over the partitions that the tables have of them.
+
+    where
+        cell         cells that are published and have one partition or more
+        partitions   how many partitions each has
+        averages     of the published count and the sums of the partitions
+    """
+
+    cell: Ints
+    partitions: Ints
+    averages: Averages
+
+
+def average_cells(additive: Additive, published: Ints, known: Flags) -> CellAverages:
+    """Each total with all relations whose parts are published; a 0 stays as it is.
+
+    where
+        published   the value of every cell
+        known       whether it is published
+    """
+    lengths = np.diff(additive.start)
+    own = np.repeat(np.arange(len(lengths)), lengths)
+    hidden = np.bincount(own, weights=~known[additive.part], minlength=len(lengths)) > 0
+    sums = np.bincount(own, weights=published[additive.part], minlength=len(lengths))
+    total = additive.total
+    whole = ~hidden & known[total] & (published[total] > 0)
+    mean, weight = published.astype(np.float64), np.ones(additive.size)
+    np.add.at(mean, total[whole], (sums / lengths)[whole])
+    np.add.at(weight, total[whole], 1 / lengths[whole])
+    partitions = np.bincount(total[whole], minlength=additive.size)
+    cell = np.flatnonzero(partitions)
+    return CellAverages(
+        cell=cell,
+        partitions=partitions[cell],
+        averages=Averages(mean=mean[cell] / weight[cell], weight=weight[cell]),
+    )
 
 
 def spread(sums: ArrayLike, parts: ArrayLike) -> float:

@@ -9,9 +9,11 @@ import numpy as np
 
 from headcount.arrays import Ends, Flags, Ints
 from headcount.attacks.knowledge import UNKNOWN
+from headcount.attacks.margin_gaps import MarginGaps, margin_gaps
 from headcount.release import TablesRelease
 from headcount.release.changed import Off
 from headcount.release.published import PublishedCells, by_name, is_total
+from headcount.tabulate.additive import Additive, from_relations
 from headcount.tabulate.linked_tables import LinkedTables, link_tables
 
 EXACT = Off(down=0, up=0, zero_hides=0)
@@ -106,4 +108,26 @@ def hides_its_change(cells: Sequence[ChangedCells]) -> bool:
         one.off is not None and one.off.down is None
         for some in cells
         for one in some.published.values()
+    )
+
+
+def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:
+    """For each set of cells the gaps of the relations all of whose cells are published."""
+    found = []
+    for some in cells:
+        value, known = some.values()
+        found.append(margin_gaps(_published_relations(some.linked.additive, known), value))
+    return found
+
+
+def _published_relations(additive: Additive, known: Flags) -> Additive:
+    """Relations all of whose cells are published."""
+    starts, part = additive.start, additive.part
+    relations = (
+        (int(total), part[starts[r] : starts[r + 1]])
+        for r, total in enumerate(additive.total)
+        if known[total] and known[part[starts[r] : starts[r + 1]]].all()
+    )
+    return from_relations(
+        additive.size, [(total, np.asarray(p).tolist()) for total, p in relations]
     )

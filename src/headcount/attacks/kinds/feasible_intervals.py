@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from headcount.arrays import Flags, Ints
-from headcount.attacks.changed_cells import ChangedCells, changed_cells, hides_its_change
+from headcount.arrays import Ints
+from headcount.attacks.changed_cells import (
+    ChangedCells,
+    changed_cells,
+    hides_its_change,
+    published_gaps,
+)
 from headcount.attacks.changed_intervals import Effort, changed_intervals
 from headcount.attacks.intervals import Contradiction
 from headcount.attacks.kinds._base import (
@@ -18,12 +21,10 @@ from headcount.attacks.kinds._base import (
     People,
     changed_tables,
 )
-from headcount.attacks.margin_gaps import margin_gaps
 from headcount.engines.protocol import Engine
 from headcount.errors import ConfigError
 from headcount.release import Release
 from headcount.report.finding import Support
-from headcount.tabulate.additive import Additive, from_relations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +77,7 @@ class WorkOut(Attack):
             known = self.largest_change if hidden else None
             ranges.append(self._ranges("knows the largest change", cells, known))
         if hidden:
-            guess = least_change(cells)
+            guess = max(gaps.largest_change for gaps in published_gaps(cells))
             while True:
                 try:
                     ranges.append(self._ranges("does not know it", cells, guess))
@@ -122,27 +123,4 @@ def _guess_words(guess: int | None) -> str:
         "The release does not say how far its counts may be off. An attacker who does not know "
         f"finds that {guess} is the smallest change under which all tables can be true, and takes "
         "it for the largest; if it is larger, some of what he claims is wrong."
-    )
-
-
-def least_change(cells: Sequence[ChangedCells]) -> int:
-    """The largest change that gaps of margins prove, one relation at a time."""
-    proved = [0]
-    for some in cells:
-        value, known = some.values()
-        shown = _published_relations(some.linked.additive, known)
-        proved.append(margin_gaps(shown, value).largest_change)
-    return max(proved)
-
-
-def _published_relations(additive: Additive, known: Flags) -> Additive:
-    """Relations all of whose cells are published."""
-    starts, part = additive.start, additive.part
-    relations = (
-        (int(total), part[starts[r] : starts[r + 1]])
-        for r, total in enumerate(additive.total)
-        if known[total] and known[part[starts[r] : starts[r + 1]]].all()
-    )
-    return from_relations(
-        additive.size, [(total, np.asarray(p).tolist()) for total, p in relations]
     )
