@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headcount.arrays import Ends, Flags, Ints
 from headcount.attacks.knowledge import UNKNOWN
@@ -15,6 +17,8 @@ from headcount.release.changed import Off
 from headcount.release.published import PublishedCells, by_name, is_total
 from headcount.tabulate.additive import Additive, from_relations
 from headcount.tabulate.linked_tables import LinkedTables, link_tables
+
+Number = TypeVar("Number", np.int64, np.float64)
 
 EXACT = Off(down=0, up=0, zero_hides=0)
 """What is known of a table whose counts were not changed."""
@@ -60,7 +64,7 @@ class ChangedCells:
             known[number[shown]] = True
         return value, known
 
-    def spread(self, cells: Ints) -> dict[tuple[str, str], Ints]:
+    def spread(self, cells: NDArray[Number]) -> dict[tuple[str, str], NDArray[Number]]:
         """Values of all cells back in the tables (units x cells)."""
         return {where: cells[number] for where, number in self.linked.number.items()}
 

@@ -61,7 +61,8 @@ class MarginGaps:
         large = self.smallest > 2 * self.largest_change
         if not large.any():
             return float("nan")
-        return float((self.gap[large].astype(np.float64) ** 2).sum() / self.terms[large].sum())
+        # A square over its number of terms spreads alike for few terms and for many.
+        return float((self.gap[large].astype(np.float64) ** 2 / self.terms[large]).mean())
 
 
 def margin_gaps(additive: Additive, published: Ints, *, zeros_stay: bool = True) -> MarginGaps:

@@ -11,6 +11,7 @@ import polars as pl
 
 from headcount.arrays import Flags, Ints
 from headcount.attacks.kinds import Attack, ClaimedCounts, ClaimedPeople, ClaimedRecords, Claims
+from headcount.attacks.kinds.averaging import AveragedCounts
 from headcount.attacks.kinds.reconstruction import Rebuilt
 from headcount.attacks.kinds.reidentification import Matches
 from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
@@ -362,6 +363,14 @@ def score_counts(claims: ClaimedCounts, people: TruePeople, part: Part) -> Findi
     from headcount.evaluation.counts_found import counts_found
 
     return counts_found(claims, people, part)
+
+
+@score_claims.register
+def score_averages(claims: AveragedCounts, people: TruePeople, part: Part) -> Finding:
+    """Counts that averaging recovers, beside theory."""
+    from headcount.evaluation.counts_averaged import counts_averaged
+
+    return counts_averaged(claims, people, part)
 
 
 def _modes(unit: Ints, value: Ints) -> Ints:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.arrays import Ints
+from headcount.arrays import Floats, Ints
 from headcount.attacks.averaging import average_cells
 from headcount.attacks.changed_cells import ChangedCells, changed_cells, published_gaps
 from headcount.attacks.kinds._base import Attack, Claims, People, changed_tables
@@ -35,7 +35,7 @@ class AveragedCounts(Claims):
     count: dict[str, dict[tuple[str, str], Ints]]
     published: dict[tuple[str, str], Ints]
     partitions: dict[tuple[str, str], Ints]
-    weight: dict[tuple[str, str], Ints]
+    weight: dict[tuple[str, str], Floats]
     variance: float
 
 
@@ -71,7 +71,9 @@ class Average(Attack):
         count: dict[str, dict[tuple[str, str], Ints]] = {DOES_NOT: {}}
         if self.largest_change:
             count = {KNOWS: {}, **count}
-        published, partitions, weight = {}, {}, {}
+        published: dict[tuple[str, str], Ints] = {}
+        partitions: dict[tuple[str, str], Ints] = {}
+        weight: dict[tuple[str, str], Floats] = {}
         for some in cells:
             value, known = some.values()
             found = average_cells(some.linked.additive, value, known)
