@@ -15,7 +15,7 @@ from headcount.attacks.margin_gaps import MarginGaps, margin_gaps
 from headcount.release import TablesRelease
 from headcount.release.changed import Off
 from headcount.release.published import PublishedCells, by_name, is_total
-from headcount.tabulate.additive import Additive, from_relations
+from headcount.tabulate.additive import Additive
 from headcount.tabulate.linked_tables import LinkedTables, link_tables
 
 Number = TypeVar("Number", np.int64, np.float64)
@@ -126,12 +126,13 @@ def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:
 
 def _published_relations(additive: Additive, known: Flags) -> Additive:
     """Relations all of whose cells are published."""
-    starts, part = additive.start, additive.part
-    relations = (
-        (int(total), part[starts[r] : starts[r + 1]])
-        for r, total in enumerate(additive.total)
-        if known[total] and known[part[starts[r] : starts[r + 1]]].all()
-    )
-    return from_relations(
-        additive.size, [(total, np.asarray(p).tolist()) for total, p in relations]
+    lengths = np.diff(additive.start)
+    own = np.repeat(np.arange(len(lengths)), lengths)
+    hidden = np.bincount(own, weights=~known[additive.part], minlength=len(lengths)) > 0
+    kept = known[additive.total] & ~hidden
+    return replace(
+        additive,
+        total=additive.total[kept],
+        start=np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64),
+        part=additive.part[kept[own]],
     )

@@ -82,42 +82,34 @@ def margin_gaps(additive: Additive, published: Ints, *, zeros_stay: bool = True)
     lengths = np.diff(additive.start)
     smallest = published[additive.total].copy()
     np.minimum.at(smallest, np.repeat(np.arange(len(lengths)), lengths), published[additive.part])
-    least = np.array(
-        [
-            _least_change(
-                int(published[additive.total[r]]),
-                published[additive.part[additive.start[r] : additive.start[r + 1]]],
-                int(zeros_stay),
-            )
-            for r in range(len(lengths))
-        ],
-        dtype=np.int64,
-    )
+    least = _least_changes(additive, published, int(zeros_stay))
     return MarginGaps(gap=gap, terms=lengths + 1, least=least, smallest=smallest)
 
 
-def _least_change(total: int, parts: Ints, floor: int) -> int:
-    """The smallest D for which the ranges of a total and of the sum of its parts meet.
+def _least_changes(additive: Additive, published: Ints, floor: int) -> Ints:
+    """For each relation the smallest D for which the ranges of its total and of its parts meet.
 
-    With more room ranges only widen, so that D is found by halving.
+    With a larger D ranges only widen, so that it is found by halving, for all relations at once.
     """
-    low, high = -1, int(max(total, parts.sum())) + floor
-    while high - low > 1:
+    lengths = np.diff(additive.start)
+    own = np.repeat(np.arange(len(lengths)), lengths)
+    total, parts = published[additive.total], published[additive.part]
+
+    def added(values: Ints) -> Ints:
+        return np.bincount(own, weights=values, minlength=len(lengths)).astype(np.int64)
+
+    def smallest(values: Ints, change: Ints) -> Ints:
+        return np.where(values > 0, np.maximum(values - change, floor), 0)
+
+    sums = added(parts)
+    low, high = np.full(len(lengths), -1), np.maximum(total, sums) + floor
+    while np.any(high - low > 1):
         middle = (low + high) // 2
-        if _meet(total, parts, middle, floor):
-            high = middle
-        else:
-            low = middle
+        meet = (added(smallest(parts, middle[own])) <= total + middle) & (
+            smallest(total, middle) <= sums + middle * lengths
+        )
+        low, high = np.where(meet, low, middle), np.where(meet, middle, high)
     return high
-
-
-def _meet(total: int, parts: Ints, change: int, floor: int) -> bool:
-    def least(value: Ints) -> Ints:
-        return np.where(value > 0, np.maximum(value - change, floor), 0)
-
-    whole = np.array(total)
-    below = int(least(parts).sum()) <= total + change
-    return bool(below and int(least(whole)) <= int((parts + change).sum()))
 
 
 def gap_law(law: Mapping[int, float], terms: int) -> dict[int, float]:

@@ -44,7 +44,7 @@ class CountsAveraged(Attacked):
         """For each attacker the share of all counts that have partitions."""
         return tuple(
             KeyNumber(
-                value=f"{100 * some['right'].sum() / some['counts'].sum():,.3g}",
+                value=f"{100 * int(some['right'].sum()) / int(some['counts'].sum()):,.3g}",
                 unit="%",
                 label=f"of {some['counts'].sum():,} counts come back by averaging, to an attacker "
                 f"who {name}",
@@ -54,15 +54,20 @@ class CountsAveraged(Attacked):
 
     def columns(self) -> tuple[Column, ...]:
         """Headed in words."""
-        percent = {"unit": "% of counts", "format": ",.1f"}
+        percents = {
+            "right_percent": "Right",
+            "theory_percent": "Theory",
+            "published_percent": "Right as published",
+        }
         return (
             Column(key="attacker", label="The attacker"),
             Column(key="partitions", label="Partitions", format=",d"),
             Column(key="counts", label="Counts", format=",d"),
             Column(key="right", label="Right", format=",d"),
-            Column(key="right_percent", label="Right", **percent),
-            Column(key="theory_percent", label="Theory", **percent),
-            Column(key="published_percent", label="Right as published", **percent),
+            *(
+                Column(key=key, label=label, unit="% of counts", format=",.1f")
+                for key, label in percents.items()
+            ),
         )
 
     def figure(self) -> Figure:
