@@ -10,6 +10,7 @@ import pytest
 import headcount as hc
 from headcount.attacks.kinds import People
 from headcount.attacks.kinds.averaging import DOES_NOT, KNOWS, Average
+from headcount.attacks.kinds.margin_gaps import ReadGaps
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation.attacked import attack
 from headcount.mechanisms import Identity, Tabulated, protect
@@ -101,3 +102,19 @@ def test_releases_without_changed_tables_are_not_supported():
 def test_settings_below_0_are_errors(place):
     with pytest.raises(ConfigError, match=f"{place}: found -1, expected 0 or more"):
         Average(**{place: -1})
+
+
+def test_margins_of_a_release_reveal_the_largest_change():
+    finding = attack(RELEASE, POPULATION, ReadGaps())
+    row = finding.table.row(0, named=True)
+    claims = ReadGaps().run(RELEASE, NOBODY)
+    assert 2 <= row["proved"] <= row["largest"] == 3
+    assert row["proved"] == claims.largest_change
+    assert 0 < row["proofs"] <= row["broken"] <= row["margins"]
+    # Each block and the whole by each attribute, and each of these cells over the blocks.
+    assert row["margins"] == (UNITS + 1) * ATTRIBUTES + 2 * ATTRIBUTES + 1
+    assert row["variance_shown"] == pytest.approx(row["variance"], rel=0.1)
+    assert finding.numbers()[0].value == str(row["proved"])
+    assert {column.key for column in finding.columns()} == set(finding.table.columns)
+    assert "the secret is out" in finding.explain()
+    assert finding.figure().name == "margin-gaps-figure"

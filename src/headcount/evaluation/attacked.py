@@ -12,6 +12,7 @@ import polars as pl
 from headcount.arrays import Flags, Ints
 from headcount.attacks.kinds import Attack, ClaimedCounts, ClaimedPeople, ClaimedRecords, Claims
 from headcount.attacks.kinds.averaging import AveragedCounts
+from headcount.attacks.kinds.margin_gaps import RevealedChange
 from headcount.attacks.kinds.reconstruction import Rebuilt
 from headcount.attacks.kinds.reidentification import Matches
 from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
@@ -371,6 +372,14 @@ def score_averages(claims: AveragedCounts, people: TruePeople, part: Part) -> Fi
     from headcount.evaluation.counts_averaged import counts_averaged
 
     return counts_averaged(claims, people, part)
+
+
+@score_claims.register
+def score_revealed(claims: RevealedChange, people: TruePeople, part: Part) -> Finding:
+    """The largest change that is proved, beside those that were made."""
+    from headcount.evaluation.change_revealed import change_revealed
+
+    return change_revealed(claims, people, part)
 
 
 def _modes(unit: Ints, value: Ints) -> Ints:
