@@ -12,6 +12,7 @@ from headcount.attacks.averaging import (
     share_recovered,
     spread,
 )
+from headcount.attacks.margin_gaps import gap_law
 from headcount.errors import InputError
 from headcount.mechanisms.cell_key.lookup import ByInterval
 from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, perturbation_rows
@@ -41,6 +42,19 @@ def test_the_share_recovered_is_that_of_theory(variance, largest, partitions):
     theory = share_recovered(variance, partitions / 2)
     assert share == pytest.approx(theory, abs=4 * sqrt(theory * (1 - theory) / COUNTS) + 0.01)
     assert spread(sums, np.full(partitions, 2)) == pytest.approx(variance, rel=0.06)
+
+
+@pytest.mark.parametrize(("variance", "largest"), [(1, 3), (3, 5)])
+@pytest.mark.parametrize("partitions", [4, 16])
+def test_the_share_recovered_is_that_of_adding_up_the_law(variance, largest, partitions):
+    """Exactly, whole noise and halves that go up: -m/2 <= sum of 2 m changes < m/2."""
+    true, sums = published_sums(variance, largest, partitions)
+    last = perturbation_rows(PerturbationLimits(largest, Fraction(variance)))[-1]
+    law = {v: float(p) for v, p in last.probabilities.items()}
+    added = gap_law(law, 2 * partitions)
+    exact = sum(p for e, p in added.items() if -partitions <= 2 * e < partitions)
+    share = float((average(sums, np.full(partitions, 2)).count == true).mean())
+    assert share == pytest.approx(exact, abs=4 * sqrt(exact * (1 - exact) / COUNTS))
 
 
 def test_nineteen_of_twenty_are_found_once_there_are_enough_partitions():

@@ -129,6 +129,20 @@ def test_rounded_tables_say_how_far_they_are_off():
     assert (found["width"] <= 4).all()
 
 
+def test_a_planted_count_is_un_rounded_in_a_release():
+    """Base 3: men and women, 2 and 2, published as 0, 0 | 6."""
+    release = release_of(Rounding(tables={"sex": ["sex"]}, base=3, how="random"))
+    block = next(one for one in release.published if one.level == "block")
+    value = np.zeros_like(block.value)
+    value[2] = [6, 0, 0]
+    planted = replace(release, published=(replace(block, value=value),))
+    found = WorkOut(effort="whole").run(planted, NOBODY).ranges[0]
+    assert found.low["sex", "block"][2].tolist() == [4, 2, 2]
+    assert found.high["sex", "block"][2].tolist() == [4, 2, 2]
+    assert found.low["sex", "block"][3].tolist() == [0, 0, 0]
+    assert found.high["sex", "block"][3].tolist() == [2, 2, 2]
+
+
 def test_a_finding_shows_itself():
     release = release_of(CellKey(tables=TABLES, maximum=2, variance=Fraction(1)))
     finding = attack(release, POPULATION, WorkOut(largest_change=2))
