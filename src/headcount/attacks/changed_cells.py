@@ -18,7 +18,7 @@ from headcount.release.published import PublishedCells, by_name, is_total
 from headcount.tabulate.additive import Additive
 from headcount.tabulate.linked_tables import LinkedTables, link_tables
 
-Number = TypeVar("Number", np.int64, np.float64)
+Entry = TypeVar("Entry", np.int64, np.float64)
 
 EXACT = Off(down=0, up=0, zero_hides=0)
 """What is known of a table whose counts were not changed."""
@@ -64,7 +64,7 @@ class ChangedCells:
             known[number[shown]] = True
         return value, known
 
-    def spread(self, cells: NDArray[Number]) -> dict[tuple[str, str], NDArray[Number]]:
+    def spread(self, cells: NDArray[Entry]) -> dict[tuple[str, str], NDArray[Entry]]:
         """Values of all cells back in the tables (units x cells)."""
         return {where: cells[number] for where, number in self.linked.number.items()}
 

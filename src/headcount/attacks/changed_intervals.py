@@ -32,7 +32,7 @@ from headcount.attacks.intervals import UNBOUNDED, Intervals, connected, interva
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.tabulate.additive import Additive
 
-Effort: TypeAlias = Literal["relations", "programs", "whole"]
+Narrowing: TypeAlias = Literal["relations", "programs", "whole"]
 """How hard an attacker tries: one relation at a time, linear programs, or whole numbers."""
 
 
@@ -42,7 +42,7 @@ def changed_intervals(
     high: ArrayLike,
     *,
     cells: ArrayLike | None = None,
-    effort: Effort = "programs",
+    effort: Narrowing = "programs",
     seconds: float = 10.0,
 ) -> Intervals:
     """The tightest interval of cells that the effort finds.

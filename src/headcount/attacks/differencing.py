@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from headcount.arrays import Ends, Ints
-from headcount.attacks.changed_intervals import Effort, changed_intervals
+from headcount.attacks.changed_intervals import Narrowing, changed_intervals
 from headcount.attacks.intervals import Intervals
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.errors import InputError
@@ -89,7 +89,7 @@ def overlay(first: ArrayLike, second: ArrayLike) -> Overlay:
 
 
 def difference(
-    overlaid: Overlay, first: Ends, second: Ends, *, effort: Effort = "programs"
+    overlaid: Overlay, first: Ends, second: Ends, *, effort: Narrowing = "programs"
 ) -> Intervals:
     """The narrowest ranges of the pieces that nobody publishes.
 

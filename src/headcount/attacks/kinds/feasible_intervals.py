@@ -12,7 +12,7 @@ from headcount.attacks.changed_cells import (
     hides_its_change,
     published_gaps,
 )
-from headcount.attacks.changed_intervals import Effort, changed_intervals
+from headcount.attacks.changed_intervals import Narrowing, changed_intervals
 from headcount.attacks.intervals import Contradiction
 from headcount.attacks.kinds._base import (
     Attack,
@@ -46,7 +46,7 @@ class WorkOut(Attack):
     name = "feasible-intervals"
     whole = True
     largest_change: int = 0
-    effort: Effort = "relations"
+    effort: Narrowing = "relations"
     seconds: float = 10.0
 
     def __post_init__(self) -> None:
