@@ -233,9 +233,7 @@ def test_claims_that_do_not_fit_are_refused(counts: Counts):
     class Strange(Claims):
         pass
 
-    with pytest.raises(
-        InputError, match="found Strange, expected ClaimedRecords, Claimed"
-    ):
+    with pytest.raises(InputError, match="found Strange, expected ClaimedRecords, Claimed"):
         score_claims(Strange(**given, words=""), everybody(counts), Part(None, 1, 1))  # type: ignore[arg-type]
 
 
