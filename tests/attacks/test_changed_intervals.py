@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from headcount.attacks.changed_intervals import changed_intervals
+from headcount.attacks.changed_intervals import changed_intervals, sampled_intervals
 from headcount.attacks.intervals import UNBOUNDED
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.errors import InputError
 from headcount.release.changed import Off
-from headcount.tabulate.additive import flat, from_relations, product_of_trees
+from headcount.tabulate.additive import flat, from_relations, product_of_trees, tree
 
 
 def ranges(value, off):
@@ -162,6 +162,43 @@ def test_un_rounding_finds_planted_exact_values(base, parts):
         fits = every[(every[:, -1] >= low[row, -1]) & (every[:, -1] <= high[row, -1])]
         assert found.low[number[row]].tolist() == fits.min(axis=0).tolist()
         assert found.high[number[row]].tolist() == fits.max(axis=0).tolist()
+
+
+def two_counties(rng, largest):
+    """A state of two counties with two blocks each, by sex and age: ranges and true counts."""
+    made = product_of_trees(tree([-1, 0, 0, 1, 1, 2, 2]), flat(2), flat(2))
+    where = [one.ravel() for one in np.meshgrid([3, 4, 5, 6], [1, 2], [1, 2], indexing="ij")]
+    true = made.fill(where, rng.integers(0, 4, 16))
+    return made.additive, true, *ranges(perturbed(rng, true, largest), cell_key(largest))
+
+
+def test_counts_searched_for_near_their_unit_are_those_of_the_relations_there():
+    """Blocks see their county, but neither the other one nor the state."""
+    rng, narrowed, wider = np.random.default_rng(9), 0, 0
+    for _ in range(8):
+        additive, true, low, high = two_counties(rng, 2)
+        every = np.arange(additive.size)
+        found = sampled_intervals(additive, low, high, cells=every, effort="programs")
+        best = changed_intervals(additive, low, high)
+        fast = changed_intervals(additive, low, high, effort="relations")
+        assert ((found.low <= true) & (true <= found.high)).all()
+        assert ((fast.low <= found.low) & (found.low <= best.low)).all()
+        assert ((fast.high >= found.high) & (found.high >= best.high)).all()
+        narrowed += int((found.width < fast.width).sum())
+        wider += int((found.width > best.width).sum())
+    assert narrowed > 0
+    assert wider > 0
+
+
+def test_one_unit_and_those_around_it_are_all_of_two_levels():
+    made = product_of_trees(flat(3), flat(2))
+    rng = np.random.default_rng(3)
+    true = made.fill([np.repeat([1, 2, 3], 2), np.tile([1, 2], 3)], rng.integers(0, 4, 6))
+    low, high = ranges(perturbed(rng, true, 2), cell_key(2))
+    for effort in ("relations", "programs", "whole"):
+        some = sampled_intervals(made.additive, low, high, cells=[2, 7], effort=effort)
+        all_ = changed_intervals(made.additive, low, high, cells=[2, 7], effort=effort)
+        assert (some.low.tolist(), some.high.tolist()) == (all_.low.tolist(), all_.high.tolist())
 
 
 def test_ranges_that_no_relation_allows_are_an_error():

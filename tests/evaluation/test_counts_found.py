@@ -121,6 +121,30 @@ def test_the_example_of_the_guidelines_is_disclosed_in_a_release():
     assert ranges[0].high["sex", "block"][0].tolist() == [2, 1, 1]
 
 
+def test_a_sample_is_drawn_by_its_seed_and_scored_alone():
+    release = release_of(CellKey(tables=TABLES, maximum=2, variance=Fraction(1), disclose=True))
+    every = attack(release, POPULATION, WorkOut(effort="programs", sample=0)).table
+    assert every["attacked"].to_list() == every["cells"].to_list()
+    samples = [WorkOut(effort="programs", sample=9, seed=seed) for seed in (1, 1, 2)]
+    one, same, other = (kind.run(release, NOBODY) for kind in samples)
+    assert (one.facts["attacked"], one.facts["counts"]) == (9, every["cells"].sum())
+    assert f"9 of {every['cells'].sum()} different counts were attacked" in one.words
+    taken, again, elsewhere = (
+        np.concatenate([flags.ravel() for flags in claims.ranges[0].attacked.values()])
+        for claims in (one, same, other)
+    )
+    assert taken.sum() == 9
+    assert np.array_equal(taken, again)
+    assert not np.array_equal(taken, elsewhere)
+    whole = WorkOut(effort="programs", sample=0).run(release, NOBODY).ranges[0]
+    for where, flags in one.ranges[0].attacked.items():
+        assert (one.ranges[0].low[where][flags] == whole.low[where][flags]).all()
+        assert (one.ranges[0].high[where][flags] == whole.high[where][flags]).all()
+    table = attack(release, POPULATION, samples[0]).table
+    assert table["attacked"].sum() == 9
+    assert table["outside"].sum() == 0
+
+
 def test_rounded_tables_say_how_far_they_are_off():
     release = release_of(Rounding(tables=TABLES, base=3, how="fixed"))
     found = attack(release, POPULATION, WorkOut(effort="programs")).table
@@ -164,6 +188,8 @@ def test_releases_without_changed_tables_are_not_supported():
         ({"largest_change": -1}, "largest_change: found -1, expected 0 or more"),
         ({"effort": "hard"}, "effort: found hard, expected 'relations', 'programs' or 'whole'"),
         ({"seconds": 0}, "seconds: found 0, expected more than 0"),
+        ({"sample": -1}, "sample: found -1, expected 0 or more"),
+        ({"seed": -1}, "seed: found -1, expected 0 or more"),
     ],
 )
 def test_settings_out_of_range_are_errors(settings, message):

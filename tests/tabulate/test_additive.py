@@ -89,6 +89,31 @@ def test_linked_tables_share_cells_and_relations():
         link([(first, [0, 2, 3])])
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_linked_relations_are_those_of_a_dictionary(seed):
+    """Each relation once, in the order of the first, its parts in order."""
+    rng = np.random.default_rng(seed)
+    made = [
+        product_of_trees(*(flat(int(n)) for n in rng.integers(1, 4, rng.integers(1, 4)))).additive
+        for _ in range(rng.integers(1, 4))
+    ]
+    names = [rng.permutation(max(one.size, 20))[: one.size] for one in made]
+    _, dense = np.unique(np.concatenate(names), return_inverse=True)
+    numbers = np.split(dense, np.cumsum([one.size for one in made])[:-1])
+    expected = {}
+    for one, number in zip(made, numbers, strict=True):
+        for k, total in enumerate(number[one.total].tolist()):
+            parts = sorted(number[one.part[one.start[k] : one.start[k + 1]]].tolist())
+            if parts != [total]:
+                expected[total, *parts] = None
+    both = link(list(zip(made, numbers, strict=True)))
+    found = [
+        (total, *both.part[both.start[k] : both.start[k + 1]].tolist())
+        for k, total in enumerate(both.total.tolist())
+    ]
+    assert found == list(expected)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headcount.arrays import Ends, Flags, Ints
+from headcount.attacks._near import among
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.attacks.margin_gaps import MarginGaps, margin_gaps
+from headcount.geography import Geography
 from headcount.release import TablesRelease
 from headcount.release.changed import Off
 from headcount.release.published import PublishedCells, by_name, is_total
-from headcount.tabulate.additive import Additive
 from headcount.tabulate.linked_tables import LinkedTables, link_tables
+from headcount.tabulate.published import TableCells
 
-Entry = TypeVar("Entry", np.int64, np.float64)
+Entry = TypeVar("Entry", np.int64, np.float64, np.bool_)
 
 EXACT = Off(down=0, up=0, zero_hides=0)
 """What is known of a table whose counts were not changed."""
@@ -83,11 +86,36 @@ def changed_cells(release: TablesRelease) -> tuple[ChangedCells, ...]:
     that at which it is not are cells that no table has.
     """
     tables = by_name(adding_tables(release))
-    made = {name: one.cells for (name, _), one in tables.items()}
-    depth = release.geography.depth
+    made = tuple({name: one.cells for (name, _), one in tables.items()}.values())
+    geography, depth = release.geography, release.geography.depth
     lowest = max((level for _, level in tables), key=depth)
-    found = link_tables(tuple(made.values()), release.geography, lowest=lowest)
+    same = (
+        tuple(cells.table for cells in made),
+        release.schema,
+        geography.levels,
+        tuple(one.tobytes() for one in geography.parents),
+        lowest,
+    )
+    found = _linked(_Tables(same, made, geography, lowest))
     return tuple(ChangedCells(linked=_only(linked, tables), published=tables) for linked in found)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Tables on a geography; those with the same definitions and places are the same."""
+
+    same: tuple[Any, ...]
+    made: tuple[TableCells, ...] = field(compare=False)
+    geography: Geography = field(compare=False)
+    lowest: str = field(compare=False)
+
+
+@lru_cache(maxsize=1)
+def _linked(tables: _Tables) -> tuple[LinkedTables, ...]:
+    """The sums of tables, which take longer to find than to use: all attacks on all releases of
+    the same tables have them in common.
+    """
+    return link_tables(tables.made, tables.geography, lowest=tables.lowest)
 
 
 def _only(linked: LinkedTables, tables: Mapping[tuple[str, str], PublishedCells]) -> LinkedTables:
@@ -120,19 +148,6 @@ def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:
     found = []
     for some in cells:
         value, known = some.values()
-        found.append(margin_gaps(_published_relations(some.linked.additive, known), value))
+        shown = among(some.linked.additive, known)
+        found.append(margin_gaps(shown.additive, value[shown.cell]))
     return found
-
-
-def _published_relations(additive: Additive, known: Flags) -> Additive:
-    """Relations all of whose cells are published."""
-    lengths = np.diff(additive.start)
-    own = np.repeat(np.arange(len(lengths)), lengths)
-    hidden = np.bincount(own, weights=~known[additive.part], minlength=len(lengths)) > 0
-    kept = known[additive.total] & ~hidden
-    return replace(
-        additive,
-        total=additive.total[kept],
-        start=np.concatenate([[0], np.cumsum(lengths[kept])]).astype(np.int64),
-        part=additive.part[kept[own]],
-    )

@@ -20,12 +20,14 @@ The example is that of the European guidelines for census data; for rounding see
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from headcount.arrays import Ends, Ints
+from headcount.attacks._near import Near, near
 from headcount.attacks._solvers import EndsQuestion, whole_ends
 from headcount.attacks._tighten import tighten
 from headcount.attacks.intervals import UNBOUNDED, Intervals, connected, intervals
@@ -55,15 +57,67 @@ def changed_intervals(
     """
     least, most = tighten(additive, np.asarray(low), np.asarray(high))
     wanted = np.arange(additive.size) if cells is None else np.asarray(cells, dtype=np.int64)
-    if effort != "relations":
-        least, most = _by_programs(additive, least, most, wanted)
-    if effort == "whole":
-        # What one cell has learnt narrows its neighbours before the search begins.
-        least, most = tighten(additive, least, most)
-        least, most = _by_whole_numbers(additive, least, most, wanted, seconds)
-    ends = most[wanted]
+    everywhere = Near(additive=additive, cell=np.arange(additive.size))
+    return _narrowed([(everywhere, wanted)], least, most, wanted, effort, seconds)
+
+
+def sampled_intervals(
+    additive: Additive,
+    low: ArrayLike,
+    high: ArrayLike,
+    *,
+    cells: ArrayLike,
+    effort: Narrowing,
+    seconds: float = 10.0,
+) -> Intervals:
+    """Intervals of some cells, each searched for near its unit: for tables of many units.
+
+    One relation at a time is taken everywhere, then programs with the relations among a cell's
+    unit, its parent, siblings and children. Ends are those of ``changed_intervals`` or wider.
+    """
+    least, most = tighten(additive, np.asarray(low), np.asarray(high))
+    wanted = np.asarray(cells, dtype=np.int64)
+    of = additive.unit[wanted]
+    units = [] if effort == "relations" else np.unique(of).tolist()
+    around = [(near(additive, unit), wanted[of == unit]) for unit in units]
+    return _narrowed(around, least, most, wanted, effort, seconds)
+
+
+def _narrowed(
+    around: Sequence[tuple[Near, Ints]],
+    low: Ints,
+    high: Ints,
+    wanted: Ints,
+    effort: Narrowing,
+    seconds: float,
+) -> Intervals:
+    """Ends of the wanted cells by programs, each with the relations around it.
+
+    where
+        around      sets of cells with relations, each with the wanted cells that it is for
+        low, high   of every cell, as one relation at a time leaves them
+    """
+    found_low, found_high = low.copy(), high.copy()
+    questions = []
+    for some, asked in around if effort != "relations" else ():
+        place = np.searchsorted(some.cell, asked)
+        least, most = _by_programs(some.additive, low[some.cell], high[some.cell], place)
+        if effort == "whole":
+            # What one cell has learnt narrows its neighbours before the search begins.
+            least, most = tighten(some.additive, least, most)
+            found = _questions(some.additive, least, most, place)
+            questions += [(some.cell[part[one.asked]], one) for part, one in found]
+        found_low[asked], found_high[asked] = least[place], most[place]
+    answers = whole_ends([one for _, one in questions], seconds=seconds)
+    for (cells, _), ends in zip(questions, answers, strict=True):
+        if ends is not None:
+            found_low[cells] = np.maximum(found_low[cells], ends[0])
+            found_high[cells] = np.minimum(found_high[cells], ends[1])
+    ends_above = found_high[wanted]
     return Intervals(
-        cell=wanted, low=least[wanted], high=np.where(ends >= UNKNOWN, UNBOUNDED, ends)
+        cell=wanted,
+        low=found_low[wanted],
+        high=np.where(ends_above >= UNKNOWN, UNBOUNDED, ends_above),
     )
 
 
@@ -84,13 +138,13 @@ def _by_programs(additive: Additive, low: Ints, high: Ints, wanted: Ints) -> End
     return low, high
 
 
-def _by_whole_numbers(
-    additive: Additive, low: Ints, high: Ints, wanted: Ints, seconds: float
-) -> Ends:
-    """CP-SAT for the wanted cells that are still open, in sets that hang together."""
+def _questions(
+    additive: Additive, low: Ints, high: Ints, wanted: Ints
+) -> list[tuple[Ints, EndsQuestion]]:
+    """What CP-SAT is asked of the wanted cells that are open, in sets that hang together."""
     hidden, ask = low < high, np.zeros(additive.size, dtype=bool)
     ask[wanted] = True
-    sets = [
+    return [
         (
             part,
             EndsQuestion(
@@ -104,11 +158,3 @@ def _by_whole_numbers(
         for part, matrix, right in connected(additive, hidden, np.where(hidden, 0, low))
         if ask[part].any()
     ]
-    low, high = low.copy(), high.copy()
-    answers = whole_ends([question for _, question in sets], seconds=seconds)
-    for (part, question), ends in zip(sets, answers, strict=True):
-        if ends is not None:
-            cells = part[question.asked]
-            low[cells] = np.maximum(low[cells], ends[0])
-            high[cells] = np.minimum(high[cells], ends[1])
-    return low, high

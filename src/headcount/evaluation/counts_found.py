@@ -46,10 +46,10 @@ class CountsFound(Attacked):
         """For each attacker the share of counts that is known."""
         return tuple(
             KeyNumber(
-                value=f"{100 * some['right'].sum() / max(int(some['cells'].sum()), 1):,.3g}",
+                value=f"{100 * some['right'].sum() / max(int(some['attacked'].sum()), 1):,.3g}",
                 unit="%",
-                label=f"of the counts in tables are found for certain, and right, by an attacker "
-                f"who {name}",
+                label=f"of {some['attacked'].sum():,} counts attacked are found for certain, and "
+                f"right, by an attacker who {name}",
             )
             for (name,), some in self.table.group_by("attacker", maintain_order=True)
         )
@@ -61,9 +61,10 @@ class CountsFound(Attacked):
             Column(key="table", label="Table"),
             Column(key="level", label="Level"),
             Column(key="cells", label="Counts", format=",d"),
+            Column(key="attacked", label="Attacked", format=",d"),
             Column(key="claimed", label="Claimed", format=",d"),
             Column(key="right", label="Right", format=",d"),
-            Column(key="known_percent", label="Right", unit="% of counts", format=",.1f"),
+            Column(key="known_percent", label="Right", unit="% of attacked", format=",.1f"),
             Column(key="small", label="Small counts", format=",d"),
             Column(key="small_right", label="Small counts, right", format=",d"),
             Column(key="outside", label="Outside", format=",d"),
@@ -73,7 +74,7 @@ class CountsFound(Attacked):
     def figure(self) -> Figure:
         """Counts that are known, by level."""
         shown = self.table.group_by("attacker", "level", maintain_order=True).agg(
-            (100 * pl.col("right").sum() / pl.col("cells").sum()).alias("percent")
+            (100 * pl.col("right").sum() / pl.col("attacked").sum()).alias("percent")
         )
         caption = "Counts that the attacker knows for certain and that are right, by level."
         return Figure(
@@ -87,7 +88,7 @@ class CountsFound(Attacked):
                     title="Level",
                     names=tuple(dict.fromkeys(shown["level"].to_list())),
                 ),
-                y=Axis(column="percent", title="Known (% of counts)", zero=True),
+                y=Axis(column="percent", title="Known (% of counts attacked)", zero=True),
                 series="attacker",
             ),
         )
@@ -107,14 +108,16 @@ def _rows(claims: ClaimedCounts, people: TruePeople, part: Part) -> Iterator[dic
             if where not in true:
                 true[where] = table_values(counts.at(where[1]), tables[where].cells)
             place = {"attacker": one.attacker, "table": where[0], "level": where[1]}
-            yield place | _score(true[where], low, one.high[where])
+            here = one.attacked[where]
+            size = {"cells": true[where].size, "attacked": int(here.sum())}
+            yield place | size | _score(true[where][here], low[here], one.high[where][here])
 
 
 def _score(true: Ints, low: Ints, high: Ints) -> dict[str, Any]:
+    """Of the counts that were attacked."""
     claimed, bounded = low == high, high < UNBOUNDED
     right, small = claimed & (low == true), (true > 0) & (true <= SMALL)
     return {
-        "cells": true.size,
         "claimed": int(claimed.sum()),
         "right": int(right.sum()),
         "known_percent": 100 * float(right.mean()) if true.size else None,

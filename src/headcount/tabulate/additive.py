@@ -228,22 +228,45 @@ def link(tables: Sequence[tuple[Additive, ArrayLike]]) -> Additive:
     numbers = [np.asarray(common, dtype=np.int64) for _, common in tables]
     size = 1 + max(int(common.max()) for common in numbers)
     unit, offset, parents = np.full(size, -1), 0, []
-    relations: dict[tuple[int, ...], None] = {}
     for (table, _), common in zip(tables, numbers, strict=True):
         new = common[unit[common] < 0]
         unit[new] = offset + table.unit[unit[common] < 0]
         parents.append(np.where(table.parent >= 0, table.parent + offset, -1))
         offset += len(table.parent)
-        for k, total in enumerate(common[table.total]):
-            inside = common[table.part[table.start[k] : table.start[k + 1]]]
-            if inside.tolist() != [total]:
-                relations[(int(total), *np.sort(inside).tolist())] = None
     if np.any(unit < 0):
         raise InputError(
             "linked tables", found=f"cell {int(np.argmin(unit))} in no table", expected="in one"
         )
-    listed = [(total, parts) for total, *parts in relations]
-    return from_relations(size, listed, unit=unit, parent=np.concatenate(parents))
+    pairs = list(zip(tables, numbers, strict=True))
+    total, start, part = _distinct(
+        np.concatenate([common[one.total] for (one, _), common in pairs]),
+        np.concatenate([np.diff(one.start) for one, _ in tables]),
+        np.concatenate([common[one.part] for (one, _), common in pairs]),
+    )
+    return Additive(
+        size=size, total=total, start=start, part=part, unit=unit, parent=np.concatenate(parents)
+    )
+
+
+def _distinct(total: Ints, length: Ints, part: Ints) -> tuple[Ints, Ints, Ints]:
+    """Each relation once, in the order of the first, with its parts in order of their numbers.
+
+    A cell that is its own only part says nothing.
+    """
+    first = np.cumsum(length) - length
+    kept = []
+    for many in np.unique(length):  # relations of one length are rows of an array
+        here = np.flatnonzero(length == many)
+        inside = np.sort(part[first[here][:, None] + np.arange(many)], axis=1)
+        _, place = np.unique(np.column_stack([total[here], inside]), axis=0, return_index=True)
+        own = here[place]
+        kept.append(own if many != 1 else own[inside[place, 0] != total[own]])
+        part[first[here][:, None] + np.arange(many)] = inside
+    chosen = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *kept]))
+    flags = np.zeros(len(total), dtype=bool)
+    flags[chosen] = True
+    start = np.concatenate([[0], np.cumsum(length[chosen])]).astype(np.int64)
+    return total[chosen], start, part[np.repeat(flags, length)]
 
 
 def _levels(parent: Ints) -> list[Ints]:

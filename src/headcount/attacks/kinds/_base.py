@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Ints
+from headcount.arrays import Flags, Ints
 from headcount.attacks.changed_cells import adding_tables
 from headcount.engines.protocol import Engine
 from headcount.errors import InputError
@@ -139,11 +139,13 @@ class CountRanges:
     where
         attacker   what he knows, in a few words
         low, high  for each (table, level) the smallest and the largest count (units x cells)
+        attacked   whether each count was attacked; no range is claimed of the others
     """
 
     attacker: str
     low: Mapping[tuple[str, str], Ints]
     high: Mapping[tuple[str, str], Ints]
+    attacked: Mapping[tuple[str, str], Flags]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

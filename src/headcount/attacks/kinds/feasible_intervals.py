@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headcount.arrays import Ints
+import numpy as np
+
+from headcount.arrays import Flags, Ints
 from headcount.attacks.changed_cells import (
     ChangedCells,
     changed_cells,
     hides_its_change,
     published_gaps,
 )
-from headcount.attacks.changed_intervals import Narrowing, changed_intervals
-from headcount.attacks.intervals import Contradiction
+from headcount.attacks.changed_intervals import Narrowing, sampled_intervals
+from headcount.attacks.intervals import UNBOUNDED, Contradiction
 from headcount.attacks.kinds._base import (
     Attack,
     ClaimedCounts,
@@ -37,6 +39,9 @@ class WorkOut(Attack):
         effort           "relations": one sum at a time; "programs": linear programs; "whole":
                          whole numbers by CP-SAT (the extra headcount[attack])
         seconds          for each end of a count, with whole numbers
+        sample           counts that are attacked by programs or whole numbers, drawn at random from
+                         all that are published; 0 for all. By one sum at a time all are attacked
+        seed             of the sample
 
     Beside the attacker who knows stands one who does not: he takes the smallest change under which
     the published tables can all be true. It is never too large, and where it is too small what he
@@ -48,6 +53,8 @@ class WorkOut(Attack):
     largest_change: int = 0
     effort: Narrowing = "relations"
     seconds: float = 10.0
+    sample: int = 200
+    seed: int = 0
 
     def __post_init__(self) -> None:
         for place, fine, found, expected in (
@@ -59,6 +66,8 @@ class WorkOut(Attack):
                 "'relations', 'programs' or 'whole'",
             ),
             ("seconds", self.seconds > 0, self.seconds, "more than 0"),
+            ("sample", self.sample >= 0, self.sample, "0 or more"),
+            ("seed", self.seed >= 0, self.seed, "0 or more"),
         ):
             if not fine:
                 raise ConfigError(self.name, place=place, found=str(found), expected=expected)
@@ -84,18 +93,28 @@ class WorkOut(Attack):
                     break
                 except Contradiction:  # the sums together prove more than each of them
                     guess += 1
+        every = sum(int(some.linked.published.sum()) for some in cells)
+        attacked = sum(len(some) for some in self._sample(cells))
         return ClaimedCounts(
             attack=self.name,
             title="Which counts do the published ones leave no choice about?",
             schema=release.schema,
             geography=release.geography,
             ranges=tuple(ranges),
-            facts={"kind": self.name, "effort": self.effort, "proved_change": guess},
+            facts={
+                "kind": self.name,
+                "effort": self.effort,
+                "counts": every,
+                "attacked": attacked,
+                "proved_change": guess,
+            },
             words=(
                 "Each published count stands for a range of counts, and true counts add up to "
                 "their totals, in the table, over units and between tables, even where published "
                 "ones do not. The attacker narrows the ranges by these sums; a count whose range "
-                "is one number is known for certain. " + _guess_words(guess)
+                "is one number is known for certain. "
+                + _sample_words(attacked, every)
+                + _guess_words(guess)
             ),
         )
 
@@ -104,16 +123,42 @@ class WorkOut(Attack):
     ) -> CountRanges:
         low: dict[tuple[str, str], Ints] = {}
         high: dict[tuple[str, str], Ints] = {}
-        for some in cells:
-            found = changed_intervals(
+        attacked: dict[tuple[str, str], Flags] = {}
+        for some, chosen in zip(cells, self._sample(cells), strict=True):
+            found = sampled_intervals(
                 some.linked.additive,
                 *some.ranges(largest),
+                cells=chosen,
                 effort=self.effort,
                 seconds=self.seconds,
             )
-            low |= some.spread(found.low)
-            high |= some.spread(found.high)
-        return CountRanges(attacker=attacker, low=low, high=high)
+            inside = np.zeros(some.linked.additive.size, dtype=bool)
+            least, most = np.zeros_like(inside, dtype=np.int64), np.full(len(inside), UNBOUNDED)
+            inside[chosen], least[chosen], most[chosen] = True, found.low, found.high
+            low |= some.spread(least)
+            high |= some.spread(most)
+            attacked |= some.spread(inside)
+        return CountRanges(attacker=attacker, low=low, high=high, attacked=attacked)
+
+    def _sample(self, cells: Sequence[ChangedCells]) -> list[Ints]:
+        """The cells of each set that are attacked."""
+        shown = [np.flatnonzero(some.linked.published) for some in cells]
+        every = sum(len(some) for some in shown)
+        if self.effort == "relations" or not 0 < self.sample < every:
+            return shown
+        drawn = np.zeros(every, dtype=bool)
+        drawn[np.random.default_rng(self.seed).permutation(every)[: self.sample]] = True
+        ends = np.cumsum([len(some) for some in shown])[:-1]
+        return [some[own] for some, own in zip(shown, np.split(drawn, ends), strict=True)]
+
+
+def _sample_words(attacked: int, every: int) -> str:
+    if attacked == every:
+        return ""
+    return (
+        f"To end soon, {attacked:,} of {every:,} different counts were attacked, drawn at random, "
+        "each by all sums of its unit and those above, beside and below it. "
+    )
 
 
 def _guess_words(guess: int | None) -> str:
