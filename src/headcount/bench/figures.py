@@ -59,6 +59,7 @@ OPTIONS: Mapping[str, str] = {
     "households": "--households",
     "persons": "--persons",
     "cases": "--cases",
+    "share": "--share",
 }
 """Arguments that a ``measure`` may have, as they are typed."""
 

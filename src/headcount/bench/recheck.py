@@ -20,9 +20,16 @@ Broken = dict[str, tuple[int, int]]
 """For each kind of constraint how many there are and how many are broken."""
 
 CAP_HOUSEHOLD, CAP_FACILITY = 99, 99_999
+UNITS_AT_ONCE = 20_000
 
 
-def recheck(population: Population, tables: Mapping[str, Any], *, exact: str) -> Broken:
+def recheck(
+    population: Population,
+    tables: Mapping[str, Any],
+    *,
+    exact: str,
+    cap_household: int = CAP_HOUSEHOLD,
+) -> Broken:
     """Every bound, exact total, sum over children and sign of a release, at every level.
 
     where
@@ -30,7 +37,7 @@ def recheck(population: Population, tables: Mapping[str, Any], *, exact: str) ->
         exact    the level whose totals are exact, and from whose totals bounds are rebuilt
     """
     geography = population.geography
-    low, high, total = constraints(population, exact=exact)
+    low, high, total = constraints(population, exact=exact, cap_household=cap_household)
     found: Broken = {}
     for depth, level in enumerate(geography.levels):
         table = tables[level]
@@ -41,18 +48,22 @@ def recheck(population: Population, tables: Mapping[str, Any], *, exact: str) ->
             _add(found, "exact totals", people.sum(axis=1) != total[level])
         _add(found, "no count below 0", table.data < 0)
         if depth:
-            above = tables[geography.levels[depth - 1]].toarray()
-            _add(found, "sums over children", add_children(geography, depth, table) != above)
+            above = tables[geography.levels[depth - 1]]
+            for first in range(0, above.shape[0], UNITS_AT_ONCE):
+                parents = range(first, min(first + UNITS_AT_ONCE, above.shape[0]))
+                sums = add_children(geography, depth, table, parents=parents)
+                _add(found, "sums over children", sums != above[first : parents.stop].toarray())
     return found
 
 
 def constraints(
-    population: Population, *, exact: str
+    population: Population, *, exact: str, cap_household: int = CAP_HOUSEHOLD
 ) -> tuple[dict[str, Ints], dict[str, Ints], dict[str, Ints]]:
     """Lower and upper bounds by type, and exact totals, for each level.
 
-    A leaf with u quarters of a type holds u to 99 u people in households, to 99,999 u in each
-    facility type. Bounds add up, but at the exact level, with total T and U quarters in all,
+    A leaf with u quarters of a type holds u to 99 u people in households (``cap_household``), to
+    99,999 u in each facility type. Bounds add up, but at the exact level, with total T and U
+    quarters in all,
 
         low = T if u = U else u,  high = T - (U - u) if u > 0 else 0
 
@@ -62,7 +73,7 @@ def constraints(
     assert quarters is not None
     assert population.count is not None
     types = quarters.occupied.shape[1]
-    caps = np.array([CAP_HOUSEHOLD, *[CAP_FACILITY] * (types - 1)])
+    caps = np.array([cap_household, *[CAP_FACILITY] * (types - 1)])
     people = np.zeros((geography.size(geography.leaf), 1), dtype=np.int64)
     np.add.at(people[:, 0], population.unit, population.count)
     low, high, total = {}, {}, {}
@@ -94,11 +105,18 @@ def by_type(table: Any, *, types: int) -> Ints:
     return people
 
 
-def add_children(geography: Geography, depth: int, table: Any) -> Ints:
-    """The counts of the units of one level added up to their parents, units x cells."""
-    unit = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
-    sums = np.zeros((len(geography.units[depth - 1]), table.shape[1]), dtype=np.int64)
-    np.add.at(sums, (geography.parents[depth][unit], table.indices), table.data)
+def add_children(
+    geography: Geography, depth: int, table: Any, *, parents: range | None = None
+) -> Ints:
+    """The counts of the units of one level added up to (some of) their parents, units x cells."""
+    parents = range(len(geography.units[depth - 1])) if parents is None else parents
+    first, last = np.searchsorted(geography.parents[depth], [parents.start, parents.stop])
+    own = slice(table.indptr[first], table.indptr[last])
+    parent = np.repeat(
+        geography.parents[depth][first:last], np.diff(table.indptr[first : last + 1])
+    )
+    sums = np.zeros((len(parents), table.shape[1]), dtype=np.int64)
+    np.add.at(sums, (parent - parents.start, table.indices[own]), table.data[own])
     return sums
 
 

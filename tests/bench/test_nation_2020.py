@@ -1,0 +1,73 @@
+"""The made-up nation of 2020: its shape, and a release of a thousandth of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from headcount.bench import nation_2020 as bench
+from headcount.bench.nation_people import LEVELS, nation_2020, schema_2020
+from headcount.errors import ConfigError
+
+SHARE = 0.001
+
+
+@pytest.fixture(scope="module")
+def counts():
+    return nation_2020(SHARE, seed=1)
+
+
+def test_the_schema_has_the_cells_of_2020_in_their_order():
+    schema = schema_2020()
+    assert schema.shape == (8, 2, 2, 63)
+    races = schema.attribute("cenrace").levels
+    assert races[5:8] == ("other", "white_black", "white_native")
+    assert races[62] == "white_black_native_asian_pacific_other"
+
+
+def test_places_and_people_are_in_proportion(counts):
+    sizes = [counts.geography.size(level) for level in LEVELS]
+    assert sizes == [1, 2, 3, 84, 240, 8_100]
+    assert int(counts.matrix.sum()) == pytest.approx(331_000, rel=0.01)
+    assert (counts.totals() > 0).mean() == pytest.approx(5.9 / 8.1, abs=0.02)
+    groups = counts.at("block_group").matrix
+    assert 30 < groups.nnz / groups.shape[0] < 60
+
+
+def test_the_same_seed_is_the_same_nation_and_another_is_not(counts):
+    again, other = nation_2020(SHARE, seed=1), nation_2020(SHARE, seed=2)
+    assert np.array_equal(again.matrix.indices, counts.matrix.indices)
+    assert np.array_equal(again.matrix.data, counts.matrix.data)
+    assert not np.array_equal(other.matrix.indptr, counts.matrix.indptr)
+
+
+def test_people_live_where_there_are_quarters(counts):
+    assert counts.quarters is not None
+    by_type = np.zeros((8_100, 8), dtype=np.int64)
+    unit = np.repeat(np.arange(8_100), np.diff(counts.matrix.indptr))
+    np.add.at(by_type, (unit, counts.matrix.indices // 252), counts.matrix.data)
+    assert (by_type >= counts.quarters.occupied).all()
+    assert ((by_type > 0) == (counts.quarters.occupied > 0)).all()
+
+
+def test_a_thousandth_of_the_nation_is_released_and_rechecked():
+    ran = bench.run_nation(SHARE)
+    assert ran["constraints"][0] > 8_100 * 16
+    assert ran["constraints"][1] == 0
+    assert set(ran["stages"]) >= {"check", "protect", "write the release"}
+    readings = {one.what.strip(): one for one in [*bench._described(ran), *bench._stages(ran)]}
+    assert readings["cells in use in a mean block_group"].note == "2020: about 40"
+    assert readings["people"].value == ran["people"]
+    assert 0 < readings["peak anonymous memory"].value < 4
+
+
+def test_shares_of_queries_add_up_at_every_level():
+    for level, parts in bench.QUERY_SHARES.items():
+        assert sum(parts) == {"tract": 4102, "block_group": 4099}.get(level, 4097)
+    assert sum(bench.LEVEL_SHARES) == 4099
+
+
+@pytest.mark.parametrize("share", [0, 1.5, -1, float("nan")])
+def test_a_share_that_is_none_is_refused(share):
+    with pytest.raises(ConfigError, match=r"--share: found .*, expected the part of the nation"):
+        bench.measure(share=share)
