@@ -112,7 +112,14 @@ def test_evaluate_measures_changes_and_says_what_it_cannot_do(tmp_path):
     assert {"table-changes.csv", "table-changes-distribution.csv"} <= files
     changes = pl.read_csv(done.report.parent / "table-changes-distribution.csv")
     assert changes["cells"].sum() == finding.table["cells"].sum()
+    account = json.loads((run / "internal" / "cell-key.json").read_text())
+    deltas = pl.read_csv(done.report.parent / "table-changes-delta.csv")
+    assert {
+        str(epsilon): {"largest": largest, "between_large_counts": later}
+        for epsilon, largest, later in deltas.iter_rows()
+    } == account["delta_of_one_cell"]
     text = done.report.read_text()
+    assert "does not add up over cells or tables" in text
     assert "How far published counts are from the true ones" in text
     assert "the counts of the tables are changed, not withheld" in text
     assert "people that fit ranges of counts" in text

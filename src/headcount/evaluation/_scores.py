@@ -12,8 +12,9 @@ import polars as pl
 from headcount.errors import InputError
 from headcount.evaluation._relative import beside_size
 from headcount.evaluation.error import CellSet, CountPairs, pair_counts
+from headcount.evaluation.published_answers import published_answers
 from headcount.mechanisms.histogram import clips_answers
-from headcount.release import Release
+from headcount.release import Release, TablesRelease
 from headcount.schema import Schema
 from headcount.tabulate import TOTAL, Counts, Query, every_cell
 
@@ -64,15 +65,21 @@ def answers(
 ) -> Iterator[tuple[Query, CountPairs]]:
     """Exact beside released answers at a level: the total, each attribute, every cell.
 
-    ``only`` are the names of the queries that are wanted; all if empty.
+    ``only`` are the names of the queries that are wanted; all if empty. Tables give the answers
+    that they publish.
     """
-    schema, clipped = release.schema, clips_answers(release)
-    truth, released = counts.at(level).matrix, release.table(level)
-    missing = release.as_counts().missing_at(level)
+    schema = release.schema
     queries = [TOTAL, *(Query(name, (name,)) for name in schema.names)]
     if len(schema.attributes) > 1:
         queries.append(every_cell(schema))
-    for query in (one for one in queries if not only or one.name in only):
+    queries = [one for one in queries if not only or one.name in only]
+    if isinstance(release, TablesRelease):
+        yield from published_answers(counts, release, level, queries, cells)
+        return
+    clipped = clips_answers(release)
+    truth, released = counts.at(level).matrix, release.table(level)
+    missing = release.as_counts().missing_at(level)
+    for query in queries:
         answer = query.matrix(schema)[:, possible_groups(query, schema)]
         made: Any = released @ answer
         if clipped:

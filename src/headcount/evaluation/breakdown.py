@@ -154,11 +154,17 @@ def _by_place(
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Sums by group and by people in the unit; bands without a unit are left out."""
     columns, bands = pairs.shape[1], len(edges) + 1
-    group = pairs.place % columns if groups > 1 else np.zeros_like(pairs.place)
-    key = group * bands + band[pairs.place // columns]
-    units = np.bincount(band, minlength=bands) * (1 if groups > 1 else columns)
-    every = np.tile(units, groups) if pairs.cells == "all" else None
-    for number, row in _sums(pairs, key, keys=groups * bands, counts=every):
+
+    def key_of(place: Ints) -> Ints:
+        group = place % columns if groups > 1 else np.zeros_like(place)
+        found: Ints = group * bands + band[place // columns]
+        return found
+
+    every, keys = None, groups * bands
+    if pairs.cells == "all":
+        units = np.bincount(band, minlength=bands) * (1 if groups > 1 else columns)
+        every = np.tile(units, groups) - np.bincount(key_of(pairs.missing), minlength=keys)
+    for number, row in _sums(pairs, key_of(pairs.place), keys=keys, counts=every):
         yield number // bands, {**_bounds(number % bands, edges), **row}
 
 

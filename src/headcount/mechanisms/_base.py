@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from headcount.progress import Progress, silent
 from headcount.release.publication import Publication
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts
+from headcount.tabulate.published import TableCells
 
 DRAWN_AT_ONCE = 1 << 20
 """Scalars of noise held at once where many draws are added up."""
@@ -222,6 +223,16 @@ class PostTabular(MethodBase):
             weight       how many people each person stands for after them
             households   whether it is still known who lives with whom, and in which quarters
         """
+
+    def changed_tables(
+        self, schema: Schema, geography: Geography
+    ) -> tuple[tuple[TableCells, str], ...]:
+        """The tables whose counts are changed, each at each of its levels."""
+        return ()
+
+    def cell_facts(self) -> Mapping[str, Any]:
+        """What is known of the change of one published cell, from the settings alone."""
+        return {}
 
     @abstractmethod
     def run(

@@ -136,6 +136,13 @@ class ChangedTables(PostTabular):
             for level in levels_of(cells, geography, self.lowest):
                 yield number, level
 
+    def changed_tables(
+        self, schema: Schema, geography: Geography
+    ) -> tuple[tuple[TableCells, str], ...]:
+        """Every table at each of its levels."""
+        made = self.made(schema, geography)
+        return tuple((made[number], level) for number, level in self.where(made, geography))
+
     def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
         """Bytes of all tables, which are held together, and of the copies of the largest."""
         made = self.made(schema, geography)

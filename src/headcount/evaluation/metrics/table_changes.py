@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,10 @@ import polars as pl
 from headcount.arrays import Floats, Ints
 from headcount.evaluation.metrics._base import LEVEL, Metric, by_level, changes_counts
 from headcount.evaluation.truth import Truth
+from headcount.geography import Geography
+from headcount.mechanisms import Chain
 from headcount.progress import Progress, silent
-from headcount.release import Release, TablesRelease
+from headcount.release import Release
 from headcount.release.published import PublishedCells, by_name
 from headcount.report.figures import Axis, line_chart
 from headcount.report.finding import Finding, Support
@@ -22,6 +24,26 @@ from headcount.tabulate.counts import adder
 from headcount.tabulate.linked_tables import table_values
 
 DECILES = tuple(range(0, 101, 10))
+PLACE = {"table": pl.String, "level": pl.String}
+SUMMARY = {
+    **PLACE,
+    "cells": pl.Int64,
+    "withheld": pl.Int64,
+    "changed_percent": pl.Float64,
+    "mean": pl.Float64,
+    "variance": pl.Float64,
+    "largest": pl.Int64,
+    "d1": pl.Float64,
+    "d2": pl.Float64,
+    "d3": pl.Float64,
+    "false_zeros": pl.Int64,
+    "false_nonzeros": pl.Int64,
+    "gap": pl.Float64,
+    "gap_largest": pl.Int64,
+    "unit_gap": pl.Float64,
+}
+DISTANCES = {**PLACE, "distance": pl.String, **{str(decile): pl.Float64 for decile in DECILES}}
+DELTAS = {"epsilon": pl.Float64, "largest": pl.Float64, "between_large_counts": pl.Float64}
 
 _COLUMNS = (
     Column(key="table", label="Table"),
@@ -58,28 +80,46 @@ class TableChanges(Metric):
         """Published tables whose counts are changed."""
         return changes_counts(release)
 
-    def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
+    def compute(
+        self, release: Release, truth: Truth, *, progress: Progress = silent
+    ) -> ChangedCounts:
         """Every published cell beside its true count."""
-        tables = release.as_tables()
-        rows, changes, distances = [], [], []
-        for one in tables.published:
-            true = table_values(truth.counts.at(one.level), one.cells)
-            place = {"table": one.name, "level": one.level}
-            shown = ~one.withheld
-            x, y = true[shown], one.value[shown]
-            apart = _distances(x, y)
-            rows.append({**place, **_summary(one, x, y, apart), **_gaps(one, tables)})
-            many = np.unique(y - x, return_counts=True)
-            for change, cells in zip(*(part.tolist() for part in many), strict=True):
-                changes.append({**place, "change": change, "cells": cells})
-            distances += [{**place, **row} for row in _deciles(apart)]
-        return ChangedCounts(
-            table=pl.DataFrame(rows, infer_schema_length=None),
-            changes=pl.DataFrame(changes, infer_schema_length=None),
-            distances=pl.DataFrame(distances, infer_schema_length=None),
-            levels=release.geography.levels,
-            records_changed=truth.knows_mechanism and bool(truth.chain().steps),
-        )
+        return changed_counts(release.as_tables().published, release.geography, truth)
+
+
+def changed_counts(
+    published: Sequence[PublishedCells], geography: Geography, truth: Truth
+) -> ChangedCounts:
+    """Published tables beside the true ones, and what one cell gives away by its law."""
+    rows, changes, distances = [], [], []
+    for one in published:
+        true = table_values(truth.counts.at(one.level), one.cells)
+        place = {"table": one.name, "level": one.level}
+        shown = ~one.withheld
+        x, y = true[shown], one.value[shown]
+        apart = _distances(x, y)
+        gaps = _gaps(one, published, geography)
+        rows.append({**place, **_summary(one, x, y, apart), **gaps})
+        many = np.unique(y - x, return_counts=True)
+        for change, cells in zip(*(part.tolist() for part in many), strict=True):
+            changes.append({**place, "change": change, "cells": cells})
+        distances += [{**place, **row} for row in _deciles(apart)]
+    known = truth.knows_mechanism
+    return ChangedCounts(
+        table=pl.DataFrame(rows, schema=SUMMARY),
+        changes=pl.DataFrame(changes, schema={**PLACE, "change": pl.Int64, "cells": pl.Int64}),
+        distances=pl.DataFrame(distances, schema=DISTANCES),
+        deltas=cell_deltas_frame(truth.chain() if known else None),
+        levels=geography.levels,
+        records_changed=known and bool(truth.chain().steps),
+    )
+
+
+def cell_deltas_frame(chain: Chain | None) -> pl.DataFrame:
+    """The exact delta of one cell at some epsilons; empty where the method has no such law."""
+    found = {} if chain is None else chain.last.cell_facts().get("delta_of_one_cell", {})
+    rows = [{"epsilon": float(epsilon), **deltas} for epsilon, deltas in found.items()]
+    return pl.DataFrame(rows, schema=DELTAS)
 
 
 def _distances(x: Ints, y: Ints) -> dict[str, Floats]:
@@ -88,7 +128,7 @@ def _distances(x: Ints, y: Ints) -> dict[str, Floats]:
     return {
         "d1": np.abs(y - x).astype(np.float64),
         "d2": np.abs(y - x)[there] / x[there],
-        "d3": np.abs(np.sqrt(x) - np.sqrt(y)),
+        "d3": np.abs(np.sqrt(x) - np.sqrt(np.maximum(y, 0))),
     }
 
 
@@ -105,16 +145,18 @@ def _summary(
         "largest": int(np.abs(change).max(initial=0)),
         **{name: float(values.mean()) if len(values) else None for name, values in apart.items()},
         "false_zeros": int(((x > 0) & (y == 0)).sum()),
-        "false_nonzeros": int(((x == 0) & (y > 0)).sum()),
+        "false_nonzeros": int(((x == 0) & (y != 0)).sum()),
     }
 
 
-def _gaps(one: PublishedCells, tables: TablesRelease) -> dict[str, float | int | None]:
+def _gaps(
+    one: PublishedCells, published: Sequence[PublishedCells], geography: Geography
+) -> dict[str, float | int | None]:
     """How far totals are from the sums of their parts: in a table, and of units within a unit."""
     relations = one.cells.relations
     whole = (abs(relations) @ one.withheld.T.astype(np.int64)) == 0
     gap = np.abs(relations @ one.value.T)[whole]
-    below = _parts_of_units(one, tables)
+    below = _parts_of_units(one, published, geography)
     return {
         "gap": float(gap.mean()) if gap.size else None,
         "gap_largest": int(gap.max()) if gap.size else None,
@@ -122,16 +164,15 @@ def _gaps(one: PublishedCells, tables: TablesRelease) -> dict[str, float | int |
     }
 
 
-def _parts_of_units(one: PublishedCells, tables: TablesRelease) -> Any:
+def _parts_of_units(
+    one: PublishedCells, published: Sequence[PublishedCells], geography: Geography
+) -> Any:
     """Each count less the sum of those of the units below; None where the table has none below."""
-    levels = tables.geography.levels
-    depth = tables.geography.depth(one.level) + 1
-    lower = (
-        by_name(tables.published).get((one.name, levels[depth])) if depth < len(levels) else None
-    )
+    levels, depth = geography.levels, geography.depth(one.level) + 1
+    lower = by_name(published).get((one.name, levels[depth])) if depth < len(levels) else None
     if lower is None:
         return None
-    up = adder(tables.geography, one.level, of=lower.level)
+    up = adder(geography, one.level, of=lower.level)
     whole = (up @ lower.withheld.astype(np.int64) == 0) & ~one.withheld
     return np.abs(one.value - up @ lower.value)[whole]
 
@@ -157,16 +198,18 @@ class ChangedCounts(Finding):
 
     changes: pl.DataFrame
     distances: pl.DataFrame
+    deltas: pl.DataFrame
     levels: tuple[str, ...]
     records_changed: bool = False
 
     def files(self) -> Mapping[str, pl.DataFrame]:
-        """The table, how often each change is, and the distances."""
-        return {
+        """The table, how often each change is, the distances, and the delta of one cell."""
+        found = {
             self.name: self.table,
             f"{self.name}-distribution": self.changes,
             f"{self.name}-distances": self.distances,
         }
+        return found if self.deltas.is_empty() else {**found, f"{self.name}-delta": self.deltas}
 
     def explain(self) -> str:
         """What is counted, and what it leaves out."""
@@ -182,7 +225,18 @@ class ChangedCounts(Finding):
             "other changes. A false zero is a cell with people that is published as 0, a false "
             "non-zero an empty one that is not. Where cells and totals are changed each by itself, "
             "tables do not add up: the gap is the published total less the sum of its published "
-            f"parts, in the table or over the units within a unit.{before}"
+            f"parts, in the table or over the units within a unit.{before}{self._about_delta()}"
+        )
+
+    def _about_delta(self) -> str:
+        at_one = self.deltas.filter(epsilon=1.0)
+        if at_one.is_empty():
+            return ""
+        largest, later = at_one["largest"][0], at_one["between_large_counts"][0]
+        return (
+            " The method has no epsilon. Of one cell alone its law is known: at epsilon 1 the "
+            f"largest delta between a count and the next is {largest:.3f}, and {later:.3f} between "
+            "large counts. It is of one cell and does not add up over cells or tables."
         )
 
     def numbers(self) -> tuple[KeyNumber, ...]:

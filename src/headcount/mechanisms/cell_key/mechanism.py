@@ -26,6 +26,7 @@ from headcount.mechanisms._record_words import (
     record_secret,
     secret_of_file,
 )
+from headcount.mechanisms.cell_key.columns import column_row
 from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
 from headcount.mechanisms.cell_key.perturbation import ChangeLaw, PerturbationLimits
 from headcount.mechanisms.cell_key.table_choice import (
@@ -55,9 +56,9 @@ Zeros = Literal["stay", "balance"]
 LARGEST_CHANGE = 100
 ACCOUNT, TABLE = "cell-key.json", "perturbation-table.csv"
 SECRET = (
-    "maximum", "variance", "blocked", "stay", "monotone", "rule", "ptable", "columns", "below",
-    "zeros", "keys",
-)  # fmt: skip
+    *("maximum", "variance", "blocked", "stay", "monotone", "rule", "ptable", "columns", "below"),
+    *("zeros", "keys"),
+)
 """Settings that are not published unless ``disclose`` is set."""
 
 
@@ -174,6 +175,20 @@ class CellKey(ChangedTables):
         if not self.columns:
             return ByInterval(rows)
         return in_columns(rows, self.columns, words=secret.words("order of columns"))
+
+    @property
+    def laws(self) -> tuple[ChangeLaw, ...]:
+        """The law of the change of counts 0, 1, ..., which no key alters."""
+        if self.ptable is not None:
+            return laws_of(self.ptable.lookup())
+        if self.rule == "10-5":
+            return laws_of(ten_five())
+        rows = entropy_rows(self._limits)
+        return tuple(column_row(row, self.columns) for row in rows) if self.columns else rows
+
+    def cell_facts(self) -> Mapping[str, Any]:
+        """Largest change, means and variances by count, and the exact delta of one cell."""
+        return facts_of(self.laws)
 
     @property
     def public_text(self) -> str:

@@ -6,7 +6,7 @@ Every table has fixed columns, so that cases which have nothing of it can be set
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -23,15 +23,18 @@ from headcount.evaluation.error import CellSet
 from headcount.evaluation.metrics import Metric
 from headcount.evaluation.metrics.audit import Audit
 from headcount.evaluation.metrics.empirical_privacy_loss import EmpiricalPrivacyLoss
+from headcount.evaluation.metrics.table_changes import cell_deltas_frame, changed_counts
 from headcount.evaluation.part import some_of
+from headcount.evaluation.published_answers import shown_as_tables
 from headcount.evaluation.suppressed import withheld_frame
 from headcount.evaluation.truth import MadeTruth
 from headcount.privacy import UnitOfPrivacy
-from headcount.release import CountsRelease, Release, TablesRelease
+from headcount.release import Release, TablesRelease
 from headcount.studies.compare.settings import Preset
 from headcount.studies.frame.cache import Frames
 from headcount.studies.frame.cases import Released, labelled
 from headcount.tabulate import Counts
+from headcount.tabulate.published import TableCells
 
 AUDITED_UNITS = 12
 """Leaf units of the small part of the population on which a mechanism is run many times."""
@@ -82,27 +85,45 @@ class Measuring:
     where
         unit      the unit of privacy of the comparison
         audited   names of the cases that are audited
+        tables    tables, each at a level, on which all cases are compared: those whose counts
+                  some case changes
     """
 
     cells: CellSet
     preset: Preset
     unit: UnitOfPrivacy
     audited: tuple[str, ...]
+    tables: tuple[tuple[TableCells, str], ...] = field(default=(), repr=False)
 
     def measured(self, made: Iterator[Released], engine: Engine) -> Frames:
         """Everything about the releases of one case.
 
-        Errors are taken of each; attacks, empirical privacy loss and audit of the first.
+        Errors and changes of tables are taken of each; attacks, empirical privacy loss and audit
+        of the first.
         """
         rows: dict[str, list[pl.DataFrame]] = {}
         for one in made:
-            found: Frames = dict(vars(errors_of(one, self.cells)))
+            found: Frames = {**vars(errors_of(one, self.cells)), **self._changes(one)}
             if one.replicate == one.case.runs[0]:
                 found |= self._of_the_first(one, engine)
             about = {**one.case.columns, "replicate": one.replicate}
             for name, frame in found.items():
                 rows.setdefault(name, []).append(labelled(frame, about))
         return {name: pl.concat(parts) for name, parts in rows.items()}
+
+    def _changes(self, one: Released) -> Frames:
+        """Tables beside the true ones; those of a release of counts are the sums of its counts."""
+        release = one.release
+        if isinstance(release, TablesRelease):
+            published = release.published if release.changed else ()
+        else:
+            published = shown_as_tables(release.as_counts(), self.tables)
+        found = changed_counts(published, release.geography, one.truth)
+        return {
+            "table_changes": found.table,
+            "table_distribution": found.changes,
+            "table_distances": found.distances,
+        }
 
     def _of_the_first(self, one: Released, engine: Engine) -> Frames:
         reasons: list[dict[str, str]] = []
@@ -116,6 +137,7 @@ class Measuring:
                 _epl_rows,
             ),
             "audit": self._audit(one, reasons),
+            "cell_deltas": cell_deltas_frame(one.truth.chain()),
             "attacks": pl.concat([self._attack(one, kind, reasons, engine) for kind in self.kinds]),
         }
         return {**found, "not_measured": pl.DataFrame(reasons, schema=NOT_MEASURED)}
@@ -178,8 +200,8 @@ class Measuring:
 
 
 def errors_of(one: Released, cells: CellSet) -> Breakdown:
-    """Errors of a release of counts; of published tables there are none to set beside others."""
-    if not isinstance(one.release, CountsRelease):
+    """Errors of counts, and of those that changed tables publish; withheld ones have none."""
+    if isinstance(one.release, TablesRelease) and not one.release.changed:
         return Breakdown.nothing()
     found = break_down(one.truth.counts, one.release, cells=cells)
     # The largest errors of one release are an example; those of several would be twenty each.

@@ -130,11 +130,6 @@ def refuse_domain(chain: Chain, domain: Domain) -> None:
     for step in chain.steps:
         if step.needs_households and not domain.households:
             raise _Unfit("it swaps whole households, and who lives with whom is not known here")
-    if chain.last.changes_tables:
-        raise _Unfit(
-            "it changes the counts of tables, and a comparison measures counts of every unit and "
-            "cell: headcount evaluate says how far such tables are off"
-        )
     chain.guarantee(schema, geography)
     chain.plan(schema, geography)
     tables, most = chain.table_bytes(schema, geography, backend="table"), memory_limit()
@@ -172,6 +167,15 @@ def _strengths(
     elif method == "suppression":
         # Each attribute and small pairs of them, by the rule that no sum gives a cell back.
         yield "tables of each attribute", partial(kind, tables="auto", effort=0, audit=0)
+    elif method == "cell-key":
+        for largest, variance in preset.changes:
+            yield (
+                f"at most {largest}, variance {decimal(variance)}",
+                partial(kind, maximum=largest, variance=variance),
+            )
+    elif method == "rounding":
+        for base in preset.bases:
+            yield f"to multiples of {base}", partial(kind, base=base)
     elif "epsilon" in known:
         more = {name: v for name, v in domain.neighbours.items() if name in known}
         several = preset.epsilons if method == "topdown" else preset.few

@@ -50,6 +50,7 @@ def _highlights(found: Findings) -> dict[str, Any]:
         "attacks": found.tables["attacks"]["attack"].unique(maintain_order=True).to_list(),
         "reasons": _reasons(found.tables["not_measured"]),
         "has_groups": not _groups(found.tables["errors"]).is_empty(),
+        "has_tables": not found.tables["table_changes"].is_empty(),
         "has_epl": bool(memo["epl"].drop_nulls().len()),
     }
 
@@ -160,6 +161,24 @@ def _shortfalls(found: Findings) -> pl.DataFrame:
         negative_percent=100 * pl.col("negative_cells") / pl.col("cells"),
         lost_percent=100 * pl.col("lost") / pl.col("counts"),
     )
+
+
+def _table_changes(found: Findings) -> pl.DataFrame:
+    """Changes of each table at the lowest of its levels, with the delta of one cell."""
+    depth = {level: number for number, level in enumerate(found.facts["levels"])}
+    lowest = pl.col("level").replace_strict(depth, return_dtype=pl.Int64)
+    rows = found.tables["table_changes"].filter(lowest == lowest.max().over("table"))
+    at_one = found.tables["cell_deltas"].filter(epsilon=1.0).select("case", delta="largest")
+    return (
+        rows.join(at_one, on="case", how="left", maintain_order="left")
+        .with_columns(place=pl.format("Table {} at {}", "table", "level"))
+        .sort("table", maintain_order=True)
+    )
+
+
+def _changes_by_level(found: Findings) -> pl.DataFrame:
+    cases = found.tables["cases"].select("case", "method")
+    return _protected(found.tables["table_changes"].join(cases, on="case", maintain_order="left"))
 
 
 def _trade_off(found: Findings) -> pl.DataFrame:
@@ -274,6 +293,8 @@ VIEWS = {
     "bias-by-count": _bias,
     "hurt-most": _hurt,
     "missing": _shortfalls,
+    "table-changes": _table_changes,
+    "table-changes-by-level": _changes_by_level,
     "trade-off": _trade_off,
     "measured-risk": _measured_risk,
     "attack-rates": _attack_points,

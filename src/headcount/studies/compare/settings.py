@@ -28,6 +28,8 @@ class Preset:
         few            fewer of them, for methods that are there for comparison only
         fractions      of people whom a sample takes
         rates          of households, or people, that are swapped
+        changes        largest change and variance of cell keys
+        bases          to whose multiples counts are rounded
         replicates     runs of each case that depends on chance
         few_above      counts (of all levels together) above which ``fewer`` runs are made
         attack_units   leaf units whose records are rebuilt from tables
@@ -41,6 +43,8 @@ class Preset:
     few: tuple[Fraction, ...]
     fractions: tuple[Fraction, ...]
     rates: tuple[Fraction, ...]
+    changes: tuple[tuple[int, Fraction], ...]
+    bases: tuple[int, ...]
     replicates: int
     fewer: int
     few_above: int
@@ -56,11 +60,16 @@ def _exact(*numbers: str) -> tuple[Fraction, ...]:
 
 PRESETS = {
     "quick": Preset(
-        methods=("topdown", "geometric", "sampling", "swapping", "suppression"),
+        methods=(
+            *("topdown", "geometric", "sampling", "swapping", "suppression"),
+            *("cell-key", "rounding"),
+        ),
         epsilons=_exact("0.1", "0.5", "1", "2", "4"),
         few=_exact("0.5", "1", "4"),
         fractions=_exact("0.1", "0.5"),
         rates=_exact("0.02", "0.1", "0.5"),
+        changes=((2, Fraction(1)), (5, Fraction(3))),
+        bases=(3, 5),
         replicates=5,
         fewer=2,
         few_above=1_000_000,
@@ -72,12 +81,14 @@ PRESETS = {
     "thorough": Preset(
         methods=(
             *("topdown", "geometric", "raked", "sampling", "swapping", "person-swapping"),
-            "suppression",
+            *("suppression", "cell-key", "rounding"),
         ),
         epsilons=_exact("0.1", "0.25", "0.5", "1", "2", "4", "8"),
         few=_exact("0.1", "0.5", "1", "2", "4", "8"),
         fractions=_exact("0.01", "0.1", "0.5"),
         rates=_exact("0.02", "0.05", "0.1", "0.25", "0.5"),
+        changes=((2, Fraction(1)), (3, Fraction(2)), (5, Fraction(3)), (10, Fraction(10))),
+        bases=(3, 5, 10),
         replicates=20,
         fewer=10,
         few_above=20_000_000,

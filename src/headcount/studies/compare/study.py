@@ -22,6 +22,9 @@ from headcount.studies.compare.settings import Settings
 from headcount.studies.compare.tables import (
     attack_table,
     case_table,
+    changes_by_table,
+    distances_by_table,
+    distribution_by_table,
     errors_by_count,
     errors_by_place,
     largest_errors,
@@ -33,6 +36,7 @@ from headcount.studies.frame.cache import FRAMES, Frames, source_digest
 from headcount.studies.frame.cases import Case, Released, run_cases
 from headcount.studies.frame.study import Findings, Work
 from headcount.tabulate import Tabulated
+from headcount.tabulate.published import TableCells
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -83,6 +87,7 @@ def run(
         preset=settings.what,
         unit=domain.unit,
         audited=audited(chosen.ways, promised, every=settings.what.audit_every),
+        tables=changed_tables(chosen.ways, domain),
     )
     cases = [
         Case(
@@ -104,7 +109,7 @@ def run(
         seed=settings.seed,
         work=work,
         what="Comparing",
-        inputs=f"{data.digest.hex()} {measuring!r} {_sources(chosen.ways)}",
+        inputs=f"{data.digest.hex()} {measuring!r} {_sources(chosen.ways)} {_tables(measuring)}",
         made_by="headcount.studies.compare.measures",
         codec=FRAMES,
     )
@@ -124,6 +129,26 @@ def run(
             "few": settings.replicates is None and replicates == settings.what.fewer,
         },
     )
+
+
+def changed_tables(ways: Sequence[Way], domain: Domain) -> tuple[tuple[TableCells, str], ...]:
+    """The tables whose counts some case changes; one name may not stand for two tables."""
+    found: dict[tuple[str, str], TableCells] = {}
+    for way in ways:
+        for cells, level in way.mechanism.last.changed_tables(domain.schema, domain.geography):
+            known = found.setdefault((cells.table.name, level), cells)
+            if known.table != cells.table:
+                raise InputError(
+                    "compare",
+                    place=way.name,
+                    found=f"another table {cells.table.name!r} than in the cases before it",
+                    expected="a name of its own for each table",
+                )
+    return tuple((cells, level) for (_, level), cells in found.items())
+
+
+def _tables(measuring: Measuring) -> list[tuple[object, str]]:
+    return [(cells.table, level) for cells, level in measuring.tables]
 
 
 def _sources(ways: Sequence[Way]) -> str:
@@ -183,6 +208,10 @@ def made_tables(
         "spread": frames["spread"],
         "hurt": hurt,
         "shortfalls": short,
+        "table_changes": changes_by_table(frames["table_changes"]),
+        "table_distribution": distribution_by_table(frames),
+        "table_distances": distances_by_table(frames["table_distances"]),
+        "cell_deltas": frames["cell_deltas"].drop("replicate"),
         "epl": frames["epl"],
         "audit": frames["audit"],
         "attacks": attacks,

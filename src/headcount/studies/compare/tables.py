@@ -191,6 +191,34 @@ def at_lowest(short: pl.DataFrame) -> pl.DataFrame:
     return short.group_by("case", maintain_order=True).last()
 
 
+_OF_A_TABLE = ("case", "table", "level")
+
+
+def changes_by_table(changes: pl.DataFrame) -> pl.DataFrame:
+    """Changes of tables beside the true ones: means over replicates, and the largest of all."""
+    largest = [name for name in changes.columns if name.endswith("largest")]
+    means = pl.exclude(*_OF_A_TABLE, "replicate", *largest).mean()
+    spread = (pl.col("d1").std() / pl.len().sqrt()).alias("d1_se")
+    every = changes.group_by(_OF_A_TABLE, maintain_order=True)
+    return every.agg(pl.len().alias("replicates"), means, spread, pl.col(largest).max())
+
+
+def distribution_by_table(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """How many cells of a table are changed by so much, on average over replicates."""
+    runs = frames["table_changes"].group_by(_OF_A_TABLE).agg(replicates=pl.len())
+    by = [*_OF_A_TABLE, "change"]
+    summed = frames["table_distribution"].group_by(by, maintain_order=True).agg(pl.sum("cells"))
+    return summed.join(runs, on=_OF_A_TABLE, maintain_order="left").select(
+        *by, cells=pl.col("cells") / pl.col("replicates")
+    )
+
+
+def distances_by_table(distances: pl.DataFrame) -> pl.DataFrame:
+    """Deciles of the three distances of cells, on average over replicates."""
+    by = [*_OF_A_TABLE, "distance"]
+    return distances.drop("replicate").group_by(by, maintain_order=True).mean()
+
+
 def attack_table(attacks: pl.DataFrame, cases: pl.DataFrame) -> pl.DataFrame:
     """What each attack found, beside guesses, and beside what it finds without any protection."""
     key = ["attack", "who"]
