@@ -30,7 +30,7 @@ UPGRADE ?=
 # Files are dealt whole to the workers, so that what a file prepares is prepared once.
 PYTEST_ARGS ?= --numprocesses auto --dist loadfile
 
-.PHONY: help install demo test test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
+.PHONY: help install spark demo test test-newest lint sentences docs bench fuzz extreme kills lock sbom clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test: lint  ## install, then ruff, mypy, import-linter and pytest
 	@command -v chromium chromium-browser google-chrome >/dev/null || \
 	  echo "NOTE: no Chromium on the path, so the tests that open a report in a browser were SKIPPED." \
 	  "Install it (Debian: apt-get install chromium), or use .ci/run, which never skips them."
+	@command -v java >/dev/null && test -e $(VENV)/.spark || \
+	  echo "NOTE: no Java on the path, or no 'make spark', so the tests of the engine spark were SKIPPED." \
+	  ".ci/run never skips them."
 
 test-newest:  ## the tests with the newest versions that pyproject allows, on the newest Python
 	@test -n "$(NEWEST_PYTHON)" || { echo "found no Python 3.11 or newer: NEWEST_PYTHON=..." >&2; exit 1; }
@@ -54,6 +57,9 @@ test-newest:  ## the tests with the newest versions that pyproject allows, on th
 	@$(NEWEST)/bin/python -c 'import sys, numpy, scipy, polars, pydantic; \
 	  print("Python", sys.version.split()[0], *(f"{m.__name__} {m.__version__}" for m in (numpy, scipy, polars, pydantic)))'
 	$(NEWEST)/bin/python -m pytest $(PYTEST_ARGS)
+
+spark: $(VENV)/.spark  ## install PySpark too; Java 17 or newer is yours to install
+	@command -v java >/dev/null || echo "NOTE: no Java on the path (Debian: apt-get install default-jre-headless)."
 
 sentences: $(VENV)/.dev  ## list every sentence that a user can see, to be read from top to bottom
 	@$(BIN)/python -m tests.sentences
@@ -115,6 +121,11 @@ $(VENV)/.runtime: $(VENV)/.created $(INPUTS)
 $(VENV)/.dev: $(VENV)/.runtime requirements/dev.txt
 	@echo "Installing the development tools into $(VENV) ..."
 	@$(BIN)/$(LOCKED) requirements/dev.txt
+	@touch $@
+
+$(VENV)/.spark: $(VENV)/.runtime requirements/spark.txt
+	@echo "Installing PySpark into $(VENV) ..."
+	@$(BIN)/$(LOCKED) requirements/spark.txt --no-build-isolation
 	@touch $@
 
 $(TOOLS)/.installed: $(VENV)/.created requirements/tools.txt

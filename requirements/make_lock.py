@@ -3,7 +3,7 @@
 Run by ``make lock``. Resolving is uv's work; its lists hold the hashes of every wheel and source
 archive that the registry offers of a version, so that one lock serves all platforms and Pythons.
 What is needed to use headcount (and to build it) stands in ``lock.txt``, what its tests need beside
-that in ``dev.txt``, and the tools that write locks and the bill of materials, which share no
+that in ``dev.txt``, what the engine ``spark`` needs in ``spark.txt``, and the tools that write locks and the bill of materials, which share no
 environment with headcount, in ``tools.txt``. Versions stay unless ``--upgrade`` is given.
 """
 
@@ -20,9 +20,10 @@ UV = (
 HEADERS = {
     "lock.txt": "what headcount needs, and what builds it",
     "dev.txt": "what the tests and the optional extras need beside lock.txt",
+    "spark.txt": "what the engine spark needs beside lock.txt",
     "tools.txt": "what writes locks and the bill of materials, in an environment of its own",
 }
-BUILD = ("hatchling", "editables")
+BUILD = ("hatchling", "editables", "setuptools")  # setuptools: PySpark comes as source
 TOOLS = ("cyclonedx-bom", "uv")
 
 
@@ -51,21 +52,24 @@ def write(name: str, parts: dict[str, str]) -> None:
 
 
 def main(project: str, *extras: str, upgrade: bool) -> None:
-    """Resolve anew and write the three locks."""
+    """Resolve anew and write the locks."""
     old = {
         name: (FOLDER / name).read_text() if (FOLDER / name).exists() else "" for name in HEADERS
     }
-    both = old["lock.txt"] + old["dev.txt"]
+    both = old["lock.txt"] + old["dev.txt"] + old["spark.txt"]
     plain, builders = f"{project}\n", "\n".join(BUILD)
     more = f"{project}[{','.join(extras)}]\n{builders}\n"
     every = resolve(more, kept=both, upgrade=upgrade)
     # The versions of the whole are those of its part.
     part = resolve(plain + builders, kept="".join(every.values()), upgrade=False)
     write("lock.txt", {name: lines for name, lines in every.items() if name in part})
-    write("dev.txt", {name: lines for name, lines in every.items() if name not in part})
+    spark = resolve(f"{project}[spark]\n", kept="".join(every.values()), upgrade=False)
+    write("spark.txt", {name: lines for name, lines in spark.items() if name not in part})
+    more_than = part | spark
+    write("dev.txt", {name: lines for name, lines in every.items() if name not in more_than})
     tools = resolve("\n".join(TOOLS), kept=old.get("tools.txt", ""), upgrade=upgrade)
     write("tools.txt", tools)
 
 
 if __name__ == "__main__":
-    main(".", "attack", "bench", "dev", "docs", upgrade="--upgrade" in sys.argv)
+    main(".", "attack", "bench", "dev", "docs", "spark", upgrade="--upgrade" in sys.argv)

@@ -46,7 +46,17 @@ def did_you_mean(name: object, known: Iterable[str], *, most: int = 20) -> str:
 
 
 class HeadcountError(Exception):
-    """Base of every error headcount raises on purpose."""
+    """Base of every error headcount raises on purpose; it can be pickled as it is."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), self.args), self.__dict__
+
+
+def _again(kind: type[HeadcountError], args: tuple[object, ...]) -> HeadcountError:
+    """An error that came from another process: the message is made, so nothing is made again."""
+    error = kind.__new__(kind)
+    error.args = args
+    return error
 
 
 class InputError(HeadcountError):

@@ -1,0 +1,53 @@
+"""Spark for tests: one context of two threads, or a reason why there is none.
+
+Without Java or PySpark a test is skipped and says so; with ``HEADCOUNT_REQUIRE_SPARK=1`` in the
+environment it fails instead.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+REQUIRE_VARIABLE = "HEADCOUNT_REQUIRE_SPARK"
+
+
+def need_spark() -> None:
+    """Skip, or fail where the environment asks for it, unless Spark can start."""
+    lacking = [
+        name
+        for name, there in (("Java", shutil.which("java")), ("PySpark", find_spec("pyspark")))
+        if not there
+    ]
+    if lacking and os.environ.get(REQUIRE_VARIABLE) == "1":
+        pytest.fail(f"{REQUIRE_VARIABLE}=1 but no {' and no '.join(lacking)}")
+    if lacking:
+        pytest.skip(f"no {' and no '.join(lacking)}")
+
+
+@contextmanager
+def spark(settings: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A context with settings of Spark, given as spark-submit gives them; stopped at the end."""
+    need_spark()
+    from pyspark import SparkContext
+
+    from headcount.engines.spark import spark_context
+
+    SparkContext._ensure_initialized()
+    system = SparkContext._jvm.java.lang.System
+    given = {"spark.master": "local[2]"} | dict(settings or {})
+    for name, value in given.items():
+        system.setProperty(name, value)
+    try:
+        context = spark_context()
+        yield context
+        context.stop()
+    finally:
+        for name in given:
+            system.clearProperty(name)

@@ -1,0 +1,122 @@
+"""Pieces of work as tasks of Spark: the same results, and nothing said that should not be."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headcount.engines import engine_named
+from headcount.engines.local import LocalEngine
+from headcount.engines.spark import SparkEngine, libraries, refuse_others
+from headcount.errors import ConfigError, InputError, InputErrors, PrivacyError
+from tests.engines.spark import spark
+
+SECRET = 918_273_645
+
+
+def squared(number: int) -> int:
+    """The square of a number."""
+    return number * number
+
+
+def refuses_seven(number: int) -> int:
+    """An error of ours for one piece."""
+    if number == 7:
+        raise InputError("people.csv", place="age", found="seven", expected="another number")
+    return number
+
+
+def breaks(number: int) -> int:
+    """An error that is not ours, with a count in its message."""
+    raise ValueError(f"{SECRET} people")
+
+
+def dies_once(mark: Path, number: int) -> int:
+    """The worker that has piece 5 is killed the first time."""
+    if number == 5:
+        try:
+            mark.touch(exist_ok=False)
+        except FileExistsError:
+            return number
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+@pytest.fixture(scope="module")
+def context() -> Iterator[Any]:
+    """One Spark for the module; its tasks are tried again, as on a cluster."""
+    with spark({"spark.master": "local[2, 4]"}) as made:
+        yield made
+
+
+def test_results_come_in_the_order_of_the_pieces(context, monkeypatch):
+    monkeypatch.setattr("headcount.engines.spark.PIECES", 4)  # several jobs
+    found = list(SparkEngine().map(squared, iter(range(11))))
+    assert found == list(LocalEngine(workers=1).map(squared, range(11)))
+    assert found[-1] == 100
+
+
+def test_no_pieces_are_no_results(context):
+    assert list(SparkEngine().map(squared, [])) == []
+
+
+def test_an_error_of_ours_is_the_same_error(context):
+    with pytest.raises(InputError) as caught:
+        list(SparkEngine().map(refuses_seven, range(9)))
+    assert str(caught.value) == "people.csv: age: found seven, expected another number"
+    assert caught.value.expected == "another number"
+
+
+def test_of_another_error_the_message_is_not_passed_on(context):
+    with pytest.raises(Exception, match=r"ValueError in .*test_spark\.py, line \d+") as caught:
+        list(SparkEngine().map(breaks, range(2)))
+    assert str(SECRET) not in str(caught.value)
+
+
+def test_a_task_whose_worker_was_killed_is_made_again(context, tmp_path: Path):
+    mark = tmp_path / "killed"
+    assert list(SparkEngine().map(partial(dies_once, mark), range(8))) == list(range(8))
+    assert mark.exists()
+
+
+def test_a_worker_with_other_libraries_is_refused():
+    refuse_others(libraries())
+    with pytest.raises(ConfigError, match=r"worker .*: found numba .*, expected 0\.1, as on"):
+        refuse_others(dict(libraries()) | {"numba": "0.1"})
+
+
+def test_without_pyspark_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(ConfigError, match=r"without PySpark, expected the extra headcount\[spark"):
+        list(engine_named("spark").map(squared, [1]))
+
+
+def test_spark_opens_no_port_to_others(context):
+    assert context.uiWebUrl is None
+    assert context.getConf().get("spark.driver.bindAddress") == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InputErrors(
+            "a.csv", [InputError("a.csv", place="b", found="c", expected="d")] * 2, number=2
+        ),
+        PrivacyError(source="a", place="b", found="c", expected="d"),
+        ConfigError("a", found="c", expected="d"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_can_be_pickled(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert vars(again) == vars(error)
