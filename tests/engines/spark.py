@@ -40,7 +40,7 @@ def spark(settings: Mapping[str, str] | None = None) -> Iterator[Any]:
     from headcount.engines.spark import spark_context
 
     SparkContext._ensure_initialized()
-    system = SparkContext._jvm.java.lang.System
+    system: Any = SparkContext._jvm.java.lang.System
     given = {"spark.master": "local[2]"} | dict(settings or {})
     for name, value in given.items():
         system.setProperty(name, value)

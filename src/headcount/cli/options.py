@@ -12,11 +12,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from headcount.engines import EngineName
+
 if TYPE_CHECKING:
     from headcount.progress import Progress
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object, for programs, in place of words.")
+]
+
+
+Engine = Annotated[
+    EngineName | None,
+    typer.Option(
+        help="Where the work is done: local, this machine, or spark. Results are the same."
+    ),
 ]
 
 

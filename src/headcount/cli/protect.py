@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from headcount.cli.options import AsJson, Quiet
+from headcount.cli.options import AsJson, Engine, Quiet
 
 
 def protect(
     config: Annotated[Path, typer.Argument(help="A TOML file; see docs/config.md.")],
+    engine: Engine = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -42,7 +43,7 @@ def protect(
     from headcount.release.store import read_receipt
     from headcount.run.protect import protect_run
 
-    path = protect_run(config, progress=progress_of(quiet=quiet or as_json))
+    path = protect_run(config, engine=engine, progress=progress_of(quiet=quiet or as_json))
     receipt = read_receipt(path / "release")
     sentences = guarantee_from_json(receipt["guarantee"]).sentences()
     if as_json:

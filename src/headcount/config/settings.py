@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from headcount.attacks.kinds import Attack
+from headcount.engines import EngineName
 from headcount.errors import ConfigError
 from headcount.evaluation.metrics import Metric
 from headcount.fields import APART, AtLeast0, FilePath
@@ -24,6 +25,7 @@ class RunSettings:
 
     where
         out           the run directory: new, or the same run to resume
+        engine        "local", this machine, or "spark": where it runs; the release is the same
         noise         "table" (exact, fast, keyed) or "opendp"
         seed          makes the run repeatable, and therefore not private
         ledger        where the spend is recorded
@@ -37,6 +39,7 @@ class RunSettings:
     """
 
     out: FilePath
+    engine: Annotated[EngineName, APART] = "local"
     noise: Literal["table", "opendp"] = "table"
     seed: AtLeast0 | None = None
     ledger: FilePath | None = None

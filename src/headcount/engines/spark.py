@@ -78,12 +78,12 @@ def spark_context() -> Any:
         "spark.master": "local[*]",
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
     }
     if settings.get("spark.master", "local").startswith("local"):
         defaults |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     for name, value in defaults.items():
         settings.setIfMissing(name, value)
+    settings.set("spark.ui.showConsoleProgress", "false")  # commands have a bar of their own
     return SparkContext.getOrCreate(settings)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from headcount.config.load import config_digest, config_to_json, load_config, read_config
 from headcount.config.settings import Config
-from headcount.engines.local import LocalEngine
+from headcount.engines import EngineName, engine_named
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.evaluation.suppressed import write_account
 from headcount.files import write_text_atomic
@@ -139,14 +139,19 @@ def _refused(directory: RunDirectory, error: TruthError) -> RunError:
     )
 
 
-def protect_run(config_file: Path, *, progress: Progress = silent) -> Path:
+def protect_run(
+    config_file: Path, *, engine: EngineName | None = None, progress: Progress = silent
+) -> Path:
     """Run ``protect`` for a config file; return the run's directory.
 
     The order is what makes a crash harmless: the run is bound to its data, config and key; the
     spend is recorded; only then is noise drawn. The manifest is written last, then the key is
     destroyed. The same command resumes an unfinished run to the same release, with one spend.
+    ``engine`` comes before that of the config.
     """
     config = load_config(config_file)
+    if engine is not None:
+        config = replace(config, run=replace(config.run, engine=engine))
     digest = config_digest(config).hex()
     directory = RunDirectory(config.run.out)
     directory.refuse_other(config_digest=digest)
@@ -259,7 +264,7 @@ def _make(
     noise = _noise(config, prepared, key, directory)
     measured = directory.release / MEASUREMENTS
     context = Context(
-        engine=LocalEngine(),
+        engine=engine_named(config.run.engine),
         progress=progress,
         workspace=directory.levels,
         measurements=measured if MEASUREMENTS in config.run.publish else None,
