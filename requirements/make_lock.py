@@ -3,8 +3,9 @@
 Run by ``make lock``. Resolving is uv's work; its lists hold the hashes of every wheel and source
 archive that the registry offers of a version, so that one lock serves all platforms and Pythons.
 What is needed to use headcount (and to build it) stands in ``lock.txt``, what its tests need beside
-that in ``dev.txt``, what the engine ``spark`` needs in ``spark.txt``, and the tools that write locks and the bill of materials, which share no
-environment with headcount, in ``tools.txt``. Versions stay unless ``--upgrade`` is given.
+that in ``dev.txt``, what the engine spark needs in ``spark.txt``, and the tools that write locks
+and the bill of materials, which share no environment with headcount, in ``tools.txt``. Versions
+stay unless ``--upgrade`` is given.
 """
 
 import re

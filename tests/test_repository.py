@@ -42,7 +42,7 @@ def tracked() -> list[Path]:
     return [ROOT / name for name in names if name and (ROOT / name).is_file()]
 
 
-LOCKS = ("lock.txt", "dev.txt", "tools.txt")
+LOCKS = ("lock.txt", "dev.txt", "spark.txt", "tools.txt")
 PIN = re.compile(r"([a-z0-9-]+)==([0-9][0-9a-z.]*)(?: ; [^\\\n]+)? \\\n")
 HASHES = re.compile(r"(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+")
 
@@ -50,7 +50,7 @@ HASHES = re.compile(r"(?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+")
 def pins(*locks: str) -> dict[str, str]:
     """Return project name -> version; a pin without hashes or any other line is an error."""
     found: dict[str, str] = {}
-    for lock in locks or ("lock.txt", "dev.txt"):
+    for lock in locks or ("lock.txt", "dev.txt", "spark.txt"):
         rest = (ROOT / "requirements" / lock).read_text().split("\n", 1)[1]
         while rest:
             pin = PIN.match(rest)
@@ -136,7 +136,7 @@ def test_every_declared_dependency_is_locked_within_its_bounds() -> None:
 )
 def test_installed_versions_are_the_locked_ones() -> None:
     found = {str(canonicalize_name(d.name)): d.version for d in importlib.metadata.distributions()}
-    unlocked = {"headcount", "pip", "setuptools"}
+    unlocked = {"headcount", "pip"}
     installed = {name: version for name, version in found.items() if name not in unlocked}
     locked = pins()
     assert installed == {name: locked.get(name) for name in installed}

@@ -507,7 +507,7 @@ def _rows_of_the_table() -> list[Example]:
             more={
                 **population,
                 **mechanism("histogram", epsilon=1, clip="cell"),
-                "run": {"noise": "opendp"},
+                "run": {"noise": "opendp", "engine": "local"},
             },
             data=files.people,
         ),

@@ -40,7 +40,8 @@ def spark(settings: Mapping[str, str] | None = None) -> Iterator[Any]:
     from headcount.engines.spark import spark_context
 
     SparkContext._ensure_initialized()
-    system: Any = SparkContext._jvm.java.lang.System
+    java: Any = SparkContext._jvm
+    system = java.java.lang.System
     given = {"spark.master": "local[2]"} | dict(settings or {})
     for name, value in given.items():
         system.setProperty(name, value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson
+from headcount.cli.options import AsJson, OnEngine
 
 if TYPE_CHECKING:
     from headcount.run.attack import Attempt
@@ -74,6 +74,7 @@ def reconstruct(
         ),
     ] = 10.0,
     truth: TruthFile = None,
+    engine: OnEngine = None,
     as_json: AsJson = False,
 ) -> None:
     """Rebuild person records from published tables, block by block.
@@ -114,7 +115,7 @@ def reconstruct(
         solver=solver,
         seconds=seconds,
     )
-    _run(lambda: open_reconstruct(attack, source, truth=truth), out, as_json=as_json)
+    _run(lambda: open_reconstruct(attack, source, truth=truth, engine=engine), out, as_json=as_json)
 
 
 @app.command("reidentify")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headcount.cli.options import AsJson, Quiet
+from headcount.cli.options import AsJson, OnEngine, Quiet
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,6 +43,7 @@ def compare(
             "to publish; may be repeated."
         ),
     ] = None,
+    engine: OnEngine = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -80,6 +81,7 @@ def compare(
         config,
         settings,
         out=out or Path("comparisons") / config.stem,
+        engine=engine,
         progress=progress_of(quiet=quiet or as_json),
     )
     memo = pl.read_csv(done.internal.parent / "tables" / "memo.csv")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from headcount.cli.options import AsJson, Quiet
+from headcount.cli.options import AsJson, OnEngine, Quiet
 
 if TYPE_CHECKING:
     from headcount.run.evaluate import EvaluatedRun
@@ -49,6 +49,7 @@ def evaluate(
     out: Annotated[
         Path, typer.Option(help="With --release: the folder for tables and report.")
     ] = Path("evaluation"),
+    engine: OnEngine = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -100,9 +101,11 @@ def evaluate(
     progress = progress_of(quiet=quiet or as_json)
     for run in runs or [out]:
         if truth is not None and release:
-            done = evaluate_files(truth, release, out=out, choice=choice, progress=progress)
+            done = evaluate_files(
+                truth, release, out=out, choice=choice, engine=engine, progress=progress
+            )
         else:
-            done = evaluate_run(run, choice=choice, progress=progress)
+            done = evaluate_run(run, choice=choice, engine=engine, progress=progress)
         evaluated[run] = done
         if quiet:
             typer.echo(f"report: {done.report}")

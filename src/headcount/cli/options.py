@@ -22,7 +22,7 @@ AsJson = Annotated[
 ]
 
 
-Engine = Annotated[
+OnEngine = Annotated[
     EngineName | None,
     typer.Option(
         help="Where the work is done: local, this machine, or spark. Results are the same."

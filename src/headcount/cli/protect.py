@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from headcount.cli.options import AsJson, Engine, Quiet
+from headcount.cli.options import AsJson, OnEngine, Quiet
 
 
 def protect(
     config: Annotated[Path, typer.Argument(help="A TOML file; see docs/config.md.")],
-    engine: Engine = None,
+    engine: OnEngine = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from headcount.cli.options import Quiet
+from headcount.cli.options import OnEngine, Quiet
+from headcount.engines import EngineName
 
 if TYPE_CHECKING:
     from headcount.studies.frame.settings import Given
@@ -50,13 +51,24 @@ def command(study: Study) -> Any:
     """The command of a study: its settings' options between --out and --cache."""
     options = study.settings.options()
 
-    def run(out: Path, cache: Path | None = None, quiet: bool = False, **typed: Any) -> None:
+    def run(
+        out: Path,
+        cache: Path | None = None,
+        engine: EngineName | None = None,
+        quiet: bool = False,
+        **typed: Any,
+    ) -> None:
         from headcount.cli.options import progress_of
         from headcount.run.study import run_study
 
         settings = study.settings(**{one.field: one.read(typed[one.field]) for one in options})
         report = run_study(
-            study.name, out, settings, cache=cache, progress=progress_of(quiet=quiet)
+            study.name,
+            out,
+            settings,
+            cache=cache,
+            engine=engine,
+            progress=progress_of(quiet=quiet),
         )
         typer.echo(f"report: {report}")
 
@@ -67,7 +79,8 @@ def command(study: Study) -> Any:
     if study.keeps:
         kept = typer.Option(help=f"Where finished {study.keeps} are kept; OUT.cache if not given.")
         shown["cache"], defaults["cache"] = Annotated[Path | None, kept], None
-    shown["quiet"], defaults["quiet"] = Quiet, False
+    shown |= {"engine": OnEngine, "quiet": Quiet}
+    defaults |= {"engine": None, "quiet": False}
     run.__signature__ = Signature(  # type: ignore[attr-defined]
         [
             Parameter(

@@ -10,8 +10,8 @@ EngineName: TypeAlias = Literal["local", "spark"]
 """What a config or an option calls an engine."""
 
 
-def engine_named(name: EngineName) -> Engine:
-    """The engine of that name, with the settings of its platform."""
+def engine_named(name: EngineName | None) -> Engine:
+    """The engine of that name, with the settings of its platform; None for this machine."""
     if name == "spark":
         from headcount.engines.spark import SparkEngine
 

@@ -27,7 +27,7 @@ from headcount.config.attack_files import (
 )
 from headcount.config.link_files import LinkFiles, read_rows, rows_of_release
 from headcount.config.load import load_config
-from headcount.engines.local import LocalEngine
+from headcount.engines import EngineName, engine_named
 from headcount.errors import ConfigError, InputError, RunError, brief
 from headcount.evaluation.attacked import matches_frame, rebuilt_frame
 from headcount.evaluation.attackers import (
@@ -74,7 +74,11 @@ class TrueRecords:
 
 
 def open_reconstruct(
-    attack: Reconstruct, source: Path, *, truth: Path | None = None
+    attack: Reconstruct,
+    source: Path,
+    *,
+    truth: Path | None = None,
+    engine: EngineName | None = None,
 ) -> Attempt[Rebuilt]:
     """Records from the tables of a release, or of a TOML file that lists tables."""
     if source.suffix == ".toml":
@@ -98,7 +102,7 @@ def open_reconstruct(
         )
     return Attempt(
         title="Reconstruction",
-        claim=lambda: attack.from_tables(knowledge, engine=LocalEngine()),
+        claim=lambda: attack.from_tables(knowledge, engine=engine_named(engine)),
         ids=pl.Series(dtype=pl.String),
         scoring=scoring,
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headcount.config.load import comparison_digest, load_comparison
 from headcount.config.settings import RunSettings
-from headcount.engines.local import LocalEngine
+from headcount.engines import EngineName, engine_named
 from headcount.errors import InputError, did_you_mean
 from headcount.files import close_folder
 from headcount.mechanisms import Chain, Mechanism, Tabulated
@@ -148,6 +148,7 @@ def compare(
     unit: str = "",
     cells: str = "all",
     cache: Path | str | None = None,
+    engine: EngineName | None = None,
     progress: Progress = silent,
 ) -> Comparison:
     """Protect a population in several ways, and measure each in the same terms.
@@ -158,6 +159,7 @@ def compare(
         unit               the one unit of privacy of all losses
         cache              a folder for finished cases, so that a stopped comparison goes on: as
                            confidential as the data
+        engine             "local", this machine, or "spark"
 
     The result has tables, and writes a report. It is computed from the truth with seeded noise:
     confidential, and no release.
@@ -173,7 +175,9 @@ def compare(
     )
     data = Tabulated.of(population)
     work = Work(
-        cache=Cache(None if cache is None else Path(cache)), engine=LocalEngine(), progress=progress
+        cache=Cache(None if cache is None else Path(cache)),
+        engine=engine_named(engine),
+        progress=progress,
     )
     return _compared(data, settings, work, cases=cases or {}, recipe="hc.compare(population, ...)")
 
@@ -183,6 +187,7 @@ def compare_run(
     settings: Settings,
     *,
     out: Path,
+    engine: EngineName | None = None,
     progress: Progress = silent,
 ) -> ComparedRun:
     """Compare as a config says, into a folder with two reports: to keep, and to publish.
@@ -208,7 +213,7 @@ def compare_run(
     kept = out.with_name(f"{out.name}.cache")
     for folder in (out, kept):
         refuse_unsafe(folder)
-    work = Work(cache=Cache(kept), engine=LocalEngine(), progress=progress)
+    work = Work(cache=Cache(kept), engine=engine_named(engine), progress=progress)
     found = _compared(
         data,
         settings,

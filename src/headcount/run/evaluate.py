@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headcount.config.load import config_digest, load_foreign, load_measures, load_population
-from headcount.engines.local import LocalEngine
+from headcount.engines import EngineName, engine_named
 from headcount.errors import RunError
 from headcount.evaluation.choice import Choice
 from headcount.evaluation.evaluate import Evaluation, evaluate
@@ -65,7 +65,11 @@ def truth_of(prepared: Prepared, internal: Path) -> MadeTruth:
 
 
 def evaluate_run(
-    path: Path, *, choice: Choice | None = None, progress: Progress = silent
+    path: Path,
+    *,
+    choice: Choice | None = None,
+    engine: EngineName | None = None,
+    progress: Progress = silent,
 ) -> EvaluatedRun:
     """Evaluate a finished run into ``internal/evaluation/``: its tables and a report.
 
@@ -82,7 +86,7 @@ def evaluate_run(
         truth_of(prepared, internal),
         choice=choice,
         progress=progress,
-        engine=LocalEngine(),
+        engine=engine_named(engine),
     )
     folder = internal / "evaluation"
     folder.mkdir(exist_ok=True)
@@ -96,6 +100,7 @@ def evaluate_files(
     *,
     out: Path,
     choice: Choice | None = None,
+    engine: EngineName | None = None,
     progress: Progress = silent,
 ) -> EvaluatedRun:
     """Evaluate files of somebody else's release into ``out``: as confidential as the truth.
@@ -125,7 +130,9 @@ def evaluate_files(
     seen = Truth.of(population).on(release)
     choice = choice or Choice()
     choice = replace(choice, given=(*load_measures(truth), *choice.given))
-    evaluation = evaluate(release, seen, choice=choice, progress=progress, engine=LocalEngine())
+    evaluation = evaluate(
+        release, seen, choice=choice, progress=progress, engine=engine_named(engine)
+    )
     if not out.exists():
         out.mkdir(parents=True, mode=0o755 if population.public else 0o700)
     elif not population.public and (mode := mode_of(out.stat())) is not None and mode & 0o077:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from headcount.engines import EngineName, engine_named
 from headcount.progress import Progress, silent
 from headcount.report.directory import study_is_there, write_study
 from headcount.report.provenance import gather_provenance
@@ -17,6 +18,7 @@ def run_study(
     settings: StudySettings,
     *,
     cache: Path | None = None,
+    engine: EngineName | None = None,
     progress: Progress = silent,
 ) -> Path:
     """Run a study in a directory; returns the report's path.
@@ -25,7 +27,6 @@ def run_study(
         cache   keeps finished pieces so that a stopped study goes on; beside ``out``, with the
                 ending ".cache", if None. It may tell exact counts.
     """
-    from headcount.engines.local import LocalEngine
     from headcount.studies.frame.cache import Cache
     from headcount.studies.frame.report import write_text
 
@@ -33,7 +34,7 @@ def run_study(
     if study_is_there(out, study=name, settings=identity):
         return out / "report.html"
     folder = (cache or out.with_name(f"{out.name}.cache")) if study.keeps else None
-    work = Work(cache=Cache(folder), engine=LocalEngine(), progress=progress)
+    work = Work(cache=Cache(folder), engine=engine_named(engine), progress=progress)
     findings = study.run(settings, work)
     provenance = gather_provenance(
         recipe=settings.recipe(study=name, out=out.name),
