@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from headcount.engines import engine_named
 from headcount.engines.local import LocalEngine
 from headcount.engines.spark import SparkEngine, libraries, refuse_others
 from headcount.errors import ConfigError, InputError, InputErrors, PrivacyError
+from headcount.run.engines import engine_named
 from tests.engines.spark import spark
 
 SECRET = 918_273_645

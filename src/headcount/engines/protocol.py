@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+EngineName: TypeAlias = Literal["local", "spark"]
+"""What a config or an option calls an engine."""
 
 
 class Engine(Protocol):

@@ -27,7 +27,7 @@ from headcount.config.attack_files import (
 )
 from headcount.config.link_files import LinkFiles, read_rows, rows_of_release
 from headcount.config.load import load_config
-from headcount.engines import EngineName, engine_named
+from headcount.engines import EngineName
 from headcount.errors import ConfigError, InputError, RunError, brief
 from headcount.evaluation.attacked import matches_frame, rebuilt_frame
 from headcount.evaluation.attackers import (
@@ -49,6 +49,7 @@ from headcount.release.store import (
     schema_from_json,
 )
 from headcount.run.attack import SUMMARY, Attempt, Scoring
+from headcount.run.engines import engine_named
 from headcount.schema import Schema
 from headcount.tabulate.published import tables
 

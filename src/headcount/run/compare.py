@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headcount.config.load import comparison_digest, load_comparison
 from headcount.config.settings import RunSettings
-from headcount.engines import EngineName, engine_named
+from headcount.engines import EngineName
 from headcount.errors import InputError, did_you_mean
 from headcount.files import close_folder
 from headcount.mechanisms import Chain, Mechanism, Tabulated
@@ -29,6 +29,7 @@ from headcount.report.model import Figure, Provenance, Report
 from headcount.report.notebook import shown
 from headcount.report.provenance import gather_provenance
 from headcount.run._publishable import publishable, refuse_unknown
+from headcount.run.engines import engine_named
 from headcount.studies.compare import STUDY
 from headcount.studies.compare.methods import Domain, Offered, fitting, neighbours_of, offered
 from headcount.studies.compare.settings import Settings

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headcount.config.load import config_digest, load_foreign, load_measures, load_population
-from headcount.engines import EngineName, engine_named
+from headcount.engines import EngineName
 from headcount.errors import RunError
 from headcount.evaluation.choice import Choice
 from headcount.evaluation.evaluate import Evaluation, evaluate
@@ -21,6 +21,7 @@ from headcount.release.directory import RunDirectory
 from headcount.release.foreign import read_foreign
 from headcount.release.store import MANIFEST, read_release
 from headcount.report.html import write_report
+from headcount.run.engines import engine_named
 from headcount.run.protect import Prepared, kept_config, prepare_data
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 
 from headcount.config.load import config_digest, config_to_json, load_config, read_config
 from headcount.config.settings import Config
-from headcount.engines import EngineName, engine_named
+from headcount.engines import EngineName
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.evaluation.suppressed import write_account
 from headcount.files import write_text_atomic
@@ -31,6 +31,7 @@ from headcount.release.store import (
 from headcount.run._limits import refuse_too_large
 from headcount.run._note import leave_note, refuse_unrecorded
 from headcount.run._receipt import check_receipt, draft_receipt, finished_receipt
+from headcount.run.engines import engine_named
 from headcount.tabulate import Counts
 
 log = logging.getLogger(__name__)

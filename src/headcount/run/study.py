@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headcount.engines import EngineName, engine_named
+from headcount.engines import EngineName
 from headcount.progress import Progress, silent
 from headcount.report.directory import study_is_there, write_study
 from headcount.report.provenance import gather_provenance
+from headcount.run.engines import engine_named
 from headcount.studies.frame.settings import StudySettings
 from headcount.studies.frame.study import Work, load_study
 
