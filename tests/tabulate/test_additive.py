@@ -100,7 +100,7 @@ def test_linked_relations_are_those_of_a_dictionary(seed):
     names = [rng.permutation(max(one.size, 20))[: one.size] for one in made]
     _, dense = np.unique(np.concatenate(names), return_inverse=True)
     numbers = np.split(dense, np.cumsum([one.size for one in made])[:-1])
-    expected = {}
+    expected: dict[tuple[int, ...], None] = {}
     for one, number in zip(made, numbers, strict=True):
         for k, total in enumerate(number[one.total].tolist()):
             parts = sorted(number[one.part[one.start[k] : one.start[k + 1]]].tolist())

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.attacks.kinds import Attack, ClaimedPeople, People
+from headcount.attacks.kinds import Attack, ClaimedCounts, ClaimedPeople, People
+from headcount.attacks.kinds.feasible_intervals import WorkOut
 from headcount.attacks.kinds.linkage import Link
 from headcount.attacks.kinds.reidentification import Reidentify
 from headcount.evaluation.choice import Choice
@@ -24,6 +25,7 @@ from headcount.evaluation.part import TruePeople
 from headcount.mechanisms.swapping.report import REPORT
 from headcount.report.finding import Support
 from headcount.schema import Schema
+from headcount.tabulate.linked_tables import table_values
 from headcount.testing import (
     ContractError,
     attack_checks,
@@ -224,6 +226,27 @@ class Loaded(Reidentify):
 def test_an_attack_that_peeks_at_the_truth_is_caught():
     (check,) = (c for c in attack_checks(Peeking()) if "no_more_than" in str(c))
     with pytest.raises(ContractError, match="400 of 400 claims are right, by chance at most"):
+        check()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeekingAtCounts(WorkOut):
+    """Looks the counts up in the truth that the contract holds."""
+
+    def run(self, release: Any, people: People, **more: Any) -> ClaimedCounts:
+        truth = TruePeople.of(examples()[0].truth.counts, release.geography).counts()
+        claims = super().run(release, people, **more)
+        true = {
+            (one.name, one.level): table_values(truth.at(one.level), one.cells)
+            for one in release.published
+        }
+        ranges = tuple(replace(one, low=true, high=true) for one in claims.ranges)
+        return replace(claims, ranges=ranges)
+
+
+def test_an_attack_that_peeks_at_true_counts_is_caught():
+    (check,) = (c for c in attack_checks(PeekingAtCounts()) if "no_more_than" in str(c))
+    with pytest.raises(ContractError, match=r"(\d+) of \1 claims are right, by chance at most"):
         check()
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from headcount.attacks.kinds import Attack, ClaimedPeople, ClaimedRecords, Claims
+from headcount.attacks.kinds import Attack, ClaimedPeople, ClaimedRecords, Claims, CountClaims
 from headcount.errors import HeadcountError
 from headcount.evaluation.attacked import score_claims
 from headcount.evaluation.metrics import Metric, NotFeasible
@@ -36,10 +36,12 @@ from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.release import Release
+from headcount.release.published import by_name
 from headcount.report.finding import Finding, Support
 from headcount.report.model import Figure
 from headcount.report.specs import chart_spec
 from headcount.schema import Attribute, Schema, impossible, load_schema
+from headcount.tabulate.linked_tables import table_values
 from headcount.testing.contracts import ContractError
 
 PEOPLE, LEAVES = 400, 8
@@ -228,27 +230,47 @@ def attack_knows_no_more_than_the_release(attack: Attack) -> None:
     claims, people = _claims(attack, example.other_release, example)
     again, _ = _claims(attack, example.other_release, example)
     _require(_equal_claims(claims, again), "the same release and people gave two sets of claims")
+    right, tried, chance = _by_chance(claims, people, example.other_release)
+    most = tried * chance + 5 * np.sqrt(tried * chance * (1 - chance)) + 1
+    _require(right <= most, f"{right} of {tried} claims are right, by chance at most {most:.0f}")
+
+
+def _by_chance(claims: Claims, people: TruePeople, release: Release) -> tuple[int, int, float]:
+    """Claims that are right, all claims, and the share of them that a guess could get right."""
+    if isinstance(claims, ClaimedRecords):
+        records = np.asarray(claims.matrix.toarray())
+        truth = np.zeros_like(records)
+        np.add.at(truth, (people.unit, people.cell), 1)
+        return int(np.minimum(records, truth).sum()), int(records.sum()), 0.5
     if isinstance(claims, ClaimedPeople):
         sizes = tuple(claims.schema.attribute(name).size for name in claims.learnt)
         true = np.ravel_multi_index(tuple(people.codes(name) for name in claims.learnt), sizes)
-        claimed = claims.value >= 0
-        right, tried = int((claims.value == true)[claimed].sum()), int(claimed.sum())
-        chance = float(np.bincount(true).max() / len(true))
-    else:
-        records = np.asarray(claims.matrix.toarray())  # type: ignore[attr-defined]
-        truth = np.zeros_like(records)
-        np.add.at(truth, (people.unit, people.cell), 1)
-        right, tried = int(np.minimum(records, truth).sum()), int(records.sum())
-        chance = 0.5
-    most = tried * chance + 5 * np.sqrt(tried * chance * (1 - chance)) + 1
-    _require(right <= most, f"{right} of {tried} claims are right, by chance at most {most:.0f}")
+        value = claims.value
+    elif isinstance(claims, CountClaims):
+        own, tables, counts = (
+            claims.claimed(),
+            by_name(release.as_tables().published),
+            people.counts(),
+        )
+        value = np.concatenate([one.ravel() for one in own.values()])
+        true = np.concatenate(
+            [
+                table_values(counts.at(level), tables[name, level].cells).ravel()
+                for name, level in own
+            ]
+        )
+    else:  # nothing is said of anybody
+        return 0, 0, 0.0
+    claimed = value >= 0
+    chance = float(np.bincount(true).max() / len(true))
+    return int((value == true)[claimed].sum()), int(claimed.sum()), chance
 
 
 def attack_shows_and_explains_itself(attack: Attack) -> None:
     """Claims carry the attack's name, a question and words; scored, they can be shown."""
     example = _attacked(attack)
     claims, people = _claims(attack, example.release, example)
-    _require(isinstance(claims, ClaimedPeople | ClaimedRecords), f"found {type(claims).__name__}")
+    _require(isinstance(claims, Claims), f"found {type(claims).__name__}")
     _require(claims.attack == attack.name, f"the claims are those of {claims.attack!r}")
     _require(len(claims.words.split()) >= 8, "the attack does not say how it works")
     _require(bool(claims.title.strip()), "the claims have no title")
@@ -354,7 +376,10 @@ def _equal_claims(one: Claims, other: Claims) -> bool:
         return np.array_equal(one.value, other.value)
     if isinstance(one, ClaimedRecords) and isinstance(other, ClaimedRecords):
         return bool((one.matrix != other.matrix).nnz == 0)
-    return False
+    if isinstance(one, CountClaims) and isinstance(other, CountClaims):
+        mine, its = one.claimed(), other.claimed()
+        return all(np.array_equal(mine[where], its[where]) for where in {*mine, *its})
+    return type(one) is type(other) and one.facts == other.facts
 
 
 def _require(holds: bool, message: str) -> None:

@@ -148,11 +148,29 @@ class CountRanges:
     attacked: Mapping[tuple[str, str], Flags]
 
 
+class CountClaims(Claims):
+    """Claims about the counts behind published tables."""
+
+    @abstractmethod
+    def claimed(self) -> Mapping[tuple[str, str], Ints]:
+        """For each (table, level) the count that the attacker who knows most claims (units x
+        cells), -1 where nothing is claimed.
+        """
+
+
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class ClaimedCounts(Claims):
+class ClaimedCounts(CountClaims):
     """Counts behind published ones: "so many live here, no more and no fewer"."""
 
     ranges: tuple[CountRanges, ...]
+
+    def claimed(self) -> Mapping[tuple[str, str], Ints]:
+        """Counts whose range is one number."""
+        best = self.ranges[0]
+        return {
+            where: np.where((low == best.high[where]) & best.attacked[where], low, NOTHING)
+            for where, low in best.low.items()
+        }
 
 
 class Attack(ABC):

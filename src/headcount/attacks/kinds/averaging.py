@@ -10,7 +10,7 @@ import numpy as np
 from headcount.arrays import Floats, Ints
 from headcount.attacks.averaging import average_cells
 from headcount.attacks.changed_cells import ChangedCells, changed_cells, published_gaps
-from headcount.attacks.kinds._base import Attack, Claims, People, changed_tables
+from headcount.attacks.kinds._base import Attack, CountClaims, People, changed_tables
 from headcount.engines.protocol import Engine
 from headcount.errors import ConfigError
 from headcount.release import Release
@@ -20,7 +20,7 @@ KNOWS, DOES_NOT = "knows the largest change", "does not know it"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class AveragedCounts(Claims):
+class AveragedCounts(CountClaims):
     """Counts as the mean of their partitions, for each (table, level) (units x cells).
 
     where
@@ -37,6 +37,10 @@ class AveragedCounts(Claims):
     partitions: dict[tuple[str, str], Ints]
     weight: dict[tuple[str, str], Floats]
     variance: float
+
+    def claimed(self) -> dict[tuple[str, str], Ints]:
+        """The nearest whole numbers to the means."""
+        return next(iter(self.count.values()))
 
 
 @dataclass(frozen=True, kw_only=True)
