@@ -113,7 +113,7 @@ def test_blocks_are_partitioned_and_keep_their_codes(table: pl.DataFrame):
 def test_no_only_child_has_a_share_and_all_paths_have_one_sum(table: pl.DataFrame, highest: str):
     spine = optimised_spine(table)
     given = UnitShares(geography=spine, shares=SHARES, highest=highest)
-    assert given.along_paths() == (1, 1)
+    assert given.along_paths() == (Fraction(1), Fraction(1))
     share = {
         level: [classes[one] for one in own.tolist()]
         for level, (classes, own) in ((one, given.classes(one)) for one in LEVELS)

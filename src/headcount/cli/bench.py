@@ -14,7 +14,9 @@ Epsilon = Annotated[str | None, typer.Option(help="Total privacy loss, such as 1
 HouseholdsToMake = Annotated[int | None, typer.Option(min=100, help="How many households to make.")]
 Persons = Annotated[Path | None, typer.Option(help="Person records: block, sex, age, race...")]
 Cases = Annotated[int | None, typer.Option(min=1, help="How many random cases to run.")]
-Part = Annotated[float | None, typer.Option(help="Which part of a nation to make, such as 0.01.")]
+PartOfNation = Annotated[
+    float | None, typer.Option(help="Which part of a nation to make, such as 0.01.")
+]
 Json = Annotated[Path | None, typer.Option(help="Also write the figures to this file.")]
 
 
@@ -29,7 +31,7 @@ def bench(
     households: HouseholdsToMake = None,
     persons: Persons = None,
     cases: Cases = None,
-    share: Part = None,
+    share: PartOfNation = None,
     json: Json = None,
 ) -> None:
     """Measure something and print the figures with the machine's facts.
