@@ -95,7 +95,7 @@ def close_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def write_bytes_atomic(path: Path, data: bytes) -> None:
+def write_bytes_atomic(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Replace ``path`` by ``data``: a crash leaves the old file or the new one, never a part.
 
     The bytes go to a temporary file in the same directory (a rename is atomic only within one
@@ -106,7 +106,7 @@ def write_bytes_atomic(path: Path, data: bytes) -> None:
     # os.open rather than tempfile: the finished file gets the usual permissions of the user's
     # umask, where tempfile would leave it readable by the owner only.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    handle = os.open(temporary, flags, 0o666)
+    handle = os.open(temporary, flags, mode)
     try:
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from headcount.run.protect import protect_run
 from headcount.schema import load_schema
 from tests.docs import files
-from tests.docs.pages import Block, blocks, merged
+from tests.docs.pages import Block, blocks, config_text, merged
 
 Table = dict[str, Any]
 
@@ -82,6 +83,7 @@ TOWNS: Table = {"kind": "towns", "people": 1500, "counties": 2, "seed": 7}
 SIZED: Table = {"population": {**TOWNS, "attributes": ["sex", "household_size"]}}
 SHARES: Table = {"cells": {"share": "1/2"}, "sex": {"by": ["sex"], "share": "1/2"}}
 ATTRIBUTES = ["age", "sex", "race", "hispanic", "tenure"]
+SWAPPED: Table = {"population": {**TOWNS, "attributes": ["age", "race"]}}
 SEVEN: Table = {**TOWNS, "schema": "sex-age38-race7-hispanic"}
 CELLS = {
     "under18_hisp" if name == "hisp_minor" else name: dict(
@@ -93,6 +95,15 @@ CELLS = {
 
 def write_bounds(folder: Path) -> None:
     files.bounds(folder, columns=find("config.md", "county,sex,grown").text.splitlines()[0])
+
+
+def first_run(folder: Path) -> None:
+    """The run of a chain whose swapped people the page reuses, with other tables."""
+    config = merged(find("cell-key.md", "reuse = ").toml, SWAPPED)
+    config["run"] = {"out": "first"}
+    config["mechanism"][-1]["tables"] = {"race": ["race"]}
+    (folder / "first.toml").write_text(config_text(config), encoding="utf-8")
+    protect_run(folder / "first.toml")
 
 
 def digest_of_bounds() -> str:
@@ -337,6 +348,21 @@ def _changed_tables() -> list[Example]:
     return [
         Example("cell-key", "cell-key.md", ("age_sex = ",), people, files.people),
         Example("rounding", "cell-key.md", ('how = "random"',), people, files.people),
+        Example("later-tables", "cell-key.md", ("reuse = ",), SWAPPED, first_run),
+        Example(
+            "ids",
+            "config.md",
+            ("person_id = ",),
+            merged(people, mechanism("rounding", how="fixed", base=5, keys="record.keys")),
+            files.people,
+        ),
+        Example(
+            "record-keys",
+            "config.md",
+            ("record_keys = ",),
+            merged(people, mechanism("cell-key", preset="ons-10-5")),
+            files.people,
+        ),
     ]
 
 

@@ -37,6 +37,8 @@ def people(folder: Path) -> None:
             "race": rng.choice(["a", "b", "c"], n),
             "quarters": kinds,
             "hhgq": kinds,
+            "pin": [f"p{number:05}" for number in rng.permutation(n)],
+            "rkey": rng.integers(0, 256, n),
         }
     ).write_csv(folder / "people.csv")
     tracts = pl.DataFrame({**_codes(list(TRACTS)), "geocode": list(TRACTS)})

@@ -22,10 +22,10 @@ from headcount.population.readers import (
     read_counts,
     read_microdata,
     read_quarters,
-    whole_numbers,
 )
 from headcount.population.suspicious import looks_missing, sums_of_others
 from headcount.population.tables import Rows
+from headcount.population.whole_numbers import whole_numbers
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import tabulate
 

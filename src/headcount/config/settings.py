@@ -10,7 +10,7 @@ from headcount.engines import EngineName
 from headcount.errors import ConfigError
 from headcount.evaluation.metrics import Metric
 from headcount.fields import APART, AtLeast0, FilePath
-from headcount.mechanisms import Chain, PostTabular, PreTabular
+from headcount.mechanisms import Chain, PostTabular, PreTabular, ReusedRun
 from headcount.population.sources import Source
 from headcount.registry import MECHANISMS, POPULATIONS
 from headcount.release.foreign import ForeignFiles
@@ -36,6 +36,7 @@ class RunSettings:
         tidy          one row for each count, not one for each unit
         totals        the total of each unit, in a table of its own
         margins       lists of attributes: counts by these alone, each in a table of its own
+        reuse         a run of the same steps, whose changed people are taken for more tables
     """
 
     out: FilePath
@@ -50,6 +51,7 @@ class RunSettings:
     tidy: bool = False
     totals: bool = False
     margins: tuple[MarginNames, ...] = ()
+    reuse: ReusedRun | None = None
 
     @property
     def layout(self) -> FileLayout:
@@ -144,6 +146,13 @@ class Config:
     def __post_init__(self) -> None:
         chain = Chain.of(self.mechanism)
         chain.refuse_unpublishable(self.run.publish)
+        if self.run.reuse is not None and not chain.steps:
+            raise ConfigError(
+                "run",
+                place="run.reuse",
+                found=f"it with {chain.name!r}, which changes no records",
+                expected="the steps of the run that is reused (swapping, sampling), then the last",
+            )
         if self.run.layout.margins and chain.last.withholds:
             raise ConfigError(
                 "run",

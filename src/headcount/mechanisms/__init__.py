@@ -11,6 +11,7 @@ from headcount.mechanisms._protect import (
     protect,
     protect_runs,
 )
+from headcount.mechanisms._stored_people import ReusedRun
 from headcount.mechanisms.averaged import Averaged
 from headcount.mechanisms.geometric import Geometric
 from headcount.mechanisms.identity import Identity
@@ -32,6 +33,7 @@ __all__ = [
     "PreTabular",
     "Preserved",
     "Raked",
+    "ReusedRun",
     "Sampling",
     "TablesOutcome",
     "Tabulated",

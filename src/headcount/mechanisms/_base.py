@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, is_dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts
 from headcount.tabulate.published import TableCells
 
+if TYPE_CHECKING:
+    from headcount.mechanisms._stored_people import ReusedRun
+
 DRAWN_AT_ONCE = 1 << 20
 """Scalars of noise held at once where many draws are added up."""
 
@@ -50,6 +53,7 @@ class Context:
         measurements   for the noisy measurements, if they are to be published
         curator        for what may never be part of a release: who was swapped with whom, what
                        shows withheld cells protected, how long each part took
+        reuse          a run whose changed people are taken, in place of changing them again
     """
 
     engine: Engine = field(default_factory=InOrder)
@@ -57,6 +61,7 @@ class Context:
     workspace: Path | None = None
     measurements: Path | None = None
     curator: Path | None = None
+    reuse: ReusedRun | None = None
 
 
 class MethodBase(ABC):
@@ -214,6 +219,9 @@ class PostTabular(MethodBase):
 
     def check_unchanged(self, counts: Counts) -> None:
         """Refuse what can be known beforehand only of people whom no earlier step changes."""
+
+    def check_anew(self, counts: Counts) -> None:
+        """Refuse people whom a step is to change again, where they may be changed only once."""
 
     def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
         """Refuse to follow steps that change records, where that makes no sense.

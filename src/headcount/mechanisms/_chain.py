@@ -37,6 +37,7 @@ from headcount.mechanisms._measured import Measured
 from headcount.mechanisms._outcome import CountsOutcome, Outcome
 from headcount.mechanisms._preserved import Preserved
 from headcount.mechanisms._step_noise import StepNoise
+from headcount.mechanisms._stored_people import CHANGED_PEOPLE, ReusedRun, store_people
 from headcount.mechanisms._units import steps_of_all
 from headcount.mechanisms.identity import Identity
 from headcount.noise import Noise
@@ -283,6 +284,15 @@ class Chain:
         remarks = [remark for step in self.steps for remark in step.check(data.population)]
         return (*remarks, *self.last.check(data.counts))
 
+    def check_reuse(self, data: Tabulated, reused: ReusedRun) -> None:
+        """Refuse changed people that other steps made, or that were made of other data."""
+        self.last.check_unchanged(_counted(reused.people(data, self.steps), data))
+
+    def check_anew(self, data: Tabulated) -> None:
+        """Refuse to change people again under keys by which they have been protected."""
+        if self.steps:
+            self.last.check_anew(data.counts)
+
     def check_people(self, population: Population) -> None:
         """Refuse people for whom the plan's losses would not be true."""
         self.last.check_people(population)
@@ -324,9 +334,11 @@ class Chain:
         return data if cut is data.population else Tabulated.of(cut)
 
     def changed(self, data: Tabulated, noise: Noise, *, run: int, context: Context) -> Counts:
-        """The counts of a run after all pre-tabular steps."""
+        """The counts of a run after all pre-tabular steps, which are stored where keys are kept."""
         if not self.steps:
             return data.counts
+        if context.reuse is not None:
+            return _counted(context.reuse.people(data, self.steps), data)
         population = data.population
         for number, step in enumerate(self.steps):
             own = context
@@ -338,7 +350,9 @@ class Chain:
                 step.check(population)
                 own_noise = self.noise_of(number, noise)
                 population = step.apply(population, own_noise, run=run, context=own)
-        return tabulate(population)
+        if context.curator is not None and self.secret_files:
+            store_people(context.curator / CHANGED_PEOPLE, population, data, self.steps)
+        return _counted(population, data)
 
     def outcomes(
         self, data: Tabulated, noise: Noise, *, runs: range, context: Context | None = None
@@ -370,6 +384,14 @@ Mechanism: TypeAlias = PreTabular | PostTabular | Chain
 """What protects: one method, or a chain of them."""
 Mechanisms: TypeAlias = Mechanism | Sequence[PreTabular | PostTabular]
 """The same, or several methods in their order."""
+
+
+def _counted(changed: Population, data: Tabulated) -> Counts:
+    """The counts of changed people, who know where they were before."""
+    counts = tabulate(changed)
+    if counts.records is None or data.counts.records is None:
+        return counts
+    return replace(counts, records=replace(counts.records, before=data.counts.records.places()))
 
 
 def _what(part: object) -> str:

@@ -9,15 +9,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import numpy as np
 
 from headcount.arrays import Ints
 from headcount.errors import ConfigError, InputError
-from headcount.fields import Named, Pairs
+from headcount.fields import FilePath, Named, Pairs
 from headcount.geography import Geography
 from headcount.mechanisms._base import COPIES, SCALAR, Context, PostTabular, TablesOutcome
+from headcount.mechanisms._key_file import check_key_file, check_use
 from headcount.mechanisms._own_tables import (
     AUTO,
     NOTHING,
@@ -52,6 +54,8 @@ class ChangedTables(PostTabular):
         bins         the same for years of age, by where broader bins begin
         prefixes     the same for codes, by how many first characters broader codes have
         lowest_of    of own tables: the lowest level of some tables
+        keys         a file outside the run that keeps the record keys, so that the same people are
+                     changed alike in every later release; it is made at its first use
     """
 
     tables: Annotated[Sequence[str] | Keyed[Sequence[str]], TablesField()] = AUTO
@@ -60,6 +64,7 @@ class ChangedTables(PostTabular):
     bins: Annotated[Keyed[Any], Named(Annotated[Any, BinsField()])] = NOTHING
     prefixes: Annotated[Keyed[Sequence[int]], Named(tuple[int, ...])] = NOTHING
     lowest_of: Annotated[Keyed[str], Named(str)] = NOTHING
+    keys: FilePath | None = None
     withholds = True
     changes_tables = True
     to_publish_more = "published tables are not counts from which people could be made"
@@ -71,6 +76,8 @@ class ChangedTables(PostTabular):
             object.__setattr__(self, "tables", TablesField().read(self.tables))
         except ValueError as error:
             raise self.bad("tables", repr(self.tables), str(error)) from None
+        if self.keys is not None:
+            object.__setattr__(self, "keys", Path(self.keys))
         if not self.tables:
             raise self.bad("tables", "none", "at least one")
         if self._own is None:
@@ -87,6 +94,11 @@ class ChangedTables(PostTabular):
             if getattr(self, one.name) != one.default and one.name not in hidden
         }
         return ", ".join(f"{name}={value!r}" for name, value in shown.items())
+
+    @property
+    def secret_files(self) -> tuple[Path, ...]:
+        """The key file."""
+        return () if self.keys is None else (self.keys,)
 
     def bad(self, place: str, found: str, expected: str) -> ConfigError:
         """What is wrong with a setting."""
@@ -155,6 +167,8 @@ class ChangedTables(PostTabular):
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Refuse tables that the population cannot make; say what will be published."""
         self.check_counts(counts)
+        if self.keys is not None:
+            check_key_file(self.keys)
         made, geography = self.made(counts.schema, counts.geography), counts.geography
         remarks = []
         for cells in made:
@@ -165,6 +179,16 @@ class ChangedTables(PostTabular):
                 f"{', '.join(levels)}, {units * cells.size:,} in all"
             )
         return tuple(remarks)
+
+    def check_unchanged(self, counts: Counts) -> None:
+        """Refuse a key file that belongs to other data."""
+        if self.keys is not None:
+            check_use(self.keys, counts)
+
+    def check_anew(self, counts: Counts) -> None:
+        """Refuse a key file by which these people have been protected already."""
+        if self.keys is not None:
+            check_use(self.keys, counts, changed=True)
 
     def check_counts(self, counts: Counts) -> None:
         """Refuse what is no count of people; the message gives none."""

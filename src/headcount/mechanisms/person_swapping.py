@@ -33,6 +33,7 @@ from headcount.mechanisms.swapping.report import REPORT, log_nobody, log_shortfa
 from headcount.mechanisms.swapping.similar import KEYS, Kind, PartnerRule, places
 from headcount.noise import Noise, Stream
 from headcount.population import Population
+from headcount.population.record_keys import RecordKeys
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
 from headcount.tabulate import Counts, tabulate
@@ -157,6 +158,7 @@ class PersonSwapping(PreTabular):
         """People in each other's places, one row each; who lives with whom is no longer known."""
         schema, geography = population.schema, population.geography
         unit, cell = rows_of(tabulate(population))
+        keys = _in_their_order(population)
         codes = codes_of(schema, cell)
         area = geography.ancestors(self.level)[unit]
         aged = codes | in_years(schema, codes)
@@ -167,12 +169,14 @@ class PersonSwapping(PreTabular):
             log_nobody(self.name)
         if context.curator is not None:
             write_provenance(context.curator / PROVENANCE, {run: swap})
+        origin = swap.origin(len(cell))
         return replace(
             population,
             unit=unit.astype(np.int32),
-            cell=_mixed(schema, cell, codes, swap.origin(len(cell)), self.keep).astype(np.int32),
+            cell=_mixed(schema, cell, codes, origin, self.keep).astype(np.int32),
             count=None,
             households=None,
+            record_keys=None if keys is None else keys.of(origin),
         )
 
     def _swap(
@@ -223,6 +227,13 @@ def rows_of(counts: Counts) -> tuple[Ints, Ints]:
     table.sum_duplicates()
     unit = np.repeat(np.arange(table.shape[0], dtype=np.int64), np.diff(table.indptr))
     return np.repeat(unit, table.data), np.repeat(table.indices.astype(np.int64), table.data)
+
+
+def _in_their_order(population: Population) -> RecordKeys | None:
+    """The record keys of the people in the order of ``rows_of``."""
+    if population.record_keys is None:
+        return None
+    return population.record_keys.of(np.lexsort((population.cell, population.unit)))
 
 
 def codes_of(schema: Schema, cell: Ints) -> dict[str, NDArray[np.integer]]:

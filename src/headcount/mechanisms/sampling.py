@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headcount.arrays import Ints, Ints32
+from headcount.arrays import Ints
 from headcount.errors import ConfigError, InputError
 from headcount.fields import Share
 from headcount.geography import Geography
@@ -185,8 +185,7 @@ def _chosen(population: Population, words: Words, *, fraction: Fraction) -> Popu
     people = _people(population)
     who = choose(words, people=people, size=round(fraction * people))
     if population.count is None:
-        unit, cell = population.unit[who], population.cell[who]
-        return _sample(population, unit=unit, cell=cell, count=None)
+        return _some(population, who)
     ends = np.cumsum(population.count)
     entry = np.searchsorted(ends, who, side="right")
     count = np.bincount(entry, minlength=len(ends)).astype(np.int64)
@@ -194,8 +193,11 @@ def _chosen(population: Population, words: Words, *, fraction: Fraction) -> Popu
 
 
 def _counted(population: Population, rng: np.random.Generator, *, fraction: Fraction) -> Population:
-    """A sample by the law of its counts."""
-    entries = sample_counts(tabulate(population).matrix, fraction=fraction, rng=rng).tocoo()
+    """A sample by the law of its counts; who is in it is drawn where people have keys."""
+    matrix = sample_counts(tabulate(population).matrix, fraction=fraction, rng=rng)
+    if population.record_keys is not None:
+        return _some(population, _members(population, matrix, rng))
+    entries = matrix.tocoo()
     return _sample(
         population,
         unit=entries.row.astype(np.int32),
@@ -204,15 +206,33 @@ def _counted(population: Population, rng: np.random.Generator, *, fraction: Frac
     )
 
 
-def _sample(
-    population: Population,
-    *,
-    unit: Ints32,
-    cell: Ints32,
-    count: Ints | None,
-) -> Population:
+def _members(
+    population: Population, sample: csr_array[Any, tuple[int, int]], rng: np.random.Generator
+) -> Ints:
+    """Positions, ascending, of a uniformly random subset with the counts of a sample."""
+    cells, drawn = np.int64(population.schema.size), sample.tocoo()
+    where = population.unit * cells + population.cell
+    order = np.lexsort((rng.random(len(where)), where))
+    entry, first, of = np.unique(where[order], return_index=True, return_inverse=True)
+    wanted = np.zeros(len(entry), dtype=np.int64)
+    wanted[np.searchsorted(entry, drawn.row * cells + drawn.col)] = drawn.data
+    return np.sort(order[np.arange(len(order)) - first[of] < wanted[of]])
+
+
+def _some(population: Population, who: Ints) -> Population:
+    """Some of the rows."""
+    keys = population.record_keys
+    return _sample(
+        population,
+        unit=population.unit[who],
+        cell=population.cell[who],
+        record_keys=None if keys is None else keys.of(who),
+    )
+
+
+def _sample(population: Population, **people: Any) -> Population:
     """Some of the people: without what is true of everybody only, households and quarters."""
-    return replace(population, unit=unit, cell=cell, count=count, households=None, quarters=None)
+    return replace(population, **people, households=None, quarters=None)
 
 
 def _people(population: Population) -> int:

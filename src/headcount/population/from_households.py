@@ -60,6 +60,7 @@ def to_population(
         quarters=_quarters(households, kinds) if counted else None,
         households=households,
         reading=households.reading,
+        record_keys=households.record_keys,
         one_person=f"one person is one record, in whichever dwelling it is{households.left_out}",
     )
 

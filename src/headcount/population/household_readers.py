@@ -22,11 +22,13 @@ from headcount.population.attribute_column import AttributeColumn, coded, withou
 from headcount.population.format import PLAIN, Format
 from headcount.population.frames import AnyTable, table_of
 from headcount.population.households import HOUSEHOLD, VACANT, Households
-from headcount.population.readers import cut_codes, left_out_by, place_table, whole_numbers
+from headcount.population.key_column import KeyColumn
+from headcount.population.readers import cut_codes, left_out_by, place_table
 from headcount.population.reading import ReadSummary
 from headcount.population.row_choice import EVERY_ROW, RowChoice
 from headcount.population.suspicious import Totals, without_totals
 from headcount.population.tables import Rows, header_of, read_rows
+from headcount.population.whole_numbers import whole_numbers
 from headcount.schema import Attribute, Follows
 
 KINDS = ("household", "vacant")
@@ -55,6 +57,7 @@ def read_households(
     units_from_data: bool = False,
     public: bool = False,
     totals: Totals = "refuse",
+    keys: KeyColumn | None = None,
     choice: RowChoice = EVERY_ROW,
     form: Format = PLAIN,
 ) -> Households:
@@ -74,6 +77,7 @@ def read_households(
                               ``units`` if it has them
         units                 the public list of leaf units, as for ``read_microdata``
         totals                ``"keep"``: codes that look like rows of totals are those of units
+        keys                  the column of persons with ids or record keys that go with them
         choice, form          which rows are read, and how files are written
 
     Persons may carry geography columns beside a dwelling table; they must then agree with it.
@@ -85,7 +89,7 @@ def read_households(
     shared = [*geography.columns, *(a.column for a in dwelling_attributes)]
     shared += [column for column in (kind, size) if column]
     shared += [area for area in areas if area not in listed]
-    own = [key, *(a.column for a in attributes)]
+    own = [key, *(a.column for a in attributes), *([keys.column] if keys else [])]
     second = None if dwellings is None else table_of(dwellings)
     people, homes = _chosen(table_of(persons), second, own, shared, geography, choice, form)
     without_totals(homes, geography, totals, may_drop=False)
@@ -129,6 +133,7 @@ def read_households(
             remarks=cut_codes(homes.frame, geography),
         ),
         left_out=left_out_by(choice, (*attributes, *dwelling_attributes)),
+        record_keys=None if keys is None else keys.read(people).of(order),
     )
 
 

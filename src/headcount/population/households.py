@@ -15,6 +15,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.geography.areas import Areas
 from headcount.population.reading import ReadSummary
+from headcount.population.record_keys import RecordKeys
 from headcount.schema import Attribute, Schema
 
 HOUSEHOLD, VACANT = 0, 1
@@ -37,6 +38,7 @@ class Households:
         persons, dwellings    level numbers by attribute name
         areas                 off-spine areas over the same leaf units
         left_out              whom the settings of its reader leave out, for the guarantee
+        record_keys           what the words of persons are made from, in their order
 
     The truth: never written to a release. A swapped copy is of this type too, because a swap only
     changes where dwellings stand; what leaves the curator's side are counts and records made of it.
@@ -57,6 +59,7 @@ class Households:
     read_off: tuple[str, ...] = ()
     reading: ReadSummary = field(default_factory=ReadSummary)
     left_out: str = ""
+    record_keys: RecordKeys | None = None
 
     def __post_init__(self) -> None:
         rows = len(self.block)
@@ -87,6 +90,13 @@ class Households:
                 _check_codes(
                     self.name, attribute.name, codes[attribute.name], length, attribute.size
                 )
+        if self.record_keys is not None and len(self.record_keys.values) != people:
+            raise InputError(
+                self.name,
+                place="record keys",
+                found="another number of them",
+                expected="one for each person",
+            )
         if (self.size[self.kind == VACANT] > 0).any():
             raise InputError(self.name, found="people in a vacant dwelling", expected="nobody")
         if (self.size[self.kind == HOUSEHOLD] == 0).any():

@@ -13,6 +13,7 @@ from headcount.geography import Geography
 from headcount.population.households import Households, people_kept
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
+from headcount.population.record_keys import RecordKeys
 from headcount.schema import Schema
 
 MOST_LEVELS = 10
@@ -35,7 +36,8 @@ class Population:
     ``one_person`` says for the guarantee what one person is in a file that was read. ``weight`` is
     how many people each stands for: 1 but in a sample. ``of_dwellings`` says of people made again
     from counts that it was once known who lives with whom. ``plugin`` names the part of another
-    distribution that read or generated the people, for the guarantee.
+    distribution that read or generated the people, for the guarantee. ``record_keys`` is what the
+    words of persons are made from, for methods that change cells by their people: one for each row.
     """
 
     name: str
@@ -53,10 +55,14 @@ class Population:
     weight: Fraction = Fraction(1)
     of_dwellings: bool = False
     plugin: str = ""
+    record_keys: RecordKeys | None = None
 
     def __post_init__(self) -> None:
         schema = self.schema
         lengths = {len(self.unit), len(self.cell)}
+        if self.record_keys is not None:
+            self._refuse_several()
+            lengths.add(len(self.record_keys.values))
         if self.count is not None:
             lengths.add(len(self.count))
         if len(lengths) != 1:
@@ -91,6 +97,15 @@ class Population:
             )
         if self.households is not None:
             self._check_households(self.households)
+
+    def _refuse_several(self) -> None:
+        if self.count is not None:
+            raise InputError(
+                self.name,
+                place="record keys",
+                found="entries that stand for several people",
+                expected="one row for each person",
+            )
 
     def _check_households(self, households: Households) -> None:
         """Rows must be the persons of the households, in their order: swaps move these rows."""
@@ -149,9 +164,11 @@ def cut_households(population: Population, *, largest: int) -> Population:
     living = np.bincount(households.dwelling[kept], minlength=len(households.block))
     persons = {name: codes[kept] for name, codes in households.persons.items()}
     first = np.concatenate([[0], np.cumsum(living)])
+    keys = None if population.record_keys is None else population.record_keys.of(kept)
     return replace(
         population,
         unit=population.unit[kept],
         cell=population.cell[kept],
-        households=replace(households, first=first, persons=persons),
+        households=replace(households, first=first, persons=persons, record_keys=keys),
+        record_keys=keys,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from typing import Literal
 
 import numpy as np
@@ -24,7 +23,8 @@ from headcount.geography.geography import Geography
 from headcount.population.attribute_column import AttributeColumn, coded, without_missing
 from headcount.population.format import PLAIN, Format
 from headcount.population.frames import AnyTable, table_of
-from headcount.population.population import MOST_PEOPLE, Population
+from headcount.population.key_column import KeyColumn
+from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
 from headcount.population.row_choice import EVERY_ROW, RowChoice
@@ -37,13 +37,8 @@ from headcount.population.suspicious import (
     without_totals,
 )
 from headcount.population.tables import Rows, read_rows
+from headcount.population.whole_numbers import BlankCounts, whole_numbers
 from headcount.schema import Schema, load_schema
-
-NO_COUNT = ("", ".", "..", "-", "–", "NA")
-"""What stands in a table for a count of nobody, beside nothing at all."""
-
-BlankCounts = Literal["refuse", "zero"]
-"""What to do with counts that are not there."""
 
 
 def read_microdata(
@@ -59,6 +54,7 @@ def read_microdata(
     not_counts: Sequence[str] = (),
     count: str = "",
     blank_counts: BlankCounts = "refuse",
+    keys: KeyColumn | None = None,
     choice: RowChoice = EVERY_ROW,
     form: Format = PLAIN,
 ) -> Population:
@@ -68,11 +64,19 @@ def read_microdata(
     the units are read from the data, and the population says so, as with ``units_from_data``.
     ``count`` is a column that says for how many people a row stands. ``totals`` says what to do
     with rows that look like totals, ``not_counts`` names columns that are not numbers of people
-    though they are called so, ``choice`` which rows are read, ``form`` how files are written.
+    though they are called so, ``keys`` the column of ids or record keys that goes with the people,
+    ``choice`` which rows are read, ``form`` how files are written.
     """
+    if keys is not None and count:
+        raise InputError(
+            str(path),
+            place=f"column {keys.column!r}",
+            found=f"ids or record keys beside counts in {count!r}",
+            expected="one row for each person: several people of one row cannot be told apart",
+        )
     geography = geography_source(geography)
     used = [*geography.columns, *(a.column for a in attributes), *([count] if count else [])]
-    asked = [*used, *choice.columns]
+    asked = [*used, *([keys.column] if keys else []), *choice.columns]
     more = [] if count else COUNT_COLUMNS
     rows = read_rows(table_of(path), [*asked, *more], optional={*more} - {*asked}, form=form)
     rows = choice.of(rows)
@@ -104,6 +108,7 @@ def read_microdata(
         public=public,
         read_off=(*read_off, *(said for _, _, several in made for said in several)),
         reading=reading_of(rows, geography),
+        record_keys=None if keys is None else keys.read(rows),
         one_person=f"one person is {one}, and nothing of any other row"
         + _nobodys(totals)
         + left_out_by(choice, attributes),
@@ -250,72 +255,6 @@ def _refuse_other_parents(
         expected="the same parent units in both files",
     )
     problems.refuse()
-
-
-def whole_numbers(
-    rows: Rows, column: str, problems: Problems, *, blank: BlankCounts = "refuse"
-) -> Ints:
-    """The counts of one column; anything but whole numbers from 0 is noted as a problem."""
-    values = rows.frame[column]
-    if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Null)):
-        raise InputError(
-            rows.name,
-            place=f"column {column!r}",
-            found=f"values of type {values.dtype}",
-            expected="whole numbers, 0 or more",
-        )
-    given = values
-    if values.dtype == pl.String:
-        values = rows.form.plain(values)
-    if blank == "zero":
-        values = values.fill_null("0" if values.dtype == pl.String else 0)
-        if values.dtype == pl.String:
-            values = values.replace(list(NO_COUNT), ["0"] * len(NO_COUNT))
-    numbers = _exact(values)
-    good = (numbers >= 0).fill_null(False)
-    if not good.all():
-        nothing = ' (blank_counts = "zero" under [population] reads nothing as 0)'
-        empty = values.is_null()
-        for these, more in ((~good & empty, nothing), (~good & ~empty, "")):
-            problems.add(
-                these.arg_true(),
-                place=f"column {column!r}",
-                found=lambda row: "nothing" if given[row] is None else repr(given[row]),
-                expected=f"a whole number, 0 or more{more}",
-            )
-        numbers = numbers.set(~good, 0)
-    return numbers.to_numpy()
-
-
-def _exact(values: pl.Series) -> pl.Series:
-    """Whole numbers as they are written, null where there is none.
-
-    A float tells neighbouring whole numbers apart only below 2^53 (2^24 if it is short), so a
-    larger one may have been another number before it was stored.
-    """
-    if values.dtype.is_integer():
-        return values.cast(pl.Int64, strict=False)
-    if values.dtype.is_float():
-        limit = 1 << (24 if values.dtype == pl.Float32 else 53)
-        near = values.cast(pl.Float64)
-        whole = (near == near.round()) & (near.abs() < limit)
-        return near.set(~whole.fill_null(False), None).cast(pl.Int64, strict=False)
-    text = values.cast(pl.String)  # also decimals: "3.0" and "3." are 3 in text as well
-    plain = text.str.replace(r"\.0*$", "").cast(pl.Int64, strict=False)
-    others = (plain.is_null() & text.is_not_null()).arg_true()
-    return plain.scatter(others, [_whole(one) for one in text.gather(others)])
-
-
-def _whole(text: str) -> int | None:
-    """A whole number in any other spelling, such as "1e3", or None."""
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        return None
-    # How many digits first: 1e999999999 is a short text of a long number.
-    if not number.is_finite() or number.adjusted() > 18 or number != number.to_integral_value():
-        return None
-    return int(number) if abs(number) <= MOST_PEOPLE else None
 
 
 def _cell_columns(

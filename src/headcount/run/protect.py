@@ -190,6 +190,7 @@ def prepare_run(config: Config) -> Prepared:
         out=config.run.out,
         layout=config.run.layout,
     )
+    _check_changes(prepared, begun=directory.facts() is not None)
     check_receipt(prepared.receipt())
     rehearse(prepared.counts.geography)
     if ledger is None:
@@ -207,6 +208,18 @@ def prepare_run(config: Config) -> Prepared:
         run_id=run_id,
     )
     return prepared
+
+
+def _check_changes(prepared: Prepared, *, begun: bool) -> None:
+    """Refuse changed people that do not fit, and a second change of the same people.
+
+    A run that resumes, or is made again from its seed, changes them as it did.
+    """
+    run = prepared.config.run
+    if run.reuse is not None:
+        prepared.mechanism.check_reuse(prepared.data, run.reuse)
+    elif run.seed is None and not begun:
+        prepared.mechanism.check_anew(prepared.data)
 
 
 def _refuse_secrets_within(config: Config) -> None:
@@ -270,6 +283,7 @@ def _make(
         workspace=directory.levels,
         measurements=measured if MEASUREMENTS in config.run.publish else None,
         curator=directory.internal,
+        reuse=config.run.reuse,
     )
     try:
         release = protect(data, mechanism, noise, context=context)
@@ -286,7 +300,9 @@ def _make(
         release,
         data.population,
         directory.internal,
-        protected=lambda: mechanism.changed(data, noise, run=0, context=Context()),
+        protected=lambda: mechanism.changed(
+            data, noise, run=0, context=replace(context, curator=None)
+        ),
     )
     receipt = finished_receipt(draft, facts, release, ledger)
     write_release(

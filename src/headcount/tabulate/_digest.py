@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 
@@ -53,11 +54,7 @@ def _add_counts(add: Callable[[str, bytes], None], counts: Counts) -> None:
     for codes, parents in zip(counts.geography.units, counts.geography.parents, strict=True):
         add("units", "\0".join(codes.tolist()).encode())
         add("parents", parents.astype("<i4").tobytes())
-    matrix = counts.matrix.copy()
-    matrix.sum_duplicates()
-    matrix.sort_indices()
-    for part in (matrix.indptr, matrix.indices, matrix.data):
-        add("counts", np.asarray(part).astype("<i8").tobytes())
+    _add_matrix(add, "counts", counts.matrix)
     add("read off", repr(counts.read_off).encode())
     if counts.quarters is not None:
         add("quarters by", counts.quarters.attribute.encode())
@@ -65,6 +62,17 @@ def _add_counts(add: Callable[[str, bytes], None], counts: Counts) -> None:
         add("vacant", counts.quarters.vacant.astype("<i8").tobytes())
     if counts.weight != 1:
         add("weight", str(counts.weight).encode())
+    if (records := counts.records) is not None:
+        sums = records.sums(records.keys.values)
+        _add_matrix(add, f"record keys, {records.keys.possible} possible", sums)
+
+
+def _add_matrix(add: Callable[[str, bytes], None], name: str, given: Any) -> None:
+    matrix = given.copy()
+    matrix.sum_duplicates()
+    matrix.sort_indices()
+    for part in (matrix.indptr, matrix.indices, matrix.data):
+        add(name, np.asarray(part).astype("<i8").tobytes())
 
 
 def _add_households(add: Callable[[str, bytes], None], households: Households) -> None:

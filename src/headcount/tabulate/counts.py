@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headcount.arrays import Ints
+from headcount.arrays import Ints, Ints32
 from headcount.geography import Geography
 from headcount.population import Population
 from headcount.population.quarters import Quarters
+from headcount.population.record_keys import RecordKeys
 from headcount.schema import Schema
 
 if TYPE_CHECKING:
@@ -21,13 +24,40 @@ ENTRIES_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class KeyedRecords:
+    """Where everybody is, and what their words are made from: for keys of cells, never shown.
+
+    where
+        unit, cell   of each record, at the leaf
+        keys         of each record
+        before       ``places`` of the same people before a step changed them; b"" if none has
+    """
+
+    unit: Ints32
+    cell: Ints32
+    keys: RecordKeys
+    shape: tuple[int, int]
+    before: bytes = b""
+
+    def sums(self, values: NDArray[np.uint64]) -> Any:
+        """Values of records added up in each leaf unit and cell, modulo 2^64."""
+        return _sums(self.shape, self.unit, self.cell, values)
+
+    def places(self) -> bytes:
+        """A digest of who lives with whom in a leaf unit, whatever units and people are called."""
+        total = self.sums(self.keys.values) @ np.ones(self.shape[1], dtype=np.uint64)
+        return sha256(np.sort(total[total != 0]).astype("<u8").tobytes()).digest()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Counts:
     """True counts (unit x cell) at one level: the curator's side, never written to a release.
 
     ``matrix`` is sparse by rows, because most cells of most small places are empty: the 1940
     census has 6 non-empty cells of 192 per district. Counts of a sample are of the people in it;
     each stands for ``weight`` people. ``of_dwellings`` says that it was known who lives with whom,
-    ``plugin`` which part of another distribution the people come from.
+    ``plugin`` which part of another distribution the people come from. ``records`` are the people
+    one by one where words of persons make the keys of cells, at the leaf.
     """
 
     schema: Schema
@@ -40,6 +70,7 @@ class Counts:
     weight: Fraction = Fraction(1)
     of_dwellings: bool = False
     plugin: str = ""
+    records: KeyedRecords | None = None
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
@@ -50,7 +81,7 @@ class Counts:
         if level == self.level:
             return self
         up = adder(self.geography, level, of=self.level)
-        return replace(self, level=level, matrix=(up @ self.matrix).tocsr())
+        return replace(self, level=level, matrix=(up @ self.matrix).tocsr(), records=None)
 
     def dense(self) -> Ints:
         """The counts as a full array, units by cells."""
@@ -63,18 +94,9 @@ class Counts:
 
 def tabulate(population: Population) -> Counts:
     """Count a population at the leaf, a few million entries at a time to keep memory low."""
-    from scipy.sparse import coo_array, csr_array
-
     shape = (population.geography.size(population.geography.leaf), population.schema.size)
-    matrix = csr_array(shape, dtype=np.int64)
-    for start in range(0, len(population.unit), ENTRIES_AT_ONCE):
-        part = slice(start, start + ENTRIES_AT_ONCE)
-        where = (population.unit[part], population.cell[part])
-        count = population.count
-        people = np.ones(len(where[0]), dtype=np.int64) if count is None else count[part]
-        # tocsr adds up entries of the same unit and cell
-        matrix = matrix + coo_array((people, where), shape=shape).tocsr()
-    matrix.eliminate_zeros()
+    unit, cell, keys = population.unit, population.cell, population.record_keys
+    matrix = _sums(shape, unit, cell, population.count)
     return Counts(
         population.schema,
         population.geography,
@@ -86,7 +108,25 @@ def tabulate(population: Population) -> Counts:
         population.weight,
         population.households is not None or population.of_dwellings,
         population.plugin,
+        None if keys is None else KeyedRecords(unit, cell, keys, shape),
     )
+
+
+def _sums(
+    shape: tuple[int, int], unit: Ints32, cell: Ints32, values: NDArray[np.integer] | None
+) -> Any:
+    """Values added up by unit and cell, 1 each by default; those of 64 bits without a sign wrap."""
+    from scipy.sparse import coo_array, csr_array
+
+    matrix = csr_array(shape, dtype=np.int64 if values is None else values.dtype)
+    for start in range(0, len(unit), ENTRIES_AT_ONCE):
+        part = slice(start, start + ENTRIES_AT_ONCE)
+        where = (unit[part], cell[part])
+        some = np.ones(len(where[0]), dtype=np.int64) if values is None else values[part]
+        # tocsr adds up entries of the same unit and cell
+        matrix = matrix + coo_array((some, where), shape=shape).tocsr()
+    matrix.eliminate_zeros()
+    return matrix
 
 
 def adder(geography: Geography, level: str, *, of: str) -> csr_array[Any, tuple[int, int]]:

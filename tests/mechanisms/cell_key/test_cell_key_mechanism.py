@@ -19,7 +19,8 @@ from scipy.stats import chi2
 import headcount as hc
 from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError, RunError
 from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect, protect_runs
-from headcount.mechanisms._record_words import CellWords, KeySecret, secret_of_file
+from headcount.mechanisms._key_file import KeySecret, secret_of_file
+from headcount.mechanisms._record_words import CellWords
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, perturbation_rows
 from headcount.mechanisms.cell_key.table_choice import PerturbationFile

@@ -13,23 +13,23 @@ import numpy as np
 
 from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, did_you_mean
-from headcount.fields import AtLeast0, FilePath, Positive, Rate
+from headcount.fields import AtLeast0, Positive, Rate
 from headcount.files import write_text_atomic
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, TablesOutcome
 from headcount.mechanisms._changed_tables import ChangedTables, true_tables
-from headcount.mechanisms._record_words import (
-    CellWords,
+from headcount.mechanisms._key_file import (
     KeySecret,
     WordArray,
-    check_key_file,
+    origin_of_words,
     record_secret,
-    secret_of_file,
 )
+from headcount.mechanisms._record_words import CellWords
 from headcount.mechanisms.cell_key.columns import column_row
 from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
 from headcount.mechanisms.cell_key.perturbation import ChangeLaw, PerturbationLimits
 from headcount.mechanisms.cell_key.table_choice import (
+    ONS_KEYS,
     PerturbationFile,
     entropy_rows,
     facts_of,
@@ -82,8 +82,6 @@ class CellKey(ChangedTables):
                      their categories, as many as a table loses people by its means, or all
                      that there are where these are fewer
         exact_total  whether the total of each table is published as it is
-        keys         a file outside the run that keeps the record keys, so that the same people are
-                     changed alike in every later release; it is made at its first use
         disclose     whether largest change, variance and table are published
     """
 
@@ -98,7 +96,6 @@ class CellKey(ChangedTables):
     below: AtLeast0 = 0
     zeros: Zeros = "stay"
     exact_total: bool = False
-    keys: FilePath | None = None
     disclose: bool = False
     name = "cell-key"
     presets = "headcount.mechanisms.cell_key.presets"
@@ -107,8 +104,6 @@ class CellKey(ChangedTables):
         super().__post_init__()
         for place in ("variance", "stay"):
             object.__setattr__(self, place, self._number(place))
-        if self.keys is not None:
-            object.__setattr__(self, "keys", Path(self.keys))
         for place, kind in (("rule", TableRule), ("zeros", Zeros)):
             value, known = getattr(self, place), get_args(kind)
             if value not in known:
@@ -200,11 +195,6 @@ class CellKey(ChangedTables):
         """Whether the table stays with the curator."""
         return not self.disclose
 
-    @property
-    def secret_files(self) -> tuple[Path, ...]:
-        """The key file."""
-        return () if self.keys is None else (self.keys,)
-
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
         zeros = (
@@ -241,16 +231,27 @@ class CellKey(ChangedTables):
         if counts.weight != 1:
             self._refuse_weight(counts.weight)
         remarks = list(super().check(counts))
-        if self.keys is not None:
-            check_key_file(self.keys)
-        if self.ptable is not None:
-            remarks += _off_means(laws_of(self.ptable.lookup()))
+        table = None if self.ptable is None else self.ptable.lookup()
+        self._refuse_few_keys(counts, self._key_columns if table is None else _columns_of(table))
+        if table is not None:
+            remarks += _off_means(laws_of(table))
         return tuple(remarks)
 
-    def check_unchanged(self, counts: Counts) -> None:
-        """Refuse a key file that belongs to other data."""
-        if self.keys is not None and self.keys.exists():
-            secret_of_file(self.keys, counts)
+    @property
+    def _key_columns(self) -> int:
+        """How many keys a table that is not read tells apart; 0 for all of 64 bits."""
+        return ONS_KEYS if self.rule == "10-5" else self.columns
+
+    def _refuse_few_keys(self, counts: Counts, columns: int) -> None:
+        """Keys of a file are fewer than words of 64 bits: a finer table would have another law."""
+        possible = 0 if counts.records is None else counts.records.keys.possible
+        if possible and not 0 < columns <= possible:
+            table = f"a table of {columns:,} columns" if columns else "a table without columns"
+            raise self.bad(
+                "columns",
+                f"{table} for record keys of a file, of which there are {possible:,}",
+                f"columns = {possible}, or a table of at most {possible:,} columns from a file",
+            )
 
     def change(
         self,
@@ -266,14 +267,13 @@ class CellKey(ChangedTables):
             self._refuse_weight(counts.weight)
         secret = record_secret(self.keys, counts, noise, run)
         lookup = self.lookup(secret)
+        self._refuse_few_keys(counts, _columns_of(lookup))
         laws = laws_of(lookup)
         off = self._off(laws)
-        at = {counts.level: CellWords.of(counts, secret)}
+        words = CellWords.of(counts, secret)
         published = []
         for cells, here, values in true_tables(counts, made, self.where(made, counts.geography)):
-            if here.level not in at:
-                at[here.level] = at[counts.level].at(here.level)
-            changes = lookup.changes(values, at[here.level].keys(cells))
+            changes = lookup.changes(values, words.at(here.level).keys(cells))
             if self.zeros == "balance":
                 changes += _raised(values, laws, cells, here, secret)
             published.append(self._published(cells, here.level, values, changes, off))
@@ -282,7 +282,11 @@ class CellKey(ChangedTables):
         if context.curator is not None:
             self._account(context.curator, lookup, laws, secret, digest)
         rules = ChangeRules(method=self.name, tables=names, words=self._words(laws))
-        return TablesOutcome(tuple(published), rules, notes=self._notes(secret, laws, digest))
+        return TablesOutcome(
+            tuple(published),
+            rules,
+            notes=self._notes(origin_of_words(secret, counts), laws, digest),
+        )
 
     def _published(
         self, cells: TableCells, level: str, values: Ints, changes: Ints, off: Off
@@ -329,11 +333,9 @@ class CellKey(ChangedTables):
             told.append(f"A count is changed by at most {largest}.")
         return tuple(told)
 
-    def _notes(
-        self, secret: KeySecret, laws: Sequence[ChangeLaw], digest: str
-    ) -> dict[str, float | str]:
+    def _notes(self, origin: str, laws: Sequence[ChangeLaw], digest: str) -> dict[str, float | str]:
         notes: dict[str, float | str] = {
-            "record keys": secret.origin,
+            "record keys": origin,
             "settings digest": digest,
         }
         if self.disclose:
@@ -367,6 +369,11 @@ class CellKey(ChangedTables):
             write_columns(folder / TABLE, lookup.table)
         else:
             write_rows(folder / TABLE, lookup.rows)
+
+
+def _columns_of(lookup: ByInterval | ByColumn) -> int:
+    """How many keys a table tells apart; 0 for all of 64 bits."""
+    return int(lookup.table.shape[1]) if isinstance(lookup, ByColumn) else 0
 
 
 def _off_means(laws: Sequence[ChangeLaw]) -> list[str]:

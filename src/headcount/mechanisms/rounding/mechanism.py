@@ -6,25 +6,19 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 
 from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, did_you_mean
-from headcount.fields import AtLeast0, AtLeast1, FilePath
+from headcount.fields import AtLeast0, AtLeast1
 from headcount.files import write_text_atomic
 from headcount.geography import Geography
 from headcount.mechanisms._base import Context, TablesOutcome
 from headcount.mechanisms._changed_tables import ChangedTables, overlapping, true_tables
-from headcount.mechanisms._record_words import (
-    CellWords,
-    KeySecret,
-    check_key_file,
-    record_secret,
-    secret_of_file,
-)
+from headcount.mechanisms._key_file import KeySecret, origin_of_words, record_secret
+from headcount.mechanisms._record_words import CellWords
 from headcount.mechanisms._seeded import SEED_DRAWS, cipher_words
 from headcount.mechanisms.rounding.cells import (
     CellRule,
@@ -74,8 +68,8 @@ class Rounding(ChangedTables):
         areas          units with fewer people than this publish nothing but their total
         largest        of "small-counts": the largest count that is small, b - 1 by default
         optimal        of "small-counts": the best answer, for tables of some hundreds of cells
-        keys           of "fixed": a file outside the run that keeps the record keys for later
-                       releases; it is made at its first use
+
+    ``keys`` goes with "fixed" alone.
     """
 
     base: int = 3
@@ -86,7 +80,6 @@ class Rounding(ChangedTables):
     areas: AtLeast0 = 0
     largest: AtLeast1 | None = None
     optimal: bool = False
-    keys: FilePath | None = None
     name = "rounding"
 
     def __post_init__(self) -> None:
@@ -94,8 +87,6 @@ class Rounding(ChangedTables):
         check_base(self.base)
         if self.how not in get_args(RoundingHow):
             raise self.bad("how", repr(self.how), did_you_mean(self.how, get_args(RoundingHow)))
-        if self.keys is not None:
-            object.__setattr__(self, "keys", Path(self.keys))
         check_threshold(self.below)
         if self.areas < 0:
             raise self.bad("areas", str(self.areas), "0 or more")
@@ -125,11 +116,6 @@ class Rounding(ChangedTables):
     def public_text(self) -> str:
         """The settings, without where the key file is."""
         return f"Rounding({self.said(hidden=('keys',))})"
-
-    @property
-    def secret_files(self) -> tuple[Path, ...]:
-        """The key file."""
-        return () if self.keys is None else (self.keys,)
 
     def _small_counts(self) -> SmallCounts:
         return SmallCounts(base=self.base, largest=self.largest)
@@ -174,14 +160,20 @@ class Rounding(ChangedTables):
             self._refuse_weight(counts.weight)
         remarks = super().check(counts)
         self._refuse_tables(self.made(counts.schema, counts.geography))
-        if self.keys is not None:
-            check_key_file(self.keys)
+        self._refuse_few_keys(counts)
         return remarks
 
-    def check_unchanged(self, counts: Counts) -> None:
-        """Refuse a key file that belongs to other data."""
-        if self.keys is not None and self.keys.exists():
-            secret_of_file(self.keys, counts)
+    def _refuse_few_keys(self, counts: Counts) -> None:
+        """Keys of a file are fewer than words of 64 bits: most bases do not divide their number."""
+        possible = 0 if counts.records is None else counts.records.keys.possible
+        if self.how == "fixed" and possible % (self.base * counts.weight.denominator):
+            raise self.bad(
+                "how",
+                f"'fixed' with base {self.base} by record keys of a file, of which there are "
+                f"{possible:,}",
+                "ids of persons (person_id under [population]), or a base by which "
+                f"{possible:,} keys can be divided: else means would not be the counts",
+            )
 
     def _refuse_tables(self, made: Sequence[TableCells]) -> None:
         """Tables whose cells do not add up cannot be rounded so that they still do."""
@@ -210,6 +202,7 @@ class Rounding(ChangedTables):
         if counts.weight != 1:
             self._refuse_weight(counts.weight)
         self._refuse_tables(made)
+        self._refuse_few_keys(counts)
         fixed = self.how == "fixed"
         secret = record_secret(self.keys, counts, noise, run) if fixed else None
         if self.how == "controlled":
@@ -220,7 +213,7 @@ class Rounding(ChangedTables):
             published = tuple(self._by_cell(counts, made, noise, run, secret))
         names = tuple(cells.table.name for cells in made)
         rules = ChangeRules(method=self.name, tables=names, words=self._words(counts.weight))
-        notes = {} if secret is None else {"record keys": secret.origin}
+        notes = {} if secret is None else {"record keys": origin_of_words(secret, counts)}
         return TablesOutcome(published, rules, notes=notes, weight=counts.weight)
 
     def _by_cell(
@@ -238,19 +231,16 @@ class Rounding(ChangedTables):
             small_only=self.small_only,
             weight=counts.weight,
         )
-        off, at = self._off(counts.weight), {}
-        if secret is not None:
-            at[counts.level] = CellWords.of(counts, secret)
+        off = self._off(counts.weight)
+        people = None if secret is None else CellWords.of(counts, secret)
         for cells, here, values in true_tables(counts, made, self.where(made, counts.geography)):
-            if at and here.level not in at:
-                at[here.level] = at[counts.level].at(here.level)
             name = cells.table.name
             stream = Stream(level=here.level, query=name, size=SEED_DRAWS, purpose=PURPOSE)
             rounded = round_cells(
                 values,
                 rule,
                 words=cipher_words(noise, stream, run) if rule.how == How.RANDOM else None,
-                keys=at[here.level].keys(cells) if at else None,
+                keys=None if people is None else people.at(here.level).keys(cells),
             )
             if self.small_only:
                 rounded = np.asarray(rounded[:, cells.inner] @ sums_of_detail(cells))

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+from headcount.errors import ConfigError
 from headcount.fields import FilePath
 from headcount.population.population import Population
-from headcount.population.readers import BlankCounts, read_counts
+from headcount.population.readers import read_counts
 from headcount.population.sources._base import (
     FromTables,
     GeographyTable,
@@ -18,6 +19,7 @@ from headcount.population.sources._base import (
     alias_of_leaf,
 )
 from headcount.population.suspicious import Totals
+from headcount.population.whole_numbers import BlankCounts
 from headcount.progress import Progress, silent
 from headcount.schema import load_schema
 
@@ -47,6 +49,16 @@ class CountsTable(FromTables):
     totals: Totals = "refuse"
     sums: Literal["refuse", "keep"] = "refuse"
     blank_counts: BlankCounts = "refuse"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.keys is not None:
+            raise ConfigError(
+                "population",
+                place="person_id" if self.person_id else "record_keys",
+                found="it for a table of counts",
+                expected="one row for each person (microdata or households): counts have no ids",
+            )
 
     @property
     def aliases(self) -> dict[str, str]:

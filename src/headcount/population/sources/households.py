@@ -65,11 +65,13 @@ class HouseholdTables(InDwellings, FromTables):
                 found=str(list(self.kinds)),
                 expected="two or more: household, vacant, then facilities",
             )
+        own = (*self.attribute, *self.dwelling_attribute)
+        self.refuse_shared(self.key, *self.geography.columns, *(one.column for one in own))
         for one in self.attribute:
             one.refuse_follows(Follows.PERSON, Follows.MEMBERS)
         for one in self.dwelling_attribute:
             one.refuse_follows(Follows.DWELLING, Follows.SIZE, Follows.MEMBERS)
-        for one in (*self.attribute, *self.dwelling_attribute):
+        for one in own:
             one.refuse_size(size_column=self.size_column)
 
     @property
@@ -98,6 +100,7 @@ class HouseholdTables(InDwellings, FromTables):
             units_from_data=self.units_from_data,
             public=self.public,
             totals=self.totals,
+            keys=self.keys,
             choice=self.choice,
             form=self.format,
         )

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from headcount.errors import ConfigError
 from headcount.fields import FilePath, Named
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.population import Population
-from headcount.population.readers import BlankCounts, read_microdata
+from headcount.population.readers import read_microdata
 from headcount.population.sources._base import (
     FromTables,
     GeographyTable,
@@ -18,6 +19,7 @@ from headcount.population.sources._base import (
     refuse_twice,
 )
 from headcount.population.suspicious import Totals
+from headcount.population.whole_numbers import BlankCounts
 from headcount.progress import Progress, silent
 from headcount.schema import Attribute, Follows, Schema, impossible
 from headcount.schema.schema import Combination
@@ -57,6 +59,14 @@ class Microdata(FromTables):
     def __post_init__(self) -> None:
         super().__post_init__()
         refuse_twice(tuple(one.name for one in self.attribute), "attribute")
+        self.refuse_shared(*self.geography.columns, *(one.column for one in self.attribute))
+        if self.keys is not None and self.count:
+            raise ConfigError(
+                "population",
+                place="person_id" if self.person_id else "record_keys",
+                found=f"it beside count = {self.count!r}",
+                expected="one row for each person: several people of one row cannot be told apart",
+            )
         for one in self.attribute:
             one.refuse_follows(Follows.PERSON)
         # With all levels given the schema is known before the data is; else its reader checks.
@@ -95,6 +105,7 @@ class Microdata(FromTables):
             not_counts=self.not_counts,
             count=self.count,
             blank_counts=self.blank_counts,
+            keys=self.keys,
             choice=self.choice,
             form=self.format,
         )

@@ -1,0 +1,279 @@
+"""The secret that all record keys come from, and the file that keeps it for later releases.
+
+A key file is bound to whom it has been used for, so that the same people are never protected in two
+ways under the same keys; the difference of two such releases would be exact.
+
+    words of leaf cells   one set of data, for ever: if somebody joined a leaf cell that keeps its
+                          word, the change of its count would stay, and the difference of two
+                          releases would be the person
+    words of persons      any number of editions. People who were in the same places before must be
+                          in the same places after: a second swap, or sample, is refused
+
+What stands in the file is an HMAC of each, under the secret.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import new as hmac
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from headcount.errors import PrivacyError, RunError
+from headcount.files import (
+    POSIX,
+    UNCHECKED,
+    close_to_others,
+    mode_of,
+    open_own,
+    sync_directory,
+)
+from headcount.mechanisms._seeded import SEED_DRAWS, secret_bits
+from headcount.noise import Noise, Stream
+from headcount.noise.source import KeyKind
+from headcount.noise.words import Words, derive_key
+from headcount.population.record_keys import RecordKeys
+from headcount.tabulate import Counts
+
+log = logging.getLogger(__name__)
+
+WordArray = NDArray[np.uint64]
+SECRET_BYTES = 32
+AT_ONCE = 1 << 20
+"""Words made at once."""
+KEPT = (
+    "kept in a file for later tables: the same people are changed alike in every release that is "
+    "made with it, and whoever reads it can take every change away again"
+)
+ALONE = "made for this release alone: the same people are changed otherwise in another"
+SEEDED = "from a seed: whoever knows or guesses it can take every change away again"
+GIVEN = (
+    "read from the file of the people: the same people are changed alike wherever the same table "
+    "is used, and whoever has these keys and the table can take every change away again"
+)
+CELLS, IDS, KEYS = "cells", "ids", "keys"
+MADE_FOR = {CELLS: "leaf cells", IDS: "ids of persons", KEYS: "record keys of a column"}
+"""What words are made for, by the word for it in a key file."""
+_HEADER = "headcount record keys 1"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+class KeySecret:
+    """256 bits that all record keys come from; never shown or pickled.
+
+    ``origin`` says for the receipt where they are, and what follows from that.
+    """
+
+    __slots__ = ("material", "origin")
+
+    def __init__(self, material: bytes, *, origin: str) -> None:
+        self.material = material
+        self.origin = origin
+
+    def __repr__(self) -> str:
+        return "KeySecret(hidden)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise PrivacyError("record keys: found an attempt to pickle them, expected none")
+
+    def words(self, purpose: str) -> Words:
+        """A stream of words for one purpose."""
+        return Words(
+            key=derive_key(self.material, f"{purpose}: words".encode()),
+            extension_key=derive_key(self.material, f"{purpose}: extension".encode()),
+        )
+
+    def word_of(self, *parts: str) -> np.uint64:
+        """The word of something that has a name: a category, a unit."""
+        key = derive_key(self.material, b"named words")
+        text = b"".join(len(p.encode()).to_bytes(8, "big") + p.encode() for p in parts)
+        return np.uint64(int.from_bytes(hmac(key, text, sha256).digest()[:8], "little"))
+
+    def words_of_persons(self, keys: RecordKeys) -> WordArray:
+        """The word of each person: given, or half of the digest of their id enciphered with AES."""
+        if keys.possible:
+            return keys.values
+        # A block cipher under a secret key is a random function of distinct blocks.
+        cipher = Cipher(algorithms.AES(derive_key(self.material, b"persons")), modes.ECB())
+        encipher, words = cipher.encryptor(), np.empty(len(keys.values), dtype=np.uint64)
+        for start in range(0, len(words), AT_ONCE):
+            some = keys.values[start : start + AT_ONCE]
+            blocks = np.zeros((len(some), 2), dtype="<u8")
+            blocks[:, 0] = some
+            made = np.frombuffer(encipher.update(blocks.tobytes()), dtype="<u8")
+            words[start : start + len(some)] = made[::2]
+        return words
+
+    def digest_key(self) -> bytes:
+        """The key under which digests of settings are published."""
+        return derive_key(self.material, b"digests of settings")
+
+    def tag_of(self, content: bytes) -> str:
+        """What stands for some content in a key file."""
+        return hmac(derive_key(self.material, b"data"), content, sha256).hexdigest()
+
+
+@dataclass(frozen=True)
+class _Use:
+    """Whom a key file is used for: ``after`` is what may not differ for the same ``before``."""
+
+    kind: str
+    before: str
+    after: str
+
+    @classmethod
+    def of(cls, secret: KeySecret, counts: Counts) -> _Use:
+        if (records := counts.records) is None:
+            return cls(CELLS, secret.tag_of(b""), secret.tag_of(leaf_content(counts)))
+        places = records.places()
+        return cls(
+            KEYS if records.keys.possible else IDS,
+            secret.tag_of(records.before or places),
+            secret.tag_of(places),
+        )
+
+
+def record_secret(file: Path | None, counts: Counts, noise: Noise, run: int) -> KeySecret:
+    """The record keys of a file, or those of the run where none is named."""
+    return secret_of_run(counts, noise, run) if file is None else secret_of_file(file, counts)
+
+
+def origin_of_words(secret: KeySecret, counts: Counts) -> str:
+    """What a receipt says of where words come from."""
+    return GIVEN if counts.records is not None and counts.records.keys.possible else secret.origin
+
+
+def secret_of_run(counts: Counts, noise: Noise, run: int) -> KeySecret:
+    """Record keys of one run, which are gone when its key is destroyed."""
+    stream = Stream(
+        level=counts.geography.leaf, query="record keys", size=SEED_DRAWS, purpose="record keys"
+    )
+    origin = SEEDED if noise.key_kind == KeyKind.SEED else ALONE
+    return KeySecret(secret_bits(noise, stream, run), origin=origin)
+
+
+def secret_of_file(path: Path, counts: Counts) -> KeySecret:
+    """The record keys of a key file, which is made at its first use; other data are refused."""
+    if not os.path.lexists(path):
+        secret = KeySecret(secrets.token_bytes(SECRET_BYTES), origin=KEPT)
+        if _save(secret, [_Use.of(secret, counts)], path, new=True):
+            return secret  # else another process was faster
+    secret, uses = _load(path)
+    use = _Use.of(secret, counts)
+    _refuse(path, uses, use)
+    if use not in uses:
+        _save(secret, [*uses, use], path, new=False)
+    return secret
+
+
+def check_key_file(path: Path) -> None:
+    """Refuse a key file that others can read or that is damaged, and a folder that is not there."""
+    if os.path.lexists(path):
+        _load(path)
+    elif not path.parent.is_dir():
+        raise RunError(f"{path}: found no folder {path.parent}, expected one for the key file")
+
+
+def check_use(path: Path, counts: Counts, *, changed: bool = False) -> None:
+    """Refuse a key file of other people; ``changed``: a step is still to change these anew."""
+    if not os.path.lexists(path):
+        return
+    secret, uses = _load(path)
+    use = _Use.of(secret, counts)
+    _refuse(path, uses, _Use(use.kind, use.before, "") if changed else use)
+
+
+def _refuse(path: Path, uses: list[_Use], use: _Use) -> None:
+    for one in uses:
+        if one.kind != use.kind:
+            raise PrivacyError(
+                f"{path}: found keys made for {MADE_FOR[one.kind]}, expected keys made for "
+                f"{MADE_FOR[use.kind]}: the same people would be changed in two ways"
+            )
+        if one.before == use.before and one.after != use.after:
+            raise PrivacyError(
+                f"{path}: found keys of other data, expected keys made for the very people and "
+                "places that are protected: after a change the difference of two releases would be "
+                "exact. After swapping or sampling these are the changed people, so that a second "
+                "swap is refused: to make more tables of the first one, name its run under [run], "
+                'reuse = { run = "PATH" }'
+            )
+
+
+def _save(secret: KeySecret, uses: list[_Use], path: Path, *, new: bool) -> bool:
+    """Write a key file whole, for its owner only; False if a new one is there by now."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    lines = [_HEADER, secret.material.hex(), *(f"{u.kind} {u.before} {u.after}" for u in uses), ""]
+    handle = os.open(temporary, _NEW, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            close_to_others(file.fileno(), 0o600)
+            file.write("\n".join(lines).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            if not new:
+                temporary.replace(path)
+            elif POSIX:
+                os.link(temporary, path)  # unlike a rename it never replaces a file
+            else:
+                temporary.rename(path)  # which on Windows never replaces one either
+        except FileExistsError:
+            return False
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
+    if not POSIX:
+        log.warning(UNCHECKED, path)
+    return True
+
+
+def _load(path: Path) -> tuple[KeySecret, list[_Use]]:
+    with os.fdopen(open_own(path), "rb") as file:
+        if (mode := mode_of(os.fstat(file.fileno()))) is not None and mode & 0o077:
+            raise PrivacyError(
+                f"{path}: found mode {mode:04o}, expected 0600: whoever reads record keys can "
+                "take every change away again"
+            )
+        content = file.read()
+    try:
+        header, material, *lines, end = content.decode().split("\n")
+        secret = KeySecret(bytes.fromhex(material), origin=KEPT)
+        uses = [_Use(*line.split(" ")) for line in lines]
+        sound = header == _HEADER and len(secret.material) == SECRET_BYTES and not end
+        sound = sound and bool(uses) and all(one.kind in MADE_FOR for one in uses)
+    except (ValueError, TypeError):
+        sound = False
+    if not sound:
+        raise RunError(f"{path}: found a damaged key file, expected one written by headcount")
+    return secret, uses
+
+
+def leaf_content(counts: Counts) -> bytes:
+    """Everything that leaf cells are: places, attributes, and how many people are in each."""
+    matrix = sorted_matrix(counts)
+    hasher = sha256(repr(counts.schema).encode())
+    leaf = counts.geography.units[counts.geography.depth(counts.level)]
+    parts = ["\0".join(leaf.tolist()).encode()]
+    parts += [
+        np.asarray(one).astype("<i8").tobytes()
+        for one in (matrix.indptr, matrix.indices, matrix.data)
+    ]
+    for part in parts:
+        hasher.update(len(part).to_bytes(8, "big") + part)
+    return hasher.digest()
+
+
+def sorted_matrix(counts: Counts) -> Any:
+    matrix = counts.matrix.copy()
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
