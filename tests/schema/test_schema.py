@@ -132,6 +132,8 @@ def test_every_shipped_schema_loads():
     sizes = {name: load_schema(name).size for name in shipped()}
     assert sizes["total"] == 1
     assert sizes["voting-age-by-group"] == 16
+    assert sizes["redistricting-2020"] == 2_016
+    assert sizes["h1-2020"] == 2
     assert sizes["voting-age-by-race-1940"] == 24
 
 
@@ -197,3 +199,14 @@ def test_a_schema_that_is_not_there(tmp_path: Path):
     latin.write_bytes(b'description = "caf\xe9"')
     with pytest.raises(ConfigError, match=r"latin.toml: found text that is not TOML .*utf-8"):
         load_schema(latin)
+
+
+def test_races_of_2020_are_numbered_as_in_the_census_and_no_minor_is_in_a_nursing_home():
+    schema = load_schema("redistricting-2020")
+    races = schema.attribute("cenrace").levels
+    sizes = [1 + name.count("+") for name in races]
+    assert [sizes.count(one) for one in range(1, 7)] == [6, 15, 20, 15, 6, 1]
+    assert sizes == sorted(sizes)
+    assert races[6] == "white+black"
+    assert races[20] == "pacific_islander+other"
+    assert schema.possible.sum() == 2_016 - 2 * 63
