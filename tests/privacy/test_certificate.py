@@ -31,7 +31,7 @@ def allocation() -> Allocation:
 def epsilon(loss: object) -> float:
     """At the certificate's delta, with its two decimals rounded up as it rounds."""
     assert isinstance(loss, ZCDPLoss)
-    return float(zcdp_to_approximate(loss, delta="1e-10").value.epsilon)
+    return float(zcdp_to_approximate(loss, delta="1e-10").value.amount)
 
 
 def test_rhos_of_persons_and_units_have_the_published_epsilons():
