@@ -90,6 +90,42 @@ def test_rebuilt_records_give_people_away(town: Path, tmp_path: Path, attack: Co
     assert "not a privacy violation" in (matches / "summary.md").read_text()
 
 
+def test_tables_with_cell_keys_are_reconstructed_and_their_people_found(
+    tmp_path: Path, attack: Command
+):
+    settings = 'cell-key"\ntables = ["P1", "P2", "P12"]\nmaximum = 2\nvariance = "1'
+    config = tmp_path / "keys.toml"
+    text = CONFIG.replace("people = 1500", "people = 1000")
+    config.write_text(text.format(name=settings, out=tmp_path / "keys"))
+    run = protect_run(config)
+    found = tmp_path / "found"
+    command = ("reconstruct", run, "--out", found, "--seconds", "0.2", "--truth", config)
+    code, said = attack(*command, "--largest-change", "2")
+    assert code == 0, said
+    assert "The attacker knows that no count is off by more than 2." in said
+    summary = json.loads((found / "summary.json").read_text())
+    assert summary["conflicts"] == summary["not_nearest"] == 0
+    assert 800 < summary["records"] < 1200
+    assert summary["zero_variability_blocks"] < 0.1 * summary["blocks"]
+    agreement = pl.read_csv(found / "agreement.csv").filter(blocks="all").row(0, named=True)
+    assert 900 < agreement["people"] < 1100
+    assert 0 < agreement["exact_percent"] < agreement["told_percent"] < 90
+    matches = tmp_path / "matches"
+    code, said = attack(
+        "reidentify", found, "--attacker", "perfect", "--truth", config, "--out", matches
+    )
+    assert code == 0, said
+    assert pl.read_parquet(matches / "putative.parquet").height > 200
+    guessed = tmp_path / "guessed"
+    code, said = attack("reconstruct", run, "--out", guessed, "--no-variability")
+    assert code == 0, said
+    assert "and the attacker does not know: 2 is the smallest change under" in said
+    code, said = attack("reconstruct", run, "--out", tmp_path / "x", "--largest-change", "-1")
+    assert code == 2
+    assert "--largest-change" in said
+    assert "greater than or equal to 0" in said
+
+
 def test_a_suppressed_release_is_reconstructed_from_ranges(
     town: Path, tmp_path: Path, attack: Command
 ):

@@ -9,7 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from headcount.attacks.kinds.reconstruction import Rebuilt, Reconstruct
+from headcount.attacks.kinds.reidentification import NOBODY
 from headcount.errors import ConfigError, InputError, PrivacyError
+from headcount.evaluation.attacked import rebuilt_frame
+from headcount.evaluation.part import TruePeople, published_part
 from headcount.release.store import read_release
 from headcount.run.evaluate import evaluate_run, open_run
 from headcount.run.protect import protect_run
@@ -122,7 +126,7 @@ def test_evaluate_measures_changes_and_says_what_it_cannot_do(tmp_path):
     assert "does not add up over cells or tables" in text
     assert "How far published counts are from the true ones" in text
     assert "the counts of the tables are changed, not withheld" in text
-    assert "people that fit ranges of counts" in text
+    assert "of the records that fit those nearest to the published counts are taken" in text
 
 
 def test_key_files_serve_several_runs_and_lie_in_none(tmp_path):
@@ -172,5 +176,15 @@ def test_targeted_swapping_then_cell_keys_has_no_epsilon(tmp_path):
     assert receipt["guarantee"]["losses"] == []
     assert "maximum" not in published(run)
     assert "TargetedSwapping" in receipt["mechanism"]
-    finding = evaluate_run(run).evaluation["table-changes"]
+    evaluation = evaluate_run(run).evaluation
+    finding = evaluation["table-changes"]
     assert "Records were changed before the tables were made" in finding.explain()
+    release, truth = open_run(run)
+    claims = Reconstruct().run(published_part(release), NOBODY)
+    assert isinstance(claims, Rebuilt)
+    people = TruePeople.of(truth.truth, claims.geography).records()
+    by_hand = rebuilt_frame(claims, people)
+    # Rebuilt are the swapped people; they are compared with those who really live there.
+    assert evaluation["reconstruction"].table.equals(by_hand.filter(pl.col("people") > 0))
+    matches = evaluation["reidentification"].table
+    assert matches.filter(universe="all")["claimed"][0] > 1000

@@ -1,10 +1,13 @@
-"""Tables that contradict each other: which cells must move, and by how much at least.
+"""Published cells that cannot all be the count: which must move, and by how much at least.
 
     minimise    sum of w (under + over)
     subject to  low <= A x + under - over <= high,   x whole numbers, under, over >= 0
 
 where A adds the unknown counts up to the published cells, [low, high] is what a cell says, and w
-is the weight of its table. A cell with under or over must move down or up by that much.
+is the weight of its table. A cell with under or over must move down or up by that much. Tables that
+contradict each other are so mended. Where counts were changed, each cell says its published value,
+and under and over are bounded so that no cell leaves the range of its count: the least change is
+then the likeliest one.
 
 There are far more unknowns than can matter. The linear relaxation starts with those that no
 published zero rules out, and takes in others as long as their reduced cost d is negative (column
@@ -17,11 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from headcount.arrays import Flags, Floats, Ints
+from headcount.arrays import Ends, Flags, Floats, Ints
 from headcount.attacks._solvers import solve_program
 from headcount.attacks.knowledge import UNKNOWN, KnownTable
 from headcount.solve.mip import DONE, Program, SolverError
@@ -48,12 +51,16 @@ class CellChange:
 
 @dataclass(frozen=True, eq=False)
 class Fix:
-    """The least change: new ends of every cell, how far each moved, and whether it is proven."""
+    """The least change: new ends of every cell, how far each moved, and whether it is proven.
+
+    ``x`` are counts (leaves x classes) that agree with the new ends.
+    """
 
     low: Ints
     high: Ints
     by: Ints
     proven: bool
+    x: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,85 +109,155 @@ def _placed(columns: Any, unit: Ints, units: int) -> Any:
     return coo_array((entries.data, where), shape=shape)
 
 
+@dataclass(frozen=True, eq=False)
+class Within:
+    """Ends of cells that no change may leave, and counts (leaves x classes) that keep them."""
+
+    low: Ints
+    high: Ints
+    start: Ints
+
+    def room(self, low: Ints, high: Ints) -> tuple[Floats, Floats]:
+        """How far each cell [low, high] may move down, and up."""
+        return (low - self.low).astype(float), _open_ended(self.high) - high
+
+
 def least_change(
-    sums: Sums, low: Ints, high: Ints, *, weight: Floats, seconds: float = 10.0
+    sums: Sums,
+    low: Ints,
+    high: Ints,
+    *,
+    weight: Floats,
+    within: Within | None = None,
+    seconds: float = 10.0,
 ) -> Fix:
     """The least change of cells [low, high]; not proven if the integer program takes too long.
 
-    Any whole numbers are a solution, so that there always is one to report.
+    There always is a solution to report: any whole numbers, or the start ``within`` ends.
     """
     whole = bool((weight == np.rint(weight)).all())
     step = 1.0 if whole else 1e-6
     columns = sums.by_class((high == 0).astype(float)) == 0
-    bound, relaxed, reduced = _relaxation(sums, low, high, weight, columns)
+    under, over = np.full(len(low), np.inf), np.full(len(low), np.inf)
+    if within is not None:
+        columns |= within.start > 0
+        under, over = within.room(low, high)
+    model = _Model(sums, low, high, weight, under, over)
+    bound, relaxed, reduced = model.relaxation(columns)
     least = float(np.ceil(bound - 1e-6)) if whole else bound
-    matrix, x = sums.columns(*np.nonzero(columns)), np.rint(relaxed).astype(np.int64)
-    by = _shift(matrix, x, low, high)
-    proven = _price(by, weight) <= least + 1e-6
+    best = model.moved(columns, np.rint(relaxed).astype(np.int64))
+    if within is not None:
+        best = min(best, model.moved(columns, within.start[columns]), key=model.price)
+    proven = model.price(best) <= least + 1e-6
     for widen in (False, True):
         if proven:
             break
         if widen:
-            columns |= reduced <= _price(by, weight) - step - bound + 1e-6
-            matrix = sums.columns(*np.nonzero(columns))
-        program = _program(matrix, low, high, weight, integer=True)
-        answer = solve_program(program, matrix.shape[1], seconds)
+            columns |= reduced <= model.price(best) - step - bound + 1e-6
+        program = model.program(columns, integer=True)
+        answer = solve_program(program, int(columns.sum()), seconds)
         if answer.x is not None:
-            other = _shift(matrix, answer.x, low, high)
-            by = min(by, other, key=lambda shift: _price(shift, weight))
-        proven = _price(by, weight) <= least + 1e-6 or (widen and answer.proven)
+            best = min(best, model.moved(columns, answer.x), key=model.price)
+        proven = model.price(best) <= least + 1e-6 or (widen and answer.proven)
         if not answer.proven:
             break
-    return Fix(low + by, np.where(high >= UNKNOWN, high, high + by), by, proven)
+    by = best.by
+    return Fix(low + by, np.where(high >= UNKNOWN, high, high + by), by, proven, best.x)
 
 
-def _price(by: Ints, weight: Floats) -> float:
-    return float(weight @ np.abs(by))
+def nearest(
+    sums: Sums, ends: Ends, value: Ints, *, weight: Floats, start: Ints, seconds: float
+) -> Fix:
+    """Of all counts that keep the ends of every cell, those nearest to published numbers.
 
+    where
+        value   the published number of each cell, -1 where there is none
+        start   counts (leaves x classes) that keep the ends
 
-def _relaxation(
-    sums: Sums, low: Ints, high: Ints, weight: Floats, chosen: Flags
-) -> tuple[float, Floats, Floats]:
-    """Optimum of the relaxation, its unknowns, and the reduced costs of all (leaves x classes).
-
-    Adds to ``chosen`` the unknowns that it needs.
+    A number outside of the ends is as far from all counts as the end beside it, and a constant
+    more, so that the end stands for it.
     """
-    while True:
-        program = _program(sums.columns(*np.nonzero(chosen)), low, high, weight, integer=False)
-        found = run_here(program)
-        if found.status not in DONE or found.x is None or found.dual is None:
-            raise SolverError(
-                f"HiGHS: found status {found.status!r} for a problem with slacks, expected an "
-                f"optimum"
-            )
-        reduced = -sums.by_class(found.dual)
-        new = (reduced < -1e-7) & ~chosen
-        if not new.any():
-            size = int(chosen.sum())
-            return float(program.cost @ found.x), found.x[:size], np.maximum(reduced, 0.0)
-        chosen |= new
-
-
-def _program(matrix: Any, low: Ints, high: Ints, weight: Floats, *, integer: bool) -> Program:
-    from scipy.sparse import eye_array, hstack
-
-    cells, size = matrix.shape
-    eye = eye_array(cells)
-    return Program(
-        cost=np.concatenate([np.zeros(size), weight, weight]),
-        low=np.zeros(size + 2 * cells),
-        high=np.full(size + 2 * cells, np.inf),
-        matrix=hstack([matrix, eye, -eye], format="csc"),
-        row_low=low.astype(float),
-        row_high=_open_ended(high),
-        integer=integer,
+    low, high = ends
+    said = value >= 0
+    target = np.clip(value, low, high)
+    return least_change(
+        sums,
+        np.where(said, target, low),
+        np.where(said, target, high),
+        weight=np.where(said, weight, 0.0),
+        within=Within(low, high, start),
+        seconds=seconds,
     )
 
 
-def _shift(adds: Any, x: Ints, low: Ints, high: Ints) -> Ints:
-    """How far each cell must move to agree with x."""
-    value = np.asarray(adds @ x, dtype=np.int64)
-    return np.where(value > high, value - high, np.where(value < low, value - low, 0))
+class _Moved(NamedTuple):
+    """Counts (leaves x classes), and how far each cell must move to agree with them."""
+
+    x: Ints
+    by: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """The least change as a program over some of the unknowns (a mask, leaves x classes)."""
+
+    sums: Sums
+    low: Ints
+    high: Ints
+    weight: Floats
+    under: Floats
+    over: Floats
+
+    def moved(self, columns: Flags, x: Ints) -> _Moved:
+        """What follows from values of the chosen unknowns."""
+        value = np.asarray(self.sums.columns(*np.nonzero(columns)) @ x, dtype=np.int64)
+        above, below = value - self.high, value - self.low
+        grid = np.zeros(columns.shape, dtype=np.int64)
+        grid[columns] = x
+        return _Moved(grid, np.where(above > 0, above, np.where(below < 0, below, 0)))
+
+    def price(self, moved: _Moved) -> float:
+        """The weighted change; infinite where a cell leaves its ends."""
+        if np.any(moved.by > self.over) or np.any(-moved.by > self.under):
+            return np.inf
+        return float(self.weight @ np.abs(moved.by))
+
+    def relaxation(self, chosen: Flags) -> tuple[float, Floats, Floats]:
+        """Optimum of the relaxation, its unknowns, and the reduced costs of all.
+
+        Adds to ``chosen`` the unknowns that it needs.
+        """
+        while True:
+            program = self.program(chosen, integer=False)
+            found = run_here(program)
+            if found.status not in DONE or found.x is None or found.dual is None:
+                raise SolverError(
+                    f"HiGHS: found status {found.status!r} for a problem with a solution, expected "
+                    f"an optimum"
+                )
+            reduced = -self.sums.by_class(found.dual)
+            new = (reduced < -1e-7) & ~chosen
+            if not new.any():
+                size = int(chosen.sum())
+                return float(program.cost @ found.x), found.x[:size], np.maximum(reduced, 0.0)
+            chosen |= new
+
+    def program(self, columns: Flags, *, integer: bool) -> Program:
+        """The program of the chosen unknowns, which come first."""
+        from scipy.sparse import eye_array, hstack
+
+        matrix = self.sums.columns(*np.nonzero(columns))
+        cells, size = matrix.shape
+        eye = eye_array(cells)
+        return Program(
+            cost=np.concatenate([np.zeros(size), self.weight, self.weight]),
+            low=np.zeros(size + 2 * cells),
+            high=np.concatenate([np.full(size, np.inf), self.under, self.over]),
+            matrix=hstack([matrix, eye, -eye], format="csc"),
+            row_low=self.low.astype(float),
+            row_high=_open_ended(self.high),
+            integer=integer,
+        )
 
 
 def _open_ended(high: Ints) -> Floats:

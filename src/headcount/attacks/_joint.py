@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from headcount.arrays import Ends, Flags, Ints, Ints32
+from headcount.arrays import Ends, Flags, Floats, Ints, Ints32
 from headcount.attacks._conflict import (
     Fix,
     Sums,
     least_change,
     moves,
+    nearest,
     side_by_side,
     table_weights,
 )
@@ -32,7 +33,7 @@ from headcount.attacks.reconstruction import (
     Task,
     record_variability,
 )
-from headcount.attacks.variability import SolvedLeaf, solve
+from headcount.attacks.variability import SOLVER, SolvedLeaf, solve
 from headcount.errors import ConfigError
 
 
@@ -110,8 +111,12 @@ def solve_together(joint: Joint, unit: int) -> LeafOutcomes:
     given = _Given(leaves, published, upper, places)
     piece = LeafOutcomes(conflict=[False] * len(leaves))
     x, classes = _solve(joint, given)
+    near = not any(layout.valued for layout in joint.fine.layouts)
     if x.x is None and x.proven:
         x, classes = _after_fix(joint, piece, given)
+    elif x.x is not None and not near:
+        x, near = _nearest(joint, given, x.x, classes)
+    piece.nearest = [near] * len(leaves)
     _records(joint, piece, given, x, classes)
     return piece
 
@@ -262,6 +267,55 @@ def _limits(layout: Layout, coarse: Ints) -> Limits:
     return Limits(np.stack(columns, axis=1), csr_array((ones, where), shape=(start, layout.size)))
 
 
+def _all_sums(joint: Joint, given: _Given) -> Sums:
+    """The cells of the leaves' tables, then of those above."""
+    cells = [side_by_side(layout.held, joint.fine.cell_of) for layout in joint.fine.layouts]
+    above = [
+        (matrix, position, len(units))
+        for matrix, (units, position) in zip(cells[1:], given.places, strict=True)
+    ]
+    return Sums(cells[0], len(given.leaves), tuple(above))
+
+
+def _all_weights(joint: Joint, given: _Given) -> Floats:
+    layouts = joint.fine.layouts
+    return np.concatenate(
+        [
+            np.tile(table_weights(layout.held, joint.plan.weights), len(low))
+            for layout, (low, _) in zip(layouts, [given.published, *given.upper], strict=True)
+        ]
+    )
+
+
+def _nearest(
+    joint: Joint, given: _Given, x: Ints, classes: Sequence[Ints]
+) -> tuple[SolvedLeaf, bool]:
+    """The solution nearest to the published numbers of all tables, and whether that is proven."""
+    layouts = joint.fine.layouts
+    units = [given.leaves, *(units for units, _ in given.places)]
+    values = [layout.likeliest(own).reshape(-1) for layout, own in zip(layouts, units, strict=True)]
+    ends = [
+        layout.enforced(*one)
+        for layout, one in zip(layouts, [given.published, *given.upper], strict=True)
+    ]
+    start = np.zeros((len(given.leaves), len(joint.fine.cell_of)), dtype=np.int64)
+    leaf = np.repeat(np.arange(len(classes)), [len(own) for own in classes])
+    kind = np.concatenate(classes)
+    start[leaf, kind] = x
+    fix = nearest(
+        _all_sums(joint, given),
+        (
+            np.concatenate([low.reshape(-1) for low, _ in ends]),
+            np.concatenate([high.reshape(-1) for _, high in ends]),
+        ),
+        np.concatenate(values),
+        weight=_all_weights(joint, given),
+        start=start,
+        seconds=joint.plan.effort.seconds,
+    )
+    return SolvedLeaf(fix.x[leaf, kind], SOLVER, True), fix.proven
+
+
 def _after_fix(
     joint: Joint,
     piece: LeafOutcomes,
@@ -271,22 +325,13 @@ def _after_fix(
 
     Changes what is published in place, and solves again if asked to.
     """
-    plan, layouts = joint.plan, joint.fine.layouts
+    plan = joint.plan
     every = [given.published, *given.upper]
-    cells = [side_by_side(layout.held, joint.fine.cell_of) for layout in layouts]
-    above = [
-        (matrix, position, len(units))
-        for matrix, (units, position) in zip(cells[1:], given.places, strict=True)
-    ]
-    weights = [
-        np.tile(table_weights(layout.held, plan.weights), len(low))
-        for layout, (low, _) in zip(layouts, every, strict=True)
-    ]
     fix = least_change(
-        Sums(cells[0], len(given.leaves), tuple(above)),
+        _all_sums(joint, given),
         np.concatenate([low.reshape(-1) for low, _ in every]),
         np.concatenate([high.reshape(-1) for _, high in every]),
-        weight=np.concatenate(weights),
+        weight=_all_weights(joint, given),
         seconds=plan.seconds_to_fix,
     )
     _move(joint, piece, given, fix)

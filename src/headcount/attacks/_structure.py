@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.arrays import Flags, Ints, Ints32
+from headcount.arrays import Ends, Flags, Ints, Ints32
 from headcount.attacks.knowledge import UNKNOWN, KnownTable
 from headcount.schema import Schema
 
@@ -54,6 +54,32 @@ class Layout:
         """Low and high of every cell of the tables side by side (units x cells)."""
         ends = [held.bounds(units) for held in self.held]
         return np.hstack([low for low, _ in ends]), np.hstack([high for _, high in ends])
+
+    @property
+    def valued(self) -> bool:
+        """Whether some table has published numbers near which counts most likely are."""
+        return any(held.value is not None for held in self.held)
+
+    def likeliest(self, units: Ints) -> Ints:
+        """Published number of every cell side by side (units x cells); -1 where there is none.
+
+        Cells that are in no row have none: races tallied are no number of people.
+        """
+        value = np.hstack([held.likeliest(units) for held in self.held])
+        value[:, ~self.used] = -1
+        return value
+
+    @property
+    def used(self) -> Flags:
+        """Which cells of the tables side by side are in a row."""
+        mask = np.zeros(sum(held.cells.size for held in self.held), dtype=bool)
+        for family in self.families:
+            mask[family.columns] = True
+        return mask
+
+    def enforced(self, first: Ints, last: Ints) -> Ends:
+        """Ends of every cell side by side, open where a cell is in no row."""
+        return np.where(self.used, first, 0), np.where(self.used, last, UNKNOWN)
 
     def bounds(self, units: Ints) -> tuple[Ints, Ints, Flags]:
         """Low and high of every row (units x rows), and whether the tables agree at a glance."""

@@ -6,7 +6,6 @@ release has the records that were found from them.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,8 @@ def changed_leaves(knowledge: Knowledge, before: Knowledge) -> Flags:
     changed = np.zeros(knowledge.geography.size(leaf), dtype=bool)
     for new, old in zip(knowledge.at(leaf), before.at(leaf), strict=True):
         changed |= _rows_differ(new.low, old.low)
-        changed |= _rows_differ(_extra(new), _extra(old))
+        changed |= _rows_differ(_or_nothing(new.extra, new), _or_nothing(old.extra, old))
+        changed |= _rows_differ(_or_nothing(new.value, new), _or_nothing(old.value, old))
         changed |= _known(new) != _known(old)
     return changed
 
@@ -55,15 +55,7 @@ def only_leaves(knowledge: Knowledge, leaves: Ints) -> Knowledge:
         (np.array(["all"]), knowledge.geography.units[-1][leaves]),
         (np.empty(0, dtype=np.int32), np.zeros(len(leaves), dtype=np.int32)),
     )
-    held = tuple(
-        replace(
-            one,
-            low=one.low[leaves],
-            extra=None if one.extra is None else one.extra[leaves],
-            known=None if one.known is None else one.known[leaves],
-        )
-        for one in knowledge.at(leaf)
-    )
+    held = tuple(one.of_units(leaves) for one in knowledge.at(leaf))
     return Knowledge(knowledge.schema, flat, held)
 
 
@@ -73,8 +65,8 @@ def _rows_differ(one: Any, other: Any) -> Flags:
     return np.asarray(np.diff(difference.indptr) > 0)
 
 
-def _extra(held: KnownTable) -> Any:
-    return held.low * 0 if held.extra is None else held.extra
+def _or_nothing(cells: Any, held: KnownTable) -> Any:
+    return held.low * 0 if cells is None else cells
 
 
 def _known(held: KnownTable) -> Flags:

@@ -48,7 +48,7 @@ class ChangedCells:
         low = np.zeros(self.linked.additive.size, dtype=np.int64)
         high = np.full(self.linked.additive.size, UNKNOWN)
         for where, number in self.linked.number.items():
-            least, most = _ends(self.published[where], largest)
+            least, most = ends_of(self.published[where], largest)
             np.maximum.at(low, number, least)
             np.minimum.at(high, number, most)
         return low, high
@@ -124,7 +124,11 @@ def _only(linked: LinkedTables, tables: Mapping[tuple[str, str], PublishedCells]
     return replace(linked, crossed=kept)
 
 
-def _ends(one: PublishedCells, largest: int | None) -> Ends:
+def ends_of(one: PublishedCells, largest: int | None) -> Ends:
+    """The smallest and the largest count that may be behind each cell of a table.
+
+    ``largest`` is the largest change where the release does not say it; None if nothing is known.
+    """
     off = one.off or EXACT
     if off.down is None and largest is not None:
         off = replace(off, down=largest, up=largest, zero_hides=largest)

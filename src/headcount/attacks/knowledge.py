@@ -25,6 +25,8 @@ class KnownTable:
         low     sparse (units of the level x cells of the table)
         extra   sparse, how much more each cell may hold; None if every number is exact
         known   the units for which the table is published; None for all
+        value   sparse, the published number of each cell, near which its count most likely is;
+                -1 for none. None if no count of a range is likelier than another
     """
 
     cells: TableCells
@@ -32,6 +34,7 @@ class KnownTable:
     low: Any
     extra: Any = None
     known: Flags | None = None
+    value: Any = None
 
     def __repr__(self) -> str:
         kind = "exact" if self.exact else "ranges"
@@ -57,6 +60,22 @@ class KnownTable:
             hidden = ~self.known[units]
             low[hidden], high[hidden] = 0, UNKNOWN
         return low, high
+
+    def likeliest(self, units: Ints) -> Ints:
+        """The published numbers (units x cells) of some units; -1 where there is none."""
+        if self.value is None:
+            return np.full((len(units), self.cells.size), -1, dtype=np.int64)
+        return np.asarray(self.value[units].toarray(), dtype=np.int64)
+
+    def of_units(self, units: Ints) -> KnownTable:
+        """The same table of some units, in this order."""
+        return replace(
+            self,
+            low=self.low[units],
+            extra=None if self.extra is None else self.extra[units],
+            known=None if self.known is None else self.known[units],
+            value=None if self.value is None else self.value[units],
+        )
 
     def withheld(self, units: Flags) -> KnownTable:
         """The same table, not published for these units (a mask over the level's units)."""
@@ -87,8 +106,11 @@ def zeros_hide(
     return KnownTable(cells, level, csr_array(dense), csr_array(most * ((dense == 0) & ~spared)))
 
 
-def between(cells: TableCells, low: Any, high: Any, *, level: str) -> KnownTable:
-    """A table of ranges: withheld cells (0 to ``UNKNOWN``), rounded or noisy numbers."""
+def between(cells: TableCells, low: Any, high: Any, *, level: str, value: Any = None) -> KnownTable:
+    """A table of ranges: withheld cells (0 to ``UNKNOWN``), rounded or noisy numbers.
+
+    ``value`` has the published numbers, if counts near them are likelier; -1 where there is none.
+    """
     from scipy.sparse import csr_array
 
     first, last = csr_array(low), csr_array(high)
@@ -99,7 +121,7 @@ def between(cells: TableCells, low: Any, high: Any, *, level: str) -> KnownTable
             found="an upper bound below the lower one",
             expected="low <= high",
         )
-    return KnownTable(cells, level, first, extra)
+    return KnownTable(cells, level, first, extra, value=None if value is None else csr_array(value))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,10 +8,10 @@ from functools import singledispatch
 import numpy as np
 
 from headcount.attacks.knowledge import UNKNOWN, Knowledge, KnownTable, between, exact
+from headcount.attacks.narrowed_tables import NarrowedCells, narrowed_tables
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.release import CountsRelease, Release, TablesRelease
-from headcount.release.changed import Off
 from headcount.release.published import PublishedCells, is_total
 from headcount.tabulate.published import PublishedTable, supported
 
@@ -23,7 +23,8 @@ def knowledge_of_release(
     """All that can be held against a release.
 
     Published tables are read as they stand: a 0 that may hide a small count as a range, a
-    withheld cell as unknown but for what the rules say that it holds at least. From a release of
+    withheld cell as unknown but for what the rules say that it holds at least. Where counts were
+    changed each value is a range, narrowed by all sums of the release. From a release of
     counts the attacker makes ``tables``, those that the schema allows, at the leaf and at the
     level ``together``.
     """
@@ -36,6 +37,8 @@ def knowledge_of_release(
 def _(
     release: TablesRelease, tables: Sequence[PublishedTable] = (), *, together: str | None = None
 ) -> Knowledge:
+    if release.changed:
+        release = narrowed_tables(release)
     held = tuple(hold(one) for one in release.published)
     return Knowledge(release.schema, published_geography(release), held)
 
@@ -56,12 +59,11 @@ def published_geography(release: TablesRelease) -> Geography:
     return Geography(geography.levels[:stop], geography.units[:stop], geography.parents[:stop])
 
 
+@singledispatch
 def hold(one: PublishedCells) -> KnownTable:
     """One published table as ranges."""
     from scipy.sparse import csr_array
 
-    if one.off is not None:
-        return _hold_changed(one, one.off)
     low = csr_array(np.where(one.withheld, one.holds, one.value))
     zero = (one.value == 0) & ~one.withheld & ~is_total(one.cells)
     extra = np.where(one.withheld, UNKNOWN, np.where(zero, one.zero_hides, 0))
@@ -77,17 +79,10 @@ def hold(one: PublishedCells) -> KnownTable:
     )
 
 
-def _hold_changed(one: PublishedCells, off: Off) -> KnownTable:
-    """A table whose counts are changed: each value as the counts that it may stand for."""
-    cells = one.cells
-    low, high = off.ends(one.value, inner=cells.inner, total=is_total(cells), unknown=UNKNOWN)
-    most = UNKNOWN if off.withheld_below is None else off.withheld_below - 1
-    return between(
-        cells,
-        np.where(one.withheld, one.holds, low),
-        np.where(one.withheld, most, high),
-        level=one.level,
-    )
+@hold.register
+def _(one: NarrowedCells) -> KnownTable:
+    value = np.where(one.withheld, -1, one.value)
+    return between(one.cells, one.low, one.high, level=one.level, value=value)
 
 
 def _made(

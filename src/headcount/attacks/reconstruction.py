@@ -22,13 +22,14 @@ from headcount.attacks._conflict import (
     Sums,
     least_change,
     moves,
+    nearest,
     side_by_side,
     table_weights,
 )
 from headcount.attacks._problem import Settled, settle
 from headcount.attacks._structure import Layout, Structure, build_structure
 from headcount.attacks.knowledge import Knowledge
-from headcount.attacks.variability import Effort, SolvedLeaf, farthest, solve
+from headcount.attacks.variability import SOLVER, Effort, SolvedLeaf, farthest, solve
 from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import ConfigError
 from headcount.geography import Geography
@@ -55,6 +56,8 @@ class Reconstruction:
                             where some could be; not a number if not asked for, or without a
                             solution
         conflict            whether the tables contradict each other
+        nearest             whether no other records are nearer to the published numbers, where
+                            tables have such; proven, and true where there is no choice
         moves               the cells that must move in the least-change fix
         unused              tables held that the attack did not use
     """
@@ -69,6 +72,7 @@ class Reconstruction:
     proven: Flags
     variability: Floats
     conflict: Flags
+    nearest: Flags
     moves: tuple[CellChange, ...] = ()
     unused: tuple[str, ...] = ()
 
@@ -124,6 +128,7 @@ class LeafOutcomes:
     proven: list[bool] = field(default_factory=list)
     variability: list[float] = field(default_factory=list)
     conflict: list[bool] = field(default_factory=list)
+    nearest: list[bool] = field(default_factory=list)
     moves: list[CellChange] = field(default_factory=list)
 
     def add(self, unit: int, cells: Ints, x: Ints | None) -> None:
@@ -215,12 +220,36 @@ def solve_leaves(plan: Task, units: Ints) -> LeafOutcomes:
                 again = _solve_some([problems[i]], plan.effort)[0]
                 solved[i] = SolvedLeaf(again.x, again.method, again.proven and least)
             piece.conflict.append(True)
+            piece.nearest.append(not layout.valued)
         else:
             piece.conflict.append(False)
+            solved[i], near = _nearest_in_leaf(plan, int(unit), cells[i], problems[i], solved[i])
+            piece.nearest.append(near)
         keep = cells[i]
         piece.add(int(unit), cell_of[keep] if keep is not None else cell_of[:0], solved[i].x)
     record_variability(plan, piece, problems, solved)
     return piece
+
+
+def _nearest_in_leaf(
+    plan: Task, unit: int, classes: Ints | None, settled: Settled | None, found: SolvedLeaf
+) -> tuple[SolvedLeaf, bool]:
+    """Where there is a choice, the solution nearest to published numbers, and if that is proven."""
+    layout, cell_of = plan.structure.layouts[0], plan.structure.cell_of
+    if not layout.valued or found.x is None or settled is None or not settled.open:
+        return found, True
+    start = np.zeros((1, len(cell_of)), dtype=np.int64)
+    start[0, classes] = found.x
+    low, high = layout.enforced(*layout.published(np.array([unit])))
+    fix = nearest(
+        Sums(side_by_side(layout.held, cell_of), leaves=1),
+        (low[0], high[0]),
+        layout.likeliest(np.array([unit]))[0],
+        weight=table_weights(layout.held, plan.weights),
+        start=start,
+        seconds=plan.effort.seconds,
+    )
+    return SolvedLeaf(fix.x[0, classes], SOLVER, found.proven), fix.proven
 
 
 def leaf_problem(layout: Layout, low: Ints, high: Ints) -> tuple[Ints, Settled | None]:
@@ -311,6 +340,7 @@ def _gather(
         np.array(listed("proven"), dtype=bool),
         np.array(listed("variability"), dtype=float),
         np.array(listed("conflict"), dtype=bool),
+        np.array(listed("nearest"), dtype=bool),
         tuple(listed("moves")),
         unused,
     )

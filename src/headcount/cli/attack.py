@@ -73,6 +73,14 @@ def reconstruct(
             help="Most time for one question to the solver; beyond it the answer is not proven.",
         ),
     ] = 10.0,
+    largest_change: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Where counts were changed: the largest change, if it is known and the release "
+            "does not say it. 0: the smallest one under which all tables can be true.",
+        ),
+    ] = 0,
     truth: TruthFile = None,
     engine: OnEngine = None,
     as_json: AsJson = False,
@@ -86,6 +94,10 @@ def reconstruct(
     larger than that, never smaller. Tables that contradict each other are named in moves.txt, with
     the smallest total change that would make them consistent; if not proven, a smaller one may
     exist.
+
+    Where counts were changed (cell keys, rounding) each published one stands for a range, which
+    all sums of the release make narrower, and of the records that fit those nearest to the
+    published counts are taken.
 
     \b
     Example:
@@ -114,6 +126,7 @@ def reconstruct(
         variability=variability,
         solver=solver,
         seconds=seconds,
+        largest_change=largest_change,
     )
     _run(lambda: open_reconstruct(attack, source, truth=truth, engine=engine), out, as_json=as_json)
 

@@ -58,6 +58,7 @@ def attack(
         raise InputError(
             f"attack {kind.name!r}", found=support.why_not, expected="a release that it supports"
         )
+    release = kind.read(release)
     if kind.whole:
         part = whole_of(release)
     else:

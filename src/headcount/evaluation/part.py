@@ -166,8 +166,5 @@ def _(release: CountsRelease, leaves: Ints) -> Release:
 @only.register
 def _(release: TablesRelease, leaves: Ints) -> Release:
     geography, kept = some_of(release.geography, leaves)
-    published = tuple(
-        replace(one, value=one.value[kept[one.level]], withheld=one.withheld[kept[one.level]])
-        for one in release.published
-    )
+    published = tuple(one.of_units(kept[one.level]) for one in release.published)
     return replace(release, geography=geography, published=published)

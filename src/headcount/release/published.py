@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeAlias
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -136,6 +136,10 @@ class PublishedCells:
     def name(self) -> str:
         """The table's name."""
         return self.cells.table.name
+
+    def of_units(self, units: Ints) -> Self:
+        """The same table of some units of its level, in this order."""
+        return replace(self, value=self.value[units], withheld=self.withheld[units])
 
 
 def is_total(cells: TableCells) -> Flags:

@@ -14,7 +14,13 @@ import polars as pl
 
 from headcount.arrays import Ints
 from headcount.attacks.kinds.linkage import Link, Linked
-from headcount.attacks.kinds.reconstruction import BLOCKS, RECORDS, Rebuilt, Reconstruct
+from headcount.attacks.kinds.reconstruction import (
+    BLOCKS,
+    RECORDS,
+    Rebuilt,
+    Reconstruct,
+    change_words,
+)
 from headcount.attacks.kinds.reidentification import Matches, OwnRecords, Reidentify, Target
 from headcount.attacks.knowledge_from_release import knowledge_of_release
 from headcount.attacks.records import Features, Records, records_from_rows
@@ -82,12 +88,14 @@ def open_reconstruct(
     engine: EngineName | None = None,
 ) -> Attempt[Rebuilt]:
     """Records from the tables of a release, or of a TOML file that lists tables."""
+    words = ""
     if source.suffix == ".toml":
         knowledge = read_tables_file(source)
     else:
-        release = read_release(release_folder(source)).unweighted()
+        release = attack.read(read_release(release_folder(source)).unweighted())
         made = list(tables(attack.tables).values())
         knowledge = knowledge_of_release(release, made, together=attack.together or None)
+        words = change_words(release)
     features = Features.of(knowledge.schema)
     scoring: tuple[Scoring[Rebuilt], ...] = ()
     if truth is not None:
@@ -103,7 +111,7 @@ def open_reconstruct(
         )
     return Attempt(
         title="Reconstruction",
-        claim=lambda: attack.from_tables(knowledge, engine=engine_named(engine)),
+        claim=lambda: attack.from_tables(knowledge, words, engine=engine_named(engine)),
         ids=pl.Series(dtype=pl.String),
         scoring=scoring,
     )

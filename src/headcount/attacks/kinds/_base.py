@@ -191,6 +191,13 @@ class Attack(ABC):
         """Attributes that the attacker knows of named people; none for an attack without them."""
         return ()
 
+    def read(self, release: Release) -> Release:
+        """The whole release as the attacker reads it, before some of its units are drawn.
+
+        What sums over units tell is worked out here; by default a release is taken as it is.
+        """
+        return release
+
     def limit(self, release: Release) -> int:
         """Leaf units to be attacked at most in an evaluation; 0 for all."""
         return 0

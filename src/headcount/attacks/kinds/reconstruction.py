@@ -11,9 +11,16 @@ import numpy as np
 import polars as pl
 
 from headcount.attacks._solvers import CP_SAT, HIGHS
-from headcount.attacks.kinds._base import Attack, ClaimedRecords, People, whole_people
+from headcount.attacks.kinds._base import (
+    Attack,
+    ClaimedRecords,
+    People,
+    changed_tables,
+    whole_people,
+)
 from headcount.attacks.knowledge import Knowledge, KnownTable
 from headcount.attacks.knowledge_from_release import knowledge_of_release, tells_years
+from headcount.attacks.narrowed_tables import NarrowedTables, narrowed_tables
 from headcount.attacks.reconstruction import REPORT, Reconstruction, reconstruct
 from headcount.attacks.records import LEARNT, Features
 from headcount.attacks.variability import Effort
@@ -26,6 +33,10 @@ from headcount.report.finding import SUPPORTED, Support
 from headcount.tabulate.published import PublishedTable, supported, tables
 
 MOVES_SHOWN = 5
+NEAREST = (
+    "Counts were changed: each published one stands for a range, which all sums make narrower, and "
+    "of the records that fit those nearest to the published counts are taken."
+)
 RECORDS, BLOCKS = "records", "blocks"
 
 
@@ -42,6 +53,13 @@ class Reconstruct(Attack):
         solver        "highs" or "cp-sat", for what search leaves open
         seconds       most time for one question to the solver; beyond it the answer is not proven
         most_units    leaf units that an evaluation attacks, drawn at random; 0 for all
+        largest_change   where counts were changed, what the attacker knows of the largest change
+                      if the release does not say it; 0 if nothing: he then takes the smallest one
+                      under which all tables can be true
+
+    Where counts were changed each published one stands for a range, which all sums of the release
+    make narrower. Of the records that fit the ranges those nearest to the published counts are
+    taken, by the sum of all differences.
     """
 
     name = "reconstruction"
@@ -52,8 +70,16 @@ class Reconstruct(Attack):
     solver: str = HIGHS
     seconds: float = 1.0
     most_units: int = 300
+    largest_change: int = 0
 
     def __post_init__(self) -> None:
+        if self.largest_change < 0:
+            raise ConfigError(
+                "reconstruction",
+                place="largest_change",
+                found=str(self.largest_change),
+                expected="0 or more",
+            )
         if self.solver not in (HIGHS, CP_SAT):
             raise ConfigError(
                 "reconstruction",
@@ -68,6 +94,10 @@ class Reconstruct(Attack):
             return rebuilt
         return tells_of_people(release, self.tables)
 
+    def read(self, release: Release) -> Release:
+        """Changed counts as ranges, narrowed by all sums of the release."""
+        return read_changed(release, self.largest_change)
+
     def limit(self, release: Release) -> int:
         """Solving units takes long; those of a level that are solved jointly belong together."""
         return 0 if self.together else self.most_units
@@ -75,11 +105,17 @@ class Reconstruct(Attack):
     def run(self, release: Release, people: People, *, engine: Engine | None = None) -> Rebuilt:
         """Records that fit the tables of a release; the people known play no part."""
         made = list(tables(self.tables).values())
+        release = self.read(release)
         knowledge = knowledge_of_release(release, made, together=self.together or None)
-        return self.from_tables(knowledge, engine=engine)
+        return self.from_tables(knowledge, change_words(release), engine=engine)
 
-    def from_tables(self, knowledge: Knowledge, *, engine: Engine | None = None) -> Rebuilt:
-        """Records that fit the tables that an attacker has, wherever they come from."""
+    def from_tables(
+        self, knowledge: Knowledge, words: str = "", *, engine: Engine | None = None
+    ) -> Rebuilt:
+        """Records that fit the tables that an attacker has, wherever they come from.
+
+        ``words`` say what is known of changes, where counts were changed.
+        """
         found = reconstruct(
             knowledge,
             together=self.together or None,
@@ -99,15 +135,38 @@ class Reconstruct(Attack):
             matrix=found.matrix,
             found=found,
             features=known,
-            facts=_facts(found, knowledge, known, measured=self.variability),
+            facts=_facts(found, knowledge, known, words, measured=self.variability),
             words=(
                 "The attacker looks for records of people that fit every published table of a "
                 "unit. Where only one set of records fits, it is proven and certain; elsewhere one "
                 "of several is taken. Years of age are used only as far as the tables tell them "
                 f"apart. The solver has {self.seconds:g} s for each question; without an answer "
                 "in that time the result counts as not proven."
+                + (f" {NEAREST} {words}" if words else "")
             ),
         )
+
+
+@singledispatch
+def read_changed(release: Release, largest_change: int) -> Release:
+    """A release as it is, unless its counts were changed."""
+    return release
+
+
+@read_changed.register
+def _(release: TablesRelease, largest_change: int) -> Release:
+    return narrowed_tables(release, largest_change=largest_change) if release.changed else release
+
+
+@singledispatch
+def change_words(release: Release) -> str:
+    """What the attacker knows of changes of counts; nothing where none was changed."""
+    return ""
+
+
+@change_words.register
+def _(release: NarrowedTables) -> str:
+    return release.words
 
 
 @singledispatch
@@ -118,11 +177,8 @@ def tells_of_people(release: Release, product: str) -> Support:
 
 @tells_of_people.register
 def _(release: TablesRelease, product: str) -> Support:
-    if release.changed:
-        return Support(
-            "the counts of the tables are changed: people that fit ranges of counts, instead of "
-            "counts, are not looked for"
-        )
+    if release.changed and not (adding := changed_tables(release)):
+        return adding
     return _telling(one.cells.table for one in release.published)
 
 
@@ -207,7 +263,7 @@ def blocks_frame(found: Reconstruction) -> pl.DataFrame:
 
 
 def _facts(
-    found: Reconstruction, knowledge: Knowledge, features: Features, *, measured: bool
+    found: Reconstruction, knowledge: Knowledge, features: Features, changes: str, *, measured: bool
 ) -> dict[str, Any]:
     with_people = found.people > 0
     zero = with_people & found.certain
@@ -224,6 +280,11 @@ def _facts(
         "not_proven": int((~found.proven).sum()),
         "zero_variability_blocks": int(zero.sum()) if measured else None,
         "zero_variability_records": int(found.people[zero].sum()) if measured else None,
+        **(
+            {"changes": changes, "not_nearest": int((with_people & ~found.nearest).sum())}
+            if changes
+            else {}
+        ),
         "conflicts": int(found.conflict.sum()),
         "cells_that_must_move": len(found.moves),
         **({"for_example": [str(one) for one in found.moves[:MOVES_SHOWN]]} if found.moves else {}),

@@ -12,10 +12,16 @@ import polars as pl
 
 from headcount.arrays import Flags
 from headcount.attacks.kinds._base import Attack, ClaimedPeople, People, whole_people
-from headcount.attacks.kinds.reconstruction import Reconstruct, has_features
+from headcount.attacks.kinds.reconstruction import (
+    Reconstruct,
+    change_words,
+    has_features,
+    read_changed,
+)
 from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
 from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
 from headcount.engines.protocol import Engine
+from headcount.errors import ConfigError
 from headcount.geography import Geography
 from headcount.release import Release, TablesRelease
 from headcount.report.finding import Support
@@ -30,12 +36,14 @@ class Target:
     where
         zero    leaf units whose records are certain; None if that is not known
         years   whether the records' years of age are to be believed
+        words   what the attacker knows of changes, where the records are of changed tables
     """
 
     records: Records
     geography: Geography
     zero: Flags | None
     years: bool
+    words: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,12 +54,27 @@ class Reidentify(Attack):
         orders       random orders of ties that are scored
         seed         seed of these orders
         most_units   leaf units whose records an evaluation rebuilds from tables; 0 for all
+        largest_change   as in the attack reconstruction, where counts were changed
     """
 
     name = "reidentification"
     orders: int = 10
     seed: int = 0
     most_units: int = 300
+    largest_change: int = 0
+
+    def __post_init__(self) -> None:
+        if self.largest_change < 0:
+            raise ConfigError(
+                self.name,
+                place="largest_change",
+                found=str(self.largest_change),
+                expected="0 or more",
+            )
+
+    def read(self, release: Release) -> Release:
+        """Changed counts as ranges, narrowed by all sums of the release."""
+        return read_changed(release, self.largest_change)
 
     def supports(self, release: Release) -> Support:
         """Whole people, or tables from which people can be rebuilt."""
@@ -68,6 +91,7 @@ class Reidentify(Attack):
 
     def run(self, release: Release, people: People, *, engine: Engine | None = None) -> Matches:
         """Match the people known to the release's own records, or to rebuilt ones."""
+        release = self.read(release)
         features = Features.of(release.schema)
         sex, age = (find_attribute(release.schema, role) for role in KNOWN)
         known = KnownPeople(
@@ -110,6 +134,7 @@ class Reidentify(Attack):
                 f"first by year of age and then by age bin; the record's "
                 f"{' and '.join(learnt)} are then claimed to be the person's. Among records that "
                 "look alike, chance decides which one a person gets."
+                + (f" {target.words}" if target.words else "")
             ),
         )
 
@@ -159,6 +184,7 @@ class RebuiltRecords(OwnRecords):
             geography=rebuilt.geography,
             zero=rebuilt.found.certain,
             years=rebuilt.features.years,
+            words=change_words(release),
         )
 
 
