@@ -123,7 +123,7 @@ def test_colours_on_a_dark_screen_stand_out_and_can_be_told_apart_by_everyone():
 
 def test_the_mechanisms_of_the_design_have_a_look_of_their_own():
     names = ["geometric", "raked", "averaged", "topdown"]
-    names += ["sampling", "swapping", "suppression", "identity"]
+    names += ["sampling", "swapping", "suppression", "cell-key", "rounding", "identity"]
     assert list(MECHANISM_LOOKS) == names
     assert len({look.colour for look in MECHANISM_LOOKS.values()}) == len(names)
     assert len({look.symbol for look in MECHANISM_LOOKS.values()}) == len(names)
@@ -135,6 +135,8 @@ def test_a_series_looks_like_its_mechanism():
     own, raked, geometric = looks_for(series)
     assert (raked, geometric) == (MECHANISM_LOOKS["raked"], MECHANISM_LOOKS["geometric"])
     assert own not in MECHANISM_LOOKS.values()
+    assert looks_for(["rounding, base 3"])[0] == MECHANISM_LOOKS["rounding"]
+    assert looks_for(["cell-key, D = 3"])[0] == MECHANISM_LOOKS["cell-key"]
     # Not a mechanism, though it begins like one; and a second raked needs another look.
     assert looks_for(["rakedness"])[0] != MECHANISM_LOOKS["raked"]
     assert len(set(looks_for(["raked, ε = 1", "raked, ε = 2"]))) == 2

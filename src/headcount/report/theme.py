@@ -37,6 +37,8 @@ MECHANISM_LOOKS: dict[str, Look] = {
     "sampling": Look("#E69F00", (10, 3, 2, 3), "triangle-down"),
     "swapping": Look("#CB90AF", (7, 3), "cross"),
     "suppression": Look("#45B9EB", (4, 2, 1, 2), "triangle-right"),
+    "cell-key": Look("#9C00FC", (6, 2, 2, 2), "triangle-left"),
+    "rounding": Look("#6B2D00", (3, 3), "wedge"),
     "identity": Look("#5D5D5D", (1, 3), "stroke"),
 }
 
@@ -69,6 +71,8 @@ DARK: dict[str, str] = {
     "#E69F00": "#fee629",
     "#CB90AF": "#de9bad",
     "#45B9EB": "#c8ebff",
+    "#9C00FC": "#b4309c",
+    "#6B2D00": "#90603c",
     "#5D5D5D": "#716767",
     # Other series.
     "#7A5C00": "#b3a600",

@@ -122,19 +122,42 @@ def test_without_monotony_the_row_of_one_has_more_entropy():
     assert free.mean == 0
 
 
-def smallest(limits: PerturbationLimits) -> float:
+def smallest(limits: PerturbationLimits) -> Fraction:
     with pytest.raises(ConfigError, match=r"variance: found .* has no law of mean 0") as refused:
         perturbation_rows(limits)
     found = re.fullmatch(r"at least ([0-9.]+)", refused.value.expected)
     assert found is not None
-    return float(found[1])
+    return Fraction(found[1])
+
+
+@pytest.mark.parametrize(
+    ("largest", "blocked", "stay"),
+    [
+        (2, 1, None),
+        (3, 1, None),
+        (3, 2, None),
+        (4, 3, None),
+        (5, 2, Fraction(1, 2)),
+        (5, 4, None),
+        (8, 3, Fraction(1, 10)),
+        (10, 9, None),
+    ],
+)
+def test_the_variance_that_is_named_can_be_typed_back(largest, blocked, stay):
+    def limits(variance: Fraction) -> PerturbationLimits:
+        return PerturbationLimits(largest, variance, blocked, stay)
+
+    named = smallest(limits(Fraction(1, 1000)))
+    rows = perturbation_rows(limits(named))
+    assert max(row.variance for row in rows) <= named + SLACK
+    # It is the smallest one, but for its last decimals.
+    assert smallest(limits(named - Fraction(3, 10**6))) == named
 
 
 def test_too_small_a_variance_names_the_smallest_that_will_do():
     """A count of 1 that may become 0, 2 or 3 has a variance of 1 at least."""
     least = smallest(PerturbationLimits(2, Fraction(1), 1))
-    assert 1 < least < 1.000001
-    perturbation_rows(PerturbationLimits(2, Fraction(least) + Fraction(1, 10**6), 1))
+    assert 1 < least < 1.00001
     assert smallest(PerturbationLimits(5, Fraction(1, 2), 2)) > 1
     with pytest.raises(ConfigError, match=r"a count of 1 has no law"):
         perturbation_rows(PerturbationLimits(2, Fraction(999, 1000), 1))

@@ -28,6 +28,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from math import floor
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,8 @@ WORD = 1 << 64
 """Probabilities are whole multiples of 1 / WORD: what one 64-bit key can tell apart."""
 LEAST = 1e-8
 """The smallest probability of a possible change, as in the R package."""
+SHOWN = 6
+"""Decimals of a variance that is named to a user."""
 SLACK = Fraction(1, 1 << 30)
 """By how much exact rows may miss a bound that the solver met to about 1e-11."""
 
@@ -98,6 +101,7 @@ def perturbation_rows(limits: PerturbationLimits) -> tuple[ChangeLaw, ...]:
     """Rows 0, 1, ... of the table; the last one serves all larger counts."""
     _check(limits)
     last = limits.largest + (limits.blocked + 1 if limits.blocked else 0)
+    _refuse_too_small(range(1, last + 1), limits)
     return (STAYS, *(_row(n, limits) for n in range(1, last + 1)))
 
 
@@ -122,21 +126,35 @@ def _check(limits: PerturbationLimits) -> None:
             raise ConfigError("cell-key", place=place, found=str(found), expected=expected)
 
 
-def _row(n: int, limits: PerturbationLimits) -> ChangeLaw:
-    changes = tuple(
+def _changes(n: int, limits: PerturbationLimits) -> tuple[int, ...]:
+    """By how much a count of n may change."""
+    return tuple(
         j - n
         for j in range(max(n - limits.largest, 0), n + limits.largest + 1)
         if not 1 <= j <= limits.blocked
     )
-    least = smallest_variance(changes, limits)
-    if least is None or limits.variance < least:
-        wanted = "a smaller 'stay'" if least is None else f"at least {float(least):.9g}"
-        raise ConfigError(
-            "cell-key",
-            place="variance",
-            found=f"{limits.variance}, at which a count of {n} has no law of mean 0",
-            expected=wanted,
-        )
+
+
+def _refuse_too_small(counts: range, limits: PerturbationLimits) -> None:
+    """Refuse a variance that some row cannot have, and name one that every row can."""
+    least = {n: smallest_variance(_changes(n, limits), limits) for n in counts}
+    wrong = [n for n, value in least.items() if value is None or limits.variance < value]
+    if not wrong:
+        return
+    needed = [value for value in least.values() if value is not None]
+    raise ConfigError(
+        "cell-key",
+        place="variance",
+        found=f"{limits.variance}, at which a count of {wrong[0]} has no law of mean 0",
+        expected="a smaller 'stay'"
+        if len(needed) < len(least)
+        # Rounded up, and beyond what the solver cannot tell from the smallest.
+        else f"at least {(floor(max(needed) * 10**SHOWN) + 2) / 10**SHOWN:.{SHOWN}f}",
+    )
+
+
+def _row(n: int, limits: PerturbationLimits) -> ChangeLaw:
+    changes = _changes(n, limits)
     row = exact_row(changes, _most_entropy(changes, limits))
     _check_law(n, row, limits)
     return row
@@ -195,13 +213,13 @@ def _most_entropy(changes: Sequence[int], limits: PerturbationLimits) -> Floats:
     v = np.array(changes, dtype=float)
     rows, low = zip(*_bounds(changes, limits), strict=True)
     above = np.vstack([np.array(rows), -(v**2)])
-    floor = np.append(np.array(low), -float(limits.variance))
+    lowest = np.append(np.array(low), -float(limits.variance))
     cone = np.zeros((3 * size, 2 * size))
     cone[0::3, size:] = -np.eye(size)
     cone[1::3, :size] = -np.eye(size)
     on_p = np.vstack([np.ones(size), v, -above])
     matrix = np.vstack([np.hstack([on_p, np.zeros_like(on_p)]), cone])
-    right = np.concatenate([[1.0, 0.0], -floor, np.tile([0.0, 0.0, 1.0], size)])
+    right = np.concatenate([[1.0, 0.0], -lowest, np.tile([0.0, 0.0, 1.0], size)])
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
