@@ -201,6 +201,19 @@ def test_one_unit_and_those_around_it_are_all_of_two_levels():
         assert (some.low.tolist(), some.high.tolist()) == (all_.low.tolist(), all_.high.tolist())
 
 
+def test_a_search_that_has_no_time_proves_nothing_of_whole_numbers():
+    rng = np.random.default_rng(3)
+    additive, true = table(rng, (3, 4))
+    low, high = ranges(perturbed(rng, true, 2), cell_key(2))
+    wide = changed_intervals(additive, low, high, effort="programs")
+    hurried = changed_intervals(additive, low, high, effort="whole", seconds=1e-9)
+    assert (wide.low < wide.high).any()
+    assert (hurried.low <= true).all()
+    assert (true <= hurried.high).all()
+    assert (hurried.low == wide.low).all()
+    assert (hurried.high == wide.high).all()
+
+
 def test_ranges_that_no_relation_allows_are_an_error():
     additive = from_relations(3, [(2, [0, 1])])
     with pytest.raises(

@@ -73,12 +73,14 @@ def ends(question: dict[str, Any], seconds: float) -> dict[str, Any]:
             status = solver.solve(model)
             if status == cp_model.INFEASIBLE:
                 return {"ends": None}
-            if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-                values = [solver.value(one) for one in x]
-                seen = (
-                    [min(pair) for pair in zip(seen[0], values, strict=True)],
-                    [max(pair) for pair in zip(seen[1], values, strict=True)],
-                )
+            if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+                both.append(extreme)  # a search that has not begun has proved nothing
+                continue
+            values = [solver.value(one) for one in x]
+            seen = (
+                [min(pair) for pair in zip(seen[0], values, strict=True)],
+                [max(pair) for pair in zip(seen[1], values, strict=True)],
+            )
             bound = solver.best_objective_bound
             both.append(math.floor(bound + WHOLE) if side else math.ceil(bound - WHOLE))
         found.append((both[0], both[1]))
