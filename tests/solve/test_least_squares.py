@@ -45,6 +45,36 @@ def test_real_shapes_against_clarabel(name):
     assert np.all((x == 0) | (x >= 1e-7))
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32))
+def test_children_may_have_weights_of_their_own_or_none(seed):
+    batch, rng = random_case(seed).batch, np.random.default_rng(seed)
+    own = rng.choice([0.0, 0.2, 1.0, 30.0], batch.family_weight.shape)
+    batch = replace(
+        batch,
+        weight=rng.choice([0.0, 0.1, 1.0, 7.0], len(batch.weight)),
+        family_weight=batch.family_weight * own,
+    )
+    best = reference(batch)
+    assert objective(batch, solve(batch)).sum() <= best + 1e-6 * (best + 1e-3)
+
+
+def test_a_child_with_a_larger_weight_moves_less():
+    batch = from_dense([[10.0, 20.0, 30.0]], weight=[1.0, 2.0, 4.0], total=[67])
+    assert solve(batch) == pytest.approx([14, 22, 31])  # shares of 7 as 1 : 1/2 : 1/4
+
+
+def test_a_child_without_measurement_takes_what_the_others_leave():
+    family = Margin(group=[0, 0], weight=[5.0, 5.0, 0.0], margin=[[7.0, 3.0, 99.0]])
+    batch = from_dense(
+        [[4.0, 1.0, 50.0], [3.0, 2.0, 50.0]],
+        weight=[1.0, 1.0, 0.0],
+        total=[9, 8],
+        families=[family],
+    )
+    assert solve(batch) == pytest.approx([4, 1, 4, 3, 2, 3], abs=1e-5)
+
+
 def test_the_general_solvers_agree_with_each_other():
     batch = problem("n=192, epsilon 1", seed=1, children=5)
     task = general.programme(batch)
@@ -120,6 +150,8 @@ def test_a_batch_without_parents():
         var_start=np.zeros(1, int),
         var_child=batch.var_child[:0],
         answer=batch.answer[:0],
+        weight=batch.weight[:0],
+        family_weight=batch.family_weight[:0],
         margin=batch.margin[:0],
         low=batch.low[:0],
         high=batch.high[:0],
@@ -185,7 +217,7 @@ def test_overlapping_union_bounds():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_detail_of_weight_zero(seed):
-    batch = replace(problem("n=192, epsilon 1", seed=seed, children=4), weight=0.0)
+    batch = replace(problem("n=192, epsilon 1", seed=seed, children=4), weight=np.zeros(4))
     best = reference(batch)
     assert objective(batch, solve(batch))[0] <= best * (1 + 1e-6)
 
@@ -276,15 +308,16 @@ def test_objective_and_violation_against_dense_arithmetic():
     batch, rng = case.batch, np.random.default_rng(0)
     x = rng.normal(2, 3, len(batch.answer))
     dense = to_dense(batch, x, n=len(case.truth))
-    cost, worst = batch.weight * ((x - batch.answer) ** 2).sum(), max(-x.min(), 0.0)
+    cost = (batch.weight[batch.var_child] * (x - batch.answer) ** 2).sum()
+    worst = max(-x.min(), 0.0)
     if not batch.is_root:
         worst = max(worst, np.abs(dense.sum(1)[batch.cell] - batch.total).max())
-    for f, weight in enumerate(batch.family_weight):
+    for f, weight in enumerate(batch.family_weight.T):
         columns = slice(batch.family_start[f], batch.family_start[f + 1])
         have = np.zeros((columns.stop - columns.start, dense.shape[1]))
         np.add.at(have, batch.group[f], dense)
         assert margins(batch, x)[:, columns] == pytest.approx(have.T)
-        cost += weight * ((have.T - batch.margin[:, columns]) ** 2).sum()
+        cost += (weight[:, None] * (have.T - batch.margin[:, columns]) ** 2).sum()
         worst = max(worst, (batch.low[:, columns] - have.T).max())
         worst = max(worst, (have.T - batch.high[:, columns]).max())
     assert objective(batch, x)[0] == pytest.approx(cost)

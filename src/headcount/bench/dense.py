@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from headcount.arrays import Ints
+from headcount.arrays import Floats, Ints
 from headcount.solve.batch import NO_BOUND, Batch
 
 
@@ -17,11 +17,12 @@ from headcount.solve.batch import NO_BOUND, Batch
 class Margin:
     """A marginal of one parent's children: measured (weight > 0), bounded, or both.
 
-    group[cell] numbers the marginal's groups from 0; margin, low and high are (groups, children).
+    group[cell] numbers the marginal's groups from 0; margin, low and high are (groups, children);
+    the weight is one for all children or one for each.
     """
 
     group: ArrayLike
-    weight: float = 0.0
+    weight: ArrayLike = 0.0
     margin: ArrayLike | None = None
     low: ArrayLike | None = None
     high: ArrayLike | None = None
@@ -30,7 +31,7 @@ class Margin:
 def from_dense(
     answer: ArrayLike,
     *,
-    weight: float,
+    weight: ArrayLike,
     total: ArrayLike | None,
     families: Sequence[Margin] = (),
     opened: ArrayLike | None = None,
@@ -57,6 +58,9 @@ def from_dense(
         ]
         return np.ascontiguousarray(np.concatenate([np.full((0, kids), empty), *parts]).T)
 
+    def each(weight: ArrayLike) -> Floats:
+        return np.broadcast_to(np.asarray(weight, np.float64), kids).copy()
+
     return Batch(
         parent=np.array([parent]),
         cell_start=np.array([0, len(cell)]),
@@ -66,10 +70,12 @@ def from_dense(
         var_start=np.concatenate([[0], np.cumsum(mask[cell].sum(axis=1))]).astype(np.int64),
         var_child=child.astype(np.int32),
         answer=noisy[cell][entry, child],
-        weight=float(weight),
+        weight=each(weight),
         family_start=start,
         group=np.array(groups, np.int32).reshape(len(groups), n),
-        family_weight=np.array([f.weight for f in families], np.float64),
+        family_weight=np.stack([*(each(f.weight) for f in families)], axis=1)
+        if families
+        else np.zeros((kids, 0)),
         margin=table([f.margin for f in families], np.float64(0.0)),
         low=table([f.low for f in families], -NO_BOUND),
         high=table([f.high for f in families], NO_BOUND),
@@ -99,7 +105,7 @@ def groups_keeping(shape: Sequence[int], axes: Sequence[int]) -> Ints:
 
 
 def side_by_side(batches: Sequence[Batch]) -> Batch:
-    """One batch of several with the same families and weights."""
+    """One batch of several with the same families."""
 
     def starts(parts: Sequence[Ints]) -> Ints:
         return np.concatenate([[0], np.cumsum(np.concatenate([np.diff(p) for p in parts]))])
@@ -116,6 +122,8 @@ def side_by_side(batches: Sequence[Batch]) -> Batch:
         var_start=starts([b.var_start for b in batches]),
         var_child=np.concatenate(shifted),
         answer=np.concatenate([b.answer for b in batches]),
+        weight=np.concatenate([b.weight for b in batches]),
+        family_weight=np.concatenate([b.family_weight for b in batches]),
         margin=np.concatenate([b.margin for b in batches]),
         low=np.concatenate([b.low for b in batches]),
         high=np.concatenate([b.high for b in batches]),

@@ -6,7 +6,7 @@ import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.compiled import njit
-from headcount.solve._pack import FEASIBLE, Terms, pack
+from headcount.solve._pack import FEASIBLE, pack
 from headcount.solve._reduce import HIGH, LOW, MARGIN, STAND_IN, WEIGHT
 from headcount.solve._ssn import IMPOSSIBLE, SOLVED, STUCK, Free, newton, primal
 from headcount.solve.batch import NO_BOUND, BatchArrays
@@ -27,10 +27,11 @@ def recentre(nu: Floats, u: Floats, free: Free, soft: bool, centre: Floats) -> f
     move = 0.0
     if soft:
         for v in range(u.size):
-            change = max(u[v], 0.0) - centre[v]
-            move = max(move, abs(change))
-            centre[v] += change
-            free.target[v] += change
+            if free.stand_in[v] > 0.0:
+                change = max(u[v], 0.0) - centre[v]
+                move = max(move, abs(change))
+                centre[v] += change
+                free.target[v] += free.stand_in[v] * change
     slots = free.slots
     for s in range(slots.shape[1]):
         if slots[STAND_IN, s] > 0.0 and slots[LOW, s] < slots[HIGH, s]:
@@ -127,10 +128,10 @@ def largest_violation(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> floa
 
 @njit(nogil=True, cache=True)
 def solve_parent(
-    p: int, b: BatchArrays, terms: Terms, tolerance: float, x: Floats
+    p: int, b: BatchArrays, bounded: Flags, tolerance: float, x: Floats
 ) -> tuple[int, int, int, int]:
     """Solve parent p into x; status, attempts, Newton steps, conjugate gradient steps."""
-    feasible, free = pack(p, b, terms, x)
+    feasible, free = pack(p, b, bounded, x)
     source, start, totals = free.source, free.start, free.total
     if feasible != FEASIBLE:
         return IMPOSSIBLE, 0, 0, 0
@@ -140,14 +141,15 @@ def solve_parent(
     u, tau, centre = np.empty(source.size), np.zeros(totals.size), np.zeros(source.size)
     # Sums of large counts are no more exact than this.
     tolerance = max(tolerance, 1e-15 * max(totals.sum(), np.abs(free.give * free.target).max()))
-    if terms.soft:
+    soft = free.stand_in.max() > 0.0
+    if soft:
         for e in range(totals.size):
             centre[start[e] : start[e + 1]] = totals[e] / (start[e + 1] - start[e])
-        free.target[:] += centre - b.answer[source]
+        free.target[:] += free.stand_in * centre
     for smoothing in SMOOTHING:
         attempt += 1
         nu = np.zeros(free.slots.shape[1])
-        stand_ins = start_centres(free) or terms.soft
+        stand_ins = start_centres(free) or soft
         left = PROXIMAL_LIMIT if stand_ins else NEWTON_LIMIT
         while left > 0:
             ceiling = np.inf if b.is_root else highest(free)
@@ -157,7 +159,7 @@ def solve_parent(
                 return IMPOSSIBLE, attempt, steps, conjugate
             if ended == STUCK:
                 break
-            if not stand_ins or recentre(nu, u, free, terms.soft, centre) <= PROXIMAL_MOVE:
+            if not stand_ins or recentre(nu, u, free, soft, centre) <= PROXIMAL_MOVE:
                 settle(free, u, 1e-7, x)
                 return SOLVED, attempt, steps, conjugate
     return STUCK, attempt, steps, conjugate
@@ -167,7 +169,7 @@ def solve_parent(
 def solve_parents(
     parents: Ints,
     b: BatchArrays,
-    terms: Terms,
+    bounded: Flags,
     tolerance: float,
     x: Floats,
     counts: Ints32,
@@ -175,5 +177,5 @@ def solve_parents(
 ) -> None:
     """Solve the listed parents; counts[p] = status, attempts, Newton steps, CG steps."""
     for p in parents:
-        counts[p] = solve_parent(p, b, terms, tolerance, x)
-        violation[p] = largest_violation(p, b, terms.bounded, x)
+        counts[p] = solve_parent(p, b, bounded, tolerance, x)
+        violation[p] = largest_violation(p, b, bounded, x)

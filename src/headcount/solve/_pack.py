@@ -24,22 +24,8 @@ from headcount.solve._ssn import Free
 from headcount.solve.batch import NO_BOUND, BatchArrays
 
 FEASIBLE, INFEASIBLE = 0, 1
-
-
-class Terms(NamedTuple):
-    """How the families of a batch count, and whether a small weight stands in for the detail's.
-
-    where
-        ratio      each family's weight over the detail's
-        stand_in   families whose weight only stands in for 0
-        bounded    families with bounds
-        soft       the detail's weight is such a stand-in
-    """
-
-    ratio: Floats
-    stand_in: Flags
-    bounded: Flags
-    soft: bool
+PROXIMAL_FAMILY = 1e-3
+PROXIMAL_DETAIL = 1e-2
 
 
 class Choices(NamedTuple):
@@ -189,35 +175,63 @@ def bound_slots(
 
 
 @njit(nogil=True, cache=True)
-def pack(p: int, b: BatchArrays, terms: Terms, x: Floats) -> tuple[int, Free]:
+def unit_weight(p: int, b: BatchArrays) -> tuple[float, float]:
+    """The weight that counts as 1 in parent p's problem, and what stands in for a detail's 0.
+
+    The largest weight of a child's detail; where no detail is measured, a small part of the
+    smallest weight of a family. Only the parent's own children are asked, so that its answer
+    does not depend on its neighbours in the batch.
+    """
+    least, most, family = np.inf, 0.0, np.inf
+    for c in range(b.child_start[p], b.child_start[p + 1]):
+        if b.weight[c] > 0.0:
+            least, most = min(least, b.weight[c]), max(most, b.weight[c])
+        for f in range(b.family_weight.shape[1]):
+            if b.family_weight[c, f] > 0.0:
+                family = min(family, b.family_weight[c, f])
+    if most > 0.0:
+        return most, PROXIMAL_DETAIL * least / most
+    return (PROXIMAL_DETAIL * family if family < np.inf else 1.0), 1.0
+
+
+@njit(nogil=True, cache=True)
+def pack(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Free]:
     """The free part of parent p's problem, with its status; the decided goes straight into x."""
     kids, n_kids = b.child_start[p], b.child_start[p + 1] - b.child_start[p]
-    status, choices = decide(p, b, terms.bounded, x)
+    status, choices = decide(p, b, bounded, x)
     source = choices.source
-    n_families, n = terms.ratio.size, source.size
+    n_families, n = bounded.size, source.size
     slot = np.empty((n_families, n), np.uint32)
     table = np.empty((6, n_families * (n + choices.fixed.size)))
     most = table.shape[1]
     found = FoundSlots(np.empty(most, np.int64), np.empty(most), np.empty(most), table)
+    one, soft = unit_weight(p, b)
     used = 0
     for f in range(n_families):
         column, before = b.family_start[f], used
         width = b.family_start[f + 1] - column
         number = np.empty(width * n_kids, np.int32)
         used = number_slots(width, b.group[f], b, kids, choices, number, slot[f], found, used)
-        stand_in = terms.stand_in[f]
         for s in range(before, used):
             c, g = kids + found.place[s] // width, column + found.place[s] % width
-            table[WEIGHT, s] = terms.ratio[f]
+            stand_in = b.family_weight[c, f] == 0.0
+            table[WEIGHT, s] = PROXIMAL_FAMILY if stand_in else b.family_weight[c, f] / one
             table[MARGIN, s] = 0.0 if stand_in else b.margin[c, g] - found.decided[s]
             table[LOW, s], table[HIGH, s], table[STAND_IN, s] = -np.inf, np.inf, stand_in
-        if terms.bounded[f]:
+        if bounded[f]:
             status = max(status, bound_slots(p, column, width, b, number, found))
-    weight, target = np.ones(n), b.answer[source]
+    weight, target, stand_ins = np.empty(n), np.empty(n), np.zeros(n)
+    for v in range(n):
+        own = b.weight[b.var_child[source[v]]] / one
+        if own == 0.0:
+            weight[v] = stand_ins[v] = soft
+            target[v] = 0.0
+        else:
+            weight[v], target[v] = own, own * b.answer[source[v]]
     kept = absorb(slot, table[:, :used], weight, target)
     merge(slot, table[:, :used], kept)
     who, where, slots = renumber(slot, table[:, :used], kept)
     total, start = b.total[choices.entry].astype(np.float64), choices.start.astype(np.uint64)
     return status, Free(
-        source, start, total, weight, 1.0 / weight, target, who, where, slots, b.is_root
+        source, start, total, weight, 1.0 / weight, target, stand_ins, who, where, slots, b.is_root
     )

@@ -57,6 +57,7 @@ class Free(NamedTuple):
         total        total_e
         weight       w_v, and ``give`` = 1 / w_v
         target       b_v
+        stand_in     the part of w_v that only stands in for a weight of 0
         who, where   the pairs (variable, slot) of which Q is made
         slots        a table of the slots; see ``_reduce``
     """
@@ -67,6 +68,7 @@ class Free(NamedTuple):
     weight: Floats
     give: Floats
     target: Floats
+    stand_in: Floats
     who: Slots
     where: Slots
     slots: Floats

@@ -24,8 +24,10 @@ class BatchArrays(NamedTuple):
     var_start: Ints
     var_child: Ints32
     answer: Floats
+    weight: Floats
     family_start: Ints
     group: Ints32
+    family_weight: Floats
     margin: Floats
     low: Ints
     high: Ints
@@ -38,8 +40,8 @@ class Batch:
 
     The unknowns of a parent are x[i, c] >= 0 for its kept cells i and its children c,
 
-        minimise    weight * sum (x[i, c] - answer[i, c])^2
-                    + sum over families f of family_weight[f] * sum (m_f[g, c] - margin[g, c])^2
+        minimise    sum over c of weight[c] * sum (x[i, c] - answer[i, c])^2
+                    + sum over families f of family_weight[c, f] * sum (m_f[g, c] - margin[g, c])^2
         subject to  sum over c of x[i, c] = total[i]              (not for the root)
                     low[g, c] <= m_f[g, c] <= high[g, c]
 
@@ -47,6 +49,7 @@ class Batch:
         m_f[g, c]   the sum of x[i, c] over the cells i that family f puts into group g
         a family    is a partition of the schema's cells into groups: a marginal. It may be
                     measured (family_weight > 0), bounded (low, high), or both
+        a weight    of 0 means not measured: each child has its own
 
     Arrays, for P parents, E kept entries (cells of parents), C children, V variables, F families
     and S groups of all families together:
@@ -60,9 +63,10 @@ class Batch:
         var_child    int32[V]      child of each variable, ascending within an entry; a child in
                                    which the cell must be empty has no variable
         answer       float64[V]    noisy detailed answer of each variable
+        weight       float64[C]    of the detailed answers, child by child
         family_start int64[F+1]    family f owns the columns family_start[f] : family_start[f+1]
         group        int32[F, n]   for each family, the group (0 ...) of each schema cell
-        family_weight float64[F]
+        family_weight float64[C, F]
         margin       float64[C, S] noisy answers of the families, child by child
         low, high    int64[C, S]   bounds; NO_BOUND and beyond are none
         is_root      the one problem without a parent: no sums to keep
@@ -76,7 +80,7 @@ class Batch:
     var_start: Ints
     var_child: Ints32
     answer: Floats
-    weight: float
+    weight: Floats
     family_start: Ints
     group: Ints32
     family_weight: Floats
@@ -110,6 +114,8 @@ class Batch:
             var_start=self.var_start[cells.start : cells.stop + 1] - first,
             var_child=self.var_child[first:last] - np.int32(kids.start),
             answer=self.answer[first:last],
+            weight=self.weight[kids],
+            family_weight=self.family_weight[kids],
             margin=self.margin[kids],
             low=self.low[kids],
             high=self.high[kids],

@@ -35,7 +35,7 @@ def programme(batch: Batch) -> Programme:
 
     n = len(batch.answer)
     kids, width = batch.margin.shape
-    weight = np.repeat(batch.family_weight, np.diff(batch.family_start))
+    weight = np.repeat(batch.family_weight, np.diff(batch.family_start), axis=1)
     bounded = (batch.low > -NO_BOUND) | (batch.high < NO_BOUND)
     used = np.flatnonzero((bounded | (weight > 0)).ravel())
     number = np.full(kids * width, -1)
@@ -58,13 +58,13 @@ def programme(batch: Batch) -> Programme:
         matrix = vstack([matrix, sums])
         equal = np.concatenate([equal, batch.total.astype(float)])
 
-    w = np.tile(weight, kids)[used]
+    w, detail = weight.ravel()[used], batch.weight[batch.var_child]
     margin = np.where(w > 0, batch.margin.ravel()[used], 0.0)
-    answer = batch.answer if batch.weight > 0 else np.zeros(n)
+    answer = np.where(detail > 0, batch.answer, 0.0)
     low, high = batch.low.ravel()[used].astype(float), batch.high.ravel()[used].astype(float)
     return Programme(
-        curvature=2 * np.concatenate([np.full(n, batch.weight), w]),
-        linear=-2 * np.concatenate([batch.weight * answer, w * margin]),
+        curvature=2 * np.concatenate([detail, w]),
+        linear=-2 * np.concatenate([detail * answer, w * margin]),
         matrix=csc_matrix(matrix),
         equal=equal,
         low=np.concatenate([np.zeros(n), np.where(low > -NO_BOUND, low, -np.inf)]),

@@ -13,9 +13,6 @@ from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.solve.batch import NO_BOUND, Batch
 from headcount.solve.outcome import Solver, SolverOutcome, Status
 
-PROXIMAL_FAMILY = 1e-3
-PROXIMAL_DETAIL = 1e-2
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Solved:
@@ -39,12 +36,10 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
     detail weight 0 the minimum need not be unique: the answer is one near even shares.
     """
     from headcount.solve._kernel import solve_parents
-    from headcount.solve._pack import Terms
 
     counts, violation = np.zeros((batch.parents, 4), np.int32), np.zeros(batch.parents)
     x = np.zeros(len(batch.answer))
-    terms = Terms(*_scaled_weights(batch), _bounded(batch), batch.weight == 0)
-    arguments = batch.arrays, terms, tolerance, x, counts, violation
+    arguments = batch.arrays, _bounded(batch), tolerance, x, counts, violation
     workers = threads or os.cpu_count() or 1
     if workers == 1 or batch.parents <= 1:
         solve_parents(np.arange(batch.parents), *arguments)
@@ -55,19 +50,9 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
     return _finish(batch, x, counts, violation)
 
 
-def _scaled_weights(batch: Batch) -> tuple[Floats, Flags]:
-    """The families' weights over the detail's, and which of them are stand-ins for 0."""
-    measured = batch.family_weight[batch.family_weight > 0]
-    detail = batch.weight or PROXIMAL_DETAIL * float(measured.min(initial=np.inf))
-    if not np.isfinite(detail):
-        detail = 1.0
-    proximal = batch.family_weight == 0
-    return np.where(proximal, PROXIMAL_FAMILY, batch.family_weight / detail), proximal
-
-
 def _bounded(batch: Batch) -> Flags:
-    if not len(batch.family_weight) or not len(batch.low):
-        return np.zeros(len(batch.family_weight), bool)
+    if not len(batch.group) or not len(batch.low):
+        return np.zeros(len(batch.group), bool)
     columns = (batch.low > -NO_BOUND).any(axis=0) | (batch.high < NO_BOUND).any(axis=0)
     return np.logical_or.reduceat(columns, batch.family_start[:-1])
 

@@ -15,7 +15,7 @@ def margins(batch: Batch, x: Amounts) -> Floats:
     kids, width = batch.margin.shape
     out = np.zeros((kids, width))
     cell = np.repeat(batch.cell, np.diff(batch.var_start))
-    for f in range(len(batch.family_weight)):
+    for f in range(len(batch.group)):
         first, last = batch.family_start[f], batch.family_start[f + 1]
         size = int(last - first)
         at = batch.var_child.astype(np.int64) * size + batch.group[f, cell]
@@ -25,9 +25,10 @@ def margins(batch: Batch, x: Amounts) -> Floats:
 
 def objective(batch: Batch, x: Amounts) -> Floats:
     """The weighted squared distance of an answer to the noisy ones, float64[P]."""
-    weight = np.repeat(batch.family_weight, np.diff(batch.family_start))
+    weight = np.repeat(batch.family_weight, np.diff(batch.family_start), axis=1)
     child = np.where(weight > 0, weight * (margins(batch, x) - batch.margin) ** 2, 0.0).sum(axis=1)
-    detail = batch.weight * (x - batch.answer) ** 2 if batch.weight > 0 else np.zeros(len(x))
+    own = batch.weight[batch.var_child]
+    detail = np.where(own > 0, own * (x - batch.answer) ** 2, 0.0)
     return _per_parent(detail, batch.var_start[batch.cell_start]) + _per_parent(
         child, batch.child_start
     )

@@ -32,7 +32,7 @@ seen: Counter[str] = Counter()
 
 def scale(one: Batch) -> float:
     """The objective is in units of this weight."""
-    return float(max(one.weight, one.family_weight.max(initial=0.0)))
+    return float(max(one.weight.max(), one.family_weight.max(initial=0.0)))
 
 
 def agrees_with_clarabel(one: Batch, x: np.ndarray, status: int) -> None:
