@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 
 from headcount.attacks.averaging import (
+    Draws,
     average,
+    average_cells,
+    likeliest,
     partitions_needed,
     share_recovered,
     spread,
@@ -16,6 +19,8 @@ from headcount.attacks.margin_gaps import gap_law
 from headcount.errors import InputError
 from headcount.mechanisms.cell_key.lookup import ByInterval
 from headcount.mechanisms.cell_key.perturbation import PerturbationLimits, perturbation_rows
+from headcount.release.change_table import ChangeTable
+from headcount.tabulate.additive import from_relations
 
 COUNTS = 2000
 
@@ -55,6 +60,89 @@ def test_the_share_recovered_is_that_of_adding_up_the_law(variance, largest, par
     exact = sum(p for e, p in added.items() if -partitions <= 2 * e < partitions)
     share = float((average(sums, np.full(partitions, 2)).count == true).mean())
     assert share == pytest.approx(exact, abs=4 * sqrt(exact * (1 - exact) / COUNTS))
+
+
+def test_another_variance_or_the_same_noise_again_is_not_that_of_theory():
+    """Controls: the test above would see a variance that is twice as large, and used noise."""
+    true, sums = published_sums(1, 3, 16)
+    share = float((average(sums, np.full(16, 2)).count == true).mean())
+    other = share_recovered(2, 8)
+    assert abs(share - other) > 10 * sqrt(other * (1 - other) / COUNTS)
+    again = np.repeat(sums[:, :1], 16, axis=1)
+    theory = share_recovered(1, 8)
+    used = float((average(again, np.full(16, 2)).count == true).mean())
+    assert abs(used - theory) > 10 * sqrt(theory * (1 - theory) / COUNTS)
+    assert used == pytest.approx(share_recovered(1, 1 / 2), abs=0.05)
+
+
+def listed(true, values, parts, table, variance):
+    """By trying every count: the one whose published values and sums are likeliest together."""
+    best, found = -np.inf, -1
+    for n in range(true + 20):
+        if n < max(sum(p > 0 for p in some) for some in parts):
+            continue
+        chances = [float(table.of_change(np.array([n]), np.array([v]))[0]) for v in values]
+        if min(chances) == 0:
+            continue
+        score = sum(np.log(p) for p in chances)
+        score -= sum((sum(some) - n) ** 2 / (2 * len(some) * variance) for some in parts)
+        if score > best:
+            best, found = score, n
+    return found
+
+
+def test_the_likeliest_count_is_that_of_trying_every_count():
+    rng = np.random.default_rng(2)
+    rows = perturbation_rows(PerturbationLimits(3, Fraction(2), blocked=1))
+    lookup = ByInterval(rows)
+    table = ChangeTable.of([{v: float(p) for v, p in row.probabilities.items()} for row in rows])
+    sure = 0
+    for _ in range(200):
+        cells = rng.integers(0, 4, 5)  # by one attribute two parts, by another one three
+        whole = np.append(cells[:2], 0)
+        true = int(whole.sum())
+        split = rng.multinomial(true, [1 / 3] * 3)
+        counts = np.concatenate([whole[:2], split, [true]])
+        keys = rng.integers(0, 2**64, 6, dtype=np.uint64)
+        shown = counts + lookup.changes(counts, keys)
+        additive = from_relations(6, [(5, [0, 1]), (5, [2, 3, 4])])
+        draws = Draws(values=(shown,), exact=np.zeros(6, dtype=bool))
+        averaged = average_cells(additive, draws)
+        if not len(averaged.cell):
+            assert not shown.any()
+            continue
+        found, possible = likeliest(averaged, draws, table, 2.0)
+        parts = (shown[:2].tolist(), shown[2:5].tolist())
+        expected = listed(true, [shown[5]], parts, table, 2.0)
+        assert found.tolist() == [expected] if possible[0] else expected == -1
+        sure += int(possible[0] and found[0] == true)
+    assert sure > 50
+
+
+def test_a_cell_with_several_values_counts_for_each_of_them():
+    additive = from_relations(3, [(2, [0, 1])])
+    draws = Draws(
+        values=(np.array([4, 6, 12]), np.array([-1, 9, 9]), np.array([-1, -1, 9])),
+        exact=np.zeros(3, dtype=bool),
+    )
+    found = average_cells(additive, draws)
+    assert found.cell.tolist() == [2]
+    # Three values of the total, mean 10; a sum of 4 + 7.5 with noise of 1 + 1/2.
+    assert found.averages.weight.tolist() == [pytest.approx(3 + 1 / 1.5)]
+    assert found.averages.mean.tolist() == [pytest.approx((30 + 11.5 / 1.5) / (3 + 1 / 1.5))]
+    table = ChangeTable.of([{0: 1.0}, {-1: 2 / 3, 2: 1 / 3}, {-2: 1 / 3, 1: 2 / 3}], cycle=3)
+    best, possible = likeliest(found, draws, table, 4 / 3)
+    assert possible.tolist() == [True]
+    assert best.tolist() == [10]  # 12 and 9 leave 10 and 11, and of three draws two went down
+
+
+def test_exact_parts_have_no_noise_and_exact_totals_are_left_alone():
+    additive = from_relations(3, [(2, [0, 1])])
+    values = (np.array([4, 6, 12]),)
+    parts = average_cells(additive, Draws(values=values, exact=np.array([True, True, False])))
+    assert parts.averages.count.tolist() == [10]
+    total = average_cells(additive, Draws(values=values, exact=np.array([False, False, True])))
+    assert total.cell.tolist() == []
 
 
 def test_nineteen_of_twenty_are_found_once_there_are_enough_partitions():

@@ -21,11 +21,14 @@ def rows(relations, parts):
     return from_relations(number.size, listed)
 
 
-def smallest_change(values, *, zeros_stay):
+def smallest_change(values, *, zeros_stay, exact=(False,) * 4):
     """By counting: the smallest D for which some table is within D of what is published."""
     for largest in range(20):
         ranges = [
-            range(max(v - largest, 1 if v and zeros_stay else 0), v + largest + 1) for v in values
+            range(v, v + 1)
+            if as_it_is
+            else range(max(v - largest, 1 if v and zeros_stay else 0), v + largest + 1)
+            for v, as_it_is in zip(values, exact, strict=True)
         ]
         if any(sum(parts) in ranges[-1] for parts in pairs(*ranges[:-1])):
             return largest
@@ -41,6 +44,18 @@ def test_the_change_that_a_gap_proves_is_that_of_counting(zeros_stay):
     assert found.gap.tolist() == (values[:, 3] - values[:, :3].sum(axis=1)).tolist()
     assert found.least.tolist() == [smallest_change(v, zeros_stay=zeros_stay) for v in values]
     assert (found.least * 4 >= np.abs(found.gap)).all()
+
+
+@pytest.mark.parametrize("exact", [(False, False, False, True), (True, False, False, False)])
+def test_an_exact_count_leaves_more_to_the_others(exact):
+    rng = np.random.default_rng(6)
+    values = rng.integers(1, 5, (100, 4))
+    values[:, -1] = rng.integers(6, 9, 100)
+    found = margin_gaps(rows(100, 3), values.ravel(), exact=np.tile(exact, 100))
+    by_counting = [smallest_change(v, zeros_stay=True, exact=exact) for v in values]
+    assert found.least.tolist() == by_counting
+    assert (found.least >= margin_gaps(rows(100, 3), values.ravel()).least).all()
+    assert found.terms.tolist() == [3] * 100
 
 
 def test_zeros_say_more_than_the_gap():

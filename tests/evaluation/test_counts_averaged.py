@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import headcount as hc
+from headcount.attacks.averaging import share_recovered
+from headcount.attacks.changed_cells import DOES_NOT, KNOWS
 from headcount.attacks.kinds import People
-from headcount.attacks.kinds.averaging import DOES_NOT, KNOWS, Average
+from headcount.attacks.kinds.averaging import Average
+from headcount.attacks.kinds.feasible_intervals import WorkOut
 from headcount.attacks.kinds.margin_gaps import ReadGaps
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation.attacked import attack
+from headcount.evaluation.truth import Truth
 from headcount.mechanisms import Identity, Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
+from headcount.mechanisms.cell_key.table_choice import PerturbationFile
+from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.population import Population
 from headcount.schema import Attribute, Schema
 
@@ -118,3 +125,76 @@ def test_margins_of_a_release_reveal_the_largest_change():
     assert {column.key for column in finding.columns()} == set(finding.table.columns)
     assert "the secret is out" in finding.explain()
     assert finding.figure().name == "margin-gaps-figure"
+
+
+@pytest.mark.parametrize(("attributes", "variance"), [(2, 1), (6, 3), (10, 1)])
+def test_the_share_follows_the_number_of_partitions_and_the_variance(attributes, variance):
+    """Theory for m partitions in two and the count itself: variance V / (1 + m / 2)."""
+    names = [f"a{i}" for i in range(attributes)]
+    schema = Schema(tuple(Attribute(name, ("yes", "no")) for name in names))
+    rng = np.random.default_rng(4)
+    cell = rng.integers(0, schema.size, len(POPULATION.unit)).astype(np.int32)
+    population = replace(POPULATION, schema=schema, cell=cell)
+    cell_key = CellKey(
+        tables={f"by_{name}": [name] for name in names}, maximum=5, variance=Fraction(variance)
+    )
+    release = protect(Tabulated.of(population), cell_key, seed=3)
+    truth = Truth.of(population).made_by(cell_key)
+    table = attack(release, truth, Average()).table.filter(partitions=attributes)
+    assert table["attacker"].to_list() == [KNOWS, DOES_NOT]
+    theory = 100 * share_recovered(variance, 1 + attributes / 2)
+    assert table["theory_percent"].to_list() == [pytest.approx(theory, abs=0.01)] * 2
+    tolerance = 4 * 100 * (0.5 / UNITS**0.5)
+    for right in table["right_percent"].to_list():
+        assert right == pytest.approx(theory, abs=tolerance)
+    control = 100 * share_recovered(variance, 1)  # as published, without any averaging
+    assert attributes == 2 or abs(table["right_percent"][0] - control) > tolerance
+
+
+def test_counts_rounded_anew_in_every_table_come_back_more_often():
+    right, width = {}, {}
+    for rounding in (Rounding(tables=TABLES, how=how) for how in ("random", "fixed")):
+        release = protect(Tabulated.of(POPULATION), rounding, seed=5)
+        truth = Truth.of(POPULATION).made_by(rounding)
+        table = attack(release, truth, Average()).table
+        right[rounding.how] = table.filter(partitions=ATTRIBUTES)["right_percent"][0]
+        found = attack(release, truth, WorkOut()).table
+        assert found["outside"].sum() == 0
+        width[rounding.how] = float(np.mean(found.filter(level="block")["width"].to_numpy()))
+    # Six draws of each block's total show both multiples 11 times in 12, if it is none itself.
+    assert right["random"] > right["fixed"] + 15
+    assert width["random"] < width["fixed"] - 0.5
+
+
+def test_two_values_of_one_count_leave_what_both_may_stand_for():
+    """Base 3: one table says 6, another one 9."""
+    release = protect(Tabulated.of(POPULATION), Rounding(tables=TABLES), seed=5).as_tables()
+    published = list(release.published)
+    for place, value in ((1, 6), (3, 9)):
+        changed = published[place].value.copy()
+        changed[0] = [value, 3, 3]
+        published[place] = replace(published[place], value=changed)
+    kept = tuple(published[place] for place in (1, 3))
+    assert [(one.name, one.level) for one in kept] == [("by_a0", "block"), ("by_a1", "block")]
+    ranges = WorkOut().run(replace(release, published=kept), NOBODY).ranges[0]
+    for where in ranges.low:
+        assert (ranges.low[where][0, 0], ranges.high[where][0, 0]) == (7, 8)
+
+
+def test_zeros_that_are_raised_prove_less(tmp_path):
+    """Where an empty cell may be published as 1, parts above 0 hold nobody for certain."""
+    path = tmp_path / "loses.csv"
+    path.write_text("i,j,p\n0,0,1\n1,0,0.6\n1,1,0.4\n2,1,0.3\n2,2,0.4\n2,3,0.3\n")
+    seen = {}
+    for zeros in ("stay", "balance"):
+        cell_key = CellKey(
+            tables=TABLES, ptable=PerturbationFile(file=path), zeros=zeros, disclose=False
+        )
+        release = protect(Tabulated.of(POPULATION), cell_key, seed=2).as_tables()
+        value = [np.zeros_like(one.value) for one in release.published]
+        value[1][0] = [0, 1, 1]
+        published = tuple(
+            replace(one, value=own) for one, own in zip(release.published, value, strict=True)
+        )
+        seen[zeros] = ReadGaps().run(replace(release, published=published), NOBODY).largest_change
+    assert seen == {"stay": 2, "balance": 1}

@@ -9,16 +9,20 @@ import numpy as np
 import pytest
 
 import headcount as hc
-from headcount.attacks.changed_cells import changed_cells, published_gaps
+from headcount.attacks.changed_cells import DOES_NOT, KNOWS, changed_cells, published_gaps
 from headcount.attacks.kinds import People
 from headcount.attacks.kinds.feasible_intervals import WorkOut
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation.attacked import attack
-from headcount.mechanisms import Identity, Tabulated, protect
+from headcount.evaluation.known_changes import with_settings
+from headcount.evaluation.truth import Truth
+from headcount.mechanisms import Chain, Identity, Sampling, Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.population import Population
 from headcount.release import TablesRelease
+from headcount.release.changed import Off
+from headcount.release.published import definition_of
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import tabulate
 
@@ -45,7 +49,6 @@ def people(number: int = 60, *, seed: int = 1, leaves: int = 6) -> Population:
 POPULATION = people()
 TRUTH = tabulate(POPULATION)
 TABLES = {"sex_age": ["sex", "age"]}
-KNOWS, DOES_NOT = "knows the largest change", "does not know it"
 
 
 def release_of(mechanism, *, seed=1, population=POPULATION) -> TablesRelease:
@@ -107,18 +110,56 @@ def test_the_change_that_margins_prove_is_never_more_than_the_largest():
 
 
 def test_the_example_of_the_guidelines_is_disclosed_in_a_release():
-    """Two women and men of one block, 1 and 1, published as 1, 1 | 0 with D = 2."""
-    release = release_of(CellKey(tables={"sex": ["sex"]}, maximum=2, variance=Fraction(1)))
-    changed = []
-    for one in release.published:
-        value = np.zeros_like(one.value)
-        value[0] = [0, 1, 1]
-        changed.append(replace(one, value=value))
-    ranges = (
-        WorkOut(largest_change=2).run(replace(release, published=tuple(changed)), NOBODY).ranges
+    """A woman and a man in one block, published as 1, 1 | 0 with D = 2, which is kept secret."""
+    cell_key = CellKey(tables={"sex": ["sex"]}, maximum=2, variance=Fraction(1))
+    pair = replace(
+        POPULATION, unit=np.zeros(2, dtype=np.int32), cell=np.array([0, 3], dtype=np.int32)
     )
-    assert ranges[0].low["sex", "block"][0].tolist() == [2, 1, 1]
-    assert ranges[0].high["sex", "block"][0].tolist() == [2, 1, 1]
+    release = release_of(cell_key, population=pair)
+    assert release.published[0].off == Off()
+    value = {"all": [[0, 1, 1]], "block": [[0, 1, 1], *[[0, 0, 0]] * 5]}
+    published = tuple(replace(one, value=np.array(value[one.level])) for one in release.published)
+    release = replace(release, published=published)
+    found = attack(release, Truth.of(pair).made_by(cell_key), WorkOut())
+    knows = found.table.filter(attacker=KNOWS)
+    assert (
+        knows["claimed"].to_list() == knows["right"].to_list() == [3, 18]
+    )  # and nobody else is there
+    assert knows["outside"].sum() == 0
+    assert knows["known_percent"].to_list() == [100, 100]
+    assert found.numbers()[0].value == "100"
+    alone = attack(release, pair, WorkOut()).table
+    assert alone["attacker"].unique().to_list() == [DOES_NOT]
+
+
+def test_the_settings_tell_an_attacker_more_than_the_largest_change():
+    """Below 10 nothing, else the nearest 5: a 10 is 10, 11 or 12, though a 0 hides up to 9."""
+    cell_key = CellKey(tables=TABLES, rule="10-5")
+    release, truth = release_of(cell_key), Truth.of(POPULATION).made_by(cell_key)
+    told, guessed = (
+        attack(release, someone, WorkOut(largest_change=9)).table for someone in (truth, POPULATION)
+    )
+    assert told["attacker"].unique(maintain_order=True).to_list() == [KNOWS, DOES_NOT]
+    assert told.filter(attacker=KNOWS)["outside"].sum() == 0
+    widths = [one.filter(attacker=KNOWS)["width"].to_numpy().mean() for one in (told, guessed)]
+    assert widths[0] < widths[1]
+    assert told.filter(attacker=DOES_NOT).equals(guessed.filter(attacker=DOES_NOT))
+
+
+def test_settings_given_to_an_attacker_are_never_written(tmp_path):
+    cell_key = CellKey(tables=TABLES, maximum=2, variance=Fraction(1))
+    truth = Truth.of(POPULATION).made_by(cell_key)
+    release = with_settings(release_of(cell_key), truth).as_tables()
+    assert all(one.known is not None for one in release.published)
+    assert all("known" not in definition_of(one) for one in release.published)
+    assert "2" not in repr(release.published[0])
+
+
+def test_of_a_sample_the_settings_say_nothing():
+    chain = Chain.of((Sampling(fraction=Fraction(1, 2)), Rounding(tables=TABLES, base=3)))
+    release = protect(Tabulated.of(POPULATION), chain, seed=1).as_tables()
+    told = with_settings(release, Truth.of(POPULATION).made_by(chain)).as_tables()
+    assert [one.known for one in told.published] == [None, None]
 
 
 def test_a_sample_is_drawn_by_its_seed_and_scored_alone():

@@ -28,10 +28,13 @@ from numpy.typing import ArrayLike
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
+from headcount.release.change_table import ChangeTable
 from headcount.tabulate.additive import Additive
 
 CONFIDENT = 1.96
 """Standard deviations that 19 of 20 normal draws are within."""
+ALL_EXACT = 1e-6
+"""Stands for no noise at all, in the weight of a sum whose parts are all exact."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,42 +72,119 @@ def average(sums: ArrayLike, parts: ArrayLike) -> Averages:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Draws:
+    """What is published of each cell: once, or more often where chance was drawn anew.
+
+    where
+        values   for each draw the value of every cell, -1 where it has none
+        exact    cells whose value is the count
+    """
+
+    values: tuple[Ints, ...]
+    exact: Flags
+
+    @property
+    def many(self) -> Ints:
+        """How many values each cell has."""
+        return np.asarray(np.sum([one >= 0 for one in self.values], axis=0), dtype=np.int64)
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of a cell's values; 0 where it has none."""
+        added = np.sum([np.maximum(one, 0) for one in self.values], axis=0, dtype=np.int64)
+        return np.asarray(added / np.maximum(self.many, 1), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class CellAverages:
     """Cells of published tables, averaged over the partitions that the tables have of them.
 
     where
-        cell         cells that are published and have one partition or more
+        cell         cells that are published, changed, and have one partition or more
         partitions   how many partitions each has
-        averages     of the published count and the sums of the partitions
+        averages     of the published values and the sums of the partitions
+        sums         of the sums of the partitions alone
+        least        people whom some partition shows at least: one for each part above 0
     """
 
     cell: Ints
     partitions: Ints
     averages: Averages
+    sums: Averages
+    least: Ints
 
 
-def average_cells(additive: Additive, published: Ints, known: Flags) -> CellAverages:
-    """Each total with all relations whose parts are published; a 0 stays as it is.
+def average_cells(additive: Additive, draws: Draws) -> CellAverages:
+    """Each total that is changed, with all relations whose parts are published.
 
-    where
-        published   the value of every cell
-        known       whether it is published
+    A total of 0 whose parts are all 0 stays as it is. A cell with r values is worth r; a partition
+    1 / sum_p (1 / r_p) over its parts p, those that are exact left out.
     """
-    lengths = np.diff(additive.start)
+    lengths, many, value = np.diff(additive.start), draws.many, draws.mean
     own = np.repeat(np.arange(len(lengths)), lengths)
-    hidden = np.bincount(own, weights=~known[additive.part], minlength=len(lengths)) > 0
-    sums = np.bincount(own, weights=published[additive.part], minlength=len(lengths))
-    total = additive.total
-    whole = ~hidden & known[total] & (published[total] > 0)
-    mean, weight = published.astype(np.float64), np.ones(additive.size)
-    np.add.at(mean, total[whole], (sums / lengths)[whole])
-    np.add.at(weight, total[whole], 1 / lengths[whole])
+
+    def added(of_part: ArrayLike) -> Floats:
+        found = np.bincount(own, weights=np.asarray(of_part, dtype=float), minlength=len(lengths))
+        return found.astype(np.float64)
+
+    part, total = additive.part, additive.total
+    sums = added(value[part])
+    above = added(value[part] > 0).astype(np.int64)
+    noise = added(np.where(draws.exact, 0.0, 1 / np.maximum(many, 1))[part])
+    whole = (added(many[part] == 0) == 0) & (many[total] > 0) & ~draws.exact[total]
+    shown = np.bincount(total[whole], weights=sums[whole], minlength=additive.size) + value
+    whole &= shown[total] > 0
+    worth = 1 / np.maximum(noise, ALL_EXACT)
+    weight = np.bincount(total[whole], weights=worth[whole], minlength=additive.size)
+    weighted = np.bincount(total[whole], weights=(worth * sums)[whole], minlength=additive.size)
+    least = np.zeros(additive.size, dtype=np.int64)
+    np.maximum.at(least, total[whole], above[whole])
     partitions = np.bincount(total[whole], minlength=additive.size)
     cell = np.flatnonzero(partitions)
+    of_sums, times = weight[cell].astype(np.float64), many[cell].astype(np.float64)
     return CellAverages(
         cell=cell,
         partitions=partitions[cell],
-        averages=Averages(mean=mean[cell] / weight[cell], weight=weight[cell]),
+        averages=Averages(
+            mean=(times * value[cell] + weighted[cell]) / (times + of_sums),
+            weight=times + of_sums,
+        ),
+        sums=Averages(mean=weighted[cell] / of_sums, weight=of_sums),
+        least=least[cell],
+    )
+
+
+def likeliest(
+    found: CellAverages, draws: Draws, table: ChangeTable, variance: float
+) -> tuple[Ints, Flags]:
+    """The likeliest count of each cell, for an attacker who knows the law of changes.
+
+        log P(n) = sum_r log p(n -> a_r) - w (n - s)^2 / (2 V) + constant
+
+    where
+        a_r    the published values of the cell
+        p      the perturbation table
+        s, w   mean and weight of the sums of partitions, whose noise is taken as normal
+        V      variance of a change
+
+    No count is likelier than another beforehand. A count has as many people at least as some
+    partition has parts above 0, where an empty cell stays empty. Also returns whether any count is
+    possible at all.
+    """
+    values = np.stack([one[found.cell] for one in draws.values])
+    first = np.take_along_axis(values, np.argmax(values >= 0, axis=0)[None], axis=0)[0]
+    counts = first[:, None] - np.arange(table.first, table.last + 1)
+    score = -found.sums.weight[:, None] * (counts - found.sums.mean[:, None]) ** 2 / (2 * variance)
+    with np.errstate(divide="ignore"):
+        for one in values:
+            there = one >= 0
+            score[there] += np.log(table.of_change(counts[there], one[there][:, None]))
+    if not table.raised:
+        score[counts < found.least[:, None]] = -np.inf
+    best = np.argmax(score, axis=1)[:, None]
+    return (
+        np.take_along_axis(counts, best, axis=1)[:, 0],
+        np.asarray(np.isfinite(np.take_along_axis(score, best, axis=1)[:, 0]), dtype=bool),
     )
 
 

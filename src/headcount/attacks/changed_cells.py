@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Ends, Flags, Ints
 from headcount.attacks._near import among
+from headcount.attacks.averaging import Draws
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.attacks.margin_gaps import MarginGaps, margin_gaps
 from headcount.geography import Geography
@@ -22,6 +23,9 @@ from headcount.tabulate.linked_tables import LinkedTables, link_tables
 from headcount.tabulate.published import TableCells
 
 Entry = TypeVar("Entry", np.int64, np.float64, np.bool_)
+
+KNOWS, DOES_NOT = "knows the settings", "does not know them"
+"""Two attackers: one who has read how counts are changed, and one who has the release alone."""
 
 EXACT = Off(down=0, up=0, zero_hides=0)
 """What is known of a table whose counts were not changed."""
@@ -42,8 +46,8 @@ class ChangedCells:
     def ranges(self, largest: int | None) -> Ends:
         """The smallest and the largest count that may be behind each cell.
 
-        ``largest`` is the largest change where the release does not say it; None if the attacker
-        does not know it either. A cell that no table has may hold anything.
+        ``largest`` is the largest change where neither the release says it nor the attacker has
+        read the settings; None if nothing is known. A cell that no table has may hold anything.
         """
         low = np.zeros(self.linked.additive.size, dtype=np.int64)
         high = np.full(self.linked.additive.size, UNKNOWN)
@@ -52,6 +56,11 @@ class ChangedCells:
             np.maximum.at(low, number, least)
             np.minimum.at(high, number, most)
         return low, high
+
+    def unread(self) -> ChangedCells:
+        """The same for an attacker who has not read the settings."""
+        tables = {where: replace(one, known=None) for where, one in self.published.items()}
+        return replace(self, published=tables)
 
     def values(self) -> tuple[Ints, Flags]:
         """The published value of each cell, and whether there is one.
@@ -66,6 +75,30 @@ class ChangedCells:
             value[number[shown]] = self.published[where].value[shown]
             known[number[shown]] = True
         return value, known
+
+    def draws(self) -> Draws:
+        """The published values of each cell: one, or one a table where chance is drawn anew.
+
+        That shows wherever a cell has two values; people with a key have one in every table.
+        """
+        size, values = self.linked.additive.size, []
+        for where, number in self.linked.number.items():
+            one = np.full(size, -1)
+            shown = ~self.published[where].withheld
+            one[number[shown]] = self.published[where].value[shown]
+            values.append(one)
+        last, known = self.values()
+        if all(((one < 0) | (one == last)).all() for one in values):
+            values = [np.where(known, last, -1)]
+        return Draws(values=tuple(values), exact=self.exact())
+
+    def exact(self) -> Flags:
+        """Cells that are published as they are, by what the tables say of themselves."""
+        found = np.zeros(self.linked.additive.size, dtype=bool)
+        for where, number in self.linked.number.items():
+            low, high = ends_of(replace(self.published[where], known=None), None)
+            found[number[low == high]] = True
+        return found
 
     def spread(self, cells: NDArray[Entry]) -> dict[tuple[str, str], NDArray[Entry]]:
         """Values of all cells back in the tables (units x cells)."""
@@ -127,21 +160,24 @@ def _only(linked: LinkedTables, tables: Mapping[tuple[str, str], PublishedCells]
 def ends_of(one: PublishedCells, largest: int | None) -> Ends:
     """The smallest and the largest count that may be behind each cell of a table.
 
-    ``largest`` is the largest change where the release does not say it; None if nothing is known.
+    ``largest`` is the largest change where neither the release says it nor the attacker has read
+    the settings; None if nothing is known.
     """
     off = one.off or EXACT
-    if off.down is None and largest is not None:
+    if one.known is not None:
+        off = one.known.off
+    elif off.down is None and largest is not None:
         off = replace(off, down=largest, up=largest, zero_hides=largest)
-    cells = one.cells
-    low, high = off.ends(one.value, inner=cells.inner, total=is_total(cells), unknown=UNKNOWN)
+    cells, rule = one.cells, one.known or off
+    low, high = rule.ends(one.value, inner=cells.inner, total=is_total(cells), unknown=UNKNOWN)
     most = UNKNOWN if off.withheld_below is None else off.withheld_below - 1
     return np.where(one.withheld, one.holds, low), np.where(one.withheld, most, high)
 
 
 def hides_its_change(cells: Sequence[ChangedCells]) -> bool:
-    """Whether some table does not say how far its counts may be off."""
+    """Whether it is not known of some table how far its counts may be off."""
     return any(
-        one.off is not None and one.off.down is None
+        one.off is not None and one.off.down is None and one.known is None
         for some in cells
         for one in some.published.values()
     )
@@ -153,5 +189,15 @@ def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:
     for some in cells:
         value, known = some.values()
         shown = among(some.linked.additive, known)
-        found.append(margin_gaps(shown.additive, value[shown.cell]))
+        raised = any(
+            one.off is not None and one.off.raises_zeros for one in some.published.values()
+        )
+        found.append(
+            margin_gaps(
+                shown.additive,
+                value[shown.cell],
+                zeros_stay=not raised,
+                exact=some.exact()[shown.cell],
+            )
+        )
     return found

@@ -25,7 +25,7 @@ from math import inf, log1p
 
 import numpy as np
 
-from headcount.arrays import Floats, Ints
+from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
 from headcount.tabulate.additive import Additive
 
@@ -36,7 +36,7 @@ class MarginGaps:
 
     where
         gap        of each relation
-        terms      number of published counts in it: its parts and the total
+        terms      number of changed counts in it, of its parts and the total
         least      for each relation the smallest D under which it can hold
         smallest   for each relation the smallest published count in it
     """
@@ -58,19 +58,26 @@ class MarginGaps:
         From relations whose counts are all so large that none was kept from falling below 0;
         NaN where there is none.
         """
-        large = self.smallest > 2 * self.largest_change
+        large = (self.smallest > 2 * self.largest_change) & (self.terms > 0)
         if not large.any():
             return float("nan")
         # A square over its number of terms spreads alike for few terms and for many.
         return float((self.gap[large].astype(np.float64) ** 2 / self.terms[large]).mean())
 
 
-def margin_gaps(additive: Additive, published: Ints, *, zeros_stay: bool = True) -> MarginGaps:
+def margin_gaps(
+    additive: Additive,
+    published: Ints,
+    *,
+    zeros_stay: bool = True,
+    exact: Flags | None = None,
+) -> MarginGaps:
     """Gaps of all relations, and the largest change that each of them proves.
 
     where
         published    the value of every cell
         zeros_stay   whether the attacker takes it as known that no positive value is made of 0
+        exact        cells that are published as they are; by default none
     """
     if published.shape != (additive.size,) or np.any(published < 0):
         raise InputError(
@@ -82,11 +89,19 @@ def margin_gaps(additive: Additive, published: Ints, *, zeros_stay: bool = True)
     lengths = np.diff(additive.start)
     smallest = published[additive.total].copy()
     np.minimum.at(smallest, np.repeat(np.arange(len(lengths)), lengths), published[additive.part])
-    least = _least_changes(additive, published, int(zeros_stay))
-    return MarginGaps(gap=gap, terms=lengths + 1, least=least, smallest=smallest)
+    changed = np.ones(additive.size, dtype=bool) if exact is None else ~exact
+    least = _least_changes(additive, published, int(zeros_stay), changed)
+    own = np.repeat(np.arange(len(lengths)), lengths)
+    terms = np.bincount(own, weights=changed[additive.part], minlength=len(lengths))
+    return MarginGaps(
+        gap=gap,
+        terms=(terms + changed[additive.total]).astype(np.int64),
+        least=least,
+        smallest=smallest,
+    )
 
 
-def _least_changes(additive: Additive, published: Ints, floor: int) -> Ints:
+def _least_changes(additive: Additive, published: Ints, floor: int, changed: Flags) -> Ints:
     """For each relation the smallest D for which the ranges of its total and of its parts meet.
 
     With a larger D ranges only widen, so that it is found by halving, for all relations at once.
@@ -99,14 +114,16 @@ def _least_changes(additive: Additive, published: Ints, floor: int) -> Ints:
         return np.bincount(own, weights=values, minlength=len(lengths)).astype(np.int64)
 
     def smallest(values: Ints, change: Ints) -> Ints:
-        return np.where(values > 0, np.maximum(values - change, floor), 0)
+        return np.where((values > 0) & (change > 0), np.maximum(values - change, floor), values)
 
-    sums = added(parts)
+    sums, of_total, of_part = added(parts), changed[additive.total], changed[additive.part]
+    many = added(of_part.astype(np.int64))
     low, high = np.full(len(lengths), -1), np.maximum(total, sums) + floor
     while np.any(high - low > 1):
         middle = (low + high) // 2
-        meet = (added(smallest(parts, middle[own])) <= total + middle) & (
-            smallest(total, middle) <= sums + middle * lengths
+        # No change at all is a change of 0, whatever D is.
+        meet = (added(smallest(parts, middle[own] * of_part)) <= total + middle * of_total) & (
+            smallest(total, middle * of_total) <= sums + middle * many
         )
         low, high = np.where(meet, low, middle), np.where(meet, middle, high)
     return high

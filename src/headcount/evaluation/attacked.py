@@ -19,6 +19,7 @@ from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_
 from headcount.engines.protocol import Engine
 from headcount.errors import InputError
 from headcount.evaluation.agreement import agreement
+from headcount.evaluation.known_changes import with_settings
 from headcount.evaluation.part import Part, TruePeople, part_of, whole_of
 from headcount.evaluation.reidentified import (
     ALL,
@@ -45,9 +46,11 @@ def attack(
 ) -> Finding:
     """Attack a release with all that an attacker could know of people, and score the claims.
 
-    The attacker knows where everybody lives, and the attributes that the attack says it knows.
+    The attacker knows where everybody lives, the attributes that the attack says it knows, and the
+    settings by which counts of tables were changed, where the truth side knows how.
     """
-    release, truth = known_release(release).unweighted(), Truth.of(truth)
+    truth = Truth.of(truth)
+    release = with_settings(known_release(release).unweighted(), truth)
     if isinstance(kind, type) or not isinstance(kind, Attack):
         raise InputError(
             "attack",

@@ -27,6 +27,7 @@ from headcount.noise import Law, Noise, Stream
 from headcount.population import Population
 from headcount.privacy import Guarantee, UnitOfPrivacy
 from headcount.progress import Progress, silent
+from headcount.release.change_table import KnownChange
 from headcount.release.publication import Publication
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts
@@ -237,6 +238,12 @@ class PostTabular(MethodBase):
     ) -> tuple[tuple[TableCells, str], ...]:
         """The tables whose counts are changed, each at each of its levels."""
         return ()
+
+    def known_change(self) -> KnownChange | None:
+        """What an attacker knows of changed tables who has read the settings; None if no more than
+        the release says.
+        """
+        return None
 
     def cell_facts(self) -> Mapping[str, Any]:
         """What is known of the change of one published cell, from the settings alone."""

@@ -14,6 +14,7 @@ from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast1
 from headcount.geography import Geography
+from headcount.release.change_table import KnownChange
 from headcount.release.changed import (
     CHANGED,
     ChangeRules,
@@ -105,6 +106,8 @@ class PublishedCells:
                      withheld, else 0
         off          how far published values may be from the counts behind them; None where every
                      value is the count, but for what ``zero_hides`` says
+        known        what the settings tell besides, for an attacker who has read them; it is given
+                     to attacks alone, and never written
     """
 
     cells: TableCells
@@ -114,6 +117,7 @@ class PublishedCells:
     zero_hides: int = 0
     holds: int = 0
     off: Off | None = None
+    known: KnownChange | None = None
 
     def __post_init__(self) -> None:
         if self.value.shape != self.withheld.shape or self.value.shape[1] != self.cells.size:

@@ -8,15 +8,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Floats, Ints
-from headcount.attacks.averaging import average_cells
-from headcount.attacks.changed_cells import ChangedCells, changed_cells, published_gaps
-from headcount.attacks.kinds._base import Attack, CountClaims, People, changed_tables
+from headcount.attacks.averaging import CellAverages, Draws, average_cells, likeliest
+from headcount.attacks.changed_cells import (
+    DOES_NOT,
+    KNOWS,
+    ChangedCells,
+    changed_cells,
+    hides_its_change,
+    published_gaps,
+)
+from headcount.attacks.kinds._base import (
+    NOTHING,
+    Attack,
+    CountClaims,
+    People,
+    changed_tables,
+)
 from headcount.engines.protocol import Engine
 from headcount.errors import ConfigError
 from headcount.release import Release
+from headcount.release.change_table import ChangeTable
 from headcount.report.finding import Support
-
-KNOWS, DOES_NOT = "knows the largest change", "does not know it"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -48,9 +60,11 @@ class Average(Attack):
     """Average what is published of the same people in different partitions.
 
     where
-        largest_change   what the attacker knows of the largest change: no claim is farther from
+        largest_change   what the attacker knows of the largest change where neither the release
+                         says it nor an evaluation gives him the settings: no claim is farther from
                          the published count; 0 if nothing
-        variance         what is known of the variance of a change; 0 for what gaps of margins show
+        variance         what is known of the variance of a change; 0 for that of the settings, or
+                         else what gaps of margins show
     """
 
     name = "averaging"
@@ -70,26 +84,32 @@ class Average(Attack):
     def run(
         self, release: Release, people: People, *, engine: Engine | None = None
     ) -> AveragedCounts:
-        """Claim the nearest whole number to each mean."""
+        """Claim the nearest whole number to each mean, or the likeliest count."""
         cells = changed_cells(release.as_tables())
-        count: dict[str, dict[tuple[str, str], Ints]] = {DOES_NOT: {}}
-        if self.largest_change:
-            count = {KNOWS: {}, **count}
+        hidden = hides_its_change([some.unread() for some in cells])
+        knows = bool(self.largest_change) or not hides_its_change(cells)
+        names = [name for name, one in ((KNOWS, knows), (DOES_NOT, hidden)) if one]
+        count: dict[str, dict[tuple[str, str], Ints]] = {name: {} for name in names}
         published: dict[tuple[str, str], Ints] = {}
         partitions: dict[tuple[str, str], Ints] = {}
         weight: dict[tuple[str, str], Floats] = {}
+        table = law_of(cells)
+        variance = self.variance or (table.variance if table else shown_variance(cells))
         for some in cells:
-            value, known = some.values()
-            found = average_cells(some.linked.additive, value, known)
-            many = np.zeros(len(value), dtype=np.int64)
-            worth, claimed = np.ones(len(value)), np.full(len(value), -1)
+            draws = some.draws()
+            found = average_cells(some.linked.additive, draws)
+            size = some.linked.additive.size
+            for name in names:
+                claimed = np.full(size, NOTHING)
+                claimed[found.cell] = (
+                    self._knowing(some, draws, found, table, variance)
+                    if name == KNOWS
+                    else found.averages.count
+                )
+                count[name] |= some.spread(claimed)
+            many, worth = np.zeros(size, dtype=np.int64), np.ones(size)
             many[found.cell], worth[found.cell] = found.partitions, found.averages.weight
-            claimed[found.cell] = found.averages.count
-            near = np.clip(claimed, value - self.largest_change, value + self.largest_change)
-            for attacker in count:
-                own = near if attacker == KNOWS else claimed
-                count[attacker] |= some.spread(np.where(many > 0, own, -1))
-            published |= some.spread(value)
+            published |= some.spread(some.values()[0])
             partitions |= some.spread(many)
             weight |= some.spread(worth)
         return AveragedCounts(
@@ -101,15 +121,40 @@ class Average(Attack):
             published=published,
             partitions=partitions,
             weight=weight,
-            variance=self.variance or shown_variance(cells),
-            facts={"kind": self.name, "largest_change": self.largest_change},
+            variance=variance,
+            facts={"kind": self.name, "variance": variance, "knows_table": table is not None},
             words=(
                 "A published count is also the sum of its parts by any attribute and of the units "
                 "within its unit. Each of these sums has noise of its own, and their mean less "
                 "than each. The attacker claims the whole number that is nearest to the mean, "
-                "weighted by the number of parts, for every count above 0 that has parts."
+                "weighted by the number of parts, for every count that has parts and is not "
+                "published as it is. Where a table draws chance anew for each cell, a count that "
+                "several tables have is averaged over these as well. Who knows the chance of each "
+                "change claims the count that is likeliest by the published value and the sums."
             ),
         )
+
+    def _knowing(
+        self,
+        some: ChangedCells,
+        draws: Draws,
+        found: CellAverages,
+        table: ChangeTable | None,
+        variance: float,
+    ) -> Ints:
+        """What an attacker claims who knows the settings, or the largest change alone."""
+        low, high = some.ranges(self.largest_change or None)
+        mean = np.clip(found.averages.count, low[found.cell], high[found.cell])
+        if table is None or not variance > 0:
+            return mean
+        best, possible = likeliest(found, draws, table, variance)
+        return np.where(possible, best, mean)
+
+
+def law_of(cells: Sequence[ChangedCells]) -> ChangeTable | None:
+    """The law of changes that an attacker was given; None if there is none."""
+    known = [one.known for some in cells for one in some.published.values()]
+    return next((one.table for one in known if one is not None), None)
 
 
 def shown_variance(cells: Sequence[ChangedCells]) -> float:

@@ -9,6 +9,8 @@ import numpy as np
 
 from headcount.arrays import Flags, Ints
 from headcount.attacks.changed_cells import (
+    DOES_NOT,
+    KNOWS,
     ChangedCells,
     changed_cells,
     hides_its_change,
@@ -34,8 +36,8 @@ class WorkOut(Attack):
     """Work out counts from ranges around the published ones and from all sums.
 
     where
-        largest_change   what the attacker knows of the largest change where the release does not
-                         say it; 0 if nothing
+        largest_change   what the attacker knows of the largest change where neither the release
+                         says it nor an evaluation gives him the settings; 0 if nothing
         effort           "relations": one sum at a time; "programs": linear programs; "whole":
                          whole numbers by CP-SAT (the extra headcount[attack])
         seconds          for each end of a count, with whole numbers
@@ -81,15 +83,15 @@ class WorkOut(Attack):
     ) -> ClaimedCounts:
         """Claim what each count is at least and at most."""
         cells = changed_cells(release.as_tables())
-        hidden, ranges, guess = hides_its_change(cells), [], None
-        if self.largest_change or not hidden:
-            known = self.largest_change if hidden else None
-            ranges.append(self._ranges("knows the largest change", cells, known))
-        if hidden:
-            guess = max(gaps.largest_change for gaps in published_gaps(cells))
+        unread = [some.unread() for some in cells]
+        ranges, guess = [], None
+        if self.largest_change or not hides_its_change(cells):
+            ranges.append(self._ranges(KNOWS, cells, self.largest_change or None))
+        if hides_its_change(unread):
+            guess = max(gaps.largest_change for gaps in published_gaps(unread))
             while True:
                 try:
-                    ranges.append(self._ranges("does not know it", cells, guess))
+                    ranges.append(self._ranges(DOES_NOT, unread, guess))
                     break
                 except Contradiction:  # the sums together prove more than each of them
                     guess += 1

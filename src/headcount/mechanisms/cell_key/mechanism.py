@@ -26,7 +26,7 @@ from headcount.mechanisms._key_file import (
 )
 from headcount.mechanisms._record_words import CellWords
 from headcount.mechanisms.cell_key.columns import column_row
-from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
+from headcount.mechanisms.cell_key.lookup import PLAIN, TURN, ByColumn, ByInterval
 from headcount.mechanisms.cell_key.perturbation import ChangeLaw, PerturbationLimits
 from headcount.mechanisms.cell_key.table_choice import (
     ONS_KEYS,
@@ -44,6 +44,7 @@ from headcount.mechanisms.cell_key.zeros import raise_zeros, wanted_zeros
 from headcount.noise import Noise
 from headcount.numbers import exact_number
 from headcount.privacy import Guarantee
+from headcount.release.change_table import ChangeTable, KnownChange
 from headcount.release.changed import ChangeRules, Off
 from headcount.release.published import PublishedCells, is_total
 from headcount.schema import Schema
@@ -316,6 +317,18 @@ class CellKey(ChangedTables):
             exact_totals=self.exact_total,
             withheld_below=self.below + (told.up or 0) if self.below else None,
         )
+
+    def known_change(self) -> KnownChange:
+        """Largest change and perturbation table, whether they are disclosed or not."""
+        laws = self.laws
+        off = replace(self, disclose=True)._off(laws)
+        lost = [n for n, law in enumerate(laws) if law.mean < 0] if off.raises_zeros else []
+        rows = [{v: float(p) for v, p in law.probabilities.items()} for law in laws]
+        if len(rows) > PLAIN:  # the ONS: larger counts use the last rows in turn
+            table = ChangeTable.of(rows[: PLAIN + 1], cycle=TURN, raised=max(lost, default=0))
+        else:
+            table = ChangeTable.of(rows, raised=max(lost, default=0))
+        return KnownChange(off=off, table=table)
 
     def _words(self, laws: Sequence[ChangeLaw]) -> tuple[str, ...]:
         told = [

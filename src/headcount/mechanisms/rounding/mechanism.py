@@ -39,6 +39,7 @@ from headcount.mechanisms.rounding.together import (
 )
 from headcount.noise import Noise, Stream
 from headcount.privacy import Guarantee
+from headcount.release.change_table import ChangeTable, KnownChange
 from headcount.release.changed import ChangeRules, Off
 from headcount.release.published import PublishedCells, is_total
 from headcount.schema import Schema
@@ -282,6 +283,25 @@ class Rounding(ChangedTables):
             sums=self.small_only,
             withheld_below=most or None,
         )
+
+    def known_change(self) -> KnownChange | None:
+        """The chances of both multiples; sums that are kept have no law of their own."""
+        if self.how not in BY_CELL or self.small_only:
+            return None
+        first = 1 if self.how == "midpoint" else 0  # there only 0 stays as it is
+        rows = [self._changes(n) for n in range(self.base + first)]
+        return KnownChange(off=self._off(Fraction(1)), table=ChangeTable.of(rows, cycle=self.base))
+
+    def _changes(self, count: int) -> dict[int, float]:
+        """Change -> probability of one count."""
+        down, up = -(count % self.base), self.base - count % self.base
+        if not down:
+            up = 0
+        if self.how == "midpoint":
+            return {up - self.base // 2 if count else 0: 1.0}
+        if self.how == "nearest":
+            return {up if -2 * down >= self.base else down: 1.0}
+        return {up: -down / self.base, down: 1 + down / self.base}
 
     def _controlled(
         self, counts: Counts, made: Sequence[TableCells], context: Context
