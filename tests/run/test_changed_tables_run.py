@@ -13,9 +13,10 @@ from headcount.attacks.kinds.reconstruction import Rebuilt, Reconstruct
 from headcount.attacks.kinds.reidentification import NOBODY
 from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.evaluation.attacked import rebuilt_frame
+from headcount.evaluation.known_changes import with_settings
 from headcount.evaluation.part import TruePeople, published_part
 from headcount.release.store import read_release
-from headcount.run.evaluate import evaluate_run, open_run
+from headcount.run.evaluate import evaluate_run, open_run, truth_of
 from headcount.run.protect import protect_run
 from headcount.tabulate.linked_tables import table_values
 
@@ -179,10 +180,11 @@ def test_targeted_swapping_then_cell_keys_has_no_epsilon(tmp_path):
     evaluation = evaluate_run(run).evaluation
     finding = evaluation["table-changes"]
     assert "Records were changed before the tables were made" in finding.explain()
-    release, truth = open_run(run)
-    claims = Reconstruct().run(published_part(release), NOBODY)
+    release, prepared = open_run(run)
+    told = with_settings(published_part(release), truth_of(prepared, run / "internal"))
+    claims = Reconstruct().run(told, NOBODY)
     assert isinstance(claims, Rebuilt)
-    people = TruePeople.of(truth.truth, claims.geography).records()
+    people = TruePeople.of(prepared.truth, claims.geography).records()
     by_hand = rebuilt_frame(claims, people)
     # Rebuilt are the swapped people; they are compared with those who really live there.
     assert evaluation["reconstruction"].table.equals(by_hand.filter(pl.col("people") > 0))

@@ -55,7 +55,7 @@ class NarrowedTables(TablesRelease):
     def words(self) -> str:
         """What is known of the changes, in a sentence."""
         if self.largest_change is None:
-            return "The release says how far its counts may be off."
+            return "How far counts may be off is known, from the release or the settings."
         if not self.guessed:
             return f"The attacker knows that no count is off by more than {self.largest_change}."
         return (
