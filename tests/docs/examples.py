@@ -349,6 +349,9 @@ def _changed_tables() -> list[Example]:
         Example("cell-key", "cell-key.md", ("age_sex = ",), people, files.people),
         Example("rounding", "cell-key.md", ('how = "random"',), people, files.people),
         Example("later-tables", "cell-key.md", ("reuse = ",), SWAPPED, first_run),
+        Example("office-keys", "offices.md", ("exact_total = ",)),
+        Example("office-chain", "offices.md", ("targeted-swapping",)),
+        Example("office-rounding", "offices.md", ('how = "fixed"',)),
         Example(
             "ids",
             "config.md",
