@@ -102,7 +102,7 @@ def european(*changes: tuple[str, str]) -> str:
         (ons(("1,0,0", "0,0,1")), "line 2, pvalue: found 1, expected 0: counts of 0 stay 0"),
         (ons(("1,1,0", "1,-1,0")), "line 3, ckey: found -1, expected 0 or more"),
         ("pcv,ckey,pvalue\n", "pcv: found no line for pcv = 1"),
-        ("pcv,ckey,pvalue\n1,0,0\n1,1,0\n1,2,0\n", "columns: found 3, expected a power of two"),
+        ("pcv,ckey,pvalue\n1,0,0\n1,1,0\n1,2,0\n", "ckey: found 3 keys, expected a power of two"),
     ],
 )
 def test_files_that_are_no_table_are_refused(tmp_path, text, message):

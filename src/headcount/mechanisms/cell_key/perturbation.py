@@ -110,6 +110,12 @@ def _check(limits: PerturbationLimits) -> None:
         ("maximum", limits.largest >= 1, limits.largest, "1 or more"),
         ("variance", limits.variance > 0, limits.variance, "more than 0"),
         (
+            "variance",
+            limits.variance <= limits.largest**2,
+            limits.variance,
+            f"at most {limits.largest**2}: no change of at most {limits.largest} has a larger one",
+        ),
+        (
             "blocked",
             0 <= limits.blocked < limits.largest,
             limits.blocked,

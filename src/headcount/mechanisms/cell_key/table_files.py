@@ -5,8 +5,9 @@ and each count j that it may become, with probability p, change v = j - i and th
 that leads there. The ONS: ``pcv,ckey,pvalue``, a line for each count, key and its change.
 
 Probabilities in a file have so many digits. A row may miss 1 by half a unit of the last digit for
-each line; what it misses goes to no change, or the likeliest. Its mean stays what the file says.
-Files that headcount writes have all digits of multiples of 2^-64, and are read back as they were.
+each line, and by a hundredth at most; what it misses goes to no change, or the likeliest. Its mean
+stays what the file says. Files that headcount writes have all digits of multiples of 2^-64, and are
+read back as they were.
 """
 
 from __future__ import annotations
@@ -20,15 +21,17 @@ from pathlib import Path
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.errors import InputError
+from headcount.errors import ConfigError, InputError
 from headcount.files import write_text_atomic
-from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
+from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval, check_columns
 from headcount.mechanisms.cell_key.perturbation import ChangeLaw, whole_weights
 
 EUROPEAN = ("i", "j", "p", "v", "p_int_lb", "p_int_ub")
 ONS = ("pcv", "ckey", "pvalue")
 SLACK = Decimal("1e-7")
 """What rows may miss 1 by even where a file has many digits: solvers that made it were so exact."""
+MOST_SLACK = Decimal("0.01")
+"""What rows may miss 1 by at most, however few digits a file has."""
 
 Line = tuple[str, dict[str, str]]
 
@@ -107,7 +110,8 @@ def _rows(path: Path, lines: Sequence[Line]) -> tuple[ChangeLaw, ...]:
 def _row(path: Path, i: int, found: dict[int, tuple[str, Decimal, Decimal | None]]) -> ChangeLaw:
     targets = sorted(found)
     chances = [found[j][1] for j in targets]
-    slack = max(len(targets) * Decimal((0, (5,), _last_digit(chances) - 1)), SLACK)
+    digits = len(targets) * Decimal((0, (5,), _last_digit(chances) - 1))
+    slack = min(max(digits, SLACK), MOST_SLACK)
     everything = sum(chances, Decimal())
     if abs(everything - 1) > slack:
         raise InputError(
@@ -165,6 +169,12 @@ def _columns(path: Path, lines: Sequence[Line]) -> Ints:
                 found=f"no line for ckey = {lacking}",
                 expected=f"each key from 0 to {keys - 1}",
             )
+    try:
+        check_columns(keys)
+    except ConfigError as error:
+        raise InputError(
+            str(path), place="ckey", found=f"{keys} keys", expected=error.expected
+        ) from None
     rows = [[by_count[pcv][ckey] for ckey in range(keys)] for pcv in sorted(by_count)]
     return np.array(rows, dtype=np.int64)
 
