@@ -57,7 +57,32 @@ SECRET = Marker(secret=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Number(Marker):
+class ReadValue(Marker):
+    """A value that ``read`` makes of what stands in a file; ``json`` is what a JSON schema says."""
+
+    def read(self, value: Any) -> Any:
+        """The value, or a ValueError that says what was expected."""
+        raise NotImplementedError
+
+    def json(self) -> dict[str, Any]:
+        """The JSON schema of what can be read."""
+        raise NotImplementedError
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_plain_validator_function(self.read)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return self.json()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(ReadValue):
     """An exact number: decimals of a file are read digit by digit, never as binary floats.
 
     where
@@ -90,16 +115,8 @@ class Number(Marker):
             raise ValueError(self.says)
         return number
 
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_plain_validator_function(self.read)
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
+    def json(self) -> dict[str, Any]:
+        """A number within the bounds, the same as text, or the word."""
         numbers = "minimum" if self.zero else "exclusiveMinimum"
         number: dict[str, Any] = {"type": "number", numbers: 0}
         if self.most is not None:

@@ -1,4 +1,4 @@
-"""Methods that change the counts of published tables: which tables, and what they have in common.
+"""Methods that change the counts of published tables: what they have in common.
 
 Cells are changed one by one, or rounded together; either way what is published is tables, not
 counts of every unit and cell, and a value may not be taken for the count behind it.
@@ -7,42 +7,34 @@ counts of every unit and cell, and a value may not be taken for the count behind
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.errors import ConfigError, InputError
-from headcount.fields import FilePath, Named, Pairs
+from headcount.errors import InputError
+from headcount.fields import FilePath, Named
 from headcount.geography import Geography
-from headcount.mechanisms._base import COPIES, SCALAR, Context, PostTabular, TablesOutcome
+from headcount.mechanisms._base import COPIES, SCALAR, Context, TablesOutcome
 from headcount.mechanisms._key_file import check_key_file, check_use
-from headcount.mechanisms._own_tables import (
-    AUTO,
-    NOTHING,
-    GroupsTable,
-    Keyed,
-    NameLists,
-    OwnTables,
-    TablesField,
-    frozen,
-    plain,
-)
-from headcount.mechanisms.suppression.rules import find_tables, known_tables
+from headcount.mechanisms._own_tables import AUTO, NOTHING, GroupsTable, Keyed, TablesField, plain
+from headcount.mechanisms._table_method import TableMethod
 from headcount.noise import Noise
+from headcount.release.changed import ChangeRules
+from headcount.release.published import PublishedCells
 from headcount.schema import Schema
-from headcount.schema.attribute import first_repeated
 from headcount.schema.bins import BinsField
 from headcount.tabulate import Counts
-from headcount.tabulate.linked_tables import levels_of, table_values
+from headcount.tabulate.linked_tables import table_values
 from headcount.tabulate.published import TableCells
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangedTables(PostTabular):
+class ChangedTables(TableMethod):
     """Which tables are published, and where.
 
     where
@@ -70,18 +62,10 @@ class ChangedTables(PostTabular):
     to_publish_more = "published tables are not counts from which people could be made"
 
     def __post_init__(self) -> None:
-        for name in ("groups", "bins", "prefixes", "lowest_of"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
-        try:
-            object.__setattr__(self, "tables", TablesField().read(self.tables))
-        except ValueError as error:
-            raise self.bad("tables", repr(self.tables), str(error)) from None
+        self.freeze_tables()
+        self.refuse_names()
         if self.keys is not None:
             object.__setattr__(self, "keys", Path(self.keys))
-        if not self.tables:
-            raise self.bad("tables", "none", "at least one")
-        if self._own is None:
-            self._refuse_names()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.said()})"
@@ -100,54 +84,6 @@ class ChangedTables(PostTabular):
         """The key file."""
         return () if self.keys is None else (self.keys,)
 
-    def bad(self, place: str, found: str, expected: str) -> ConfigError:
-        """What is wrong with a setting."""
-        return ConfigError(self.name, place=place, found=found, expected=expected)
-
-    @property
-    def _own(self) -> OwnTables | None:
-        if not isinstance(self.tables, Pairs | str):
-            return None
-        return OwnTables(
-            tables=cast("NameLists | str", self.tables),
-            groups=cast(Pairs[NameLists], self.groups),
-            bins=cast(Pairs[Any], self.bins),
-            prefixes=cast(Pairs[tuple[int, ...]], self.prefixes),
-            lowest=cast(Pairs[str], self.lowest_of),
-            source=self.name,
-        )
-
-    def _refuse_names(self) -> None:
-        known, asked = known_tables(), cast(tuple[str, ...], self.tables)
-        for name in asked:
-            if name not in known:
-                raise self.bad("tables", repr(name), f"some of {', '.join(known)}")
-        if (repeated := first_repeated(asked)) is not None:
-            raise self.bad("tables", f"{repeated!r} twice", "distinct tables")
-        for place in ("groups", "bins", "prefixes", "lowest_of"):
-            if getattr(self, place):
-                expected = 'tables of one\'s own: tables = { NAME = ["attribute", ...] }'
-                raise self.bad(place, "tables that are known by name", expected)
-
-    def made(self, schema: Schema, geography: Geography) -> tuple[TableCells, ...]:
-        """The tables on a population's schema; one that cannot be made is an error."""
-        if self.lowest:
-            geography.depth(self.lowest)  # refuses a level that there is not
-        if (own := self._own) is None:
-            found = find_tables(cast(tuple[str, ...], self.tables), schema, source=self.name)
-            for cells in found:
-                cells.table.published_at(geography)  # refuses a level that there is not
-            return found
-        return tuple(
-            table.on(schema) for table in own.on(schema, geography, lowest_of_all=self.lowest)
-        )
-
-    def where(self, made: Sequence[TableCells], geography: Geography) -> Iterator[tuple[int, str]]:
-        """Each table, by its number, at each of its levels."""
-        for number, cells in enumerate(made):
-            for level in levels_of(cells, geography, self.lowest):
-                yield number, level
-
     def changed_tables(
         self, schema: Schema, geography: Geography
     ) -> tuple[tuple[TableCells, str], ...]:
@@ -157,28 +93,38 @@ class ChangedTables(PostTabular):
 
     def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:
         """Bytes of all tables, which are held together, and of the copies of the largest."""
-        made = self.made(schema, geography)
-        sizes = [
-            made[number].size * geography.size(level)
-            for number, level in self.where(made, geography)
-        ]
+        found = self.changed_tables(schema, geography)
+        sizes = [cells.size * geography.size(level) for cells, level in found]
         return (2 * sum(sizes) + COPIES * max(sizes)) * SCALAR
 
+    def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
+        """Refuse a sample, where that makes no sense."""
+        if weight != 1:
+            self.refuse_weight(weight, f" ({by})")
+
+    @abstractmethod
+    def refuse_weight(self, weight: Fraction, by: str = "") -> None:
+        """Refuse people who stand for so many each, where that makes no sense."""
+
+    @abstractmethod
+    def refuse_tables(self, counts: Counts, made: Sequence[TableCells]) -> None:
+        """Refuse people or tables for which the settings have no meaning."""
+
     def check(self, counts: Counts) -> tuple[str, ...]:
-        """Refuse tables that the population cannot make; say what will be published."""
-        self.check_counts(counts)
+        """Refuse tables or a key file that cannot be used; say what will be published."""
+        made = self._checked(counts)
         if self.keys is not None:
             check_key_file(self.keys)
-        made, geography = self.made(counts.schema, counts.geography), counts.geography
-        remarks = []
-        for cells in made:
-            levels = levels_of(cells, geography, self.lowest)
-            units = sum(geography.size(level) for level in levels)
-            remarks.append(
-                f"publishes {cells.table.name} ({cells.table.title}): {cells.size:,} cells at "
-                f"{', '.join(levels)}, {units * cells.size:,} in all"
-            )
-        return tuple(remarks)
+        return self.remarks(made, counts.geography)
+
+    def _checked(self, counts: Counts) -> tuple[TableCells, ...]:
+        """The tables, of counts that can be changed."""
+        if counts.weight != 1:
+            self.refuse_weight(counts.weight)
+        self.check_counts(counts)
+        made = self.made(counts.schema, counts.geography)
+        self.refuse_tables(counts, made)
+        return made
 
     def check_unchanged(self, counts: Counts) -> None:
         """Refuse a key file that belongs to other data."""
@@ -204,42 +150,58 @@ class ChangedTables(PostTabular):
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> TablesOutcome:
         """The tables with changed counts, once for each run number."""
-        self.check_counts(counts)
-        made, work = self.made(counts.schema, counts.geography), context or Context()
+        made, work = self._checked(counts), context or Context()
+        where = tuple(self.where(made, counts.geography))
         first, *later = (
-            self.change(counts, made, noise, run=run, context=work)
+            self.change(TablesRun(counts, made, where, noise, run, work))
             for run in (runs if self.draws_noise else runs[:1])
         )
+        names = tuple(cells.table.name for cells in made)
         return TablesOutcome(
             first.published,
-            first.rules,
+            ChangeRules(method=self.name, tables=names, words=first.words),
             notes=first.notes,
             later=tuple(one.published for one in later),
-            weight=first.weight,
+            weight=counts.weight,
         )
 
     @abstractmethod
-    def change(
-        self,
-        counts: Counts,
-        made: Sequence[TableCells],
-        noise: Noise,
-        *,
-        run: int,
-        context: Context,
-    ) -> TablesOutcome:
+    def change(self, run: TablesRun) -> Changed:
         """The tables of one run."""
 
 
-def true_tables(
-    counts: Counts, made: Sequence[TableCells], where: Iterator[tuple[int, str]]
-) -> Iterator[tuple[TableCells, Counts, Ints]]:
-    """Each table with the counts of its level and its true values."""
-    at: dict[str, Counts] = {}
-    for number, level in where:
-        if level not in at:
-            at[level] = counts.at(level)
-        yield made[number], at[level], table_values(at[level], made[number])
+class Changed(NamedTuple):
+    """Tables with changed counts, what is said of the rules, and what a receipt notes."""
+
+    published: tuple[PublishedCells, ...]
+    words: tuple[str, ...]
+    notes: Mapping[str, float | str]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TablesRun:
+    """What one run changes, and by what chance.
+
+    where
+        made     the tables
+        where    each table, by its number, at each of its levels
+        number   of the run
+    """
+
+    counts: Counts
+    made: Sequence[TableCells]
+    where: Sequence[tuple[int, str]]
+    noise: Noise
+    number: int
+    context: Context
+
+    def true_tables(self) -> Iterator[tuple[TableCells, Counts, Ints]]:
+        """Each table with the counts of its level and its true values."""
+        at: dict[str, Counts] = {}
+        for number, level in self.where:
+            if level not in at:
+                at[level] = self.counts.at(level)
+            yield self.made[number], at[level], table_values(at[level], self.made[number])
 
 
 def overlapping(made: Sequence[TableCells]) -> str:

@@ -12,20 +12,16 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from headcount.errors import ConfigError, InputError, did_you_mean
-from headcount.fields import Marker, Named, Pairs
+from headcount.fields import Named, Pairs, ReadValue
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema
 from headcount.schema.attribute import first_repeated
 from headcount.schema.bins import bin_labels
 from headcount.tabulate.published import OWN_PRODUCT, PublishedTable
 from headcount.tabulate.published.codings import own_coding, years
-
-if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-    from pydantic_core import CoreSchema
 
 AUTO = "auto"
 PAIR = 60
@@ -48,7 +44,7 @@ GroupsTable = Annotated[NameLists, Named(tuple[str, ...])]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TablesField(Marker):
+class TablesField(ReadValue):
     """Names of known tables, or tables of one's own as ``{ NAME = [attributes] }``, or "auto"."""
 
     def read(self, value: object) -> tuple[str, ...] | NameLists | str:
@@ -61,16 +57,8 @@ class TablesField(Marker):
             raise ValueError(f'"{AUTO}", a list of tables, or {{ NAME = ["attribute", ...] }}')
         return _names(value, "")
 
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_plain_validator_function(self.read)
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
+    def json(self) -> dict[str, Any]:
+        """ "auto", names of tables, or lists of attributes by name."""
         names = {"type": "array", "items": {"type": "string"}}
         own = {"type": "object", "additionalProperties": names}
         return {"anyOf": [{"const": AUTO}, names, own]}

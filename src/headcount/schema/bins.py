@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from headcount.errors import did_you_mean
-from headcount.fields import Marker
-
-if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-    from pydantic_core import CoreSchema
+from headcount.fields import ReadValue
 
 NAMED = {
     "five-year": tuple(range(0, 90, 5)),
@@ -33,7 +29,7 @@ MOST_YEARS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinsField(Marker):
+class BinsField(ReadValue):
     """Where bins begin, in rising order, or the name of a list of bins."""
 
     def read(self, value: object) -> tuple[int, ...] | str | None:
@@ -52,16 +48,8 @@ class BinsField(Marker):
             raise ValueError(f"bins that begin at 0 to {MOST_YEARS:,}")
         return starts
 
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> CoreSchema:
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_plain_validator_function(self.read)
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
+    def json(self) -> dict[str, Any]:
+        """The name of a list, or where bins begin."""
         starts = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}
         return {"anyOf": [{"enum": list(NAMED)}, starts]}
 

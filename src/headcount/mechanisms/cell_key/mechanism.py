@@ -12,12 +12,11 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from headcount.arrays import Flags, Ints
-from headcount.errors import ConfigError, did_you_mean
+from headcount.errors import did_you_mean
 from headcount.fields import AtLeast0, Positive, Rate
 from headcount.files import write_text_atomic
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, TablesOutcome
-from headcount.mechanisms._changed_tables import ChangedTables, true_tables
+from headcount.mechanisms._changed_tables import Changed, ChangedTables, TablesRun
 from headcount.mechanisms._key_file import (
     KeySecret,
     WordArray,
@@ -41,11 +40,10 @@ from headcount.mechanisms.cell_key.table_choice import (
 )
 from headcount.mechanisms.cell_key.table_files import write_columns, write_rows
 from headcount.mechanisms.cell_key.zeros import raise_zeros, wanted_zeros
-from headcount.noise import Noise
 from headcount.numbers import exact_number
 from headcount.privacy import Guarantee
 from headcount.release.change_table import ChangeTable, KnownChange
-from headcount.release.changed import ChangeRules, Off
+from headcount.release.changed import Off
 from headcount.release.published import PublishedCells, is_total
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -214,80 +212,57 @@ class CellKey(ChangedTables):
         exact = ("the total of every table in every unit",) if self.exact_total else ()
         return Guarantee.none(why).also_exact(*exact)
 
-    def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
+    def refuse_weight(self, weight: Fraction, by: str = "") -> None:
         """Refuse a sample: its estimates are no counts of people."""
-        if weight != 1:
-            self._refuse_weight(weight, f" ({by})")
-
-    def _refuse_weight(self, weight: Fraction, by: str = "") -> None:
-        raise ConfigError(
-            self.name,
-            place="mechanism",
-            found=f"a sample{by}, whose people stand for {weight} each",
-            expected="everybody: fractions of people have no record keys (rounding takes a sample)",
+        raise self.bad(
+            "mechanism",
+            f"a sample{by}, whose people stand for {weight} each",
+            "everybody: fractions of people have no record keys (rounding takes a sample)",
         )
 
     def check(self, counts: Counts) -> tuple[str, ...]:
-        """Refuse a table, a key file or tables that cannot be used; say what will be published."""
-        if counts.weight != 1:
-            self._refuse_weight(counts.weight)
-        remarks = list(super().check(counts))
-        table = None if self.ptable is None else self.ptable.lookup()
-        self._refuse_few_keys(counts, self._key_columns if table is None else _columns_of(table))
-        if table is not None:
-            remarks += _off_means(laws_of(table))
-        return tuple(remarks)
+        """Also say whether a table of a file has other means than 0."""
+        means = [] if self.ptable is None else _off_means(self.laws)
+        return (*super().check(counts), *means)
+
+    def refuse_tables(self, counts: Counts, made: Sequence[TableCells]) -> None:
+        """Keys of a file are fewer than words of 64 bits: a finer table would have another law."""
+        possible = 0 if counts.records is None else counts.records.keys.possible
+        if not possible or 0 < (columns := self._key_columns) <= possible:
+            return
+        table = f"a table of {columns:,} columns" if columns else "a table without columns"
+        raise self.bad(
+            "columns",
+            f"{table} for record keys of a file, of which there are {possible:,}",
+            f"columns = {possible}, or a table of at most {possible:,} columns from a file",
+        )
 
     @property
     def _key_columns(self) -> int:
-        """How many keys a table that is not read tells apart; 0 for all of 64 bits."""
-        return ONS_KEYS if self.rule == "10-5" else self.columns
+        """How many keys the table tells apart; 0 for all of 64 bits."""
+        if self.ptable is None:
+            return ONS_KEYS if self.rule == "10-5" else self.columns
+        lookup = self.ptable.lookup()
+        return int(lookup.table.shape[1]) if isinstance(lookup, ByColumn) else 0
 
-    def _refuse_few_keys(self, counts: Counts, columns: int) -> None:
-        """Keys of a file are fewer than words of 64 bits: a finer table would have another law."""
-        possible = 0 if counts.records is None else counts.records.keys.possible
-        if possible and not 0 < columns <= possible:
-            table = f"a table of {columns:,} columns" if columns else "a table without columns"
-            raise self.bad(
-                "columns",
-                f"{table} for record keys of a file, of which there are {possible:,}",
-                f"columns = {possible}, or a table of at most {possible:,} columns from a file",
-            )
-
-    def change(
-        self,
-        counts: Counts,
-        made: Sequence[TableCells],
-        noise: Noise,
-        *,
-        run: int,
-        context: Context,
-    ) -> TablesOutcome:
+    def change(self, run: TablesRun) -> Changed:
         """Every count of every table changed by its key."""
-        if counts.weight != 1:
-            self._refuse_weight(counts.weight)
-        secret = record_secret(self.keys, counts, noise, run)
+        secret = record_secret(self.keys, run.counts, run.noise, run.number)
         lookup = self.lookup(secret)
-        self._refuse_few_keys(counts, _columns_of(lookup))
         laws = laws_of(lookup)
         off = self._off(laws)
-        words = CellWords.of(counts, secret)
+        words = CellWords.of(run.counts, secret)
         published = []
-        for cells, here, values in true_tables(counts, made, self.where(made, counts.geography)):
+        for cells, here, values in run.true_tables():
             changes = lookup.changes(values, words.at(here.level).keys(cells))
             if self.zeros == "balance":
                 changes += _raised(values, laws, cells, here, secret)
             published.append(self._published(cells, here.level, values, changes, off))
-        names = tuple(cells.table.name for cells in made)
         digest = settings_digest(secret.digest_key(), self.said(hidden=("keys",)), laws)
-        if context.curator is not None:
-            self._account(context.curator, lookup, laws, secret, digest)
-        rules = ChangeRules(method=self.name, tables=names, words=self._words(laws))
-        return TablesOutcome(
-            tuple(published),
-            rules,
-            notes=self._notes(origin_of_words(secret, counts), laws, digest),
-        )
+        if run.context.curator is not None:
+            self._account(run.context.curator, lookup, laws, secret, digest)
+        notes = self._notes(origin_of_words(secret, run.counts), laws, digest)
+        return Changed(tuple(published), self._words(laws), notes)
 
     def _published(
         self, cells: TableCells, level: str, values: Ints, changes: Ints, off: Off
@@ -382,11 +357,6 @@ class CellKey(ChangedTables):
             write_columns(folder / TABLE, lookup.table)
         else:
             write_rows(folder / TABLE, lookup.rows)
-
-
-def _columns_of(lookup: ByInterval | ByColumn) -> int:
-    """How many keys a table tells apart; 0 for all of 64 bits."""
-    return int(lookup.table.shape[1]) if isinstance(lookup, ByColumn) else 0
 
 
 def _off_means(laws: Sequence[ChangeLaw]) -> list[str]:

@@ -11,12 +11,16 @@ from typing import Literal, get_args
 import numpy as np
 
 from headcount.arrays import Flags, Ints
-from headcount.errors import ConfigError, did_you_mean
+from headcount.errors import did_you_mean
 from headcount.fields import AtLeast0, AtLeast1
 from headcount.files import write_text_atomic
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, TablesOutcome
-from headcount.mechanisms._changed_tables import ChangedTables, overlapping, true_tables
+from headcount.mechanisms._changed_tables import (
+    Changed,
+    ChangedTables,
+    TablesRun,
+    overlapping,
+)
 from headcount.mechanisms._key_file import KeySecret, origin_of_words, record_secret
 from headcount.mechanisms._record_words import CellWords
 from headcount.mechanisms._seeded import SEED_DRAWS, cipher_words
@@ -37,10 +41,10 @@ from headcount.mechanisms.rounding.together import (
     sums_of_detail,
     tables_of,
 )
-from headcount.noise import Noise, Stream
+from headcount.noise import Stream
 from headcount.privacy import Guarantee
 from headcount.release.change_table import ChangeTable, KnownChange
-from headcount.release.changed import ChangeRules, Off
+from headcount.release.changed import Off
 from headcount.release.published import PublishedCells, is_total
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -136,36 +140,21 @@ class Rounding(ChangedTables):
             "A count above 0 says that somebody is there"
         )
 
-    def refuse_changed(self, *, by: str, weight: Fraction, households: bool) -> None:
+    def refuse_weight(self, weight: Fraction, by: str = "") -> None:
         """Refuse a sample where counts must be whole, or are withheld by their size."""
-        if weight != 1:
-            self._refuse_weight(weight, f" ({by})")
-
-    def _refuse_weight(self, weight: Fraction, by: str = "") -> None:
         reason = "sums of weighted counts are no whole numbers"
         if self.how in BY_CELL:
             if not (self.small_only or self.below or self.areas):
                 return
             reason = "small counts of a sample are small for another reason"
-        raise ConfigError(
-            self.name,
-            place="mechanism",
-            found=f"a sample{by}, whose people stand for {weight} each",
-            expected=f"how = 'random', 'fixed', 'nearest' or 'midpoint' without thresholds: "
-            f"{reason}",
+        raise self.bad(
+            "mechanism",
+            f"a sample{by}, whose people stand for {weight} each",
+            f"how = 'random', 'fixed', 'nearest' or 'midpoint' without thresholds: {reason}",
         )
 
-    def check(self, counts: Counts) -> tuple[str, ...]:
-        """Refuse tables or a key file that cannot be used; say what will be published."""
-        if counts.weight != 1:
-            self._refuse_weight(counts.weight)
-        remarks = super().check(counts)
-        self._refuse_tables(self.made(counts.schema, counts.geography))
-        self._refuse_few_keys(counts)
-        return remarks
-
-    def _refuse_few_keys(self, counts: Counts) -> None:
-        """Keys of a file are fewer than words of 64 bits: most bases do not divide their number."""
+    def refuse_tables(self, counts: Counts, made: Sequence[TableCells]) -> None:
+        """Refuse keys by which means would not be the counts, and tables that cannot keep sums."""
         possible = 0 if counts.records is None else counts.records.keys.possible
         if self.how == "fixed" and possible % (self.base * counts.weight.denominator):
             raise self.bad(
@@ -175,9 +164,6 @@ class Rounding(ChangedTables):
                 "ids of persons (person_id under [population]), or a base by which "
                 f"{possible:,} keys can be divided: else means would not be the counts",
             )
-
-    def _refuse_tables(self, made: Sequence[TableCells]) -> None:
-        """Tables whose cells do not add up cannot be rounded so that they still do."""
         if self.how in BY_CELL and not self.small_only:
             return
         name = overlapping(made)
@@ -190,57 +176,39 @@ class Rounding(ChangedTables):
                 f"table {name}", "totals that are no sums of its detail", f"other tables for {how}"
             )
 
-    def change(
-        self,
-        counts: Counts,
-        made: Sequence[TableCells],
-        noise: Noise,
-        *,
-        run: int,
-        context: Context,
-    ) -> TablesOutcome:
+    def change(self, run: TablesRun) -> Changed:
         """Every table rounded."""
-        if counts.weight != 1:
-            self._refuse_weight(counts.weight)
-        self._refuse_tables(made)
-        self._refuse_few_keys(counts)
-        fixed = self.how == "fixed"
-        secret = record_secret(self.keys, counts, noise, run) if fixed else None
+        notes: dict[str, float | str] = {}
         if self.how == "controlled":
-            published = self._controlled(counts, made, context)
+            published = self._controlled(run)
         elif self.how == "small-counts":
-            published = self._small(counts, made, noise, run)
+            published = self._small(run)
         else:
-            published = tuple(self._by_cell(counts, made, noise, run, secret))
-        names = tuple(cells.table.name for cells in made)
-        rules = ChangeRules(method=self.name, tables=names, words=self._words(counts.weight))
-        notes = {} if secret is None else {"record keys": origin_of_words(secret, counts)}
-        return TablesOutcome(published, rules, notes=notes, weight=counts.weight)
+            secret = None
+            if self.how == "fixed":
+                secret = record_secret(self.keys, run.counts, run.noise, run.number)
+                notes["record keys"] = origin_of_words(secret, run.counts)
+            published = tuple(self._by_cell(run, secret))
+        return Changed(published, self._words(run.counts.weight), notes)
 
-    def _by_cell(
-        self,
-        counts: Counts,
-        made: Sequence[TableCells],
-        noise: Noise,
-        run: int,
-        secret: KeySecret | None,
-    ) -> Iterator[PublishedCells]:
+    def _by_cell(self, run: TablesRun, secret: KeySecret | None) -> Iterator[PublishedCells]:
         """Each cell rounded by itself; by keys of its people, where there are any."""
         rule = CellRule(
             base=self.base,
             how=How(self.how),
             small_only=self.small_only,
-            weight=counts.weight,
+            weight=run.counts.weight,
         )
-        off = self._off(counts.weight)
-        people = None if secret is None else CellWords.of(counts, secret)
-        for cells, here, values in true_tables(counts, made, self.where(made, counts.geography)):
+        off = self._off(run.counts.weight)
+        people = None if secret is None else CellWords.of(run.counts, secret)
+        by_chance = rule.how == How.RANDOM
+        for cells, here, values in run.true_tables():
             name = cells.table.name
             stream = Stream(level=here.level, query=name, size=SEED_DRAWS, purpose=PURPOSE)
             rounded = round_cells(
                 values,
                 rule,
-                words=cipher_words(noise, stream, run) if rule.how == How.RANDOM else None,
+                words=cipher_words(run.noise, stream, run.number) if by_chance else None,
                 keys=None if people is None else people.at(here.level).keys(cells),
             )
             if self.small_only:
@@ -303,13 +271,13 @@ class Rounding(ChangedTables):
             return {up if -2 * down >= self.base else down: 1.0}
         return {up: -down / self.base, down: 1 + down / self.base}
 
-    def _controlled(
-        self, counts: Counts, made: Sequence[TableCells], context: Context
-    ) -> tuple[PublishedCells, ...]:
-        found, steps, proved = controlled_tables(counts, made, base=self.base, lowest=self.lowest)
-        if context.curator is not None:
+    def _controlled(self, run: TablesRun) -> tuple[PublishedCells, ...]:
+        found, steps, proved = controlled_tables(
+            run.counts, run.made, base=self.base, lowest=self.lowest
+        )
+        if run.context.curator is not None:
             text = json.dumps({"steps": steps, "proved_nearest": proved}, indent=2) + "\n"
-            write_text_atomic(context.curator / ACCOUNT, text)
+            write_text_atomic(run.context.curator / ACCOUNT, text)
         most = (steps + 1) * self.base - 1
         off = Off(
             down=most,
@@ -319,28 +287,25 @@ class Rounding(ChangedTables):
             multiples_of=self.base,
         )
         return tuple(
-            _whole(made[number], level, found[made[number].table.name, level], off)
-            for number, level in self.where(made, counts.geography)
+            _whole(run.made[number], level, found[run.made[number].table.name, level], off)
+            for number, level in run.where
         )
 
-    def _small(
-        self, counts: Counts, made: Sequence[TableCells], noise: Noise, run: int
-    ) -> tuple[PublishedCells, ...]:
-        where = list(self.where(made, counts.geography))
-        inner, sums, shapes = inner_cells(counts, made, where)
+    def _small(self, run: TablesRun) -> tuple[PublishedCells, ...]:
+        inner, sums, shapes = inner_cells(run.counts, run.made, run.where)
         settings = self._small_counts()
         if self.optimal:
             changed = round_small_counts_exactly(inner, sums, settings)
         else:
-            stream = Stream(level=counts.level, query="ties", size=SEED_DRAWS, purpose=PURPOSE)
-            words = cipher_words(noise, stream, run).run(0, len(inner))
+            stream = Stream(level=run.counts.level, query="ties", size=SEED_DRAWS, purpose=PURPOSE)
+            words = cipher_words(run.noise, stream, run.number).run(0, len(inner))
             drawn = np.concatenate([np.empty(0, np.uint64), *(some.copy() for some in words)])
             rank = np.argsort(np.argsort(drawn, kind="stable"), kind="stable")
             changed = round_small_counts(inner, sums, settings, rank=rank)
         tables = tables_of(np.asarray(sums.T @ changed), shapes)
         return tuple(
-            _whole(made[number], level, values, Off())
-            for (number, level), values in zip(where, tables, strict=True)
+            _whole(run.made[number], level, values, Off())
+            for (number, level), values in zip(run.where, tables, strict=True)
         )
 
     def _words(self, weight: Fraction) -> tuple[str, ...]:

@@ -13,20 +13,19 @@ from headcount.arrays import Flags
 from headcount.errors import ConfigError, did_you_mean
 from headcount.fields import AtLeast0, AtLeast1, Named, Pairs, Whole
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, PostTabular, TablesOutcome
+from headcount.mechanisms._base import Context, TablesOutcome
 from headcount.mechanisms._own_tables import (
     AUTO,
     COLUMNS,
     NOTHING,
     GroupsTable,
     Keyed,
-    NameLists,
-    OwnTables,
     TablesField,
     cross,
     frozen,
     plain,
 )
+from headcount.mechanisms._table_method import TableMethod
 from headcount.mechanisms.suppression._choice import CostFile, Selector
 from headcount.mechanisms.suppression._pattern import Cost, Withholding
 from headcount.mechanisms.suppression._whole import given_back
@@ -34,7 +33,6 @@ from headcount.mechanisms.suppression.rules import (
     TABLES,
     Thresholds,
     find_tables,
-    known_tables,
     publish_by_rules,
     too_small,
     withhold_units,
@@ -44,7 +42,6 @@ from headcount.noise import Noise
 from headcount.privacy import Guarantee
 from headcount.release.published import PublishedCells, Rules
 from headcount.schema import Schema
-from headcount.schema.attribute import first_repeated
 from headcount.schema.bins import BinsField
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import levels_of, table_values
@@ -67,7 +64,7 @@ SelectorTable = Annotated[Keyed[Any], Named(str | tuple[str, ...])]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Suppression(PostTabular):
+class Suppression(TableMethod):
     """Publish tables at every level, without what is too small.
 
     where
@@ -125,60 +122,34 @@ class Suppression(PostTabular):
     def __post_init__(self) -> None:
         self._normalise()
         if self.rule not in RULES:
-            raise _bad("rule", repr(self.rule), " or ".join(RULES))
-        if not self.tables:
-            raise _bad("tables", "none", "at least one")
-        if self._own is None:
-            self._refuse_names()
+            raise self.bad("rule", repr(self.rule), " or ".join(RULES))
+        self.refuse_names(*self.whole)
+        self._refuse_other_names()
         for place, value, low, high in (
             ("width", self.width, 1, 1 << 30),
             ("effort", self.effort, 0, LARGEST_EFFORT),
             ("audit", self.audit, 0, 1 << 30),
         ):
             if not low <= value <= high:
-                raise _bad(place, str(value), f"{low} to {high}")
+                raise self.bad(place, str(value), f"{low} to {high}")
         if self.cost not in get_args(Cost):
-            raise _bad("cost", repr(self.cost), did_you_mean(self.cost, get_args(Cost)))
+            raise self.bad("cost", repr(self.cost), did_you_mean(self.cost, get_args(Cost)))
         if self.rule == "complementary":
             self._refuse_wide()
         else:
             self._refuse_complementary()
-        self._refuse_own()
 
     def _normalise(self) -> None:
         """From Python: mappings as pairs, lists as tuples; the rule that goes with the tables."""
-        for name in ("groups", "bins", "prefixes", "lowest_of", "publish"):
-            object.__setattr__(self, name, frozen(getattr(self, name)))
+        self.freeze_tables()
+        object.__setattr__(self, "publish", frozen(self.publish))
         if not isinstance(self.thresholds, Thresholds):
             table = from_table(
                 Thresholds, self.thresholds, source="suppression", place="thresholds"
             )
             object.__setattr__(self, "thresholds", table)
-        try:
-            object.__setattr__(self, "tables", TablesField().read(self.tables))
-        except ValueError as error:
-            raise _bad("tables", repr(self.tables), str(error)) from None
         if self.rule is UNSAID and (self.tables == AUTO or isinstance(self.tables, Pairs)):
             object.__setattr__(self, "rule", "complementary")
-
-    @property
-    def _own(self) -> OwnTables | None:
-        """Tables of one's own, where they are asked for."""
-        if not isinstance(self.tables, Pairs | str):
-            return None
-        return OwnTables(
-            tables=cast("NameLists | str", self.tables),
-            groups=cast(Pairs[NameLists], self.groups),
-            bins=cast(Pairs[Any], self.bins),
-            prefixes=cast(Pairs[tuple[int, ...]], self.prefixes),
-            lowest=cast(Pairs[str], self.lowest_of),
-            source=self.name,
-        )
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        """Tables that are known by name."""
-        return cast(tuple[str, ...], self.tables)
 
     @property
     def _withholding(self) -> Withholding:
@@ -204,45 +175,33 @@ class Suppression(PostTabular):
         said = ", ".join(f"{name}={plain(value)!r}" for name, value in shown.items())
         return f"Suppression({said})"
 
-    def _refuse_names(self) -> None:
-        known, asked = known_tables(), self._names
-        for name in (*asked, *self.whole):
-            if name not in known:
-                raise _bad("tables", repr(name), f"some of {', '.join(known)}")
-        if (repeated := first_repeated(asked)) is not None:
-            raise _bad("tables", f"{repeated!r} twice", "distinct tables")
+    def _refuse_other_names(self) -> None:
+        asked = self.names
+        if self.own is not None:
+            if self.whole:
+                raise self.bad("whole", "tables of one's own", "tables that are known by name")
+            return
         if twice := sorted(set(self.whole) & set(asked)):
-            raise _bad("whole", f"{twice[0]!r}, which is among tables", "other tables")
+            raise self.bad("whole", f"{twice[0]!r}, which is among tables", "other tables")
         if strange := sorted(set(self.by_cell) - set(TABLES)):
-            raise _bad("by_cell", repr(strange[0]), f"some of {', '.join(TABLES)}")
+            raise self.bad("by_cell", repr(strange[0]), f"some of {', '.join(TABLES)}")
 
     def _refuse_complementary(self) -> None:
         """Keys that only the other rule has a use for, and tables that this one has no rule for."""
         for place in ("keep_totals", "whole", "costs", "publish"):
             if getattr(self, place):
-                raise _bad(place, f"rule {self.rule!r}", "the rule 'complementary'")
+                raise self.bad(place, f"rule {self.rule!r}", "the rule 'complementary'")
         if self.cost != "balanced":
-            raise _bad("cost", f"rule {self.rule!r}", "the rule 'complementary'")
-        if self._own is not None:
-            raise _bad("rule", "'1980' for tables of one's own", "the rule 'complementary'")
-
-    def _refuse_own(self) -> None:
-        """Keys that go with own tables only, and one that goes with known ones only."""
-        if self._own is not None:
-            if self.whole:
-                raise _bad("whole", "tables of one's own", "tables that are known by name")
-            return
-        for place in ("groups", "bins", "prefixes", "lowest_of"):
-            if getattr(self, place):
-                expected = 'tables of one\'s own: tables = { NAME = ["attribute", ...] }'
-                raise _bad(place, "tables that are known by name", expected)
+            raise self.bad("cost", f"rule {self.rule!r}", "the rule 'complementary'")
+        if self.own is not None:
+            raise self.bad("rule", "'1980' for tables of one's own", "the rule 'complementary'")
 
     def _refuse_wide(self) -> None:
         """The search tries one way for each count that a cell may rise by, so these stay small."""
         for place, value in (("width", self.width), ("thresholds.cell", self.thresholds.cell)):
             if value > WIDEST_INTERVAL:
                 expected = f"at most {WIDEST_INTERVAL} with the rule 'complementary'"
-                raise _bad(place, str(value), expected)
+                raise self.bad(place, str(value), expected)
 
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """None, and it says so."""
@@ -284,15 +243,6 @@ class Suppression(PostTabular):
         """None: tables are made one by one."""
         return 0
 
-    def _made(self, schema: Schema, geography: Geography) -> tuple[TableCells, ...]:
-        """The tables on a population's schema; one that cannot be made is an error."""
-        if (own := self._own) is None:
-            return find_tables(self._names, schema)
-        if self.lowest:
-            geography.depth(self.lowest)  # refuses a level that there is not
-        found = own.on(schema, geography, lowest_of_all=self.lowest)
-        return tuple(table.on(schema) for table in found)
-
     def check(self, counts: Counts) -> tuple[str, ...]:
         """Refuse tables that the population cannot make, and levels that it does not have.
 
@@ -311,26 +261,19 @@ class Suppression(PostTabular):
                     expected="tables whose cells add up, for the rule 'complementary'",
                 )
         self._withholding.check(made, counts)
-        return () if self._own is None else self._remarks(made, counts.schema, counts.geography)
+        return () if self.own is None else self._all_remarks(made, counts.schema, counts.geography)
 
     def _refuse_unmade(self, counts: Counts) -> tuple[TableCells, ...]:
-        made = self._made(counts.schema, counts.geography)
+        made = self.made(counts.schema, counts.geography)
         for cells in (*made, *find_tables(self.whole, counts.schema)):
             levels_of(cells, counts.geography, self.lowest)
         return made
 
-    def _remarks(
+    def _all_remarks(
         self, made: Sequence[TableCells], schema: Schema, geography: Geography
     ) -> tuple[str, ...]:
         """What will be published, of the schema and the list of units alone."""
-        told = []
-        for cells in made:
-            levels = levels_of(cells, geography, self.lowest)
-            units = sum(geography.size(level) for level in levels)
-            told.append(
-                f"publishes {cells.table.name} ({cells.table.title}): {cells.size:,} cells at "
-                f"{', '.join(levels)}, {units * cells.size:,} in all"
-            )
+        told = list(self.remarks(made, geography))
         told.append(f"counts of 1 to {self.thresholds.cell} are too small to publish")
         if self.tables == AUTO and (left := [name for name in schema.names if name in COLUMNS]):
             told.append(
@@ -398,7 +341,3 @@ class Suppression(PostTabular):
                 units = too_small(at_level.totals(), self.thresholds.persons)
                 units |= found.units(withheld)
                 yield withhold_units(table_values(at_level, cells), cells, units, level=level)
-
-
-def _bad(place: str, found: str, expected: str) -> ConfigError:
-    return ConfigError("suppression", place=place, found=found, expected=expected)
