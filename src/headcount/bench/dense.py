@@ -35,11 +35,14 @@ def from_dense(
     total: ArrayLike | None,
     families: Sequence[Margin] = (),
     opened: ArrayLike | None = None,
+    joint: ArrayLike = (),
+    joint_total: ArrayLike = (),
     parent: int = 0,
 ) -> Batch:
     """One parent's problem from answers (cells, children); total None makes it the root's.
 
-    Cells with total 0 are dropped. ``opened`` (cells, children) says where a count may be.
+    Cells with total 0 are dropped. ``opened`` (cells, children) says where a count may be,
+    ``joint`` (children) which children have a total together.
     """
     noisy = np.asarray(answer, np.float64)
     n, kids = noisy.shape
@@ -80,6 +83,8 @@ def from_dense(
         low=table([f.low for f in families], -NO_BOUND),
         high=table([f.high for f in families], NO_BOUND),
         is_root=total is None,
+        joint=np.asarray(joint, np.int32),
+        joint_total=np.asarray(joint_total, np.int64),
     )
 
 
@@ -105,13 +110,15 @@ def groups_keeping(shape: Sequence[int], axes: Sequence[int]) -> Ints:
 
 
 def side_by_side(batches: Sequence[Batch]) -> Batch:
-    """One batch of several with the same families."""
+    """One batch of several with the same families, all with joint totals or none."""
 
     def starts(parts: Sequence[Ints]) -> Ints:
         return np.concatenate([[0], np.cumsum(np.concatenate([np.diff(p) for p in parts]))])
 
     kids = np.concatenate([[0], np.cumsum([b.child_start[-1] for b in batches])]).astype(np.int32)
     shifted = [b.var_child + k for b, k in zip(batches, kids, strict=False)]
+    totals = np.concatenate([[0], np.cumsum([len(b.joint_total) for b in batches])])
+    numbered = list(zip(batches, totals.astype(np.int32), strict=False))
     return replace(
         batches[0],
         parent=np.concatenate([b.parent for b in batches]),
@@ -127,4 +134,6 @@ def side_by_side(batches: Sequence[Batch]) -> Batch:
         margin=np.concatenate([b.margin for b in batches]),
         low=np.concatenate([b.low for b in batches]),
         high=np.concatenate([b.high for b in batches]),
+        joint=np.concatenate([np.where(b.joint < 0, -1, b.joint + k) for b, k in numbered]),
+        joint_total=np.concatenate([b.joint_total for b in batches]),
     )

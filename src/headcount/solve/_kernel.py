@@ -123,6 +123,17 @@ def largest_violation(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> floa
                     worst = max(worst, low - sums[c, g])
                 if high < NO_BOUND:
                     worst = max(worst, sums[c, g] - high)
+    if b.joint.size > 0:
+        people = np.zeros(b.joint_total.size)
+        for e in range(b.cell_start[p], b.cell_start[p + 1]):
+            for v in range(b.var_start[e], b.var_start[e + 1]):
+                j = b.joint[b.var_child[v]]
+                if j >= 0:
+                    people[j] += x[v]
+        for c in range(kids, b.child_start[p + 1]):
+            j = b.joint[c]
+            if j >= 0:
+                worst = max(worst, abs(people[j] - b.joint_total[j]))
     return worst
 
 

@@ -175,6 +175,46 @@ def bound_slots(
 
 
 @njit(nogil=True, cache=True)
+def joint_slots(
+    p: int, b: BatchArrays, choices: Choices, slot: Slots, found: FoundSlots, used: int
+) -> tuple[int, int]:
+    """Slots for the totals of several children together; the new end, and whether they can be met.
+
+    A child of no group gets a slot of its own without weight or bound, which is dropped later.
+    """
+    kids, n_kids = b.child_start[p], b.child_start[p + 1] - b.child_start[p]
+    table, first = found.table, np.empty(n_kids, np.int64)
+    for c in range(n_kids):
+        first[c] = c
+        for other in range(c):
+            if b.joint[kids + c] >= 0 and b.joint[kids + c] == b.joint[kids + other]:
+                first[c] = first[other]
+                break
+        s = used + c
+        found.room[s], found.decided[s], table[COUNT, s] = 0.0, 0.0, 0.0
+        table[WEIGHT, s], table[MARGIN, s], table[STAND_IN, s] = PROXIMAL_FAMILY, 0.0, 1.0
+        table[LOW, s], table[HIGH, s] = -np.inf, np.inf
+    for e in range(choices.entry.size):
+        for v in range(choices.start[e], choices.start[e + 1]):
+            s = used + first[b.var_child[choices.source[v]] - kids]
+            slot[v] = s
+            found.room[s] += np.inf if b.is_root else b.total[choices.entry[e]]
+            table[COUNT, s] += 1.0
+    for k in range(choices.fixed.size):
+        s = used + first[b.var_child[choices.fixed[k]] - kids]
+        found.decided[s] += b.total[choices.fixed_entry[k]]
+    status = FEASIBLE
+    for c in range(n_kids):
+        s, j = used + c, b.joint[kids + c]
+        if j >= 0 and first[c] == c:
+            left = b.joint_total[j] - found.decided[s]
+            if left < 0.0 or left > found.room[s]:
+                status = INFEASIBLE
+            table[MARGIN, s] = table[LOW, s] = table[HIGH, s] = left
+    return used + n_kids, status
+
+
+@njit(nogil=True, cache=True)
 def unit_weight(p: int, b: BatchArrays) -> tuple[float, float]:
     """The weight that counts as 1 in parent p's problem, and what stands in for a detail's 0.
 
@@ -200,9 +240,9 @@ def pack(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Free]:
     kids, n_kids = b.child_start[p], b.child_start[p + 1] - b.child_start[p]
     status, choices = decide(p, b, bounded, x)
     source = choices.source
-    n_families, n = bounded.size, source.size
-    slot = np.empty((n_families, n), np.uint32)
-    table = np.empty((6, n_families * (n + choices.fixed.size)))
+    n_families, n, joint = bounded.size, source.size, b.joint.size > 0
+    slot = np.empty((n_families + joint, n), np.uint32)
+    table = np.empty((6, n_families * (n + choices.fixed.size) + (n_kids if joint else 0)))
     most = table.shape[1]
     found = FoundSlots(np.empty(most, np.int64), np.empty(most), np.empty(most), table)
     one, soft = unit_weight(p, b)
@@ -220,6 +260,9 @@ def pack(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Free]:
             table[LOW, s], table[HIGH, s], table[STAND_IN, s] = -np.inf, np.inf, stand_in
         if bounded[f]:
             status = max(status, bound_slots(p, column, width, b, number, found))
+    if joint:
+        used, met = joint_slots(p, b, choices, slot[n_families], found, used)
+        status = max(status, met)
     weight, target, stand_ins = np.empty(n), np.empty(n), np.zeros(n)
     for v in range(n):
         own = b.weight[b.var_child[source[v]]] / one

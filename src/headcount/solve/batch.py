@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,10 @@ NO_BOUND = np.int64(2**53)
 
 
 class BatchArrays(NamedTuple):
-    """The arrays of a batch as one argument of compiled loops; see ``Batch``."""
+    """The arrays of a batch as one argument of compiled loops; see ``Batch``.
+
+    Bounds are real in least squares and integers in rounding.
+    """
 
     cell_start: Ints
     cell: Ints32
@@ -29,9 +32,11 @@ class BatchArrays(NamedTuple):
     group: Ints32
     family_weight: Floats
     margin: Floats
-    low: Ints
-    high: Ints
+    low: Ints | Floats
+    high: Ints | Floats
     is_root: bool
+    joint: Ints32
+    joint_total: Ints
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,6 +49,7 @@ class Batch:
                     + sum over families f of family_weight[c, f] * sum (m_f[g, c] - margin[g, c])^2
         subject to  sum over c of x[i, c] = total[i]              (not for the root)
                     low[g, c] <= m_f[g, c] <= high[g, c]
+                    sum of x[i, c] over all i and over the children c of group j = joint_total[j]
 
     where
         m_f[g, c]   the sum of x[i, c] over the cells i that family f puts into group g
@@ -70,6 +76,15 @@ class Batch:
         margin       float64[C, S] noisy answers of the families, child by child
         low, high    int64[C, S]   bounds; NO_BOUND and beyond are none
         is_root      the one problem without a parent: no sums to keep
+
+    and, where there are any,
+
+        band         float64[2, C, S]  real bounds besides low and high, around the answers of an
+                                   earlier pass: for least squares alone, rounding has no use for
+                                   them
+        joint        int32[C]      the group of siblings whose people are counted together, -1 for
+                                   none: a total that belongs to several children
+        joint_total  int64[J]      that total
     """
 
     parent: Ints
@@ -88,6 +103,9 @@ class Batch:
     low: Ints
     high: Ints
     is_root: bool = False
+    band: Floats | None = None
+    joint: Ints32 = field(default_factory=lambda: np.zeros(0, np.int32))
+    joint_total: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     @property
     def parents(self) -> int:
@@ -98,6 +116,13 @@ class Batch:
     def arrays(self) -> BatchArrays:
         """What compiled loops read."""
         return BatchArrays(*(getattr(self, name) for name in BatchArrays._fields))
+
+    def limits(self) -> tuple[Floats, Floats]:
+        """The bounds of least squares: low and high, within the band if there is one."""
+        low, high = self.low.astype(np.float64), self.high.astype(np.float64)
+        if self.band is None:
+            return low, high
+        return np.maximum(low, self.band[0]), np.minimum(high, self.band[1])
 
     def one(self, p: int) -> Batch:
         """The problem of one parent, as a batch of its own."""
@@ -119,6 +144,8 @@ class Batch:
             margin=self.margin[kids],
             low=self.low[kids],
             high=self.high[kids],
+            band=None if self.band is None else self.band[:, kids],
+            joint=self.joint[kids],
         )
 
     def __iter__(self) -> Iterator[Batch]:

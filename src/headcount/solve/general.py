@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.arrays import Floats
+from headcount.arrays import Floats, Ints
 from headcount.solve.batch import NO_BOUND, Batch
 from headcount.solve.outcome import Solver, Status
 
@@ -16,8 +16,8 @@ from headcount.solve.outcome import Solver, Status
 class Programme:
     """Minimise 1/2 v'Pv + q'v subject to A v = b and low <= v <= high, with v = (x, z).
 
-    z holds the marginals that are measured or bounded, tied to x by rows Q x - z = 0: far sparser
-    than putting the marginals' squares on x. P is diagonal.
+    z holds the marginals that are measured or bounded and the joint totals, tied to x by rows
+    Q x - z = 0: far sparser than putting the marginals' squares on x. P is diagonal.
     """
 
     curvature: Floats
@@ -36,7 +36,8 @@ def programme(batch: Batch) -> Programme:
     n = len(batch.answer)
     kids, width = batch.margin.shape
     weight = np.repeat(batch.family_weight, np.diff(batch.family_start), axis=1)
-    bounded = (batch.low > -NO_BOUND) | (batch.high < NO_BOUND)
+    lows, highs = batch.limits()
+    bounded = (lows > -NO_BOUND) | (highs < NO_BOUND)
     used = np.flatnonzero((bounded | (weight > 0)).ravel())
     number = np.full(kids * width, -1)
     number[used] = np.arange(len(used))
@@ -48,29 +49,43 @@ def programme(batch: Batch) -> Programme:
         row = number[child * width + first + batch.group[f, batch.cell[entry]]]
         rows.append(row[row >= 0])
         columns.append(np.flatnonzero(row >= 0))
+    joint, of_joint = _joint_totals(batch)
+    rows.append(len(used) + of_joint[of_joint >= 0])
+    columns.append(np.flatnonzero(of_joint >= 0))
+    tied = len(used) + len(joint)
     row_of = np.concatenate([np.empty(0, np.int64), *rows])
     column_of = np.concatenate([np.empty(0, np.int64), *columns])
-    ties = coo_matrix((np.ones(len(row_of)), (row_of, column_of)), (len(used), n))
-    matrix = hstack([ties, -identity(len(used))])
-    equal = np.zeros(len(used))
+    ties = coo_matrix((np.ones(len(row_of)), (row_of, column_of)), (tied, n))
+    matrix = hstack([ties, -identity(tied)])
+    equal = np.zeros(tied)
     if not batch.is_root:
-        sums = coo_matrix((np.ones(n), (entry, np.arange(n))), (len(batch.cell), n + len(used)))
+        sums = coo_matrix((np.ones(n), (entry, np.arange(n))), (len(batch.cell), n + tied))
         matrix = vstack([matrix, sums])
         equal = np.concatenate([equal, batch.total.astype(float)])
 
     w, detail = weight.ravel()[used], batch.weight[batch.var_child]
     margin = np.where(w > 0, batch.margin.ravel()[used], 0.0)
     answer = np.where(detail > 0, batch.answer, 0.0)
-    low, high = batch.low.ravel()[used].astype(float), batch.high.ravel()[used].astype(float)
+    low, high = lows.ravel()[used], highs.ravel()[used]
+    none = np.zeros(len(joint))
     return Programme(
-        curvature=2 * np.concatenate([detail, w]),
-        linear=-2 * np.concatenate([detail * answer, w * margin]),
+        curvature=2 * np.concatenate([detail, w, none]),
+        linear=-2 * np.concatenate([detail * answer, w * margin, none]),
         matrix=csc_matrix(matrix),
         equal=equal,
-        low=np.concatenate([np.zeros(n), np.where(low > -NO_BOUND, low, -np.inf)]),
-        high=np.concatenate([np.full(n, np.inf), np.where(high < NO_BOUND, high, np.inf)]),
+        low=np.concatenate([np.zeros(n), np.where(low > -NO_BOUND, low, -np.inf), joint]),
+        high=np.concatenate([np.full(n, np.inf), np.where(high < NO_BOUND, high, np.inf), joint]),
         variables=n,
     )
+
+
+def _joint_totals(batch: Batch) -> tuple[Floats, Ints]:
+    """The joint totals of the batch's children, and for each variable which it counts in, or -1."""
+    if not len(batch.joint):
+        return np.zeros(0), np.full(len(batch.var_child), -1)
+    present, number = np.unique(batch.joint, return_inverse=True)
+    none = int(np.sum(present < 0))  # -1 sorts first
+    return batch.joint_total[present[none:]].astype(float), (number - none)[batch.var_child]
 
 
 def solve_piqp(problem: Programme, *, tolerance: float = 1e-9) -> tuple[Status, Floats]:

@@ -39,7 +39,9 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
 
     counts, violation = np.zeros((batch.parents, 4), np.int32), np.zeros(batch.parents)
     x = np.zeros(len(batch.answer))
-    arguments = batch.arrays, _bounded(batch), tolerance, x, counts, violation
+    low, high = batch.limits()
+    arrays = batch.arrays._replace(low=low, high=high)
+    arguments = arrays, _bounded(batch, low, high), tolerance, x, counts, violation
     workers = threads or os.cpu_count() or 1
     if workers == 1 or batch.parents <= 1:
         solve_parents(np.arange(batch.parents), *arguments)
@@ -50,10 +52,11 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
     return _finish(batch, x, counts, violation)
 
 
-def _bounded(batch: Batch) -> Flags:
-    if not len(batch.group) or not len(batch.low):
+def _bounded(batch: Batch, low: Floats, high: Floats) -> Flags:
+    """Which families have bounds."""
+    if not len(batch.group) or not len(low):
         return np.zeros(len(batch.group), bool)
-    columns = (batch.low > -NO_BOUND).any(axis=0) | (batch.high < NO_BOUND).any(axis=0)
+    columns = (low > -NO_BOUND).any(axis=0) | (high < NO_BOUND).any(axis=0)
     return np.logical_or.reduceat(columns, batch.family_start[:-1])
 
 

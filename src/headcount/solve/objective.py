@@ -43,9 +43,15 @@ def violation(batch: Batch, x: Amounts) -> Floats:
         gap = np.abs(_per_parent(x, batch.var_start) - batch.total)
         np.maximum.at(worst, _owner(batch.cell_start), gap)
     have = margins(batch, x)
+    if len(batch.joint):
+        people, grouped = np.bincount(batch.var_child, x, len(batch.joint)), batch.joint >= 0
+        sums = np.bincount(batch.joint[grouped], people[grouped], len(batch.joint_total))
+        gap = np.abs(sums - batch.joint_total)[batch.joint[grouped]]
+        np.maximum.at(worst, _owner(batch.child_start)[grouped], gap)
     if have.size:
-        under = np.where(batch.low > -NO_BOUND, batch.low - have, 0.0)
-        over = np.where(batch.high < NO_BOUND, have - batch.high, 0.0)
+        low, high = batch.limits()
+        under = np.where(low > -NO_BOUND, low - have, 0.0)
+        over = np.where(high < NO_BOUND, have - high, 0.0)
         child = np.maximum(np.maximum(under, over).max(axis=1), 0.0)
         np.maximum.at(worst, _owner(batch.child_start), child)
     return worst

@@ -1,0 +1,124 @@
+"""Cells that no query of a pass and no bound tells apart, taken together as one. Loads numba."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headcount.arrays import Floats, Ints, Ints32
+from headcount.compiled import njit
+from headcount.solve.batch import NO_BOUND, Batch
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Coarse:
+    """A batch without detail, with fewer entries, and how its answers spread over the cells.
+
+    Entries of a parent with the same groups in every family that counts, and with the same
+    children, are exchangeable: the batch asks for their sum alone, and any share of that sum in
+    proportion to the entries' totals keeps every constraint.
+
+    where
+        source   the coarse variable behind each of the fine batch
+        share    the part of it that the variable gets
+    """
+
+    batch: Batch
+    source: Ints
+    share: Floats
+
+    def spread(self, x: Floats) -> Floats:
+        """An answer of the coarse batch over the variables of the fine one."""
+        return x[self.source] * self.share
+
+
+def coarsen(batch: Batch) -> Coarse:
+    """The batch of a pass without detail, one entry for all cells that it cannot tell apart."""
+    used = _families_that_count(batch)
+    kind = np.zeros(batch.group.shape[1], np.int64)
+    if len(used):
+        kind = np.unique(batch.group[used], axis=1, return_inverse=True)[1].ravel()
+    number, first, cell_start = group_entries(
+        batch.cell_start, kind[batch.cell], int(kind.max()) + 1, batch.var_start, batch.var_child
+    )
+    sizes = np.diff(batch.var_start)[first]
+    var_start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    taken = np.repeat(batch.var_start[first] - var_start[:-1], sizes) + np.arange(var_start[-1])
+    total = np.zeros(len(first), np.int64)
+    np.add.at(total, number, batch.total)
+    together = np.bincount(number, minlength=len(first))
+    share = batch.total / np.maximum(total, 1)[number]
+    if batch.is_root:
+        share = 1.0 / together[number]
+    entry = np.repeat(np.arange(len(batch.cell)), np.diff(batch.var_start))
+    within = np.arange(len(batch.var_child)) - batch.var_start[entry]
+    small = _with_families(batch, used)
+    small = replace(
+        small,
+        cell_start=cell_start,
+        cell=batch.cell[first],
+        total=total,
+        var_start=var_start,
+        var_child=batch.var_child[taken],
+        answer=np.zeros(len(taken)),
+    )
+    return Coarse(batch=small, source=var_start[number[entry]] + within, share=share[entry])
+
+
+def _families_that_count(batch: Batch) -> Ints:
+    low, high = batch.limits()
+    bound = np.any((low > -NO_BOUND) | (high < NO_BOUND), axis=0)
+    own = np.repeat(np.arange(len(batch.group)), np.diff(batch.family_start))
+    measured = np.nonzero(batch.family_weight)[1]
+    return np.unique(np.concatenate([measured, own[bound]]))
+
+
+def _with_families(batch: Batch, used: Ints) -> Batch:
+    """The batch with some of its families alone."""
+    sizes = np.diff(batch.family_start)
+    columns = np.flatnonzero(np.repeat(np.isin(np.arange(len(sizes)), used), sizes))
+    return replace(
+        batch,
+        family_start=np.concatenate([[0], np.cumsum(sizes[used])]).astype(np.int64),
+        group=batch.group[used],
+        family_weight=np.ascontiguousarray(batch.family_weight[:, used]),
+        margin=np.ascontiguousarray(batch.margin[:, columns]),
+        low=np.ascontiguousarray(batch.low[:, columns]),
+        high=np.ascontiguousarray(batch.high[:, columns]),
+        band=None if batch.band is None else np.ascontiguousarray(batch.band[:, :, columns]),
+    )
+
+
+@njit(nogil=True, cache=True)
+def group_entries(
+    cell_start: Ints, kind: Ints, kinds: int, var_start: Ints, var_child: Ints32
+) -> tuple[Ints, Ints, Ints]:
+    """Number the groups of entries of one parent, one kind and the same children.
+
+    Returns each entry's group, each group's first entry, and where each parent's groups begin.
+    """
+    entries = kind.size
+    number, first = np.empty(entries, np.int64), np.empty(entries, np.int64)
+    start, following = np.zeros(cell_start.size, np.int64), np.empty(entries, np.int64)
+    head, used = np.full(kinds, -1, np.int64), 0
+    for p in range(cell_start.size - 1):
+        for e in range(cell_start[p], cell_start[p + 1]):
+            size, k = var_start[e + 1] - var_start[e], head[kind[e]]
+            while k >= 0:
+                f = first[k]
+                same = var_start[f + 1] - var_start[f] == size
+                for i in range(size if same else 0):
+                    same = same and var_child[var_start[f] + i] == var_child[var_start[e] + i]
+                if same:
+                    break
+                k = following[k]
+            if k < 0:
+                k, first[used], following[used] = used, e, head[kind[e]]
+                head[kind[e]] = used
+                used += 1
+            number[e] = k
+        for e in range(cell_start[p], cell_start[p + 1]):
+            head[kind[e]] = -1
+        start[p + 1] = used
+    return number, first[:used], start

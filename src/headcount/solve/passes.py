@@ -1,0 +1,149 @@
+"""Least squares in passes: some answers are fitted first, and held while the others are fitted.
+
+The answer of a batch depends on how much its queries are trusted; in passes, one query goes before
+another whatever their weights. With Q_k the queries of pass k and C the constraints of the batch,
+
+    x_k = argmin over C of the squares of Q_k alone, subject to |Q_j x - Q_j x_j| <= t + within_j
+          for every earlier pass j
+
+where t is the least for which that can be done: 0, because x_(k-1) itself does it. So a pass is a
+batch like any other: other weights, and a band around what was found before. Multi-pass least
+squares of the 2020 census (Abowd and others 2022, The 2020 Census Disclosure Avoidance System
+TopDown Algorithm, section 6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headcount.arrays import Flags, Floats, Ints
+from headcount.errors import HeadcountError
+from headcount.solve.batch import NO_BOUND, Batch
+from headcount.solve.leastsquares import Solved, least_squares
+from headcount.solve.objective import margins
+from headcount.solve.outcome import Solver, Status
+
+WITHIN = 0.1
+"""How far, in persons, later passes may move an answer: the slack of the 2020 census."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitPass:
+    """One pass: the families that are fitted, by their place in the batch, and whether the detail.
+
+    Later passes move the families' answers by at most ``within``. Detail is for the last pass.
+    """
+
+    families: tuple[int, ...] = ()
+    detail: bool = False
+    within: float = WITHIN
+
+
+def solve_passes(
+    batch: Batch,
+    passes: Sequence[FitPass] = (),
+    *,
+    tolerance: float = 1e-7,
+    threads: int | None = None,
+) -> tuple[Solved, tuple[Floats, ...]]:
+    """The answer after the last pass, and the marginals (as ``Batch.margin``) after each.
+
+    Without passes, least squares of the whole batch. A parent that one pass cannot solve has no
+    answer. The outcome adds up the work of all passes.
+    """
+    if not passes:
+        solved = least_squares(batch, tolerance=tolerance, threads=threads)
+        return solved, (margins(batch, solved.x),)
+    from headcount.solve._coarse import coarsen
+
+    refuse(batch, passes)
+    answers: list[Solved] = []
+    found: list[Floats] = []
+    now = batch
+    for one in passes:
+        now = _fitting(now, batch, one)
+        if one.detail:
+            solved = least_squares(now, tolerance=tolerance, threads=threads)
+        else:
+            small = coarsen(now)
+            solved = least_squares(small.batch, tolerance=tolerance, threads=threads)
+            solved = replace(solved, x=small.spread(solved.x))
+        answers.append(solved)
+        found.append(margins(batch, solved.x))
+        now = _hold(now, one, found[-1], solved.outcome.status == Status.SOLVED)
+    return _joined(batch, answers), tuple(found)
+
+
+def refuse(batch: Batch, passes: Sequence[FitPass]) -> None:
+    """Raise where the passes do not make a plan for the batch."""
+    fitted = [f for one in passes for f in one.families]
+    unknown = [f for f in fitted if not 0 <= f < len(batch.group)]
+    if unknown:
+        raise HeadcountError(
+            f"passes: found family {unknown[0]}, expected one of 0 to {len(batch.group) - 1}"
+        )
+    if twice := [f for f in fitted if fitted.count(f) > 1]:
+        raise HeadcountError(f"passes: found family {twice[0]} in two passes, expected one")
+    if none := [f for f in fitted if not (batch.family_weight[:, f] > 0).any()]:
+        raise HeadcountError(f"passes: found family {none[0]} in a pass, expected a measured one")
+    if any(one.detail for one in passes[:-1]):
+        raise HeadcountError("passes: found detail in an early pass, expected it in the last")
+    if bad := [one.within for one in passes if not one.within > 0]:
+        raise HeadcountError(f"passes: found answers held within {bad[0]}, expected more than 0")
+
+
+def freeze(batch: Batch, counts: Ints, families: Sequence[int]) -> Batch:
+    """The batch with some families fixed at the integers that an earlier round has given them."""
+    low, high, found = batch.low.copy(), batch.high.copy(), margins(batch, counts)
+    for f in families:
+        own = slice(batch.family_start[f], batch.family_start[f + 1])
+        low[:, own] = high[:, own] = np.rint(found[:, own]).astype(np.int64)
+    return replace(batch, low=low, high=high)
+
+
+def _fitting(now: Batch, batch: Batch, one: FitPass) -> Batch:
+    """The next batch: the weights of this pass, and everything that is held so far."""
+    chosen = np.isin(np.arange(len(batch.group)), one.families)
+    return replace(
+        now,
+        weight=batch.weight if one.detail else np.zeros_like(batch.weight),
+        family_weight=np.where(chosen, batch.family_weight, 0.0),
+    )
+
+
+def _hold(now: Batch, one: FitPass, found: Floats, solved: Flags) -> Batch:
+    """Put a band around the answers of the families just fitted, where there are any."""
+    none = float(NO_BOUND)
+    band = np.stack([np.full(found.shape, -none), np.full(found.shape, none)])
+    if now.band is not None:
+        band = now.band.copy()
+    kids = np.flatnonzero(np.repeat(solved, np.diff(now.child_start)))
+    for f in one.families:
+        for column in range(now.family_start[f], now.family_start[f + 1]):
+            answer = found[kids, column]
+            band[0, kids, column], band[1, kids, column] = answer - one.within, answer + one.within
+    return replace(now, band=band)
+
+
+def _joined(batch: Batch, answers: Sequence[Solved]) -> Solved:
+    """The last answer, with the work of all passes; none where a pass had none."""
+    outcomes, last = [one.outcome for one in answers], answers[-1].outcome
+    status, solver = last.status.copy(), last.solver.copy()
+    for outcome in reversed(outcomes):
+        lost = outcome.status != Status.SOLVED
+        status[lost] = outcome.status[lost]
+    bad = status != Status.SOLVED
+    x = np.where(np.repeat(bad, np.diff(batch.var_start[batch.cell_start])), 0.0, answers[-1].x)
+    outcome = replace(
+        last,
+        status=status,
+        solver=np.where(bad, np.int8(Solver.NONE), solver),
+        attempts=np.sum([one.attempts for one in outcomes], axis=0, dtype=np.int32),
+        steps=np.sum([one.steps for one in outcomes], axis=0, dtype=np.int32),
+        conjugate=np.sum([one.conjugate for one in outcomes], axis=0, dtype=np.int32),
+        violation=np.where(bad, np.inf, last.violation),
+    )
+    return Solved(x=x, outcome=outcome)
