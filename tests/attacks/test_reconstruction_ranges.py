@@ -25,6 +25,7 @@ from headcount.bench.persons import block_people
 from headcount.bench.reconstruction import knowledge_of
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation.attacked import attack
+from headcount.evaluation.truth import Truth
 from headcount.mechanisms import Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.rounding.mechanism import Rounding
@@ -93,6 +94,10 @@ def test_records_are_the_nearest_of_all_files_and_variability_is_theirs(effort, 
     assert found.nearest[0]
     assert distance(held, 0, mine)[0] == distance(held, 0, files).min()
     fold = np.eye(found.class_of.max() + 1, dtype=np.int64)[found.class_of]
+    # What is called certain is in every file; all of it, where there is one file alone.
+    sure = found.sure.toarray()[0]
+    assert (sure <= (files @ fold).min(axis=0)).all()
+    assert sure.sum() == mine.sum() or found.variability[0] > 0
     farthest = np.abs((files - mine) @ fold).sum(axis=1).max()
     nobody = np.inf if farthest else 0.0
     people = mine.sum()
@@ -249,6 +254,43 @@ def test_who_does_not_know_the_largest_change_takes_the_smallest_possible():
         codes={"sex": np.zeros(1, dtype=np.int64), "voting_age": np.zeros(1, dtype=np.int64)},
     )
     assert knows.words in Reidentify(largest_change=3).run(release, people).words
+
+
+def test_settings_that_an_evaluation_gives_are_used_unless_the_attack_says_otherwise():
+    population = town()
+    mechanism = CellKey(
+        tables={"sex_origin": ["sex", "hispanic"]}, maximum=3, variance=Fraction(3, 2)
+    )
+    release = protect(Tabulated.of(population), mechanism, seed=3)
+    truth = Truth.of(population).made_by(mechanism)
+    for kind in (Reconstruct, Reidentify):
+        known = attack(release, truth, kind())
+        assert "is known, from the release or the settings" in known.explain()
+        unread = attack(release, truth, kind(knows_settings=False))
+        assert "and the attacker does not know" in unread.explain()
+
+
+def test_certain_records_are_scored_by_the_kinds_that_tables_tell_apart():
+    population = town()
+    people = Tabulated.of(population).counts
+    cells = people.matrix.toarray()
+    release = planted({"block": [BOTH, {}]}, change=2)
+    finding = attack(release, population, Reconstruct())
+    row = finding.table.filter(blocks="all").row(0, named=True)
+    his, hers = (
+        sum(int(cells[0, c]) for c in range(8) if labels(c) == kind) for kind in (HIS, HERS)
+    )
+    assert row["certain"] == 2
+    assert row["certain_right"] == min(his, 1) + min(hers, 1)
+    assert f"{row['certain_right']} of these are people who live there" in (
+        finding.numbers()[1].label
+    )
+
+
+def labels(cell: int) -> tuple[str, str]:
+    """Sex and origin of a cell."""
+    sex, _, origin = np.unravel_index(cell, TINY.shape)
+    return TINY.attributes[0].levels[sex], TINY.attributes[2].levels[origin]
 
 
 @pytest.mark.parametrize("kind", [Reconstruct, Reidentify])

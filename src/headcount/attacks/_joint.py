@@ -179,12 +179,13 @@ def _records(
     """Records of each leaf, and its variability over what its own tables tell apart."""
     plan, leaves = joint.plan, given.leaves
     if found.x is None:
-        record_variability(plan, piece, [None] * len(leaves), [found] * len(leaves))
+        nothing = [None] * len(leaves)
+        record_variability(plan, piece, nothing, nothing, [found] * len(leaves))
         return
     split = np.split(found.x, np.cumsum([len(one) for one in classes])[:-1])
     coarse = plan.structure.class_of[joint.fine.cell_of]
     problems: list[Settled | None] = []
-    solved = []
+    solved, kinds = [], []
     low, high, _ = plan.structure.layouts[0].rows_of(*given.published)
     above = [
         limits.sums @ np.minimum(layout.rows_of(*one)[1], 1 << 40).T
@@ -200,8 +201,9 @@ def _records(
         alive, settled = _limited_problem(plan, joint.limits, low[i], high[i], limit)
         histogram = np.bincount(coarse[classes[i]], weights=split[i], minlength=coarse.max() + 1)
         problems.append(settled)
+        kinds.append(alive)
         solved.append(SolvedLeaf(histogram[alive].astype(np.int64), found.method, found.proven))
-    record_variability(plan, piece, problems, solved)
+    record_variability(plan, piece, kinds, problems, solved)
 
 
 def _limited_problem(

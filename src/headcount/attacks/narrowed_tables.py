@@ -66,12 +66,15 @@ class NarrowedTables(TablesRelease):
         )
 
 
-def narrowed_tables(release: TablesRelease, *, largest_change: int = 0) -> NarrowedTables:
+def narrowed_tables(
+    release: TablesRelease, *, largest_change: int = 0, knows_settings: bool = True
+) -> NarrowedTables:
     """The release with ranges as narrow as one sum at a time makes them.
 
     where
         largest_change   what the attacker knows of the largest change where the release does not
                          say it; 0 if nothing
+        knows_settings   whether he uses the settings that an evaluation gives him
     """
     if isinstance(release, NarrowedTables):
         return release
@@ -79,6 +82,9 @@ def narrowed_tables(release: TablesRelease, *, largest_change: int = 0) -> Narro
         raise InputError(
             "release", found="tables whose groups all overlap", expected="a table that adds up"
         )
+    if not knows_settings:
+        unread = tuple(replace(one, known=None) for one in release.published)
+        release = replace(release, published=unread)
     cells = changed_cells(release)
     largest: int | None = None
     guessed = False

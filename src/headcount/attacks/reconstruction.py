@@ -38,6 +38,7 @@ from headcount.schema import Schema
 REPORT, LEAST_CHANGE = "report", "least-change"
 BLOCKS_AT_ONCE = 128
 NO_METHOD = "none"
+NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,6 +57,9 @@ class Reconstruction:
                             where some could be; not a number if not asked for, or without a
                             solution
         conflict            whether the tables contradict each other
+        sure                sparse (leaves x classes): how many records of each class every solution
+                            has at least. Found by propagation, so that there may be more; nobody
+                            where tables contradict each other
         nearest             whether no other records are nearer to the published numbers, where
                             tables have such; proven, and true where there is no choice
         moves               the cells that must move in the least-change fix
@@ -73,6 +77,7 @@ class Reconstruction:
     variability: Floats
     conflict: Flags
     nearest: Flags
+    sure: Any
     moves: tuple[CellChange, ...] = ()
     unused: tuple[str, ...] = ()
 
@@ -130,6 +135,7 @@ class LeafOutcomes:
     conflict: list[bool] = field(default_factory=list)
     nearest: list[bool] = field(default_factory=list)
     moves: list[CellChange] = field(default_factory=list)
+    sure: list[tuple[Ints, Ints]] = field(default_factory=list)
 
     def add(self, unit: int, cells: Ints, x: Ints | None) -> None:
         """Keep the records of one leaf."""
@@ -227,7 +233,7 @@ def solve_leaves(plan: Task, units: Ints) -> LeafOutcomes:
             piece.nearest.append(near)
         keep = cells[i]
         piece.add(int(unit), cell_of[keep] if keep is not None else cell_of[:0], solved[i].x)
-    record_variability(plan, piece, problems, solved)
+    record_variability(plan, piece, cells, problems, solved)
     return piece
 
 
@@ -273,10 +279,11 @@ def _solve_some(problems: Sequence[Settled | None], effort: Effort) -> list[Solv
 def record_variability(
     plan: Task,
     piece: LeafOutcomes,
+    classes: Sequence[Ints | None],
     problems: Sequence[Settled | None],
     solved: Sequence[SolvedLeaf],
 ) -> None:
-    """Add method, proof and variability of each leaf to the piece."""
+    """Add method, proof, variability and certain records of each leaf to the piece."""
     chosen = [
         (settled, one.x)
         for settled, one in zip(problems, solved, strict=True)
@@ -287,13 +294,21 @@ def record_variability(
     else:
         values = [(-1, True, "")] * len(chosen)
     answers = iter(values)
-    for settled, one in zip(problems, solved, strict=True):
+    for number, (settled, one) in enumerate(zip(problems, solved, strict=True)):
         if settled is None or one.x is None:
+            piece.sure.append((NONE, NONE))
             piece.method.append(NO_METHOD)
             piece.proven.append(one.proven)
             piece.variability.append(float("nan"))
             continue
         distance, proven, _ = next(answers)
+        # Open counts stand at their lower ends; without another solution all records are certain.
+        least = one.x if proven and distance == 0 else settled.x
+        kinds = classes[number]
+        if kinds is None or piece.conflict[number]:
+            piece.sure.append((NONE, NONE))
+        else:
+            piece.sure.append((kinds[least > 0], least[least > 0]))
         people = int(one.x.sum())
         nobody = float("inf") if distance else 0.0  # certain only if nobody can be there
         percent = 100 * distance / (2 * people) if people else nobody
@@ -341,6 +356,17 @@ def _gather(
         np.array(listed("variability"), dtype=float),
         np.array(listed("conflict"), dtype=bool),
         np.array(listed("nearest"), dtype=bool),
+        _certain_records(listed("sure"), int(structure.class_of.max()) + 1),
         tuple(listed("moves")),
         unused,
     )
+
+
+def _certain_records(sure: Sequence[tuple[Ints, Ints]], classes: int) -> Any:
+    """Sparse (leaves x classes) from the classes and counts of each leaf."""
+    from scipy.sparse import coo_array
+
+    leaf = np.repeat(np.arange(len(sure)), [len(kinds) for kinds, _ in sure])
+    kinds = np.concatenate([NONE, *(kinds for kinds, _ in sure)])
+    counts = np.concatenate([NONE, *(counts for _, counts in sure)])
+    return coo_array((counts, (leaf, kinds)), shape=(len(sure), classes)).tocsr()

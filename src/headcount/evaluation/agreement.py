@@ -58,9 +58,6 @@ def agreement(records: Records, truth: Records, *, blocks: int) -> Mapping[str, 
     binned = _common(records, truth, blocks, binned=True)
     people = np.bincount(truth.block, minlength=blocks)
     found = np.bincount(records.block, minlength=blocks)
-    inside: dict[str, Flags] = {ALL: np.ones(blocks, dtype=bool)}
-    for number, label in enumerate(size_labels()):
-        inside[label] = np.searchsorted(SIZES, people, side="right") == number + 1
     return {
         label: Agreement(
             blocks=label,
@@ -69,8 +66,16 @@ def agreement(records: Records, truth: Records, *, blocks: int) -> Mapping[str, 
             exact=int(exact[which].sum()),
             binned=int(binned[which].sum()),
         )
-        for label, which in inside.items()
+        for label, which in by_size(people).items()
     }
+
+
+def by_size(people: Ints) -> Mapping[str, Flags]:
+    """All blocks, and those of each class of population, by their people in truth."""
+    inside: dict[str, Flags] = {ALL: np.ones(len(people), dtype=bool)}
+    for number, label in enumerate(size_labels()):
+        inside[label] = np.searchsorted(SIZES, people, side="right") == number + 1
+    return inside
 
 
 def _common(records: Records, truth: Records, blocks: int, *, binned: bool) -> Ints:

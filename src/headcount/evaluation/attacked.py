@@ -18,7 +18,7 @@ from headcount.attacks.kinds.reidentification import Matches
 from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
 from headcount.engines.protocol import Engine
 from headcount.errors import InputError
-from headcount.evaluation.agreement import agreement
+from headcount.evaluation.agreement import agreement, by_size
 from headcount.evaluation.known_changes import with_settings
 from headcount.evaluation.part import Part, TruePeople, part_of, whole_of
 from headcount.evaluation.reidentified import (
@@ -115,7 +115,6 @@ class RecordsAgree(Attacked):
     caption: str = "Rebuilt records that agree with the truth, by number of people in the unit."
 
     attributes: tuple[str, ...]
-    certain: int | None = None
 
     def explain(self) -> str:
         """How records are rebuilt and compared."""
@@ -123,7 +122,9 @@ class RecordsAgree(Attacked):
             f"{self.words} Records agree with the truth one to one within a unit: "
             "on sex, age, race and origin (*exact*), with the age bin in place of the age "
             "(*binned*), or on sex and age as far as the tables distinguish them "
-            "(*distinguished*); as a percentage of people. A record that agrees is not yet a "
+            "(*distinguished*); as a percentage of people. Records are *certain* if all sets of "
+            "records that fit have them, as far as was proved; they can be wrong all the same "
+            "where people were moved before tables were made. A record that agrees is not yet a "
             "person: nobody is named, and where most people are alike many agree by chance."
         )
 
@@ -135,13 +136,14 @@ class RecordsAgree(Attacked):
             unit="%",
             label=f"of people have a rebuilt record with their {', '.join(self.attributes)}",
         )
-        if self.certain is None:
+        if "certain" not in found:
             return (head,)
         label = (
             f"of {found['records']:,} rebuilt records are certain, as far as the tables "
-            "distinguish them: no others fit"
+            "distinguish them: all records that fit include them. "
+            f"{found['certain_right']:,} of these are people who live there"
         )
-        return (head, KeyNumber(value=f"{self.certain:,}", label=label))
+        return (head, KeyNumber(value=f"{found['certain']:,}", label=label))
 
     def columns(self) -> tuple[Column, ...]:
         """Headed in words."""
@@ -157,6 +159,11 @@ class RecordsAgree(Attacked):
             *(
                 Column(key=key, label=label, unit="% of people", format=",.1f")
                 for key, label in kinds.items()
+                if key in self.table.columns
+            ),
+            *(
+                Column(key=key, label=label, format=",d")
+                for key, label in (("certain", "Certain"), ("certain_right", "Certain and right"))
                 if key in self.table.columns
             ),
         )
@@ -188,12 +195,12 @@ def score_records(claims: ClaimedRecords, people: TruePeople, part: Part) -> Rec
 @score_claims.register
 def score_rebuilt(claims: Rebuilt, people: TruePeople, part: Part) -> RecordsAgree:
     """The same, and agreement in what the tables tell apart."""
+    table = rebuilt_frame(claims, people.records())
     return RecordsAgree.by(
         claims,
         part,
-        table=_with_people(rebuilt_frame(claims, people.records())),
+        table=_with_people(table.hstack(certain_frame(claims, people))),
         attributes=_attributes(claims),
-        certain=claims.facts["zero_variability_records"],
     )
 
 
@@ -232,6 +239,28 @@ def rebuilt_frame(claims: Rebuilt, truth: Records) -> pl.DataFrame:
         records_of(claims.matrix, claims.features), replace(truth, features=claims.features), leaves
     )
     return own.with_columns(told["binned_percent"].alias("told_percent"))
+
+
+def certain_frame(claims: Rebuilt, people: TruePeople) -> pl.DataFrame:
+    """Records that every solution has, and those among them that are true, by size of unit.
+
+    Of each kind that the tables tell apart so many are right as people are of it in truth, at most.
+    """
+    from scipy.sparse import coo_array
+
+    sure, inside = claims.found.sure, claims.found.class_of[people.cell] >= 0
+    where = (people.unit[inside], claims.found.class_of[people.cell[inside]])
+    true = coo_array((np.ones(len(where[0]), dtype=np.int64), where), shape=sure.shape).tocsr()
+    certain, right = (
+        np.asarray(one.sum(axis=1), dtype=np.int64) for one in (sure, sure.minimum(true))
+    )
+    sizes = by_size(np.bincount(people.unit, minlength=sure.shape[0]))
+    return pl.DataFrame(
+        {
+            "certain": [int(certain[which].sum()) for which in sizes.values()],
+            "certain_right": [int(right[which].sum()) for which in sizes.values()],
+        }
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

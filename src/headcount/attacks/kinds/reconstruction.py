@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import singledispatch
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -54,8 +54,9 @@ class Reconstruct(Attack):
         seconds       most time for one question to the solver; beyond it the answer is not proven
         most_units    leaf units that an evaluation attacks, drawn at random; 0 for all
         largest_change   where counts were changed, what the attacker knows of the largest change
-                      if the release does not say it; 0 if nothing: he then takes the smallest one
-                      under which all tables can be true
+                      if neither the release says it nor an evaluation gives him the settings; 0 if
+                      nothing: he then takes the smallest one under which all tables can be true
+        knows_settings   whether he uses the settings that an evaluation gives him
 
     Where counts were changed each published one stands for a range, which all sums of the release
     make narrower. Of the records that fit the ranges those nearest to the published counts are
@@ -71,6 +72,7 @@ class Reconstruct(Attack):
     seconds: float = 1.0
     most_units: int = 300
     largest_change: int = 0
+    knows_settings: bool = True
 
     def __post_init__(self) -> None:
         if self.largest_change < 0:
@@ -96,7 +98,7 @@ class Reconstruct(Attack):
 
     def read(self, release: Release) -> Release:
         """Changed counts as ranges, narrowed by all sums of the release."""
-        return read_changed(release, self.largest_change)
+        return read_changed(release, self)
 
     def limit(self, release: Release) -> int:
         """Solving units takes long; those of a level that are solved jointly belong together."""
@@ -147,15 +149,31 @@ class Reconstruct(Attack):
         )
 
 
+class KnowsChanges(Protocol):
+    """What an attacker may know of changed counts."""
+
+    @property
+    def largest_change(self) -> int:
+        """The largest change, 0 if nothing is known of it."""
+
+    @property
+    def knows_settings(self) -> bool:
+        """Whether settings that are given are used."""
+
+
 @singledispatch
-def read_changed(release: Release, largest_change: int) -> Release:
+def read_changed(release: Release, knows: KnowsChanges) -> Release:
     """A release as it is, unless its counts were changed."""
     return release
 
 
 @read_changed.register
-def _(release: TablesRelease, largest_change: int) -> Release:
-    return narrowed_tables(release, largest_change=largest_change) if release.changed else release
+def _(release: TablesRelease, knows: KnowsChanges) -> Release:
+    if not release.changed:
+        return release
+    return narrowed_tables(
+        release, largest_change=knows.largest_change, knows_settings=knows.knows_settings
+    )
 
 
 @singledispatch
@@ -285,6 +303,7 @@ def _facts(
             if changes
             else {}
         ),
+        "certain_records": int(found.sure.sum()),
         "conflicts": int(found.conflict.sum()),
         "cells_that_must_move": len(found.moves),
         **({"for_example": [str(one) for one in found.moves[:MOVES_SHOWN]]} if found.moves else {}),

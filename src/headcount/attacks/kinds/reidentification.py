@@ -54,7 +54,7 @@ class Reidentify(Attack):
         orders       random orders of ties that are scored
         seed         seed of these orders
         most_units   leaf units whose records an evaluation rebuilds from tables; 0 for all
-        largest_change   as in the attack reconstruction, where counts were changed
+        largest_change, knows_settings   as in the attack reconstruction, where counts were changed
     """
 
     name = "reidentification"
@@ -62,6 +62,7 @@ class Reidentify(Attack):
     seed: int = 0
     most_units: int = 300
     largest_change: int = 0
+    knows_settings: bool = True
 
     def __post_init__(self) -> None:
         if self.largest_change < 0:
@@ -74,7 +75,7 @@ class Reidentify(Attack):
 
     def read(self, release: Release) -> Release:
         """Changed counts as ranges, narrowed by all sums of the release."""
-        return read_changed(release, self.largest_change)
+        return read_changed(release, self)
 
     def supports(self, release: Release) -> Support:
         """Whole people, or tables from which people can be rebuilt."""
