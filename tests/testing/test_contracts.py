@@ -255,6 +255,28 @@ class Unweighted(Step):
         )
 
 
+class LosesKeys(Step):
+    """Gives sampled people without the keys that they had."""
+
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        sample = super().apply(population, noise, run=run, context=context)
+        return replace(sample, record_keys=None)
+
+
+class SharesKeys(Step):
+    """Gives everybody the key of the first."""
+
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        sample = super().apply(population, noise, run=run, context=context)
+        keys = sample.record_keys
+        same = None if keys is None else keys.of(np.zeros(len(keys.values), dtype=np.int64))
+        return replace(sample, record_keys=same)
+
+
 class NoReason(Step):
     def stability(self, unit: UnitOfPrivacy) -> int | None:
         return None
@@ -276,6 +298,8 @@ class StableAtZero(Step):
         (SharesNoise(), "steps_share_no_noise: 1 draws were used twice"),
         (AnotherPlace(), r"tables_cover_the_public_domain: level 'level_2' of shape|the step chan"),
         (Unweighted(), "records_stay_in_the_public_domain: people of weight 1, 2 stated"),
+        (LosesKeys(), "record_keys_go_with_their_people: people lost their record keys"),
+        (SharesKeys(), "record_keys_go_with_their_people: two people have the record key of one"),
         (NoReason(), "stability_is_a_number_or_a_reason: no bound, and no reason why"),
         (StableAtZero(), "stability_is_a_number_or_a_reason: a stability of 0"),
         (OnlyWhereSomeoneIs(), r"support_does_not_depend_on_people: no noise on \d+ counts of"),

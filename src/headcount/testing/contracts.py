@@ -40,6 +40,7 @@ from headcount.mechanisms import (
 )
 from headcount.noise import KeyedNoise, Law, Noise, RunKey, Stream
 from headcount.population import Population
+from headcount.population.record_keys import RecordKeys
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate import tabulate
@@ -100,6 +101,7 @@ def mechanism_checks(mechanism: Mechanism, examples: Sequence[Population] = ()) 
             steps_share_no_noise,
             stability_is_a_number_or_a_reason,
             expected_counts_move_within_the_stability,
+            record_keys_go_with_their_people,
         ]
     people = tuple(examples) or tuple(_populations())
     yield from (Check(mechanism, body, people) for body in bodies)
@@ -202,6 +204,20 @@ def expected_counts_move_within_the_stability(
                 apart <= most + SLACK,
                 f"one step ({unit.phrase}) moves the mean counts by {apart:.2f}, {most} stated",
             )
+
+
+def record_keys_go_with_their_people(mechanism: Mechanism, examples: Sequence[Population]) -> None:
+    """Where people have record keys, those whom a step leaves have theirs, and each has one."""
+    for population in examples:
+        many = 1 if population.count is None else population.count
+        unit, cell = np.repeat(population.unit, many), np.repeat(population.cell, many)
+        keys = RecordKeys(np.arange(len(unit), dtype=np.uint64))
+        people = dataclasses.replace(population, unit=unit, cell=cell, count=None, record_keys=keys)
+        after = _changed(mechanism, people, run=0).record_keys
+        found = [] if after is None else after.values.tolist()
+        _require(after is not None, "people lost their record keys")
+        _require(len(set(found)) == len(found), "two people have the record key of one")
+        _require(set(found) <= set(keys.values.tolist()), "somebody has a record key of nobody")
 
 
 def same_seed_same_values(mechanism: Mechanism, examples: Sequence[Population]) -> None:

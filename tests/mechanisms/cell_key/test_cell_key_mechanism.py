@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 import headcount as hc
 from headcount.errors import ConfigError, HeadcountError, InputError, PrivacyError, RunError
-from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect, protect_runs
+from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect
 from headcount.mechanisms._key_file import KeySecret, secret_of_file
 from headcount.mechanisms._record_words import CellWords
 from headcount.mechanisms.cell_key.mechanism import CellKey
@@ -28,6 +27,7 @@ from headcount.mechanisms.cell_key.table_files import write_rows
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import Population
 from headcount.population.from_households import to_population
+from headcount.population.record_keys import RecordKeys
 from headcount.population.towns import towns
 from headcount.release import TablesRelease
 from headcount.release.published import by_name
@@ -36,6 +36,7 @@ from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import table_values
 from headcount.tabulate.published import TableCells
 from headcount.testing.contracts import mechanism_checks
+from tests.mechanisms.cell_key.test_lookup import p_value, shifted
 
 SCHEMA = Schema(
     (
@@ -121,31 +122,36 @@ def test_a_build_with_the_key_of_the_table_is_caught(monkeypatch):
     assert not alike(release_of(CellKey(tables=TABLES)), DATA.counts)
 
 
-def test_changes_have_the_law_of_their_row():
-    mechanism = CellKey(tables={"all_of": ["sex", "age", "job"]}, lowest_of={"all_of": "block"})
-    rows = perturbation_rows(PerturbationLimits(largest=3, variance=Fraction(1)))
-    seen: dict[int, dict[int, int]] = {}
-    data = Tabulated.of(people(2_500, leaves=60))
-    noise = KeyedNoise(RunKey.from_seed(5), "cell-key", data.digest, b"law")
-    true = table_values(data.counts, release_of(mechanism, data).published[-1].cells)
-    inner = release_of(mechanism, data).published[-1].cells.inner
-    for release in protect_runs(data, mechanism, noise, runs=range(60)):
-        one = release.as_tables().published[-1]
-        n, change = true[:, inner].ravel(), (one.value - true)[:, inner].ravel()
-        for row in range(1, 4):
-            for v, many in zip(*np.unique(change[n == row], return_counts=True), strict=True):
-                seen.setdefault(row, {}).setdefault(int(v), 0)
-                seen[row][int(v)] += int(many)
-    for row in range(1, 4):
-        law, total = rows[row].probabilities, sum(seen[row].values())
-        assert total > 5_000
-        assert set(seen[row]) <= set(law)
-        square = sum((seen[row].get(v, 0) - total * p) ** 2 / (total * p) for v, p in law.items())
-        assert float(square) < chi2.isf(1e-4, len(law) - 1)
-        fudged = perturbation_rows(PerturbationLimits(largest=3, variance=Fraction(4, 5)))[row]
-        other = fudged.probabilities
-        apart = sum((seen[row].get(v, 0) - total * p) ** 2 / (total * p) for v, p in other.items())
-        assert float(apart) > chi2.isf(1e-4, len(law) - 1)
+@pytest.mark.parametrize("ids", [False, True])
+def test_the_changes_of_a_million_cells_have_the_law_of_their_rows(ids):
+    """Words of leaf cells, and of persons: chi-square of each row, which a fudged row fails."""
+    units, rows = 10_000, perturbation_rows(PerturbationLimits(3, Fraction(1)))
+    codes = np.array([f"u{number:05}" for number in range(units)])
+    schema = Schema((Attribute("kind", tuple(f"k{number:02}" for number in range(100))),))
+    geography = hc.Geography(
+        ("all", "unit"),
+        (np.array(["all"]), codes),
+        (np.empty(0, dtype=np.int32), np.zeros(units, dtype=np.int32)),
+    )
+    true = np.arange(units * 100) % 5 + (0 if ids else 1)
+    where = np.repeat(np.arange(units * 100), true) if ids else np.arange(units * 100)
+    data = Population(
+        "a million cells",
+        schema,
+        geography,
+        unit=(where // 100).astype(np.int32),
+        cell=(where % 100).astype(np.int32),
+        count=None if ids else true,
+        record_keys=RecordKeys(np.arange(len(where), dtype=np.uint64)) if ids else None,
+    )
+    one = release_of(CellKey(tables={"t": ["kind"]}), data).published[-1]
+    change = one.value[:, one.cells.inner].ravel() - true
+    for n in range(1, 5):
+        here, row = change[true == n], rows[min(n, 3)]
+        assert len(here) == units * 20
+        assert p_value(here, row) > 1e-4
+        assert p_value(here, shifted(row)) < 1e-9
+    assert not change[true == 0].any()
 
 
 def test_keys_of_disjoint_sets_are_uncorrelated_and_sums_wrap():
