@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from headcount.attacks.averaging import (
-    Draws,
+    CellValues,
     average,
     average_cells,
     likeliest,
@@ -106,7 +106,7 @@ def test_the_likeliest_count_is_that_of_trying_every_count():
         keys = rng.integers(0, 2**64, 6, dtype=np.uint64)
         shown = counts + lookup.changes(counts, keys)
         additive = from_relations(6, [(5, [0, 1]), (5, [2, 3, 4])])
-        draws = Draws(values=(shown,), exact=np.zeros(6, dtype=bool))
+        draws = CellValues(values=(shown,), exact=np.zeros(6, dtype=bool))
         averaged = average_cells(additive, draws)
         if not len(averaged.cell):
             assert not shown.any()
@@ -121,7 +121,7 @@ def test_the_likeliest_count_is_that_of_trying_every_count():
 
 def test_a_cell_with_several_values_counts_for_each_of_them():
     additive = from_relations(3, [(2, [0, 1])])
-    draws = Draws(
+    draws = CellValues(
         values=(np.array([4, 6, 12]), np.array([-1, 9, 9]), np.array([-1, -1, 9])),
         exact=np.zeros(3, dtype=bool),
     )
@@ -139,9 +139,9 @@ def test_a_cell_with_several_values_counts_for_each_of_them():
 def test_exact_parts_have_no_noise_and_exact_totals_are_left_alone():
     additive = from_relations(3, [(2, [0, 1])])
     values = (np.array([4, 6, 12]),)
-    parts = average_cells(additive, Draws(values=values, exact=np.array([True, True, False])))
+    parts = average_cells(additive, CellValues(values=values, exact=np.array([True, True, False])))
     assert parts.averages.count.tolist() == [10]
-    total = average_cells(additive, Draws(values=values, exact=np.array([False, False, True])))
+    total = average_cells(additive, CellValues(values=values, exact=np.array([False, False, True])))
     assert total.cell.tolist() == []
 
 

@@ -56,9 +56,12 @@ def test_the_account_of_a_swap_keeps_it_too(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "check", [c for a in Choice().chosen_attacks() for c in attack_checks(a)], ids=str
+    "check",
+    [c for a in Choice().chosen_attacks() if a.name != "differencing" for c in attack_checks(a)],
+    ids=str,
 )
 def test_our_attacks_keep_the_contract(check):
+    """That which needs a second release has an example of its own in ``test_difference_run``."""
     check()
 
 

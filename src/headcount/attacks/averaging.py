@@ -72,7 +72,7 @@ def average(sums: ArrayLike, parts: ArrayLike) -> Averages:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Draws:
+class CellValues:
     """What is published of each cell: once, or more often where chance was drawn anew.
 
     where
@@ -114,7 +114,7 @@ class CellAverages:
     least: Ints
 
 
-def average_cells(additive: Additive, draws: Draws) -> CellAverages:
+def average_cells(additive: Additive, draws: CellValues) -> CellAverages:
     """Each total that is changed, with all relations whose parts are published.
 
     A total of 0 whose parts are all 0 stays as it is. A cell with r values is worth r; a partition
@@ -155,7 +155,7 @@ def average_cells(additive: Additive, draws: Draws) -> CellAverages:
 
 
 def likeliest(
-    found: CellAverages, draws: Draws, table: ChangeTable, variance: float
+    found: CellAverages, draws: CellValues, table: ChangeTable, variance: float
 ) -> tuple[Ints, Flags]:
     """The likeliest count of each cell, for an attacker who knows the law of changes.
 

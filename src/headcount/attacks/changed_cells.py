@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Ends, Flags, Ints
 from headcount.attacks._near import among
-from headcount.attacks.averaging import Draws
+from headcount.attacks.averaging import CellValues
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.attacks.margin_gaps import MarginGaps, margin_gaps
 from headcount.geography import Geography
@@ -76,7 +76,7 @@ class ChangedCells:
             known[number[shown]] = True
         return value, known
 
-    def draws(self) -> Draws:
+    def draws(self) -> CellValues:
         """The published values of each cell: one, or one a table where chance is drawn anew.
 
         That shows wherever a cell has two values; people with a key have one in every table.
@@ -90,7 +90,7 @@ class ChangedCells:
         last, known = self.values()
         if all(((one < 0) | (one == last)).all() for one in values):
             values = [np.where(known, last, -1)]
-        return Draws(values=tuple(values), exact=self.exact())
+        return CellValues(values=tuple(values), exact=self.exact())
 
     def exact(self) -> Flags:
         """Cells that are published as they are, by what the tables say of themselves."""

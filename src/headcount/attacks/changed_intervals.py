@@ -58,7 +58,7 @@ def changed_intervals(
     least, most = tighten(additive, np.asarray(low), np.asarray(high))
     wanted = np.arange(additive.size) if cells is None else np.asarray(cells, dtype=np.int64)
     everywhere = Near(additive=additive, cell=np.arange(additive.size))
-    return _narrowed([(everywhere, wanted)], least, most, wanted, effort, seconds)
+    return intervals_around([(everywhere, wanted)], least, most, wanted, effort, seconds)
 
 
 def sampled_intervals(
@@ -80,10 +80,10 @@ def sampled_intervals(
     of = additive.unit[wanted]
     units = [] if effort == "relations" else np.unique(of).tolist()
     around = [(near(additive, unit), wanted[of == unit]) for unit in units]
-    return _narrowed(around, least, most, wanted, effort, seconds)
+    return intervals_around(around, least, most, wanted, effort, seconds)
 
 
-def _narrowed(
+def intervals_around(
     around: Sequence[tuple[Near, Ints]],
     low: Ints,
     high: Ints,

@@ -13,16 +13,19 @@ that are a whole area, or a whole square, are published, and what is said of bot
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from headcount.arrays import Ends, Ints
-from headcount.attacks.changed_intervals import Narrowing, changed_intervals
-from headcount.attacks.intervals import Intervals
+from headcount.arrays import Ends, Flags, Ints
+from headcount.attacks._near import among
+from headcount.attacks._tighten import tighten
+from headcount.attacks.changed_intervals import Narrowing, intervals_around
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.errors import InputError
 from headcount.tabulate.additive import Additive, from_relations
+from headcount.tabulate.published import TableCells
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,6 +53,17 @@ class Overlay:
     def unpublished(self) -> Ints:
         """Pieces that are neither an area nor a square of their own: those to be attacked."""
         return np.setdiff1d(np.arange(self.pieces), np.concatenate([self.first, self.second]))
+
+    def around(self, piece: int) -> Flags:
+        """Whether each cell is a piece, its area, its square, or another piece of these."""
+        close = np.zeros(self.additive.size, dtype=bool)
+        close[piece] = True
+        start = self.additive.start
+        for number, total in enumerate(self.additive.total.tolist()):
+            parts = self.additive.part[start[number] : start[number + 1]]
+            if piece in parts:
+                close[parts], close[total] = True, True
+        return close
 
 
 def overlay(first: ArrayLike, second: ArrayLike) -> Overlay:
@@ -89,19 +103,69 @@ def overlay(first: ArrayLike, second: ArrayLike) -> Overlay:
 
 
 def difference(
-    overlaid: Overlay, first: Ends, second: Ends, *, effort: Narrowing = "programs"
-) -> Intervals:
-    """The narrowest ranges of the pieces that nobody publishes.
+    overlaid: Overlay,
+    first: Ends,
+    second: Ends,
+    *,
+    cells: TableCells | None = None,
+    effort: Narrowing = "programs",
+    pieces: ArrayLike | None = None,
+    seconds: float = 10.0,
+) -> Ends:
+    """The narrowest ranges of the pieces that nobody publishes (pieces x cells).
 
     where
-        first    smallest and largest count of each area
-        second   smallest and largest count of each square
+        first    smallest and largest count of each area (areas x cells)
+        second   smallest and largest count of each square (squares x cells)
+        cells    the table that both publish, whose own sums hold in every piece too; by default
+                 one count for each place
+        pieces   those that are attacked; by default all that nobody publishes
+
+    Programs for a piece take the sums of its area and of its square, and of their other pieces:
+    what lies farther is taken one sum at a time.
     """
-    low = np.zeros(overlaid.additive.size, dtype=np.int64)
-    high = np.full(overlaid.additive.size, UNKNOWN)
-    for cells, (least, most) in ((overlaid.first, first), (overlaid.second, second)):
-        np.maximum.at(low, cells, least)
-        np.minimum.at(high, cells, most)
-    return changed_intervals(
-        overlaid.additive, low, high, cells=overlaid.unpublished, effort=effort
+    width = 1 if cells is None else cells.size
+    additive = _of_table(overlaid.additive, cells, width)
+    low = np.zeros((overlaid.additive.size, width), dtype=np.int64)
+    high = np.full((overlaid.additive.size, width), UNKNOWN)
+    for place, (least, most) in ((overlaid.first, first), (overlaid.second, second)):
+        np.maximum.at(low, place, np.reshape(least, (len(place), width)))
+        np.minimum.at(high, place, np.reshape(most, (len(place), width)))
+    asked = overlaid.unpublished if pieces is None else np.asarray(pieces, dtype=np.int64)
+    wanted = (asked[:, None] * width + np.arange(width)).ravel()
+    least, most = tighten(additive, low.ravel(), high.ravel())
+    around = [
+        (
+            among(additive, np.repeat(overlaid.around(piece), width)),
+            piece * width + np.arange(width),
+        )
+        for piece in (asked.tolist() if effort != "relations" else ())
+    ]
+    found = intervals_around(around, least, most, wanted, effort, seconds)
+    return found.low.reshape(-1, width), found.high.reshape(-1, width)
+
+
+def _of_table(places: Additive, cells: TableCells | None, width: int) -> Additive:
+    """Every place x cell: places add up in each cell, and cells in each place."""
+    column = np.arange(width)
+    own = np.repeat(np.diff(places.start), width)
+    parts = [
+        (places.part[a:b, None] * width + column).T.ravel()
+        for a, b in pairwise(places.start.tolist())
+    ]
+    total = [(places.total[:, None] * width + column).ravel()]
+    lengths, place = [own], np.arange(places.size) * width
+    if cells is not None and cells.relations.shape[0]:
+        for row in cells.relations.toarray():
+            inside = np.flatnonzero(row > 0)
+            total.append(place + int(np.flatnonzero(row < 0)[0]))
+            lengths.append(np.full(places.size, len(inside)))
+            parts.append((place[:, None] + inside).ravel())
+    return Additive(
+        size=places.size * width,
+        total=np.concatenate(total),
+        start=np.concatenate([[0], np.cumsum(np.concatenate(lengths))]).astype(np.int64),
+        part=np.concatenate([np.empty(0, dtype=np.int64), *parts]),
+        unit=np.repeat(np.arange(places.size), width),
+        parent=np.full(places.size, -1),
     )

@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="""Attack a release: rebuild records, find named people in them, or link two tables.
+    help="""Attack a release: rebuild records, find named people in them, link two tables, or
+subtract areas that overlap.
 
 \b
 Examples:
   headcount attack reconstruct runs/first --out found
   headcount attack reidentify found --known people.csv --out matches
   headcount attack link swapped.csv --known people.csv --out links
+  headcount attack difference runs/areas runs/grid --out slivers
 
 Give --truth to score an attack; the scores are then confidential, unless the data are public.
 """,
@@ -237,6 +239,71 @@ def link(
     names = tuple(name.strip() for name in exact.split(",") if name.strip())
     attack = Link(age_width=width, exact=names, secret=secret, one_to_one=one_to_one)
     _run(lambda: open_link(attack, released, known=known, truth=truth), out, as_json=as_json)
+
+
+@app.command("difference")
+def difference(
+    first: Annotated[Path, typer.Argument(help="A run or release directory of changed tables.")],
+    second: Annotated[
+        Path, typer.Argument(help="The same of the same people with other units, such as a grid.")
+    ],
+    out: Out,
+    crosswalk: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table with the columns leaf, first and second: the units of both releases that "
+            "each leaf lies in. Not needed where both releases have the same leaf units."
+        ),
+    ] = None,
+    level: Annotated[
+        str, typer.Option(help="Units of the first release; by default the finest published.")
+    ] = "",
+    other_level: Annotated[str, typer.Option(help="Units of the second release; likewise.")] = "",
+    largest_change: Annotated[
+        int,
+        typer.Option(
+            min=0, help="What you know of the largest change, if the releases do not say it."
+        ),
+    ] = 0,
+    effort: Annotated[
+        str,
+        typer.Option(
+            help="relations: one sum at a time; programs: linear programs; whole: whole numbers "
+            "(needs headcount[attack])."
+        ),
+    ] = "relations",
+    sample: Annotated[
+        int,
+        typer.Option(min=0, help="Pieces attacked by programs or whole numbers; 0 for all."),
+    ] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Of the sample.")] = 0,
+    truth: Annotated[
+        Path | None,
+        typer.Option(help="The truth, to score the attack: a config of headcount protect."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Subtract units of one release from those of another: who lives in the slivers between them?
+
+    Writes slivers.parquet (first, second, table, cell, attacker, low, high), summary.json and
+    summary.md; with --truth also slivers.csv.
+
+    Example: headcount attack difference runs/areas runs/grid --out slivers
+    """
+    from headcount.attacks.kinds.differencing import Difference
+    from headcount.run.attack_inputs import open_difference
+
+    attack = Difference(
+        other=second,
+        crosswalk=crosswalk,
+        level=level,
+        other_level=other_level,
+        largest_change=largest_change,
+        effort=effort,  # type: ignore[arg-type]  # checked there
+        sample=sample,
+        seed=seed,
+    )
+    _run(lambda: open_difference(attack, first, truth=truth), out, as_json=as_json)
 
 
 def _run(opened: Callable[[], Attempt[Any]], out: Path, *, as_json: bool) -> None:

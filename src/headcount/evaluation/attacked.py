@@ -12,6 +12,7 @@ import polars as pl
 from headcount.arrays import Flags, Ints
 from headcount.attacks.kinds import Attack, ClaimedCounts, ClaimedPeople, ClaimedRecords, Claims
 from headcount.attacks.kinds.averaging import AveragedCounts
+from headcount.attacks.kinds.differencing import Slivers
 from headcount.attacks.kinds.margin_gaps import RevealedChange
 from headcount.attacks.kinds.reconstruction import Rebuilt
 from headcount.attacks.kinds.reidentification import Matches
@@ -63,7 +64,7 @@ def attack(
         )
     release = kind.read(release)
     if kind.whole:
-        part = whole_of(release)
+        part = whole_of(release, leaves=kind.leaves)
     else:
         part = part_of(release, truth.counts, most=kind.limit(release))
     people = TruePeople.of(truth.counts, part.release.geography)
@@ -413,6 +414,14 @@ def score_revealed(claims: RevealedChange, people: TruePeople, part: Part) -> Fi
     from headcount.evaluation.change_revealed import change_revealed
 
     return change_revealed(claims, people, part)
+
+
+@score_claims.register
+def score_slivers(claims: Slivers, people: TruePeople, part: Part) -> Finding:
+    """Counts of pieces that are claimed for certain, and whether they are right."""
+    from headcount.evaluation.counts_found import slivers_found
+
+    return slivers_found(claims, people, part)
 
 
 def _modes(unit: Ints, value: Ints) -> Ints:

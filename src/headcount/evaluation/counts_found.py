@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +11,15 @@ import polars as pl
 
 from headcount.arrays import Ints
 from headcount.attacks.intervals import UNBOUNDED
-from headcount.attacks.kinds import ClaimedCounts
+from headcount.attacks.kinds import ClaimedCounts, CountRanges
+from headcount.attacks.kinds.differencing import PIECE, Pieces, Slivers
+from headcount.errors import InputError
 from headcount.evaluation.attacked import Attacked
 from headcount.evaluation.part import Part, TruePeople
 from headcount.release.published import by_name
 from headcount.report.figures import Axis, point_chart
 from headcount.report.model import Column, Figure, KeyNumber
+from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import table_values
 
 SMALL = 2
@@ -100,13 +103,52 @@ def counts_found(claims: ClaimedCounts, people: TruePeople, part: Part) -> Count
     return CountsFound.by(claims, part, table=pl.DataFrame(rows, infer_schema_length=None))
 
 
+def slivers_found(claims: Slivers, people: TruePeople, part: Part) -> CountsFound:
+    """Every range of a piece beside the true count of it."""
+    caption = "Counts of pieces that an attacker claims to know, by table."
+    table = slivers_frame(claims, people.counts())
+    return CountsFound.by(claims, part, table=table, caption=caption)
+
+
+def slivers_frame(claims: Slivers, counts: Counts) -> pl.DataFrame:
+    """A row for each attacker and table: pieces that are known, and how wide the rest is."""
+    rows = _scored(claims.ranges, sliver_counts(claims.pieces, counts))
+    return pl.DataFrame(list(rows), infer_schema_length=None)
+
+
+def sliver_counts(pieces: Pieces, counts: Counts) -> dict[tuple[str, str], Ints]:
+    """The true counts of the chosen pieces (pieces x cells)."""
+    numbers = {str(code): n for n, code in enumerate(counts.geography.units[-1])}
+    leaf = np.array([numbers.get(str(code), -1) for code in pieces.crosswalk.leaf])
+    if len(leaf) and leaf.min() < 0:
+        raise InputError(
+            "crosswalk",
+            place="column 'leaf'",
+            found=repr(str(pieces.crosswalk.leaf[int(np.argmin(leaf))])),
+            expected=f"leaf units ({counts.geography.leaf}) of the truth",
+        )
+    found = {}
+    for name, cells in pieces.tables.items():
+        values = np.zeros((pieces.overlaid.pieces, cells.size), dtype=np.int64)
+        np.add.at(values, pieces.overlaid.of_leaf, table_values(counts, cells)[leaf])
+        found[name, PIECE] = values[pieces.chosen]
+    return found
+
+
 def _rows(claims: ClaimedCounts, people: TruePeople, part: Part) -> Iterator[dict[str, Any]]:
     tables, counts = by_name(part.release.as_tables().published), people.counts()
-    true: dict[tuple[str, str], Ints] = {}
-    for one in claims.ranges:
+    true = {
+        where: table_values(counts.at(where[1]), tables[where].cells)
+        for where in claims.ranges[0].low
+    }
+    return _scored(claims.ranges, true)
+
+
+def _scored(
+    ranges: Sequence[CountRanges], true: Mapping[tuple[str, str], Ints]
+) -> Iterator[dict[str, Any]]:
+    for one in ranges:
         for where, low in one.low.items():
-            if where not in true:
-                true[where] = table_values(counts.at(where[1]), tables[where].cells)
             place = {"attacker": one.attacker, "table": where[0], "level": where[1]}
             here = one.attacked[where]
             size = {"cells": true[where].size, "attacked": int(here.sum())}

@@ -103,9 +103,12 @@ class Part:
         )
 
 
-def whole_of(release: Release) -> Part:
-    """Every leaf unit, for an attack that goes by sums over units."""
-    whole = published_part(release)
+def whole_of(release: Release, *, leaves: bool = False) -> Part:
+    """Every unit, for an attack that goes by sums over units.
+
+    ``leaves`` keeps the leaf units also where the release publishes none of them.
+    """
+    whole = release if leaves else published_part(release)
     every = whole.geography.size(whole.geography.leaf)
     return Part(whole, every, every)
 

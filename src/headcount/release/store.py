@@ -79,6 +79,17 @@ def _form(layout: FileLayout) -> dict[str, Any]:
     }
 
 
+def release_folder(source: Path) -> Path:
+    """The release below a run directory, or the directory itself."""
+    for folder in (source / "release", source):
+        if (folder / MANIFEST).is_file():
+            return folder
+    raise RunError(
+        f"{source}: found no release, expected a directory made by headcount protect, or a .toml "
+        f"file that lists tables where an attack takes one"
+    )
+
+
 def read_release(folder: Path) -> Release:
     """Read a release back, after checking every file against the manifest."""
     manifest = check_files(folder)

@@ -13,6 +13,8 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
+from headcount.attacks.kinds import People
+from headcount.attacks.kinds.differencing import Difference, Slivers
 from headcount.attacks.kinds.linkage import Link, Linked
 from headcount.attacks.kinds.reconstruction import (
     BLOCKS,
@@ -43,20 +45,22 @@ from headcount.evaluation.attackers import (
     commercial_attacker,
     perfect_attacker,
 )
+from headcount.evaluation.counts_found import slivers_frame
 from headcount.evaluation.linkage_risk import linked_frame
 from headcount.evaluation.reidentified import GUESS_WORDS, beside_guesses
 from headcount.geography import Geography
 from headcount.population.tables import read_parquet
 from headcount.release.layout import UNITS
 from headcount.release.store import (
-    MANIFEST,
     geography_of_units,
     read_release,
+    release_folder,
     schema_from_json,
 )
 from headcount.run.attack import SUMMARY, Attempt, Scoring
 from headcount.run.engines import engine_named
 from headcount.schema import Schema
+from headcount.tabulate import tabulate
 from headcount.tabulate.published import tables
 
 ATTACKERS = (PERFECT, COMMERCIAL)
@@ -64,6 +68,10 @@ AGREEMENT_WORDS = (
     "Records that agree with the truth one to one on sex, race, origin and age (exact), or its bin "
     "(binned), or on sex and age as far as the tables tell them apart (told). Records that are "
     "certain are certain only as far as the tables tell them apart."
+)
+SLIVER_WORDS = (
+    "A piece is the part of a unit of one release that lies in a unit of the other. Its count is "
+    "claimed if its range is one number; outside are counts whose range does not have the true one."
 )
 LINKAGE_WORDS = (
     "The attacker cannot see which matches are right, and some are right by chance: most people "
@@ -190,6 +198,38 @@ def open_link(
     return Attempt(title="Linkage", claim=files.linked, ids=files.named["person"], scoring=scoring)
 
 
+def open_difference(
+    attack: Difference, first: Path, *, truth: Path | None = None
+) -> Attempt[Slivers]:
+    """What is left of units of one release without those of another; both are read beforehand."""
+    release = read_release(release_folder(first)).unweighted()
+    if not (support := attack.supports(release)):
+        raise InputError(
+            str(first), found=support.why_not, expected="tables whose counts were changed"
+        )
+    scoring: tuple[Scoring[Slivers], ...] = ()
+    if truth is not None:
+        people = load_config(truth).population.read()
+        counts = tabulate(people)
+        scoring = (
+            Scoring(
+                file="slivers",
+                score=lambda claims: slivers_frame(claims, counts),
+                public=people.public,
+                words=SLIVER_WORDS,
+                heading="counts of pieces that are known for certain, and right",
+                columns=("attacker", "table", "attacked", "claimed", "right", "outside", "width"),
+            ),
+        )
+    nobody = People(name="nobody", unit=np.empty(0, dtype=np.int64), codes={})
+    return Attempt(
+        title="Differencing",
+        claim=lambda: attack.run(release, nobody),
+        ids=pl.Series(dtype=pl.String),
+        scoring=scoring,
+    )
+
+
 def _refuse_other_files(known: Path | None, attacker: str, truth: Path | None) -> None:
     if (known is None) == (not attacker):
         raise ConfigError(
@@ -262,17 +302,6 @@ def load_truth(path: Path, features: Features, geography: Geography) -> TrueReco
     records = records_from_rows(place[unit], cell, features)
     ids = pl.Series("person", np.arange(len(unit))).cast(pl.String)
     return TrueRecords(records, ids, people.public)
-
-
-def release_folder(source: Path) -> Path:
-    """The release below a run directory, or the directory itself."""
-    for folder in (source / "release", source):
-        if (folder / MANIFEST).is_file():
-            return folder
-    raise RunError(
-        f"{source}: found no release, expected a directory made by headcount protect, or a .toml "
-        f"file that lists tables"
-    )
 
 
 def _target(source: Path) -> Target:

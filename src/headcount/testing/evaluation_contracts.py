@@ -2,8 +2,8 @@
 
 ``check_metric(metric)`` and ``check_attack(attack)`` run every check on small embedded releases and
 raise ``ContractError`` at the first that fails. ``metric_checks`` and ``attack_checks`` give them
-one by one, for a test suite. A metric that supports none of the embedded releases is given an
-``ContractExample`` of its own.
+one by one, for a test suite. A metric or an attack that supports none of the embedded releases is
+given a ``ContractExample`` of its own.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from headcount.attacks.kinds import Attack, ClaimedPeople, ClaimedRecords, Claims, CountClaims
+from headcount.attacks.kinds.differencing import Slivers
 from headcount.errors import HeadcountError
 from headcount.evaluation.attacked import score_claims
+from headcount.evaluation.counts_found import sliver_counts
 from headcount.evaluation.metrics import Metric, NotFeasible
 from headcount.evaluation.part import Part, TruePeople
 from headcount.evaluation.truth import Truth
@@ -60,6 +62,9 @@ class ContractExample:
     other_truth: Truth
 
 
+_Given: TypeAlias = ContractExample | None
+
+
 @dataclass(frozen=True)
 class ContractCheck:
     """One check of one metric or attack: call it."""
@@ -84,9 +89,9 @@ def check_metric(metric: Metric, *, example: ContractExample | None = None) -> N
         check()
 
 
-def check_attack(attack: Attack) -> None:
+def check_attack(attack: Attack, *, example: ContractExample | None = None) -> None:
     """Run every check on an attack; raise ``ContractError`` at the first that fails."""
-    for check in attack_checks(attack):
+    for check in attack_checks(attack, example=example):
         check()
 
 
@@ -104,7 +109,9 @@ def metric_checks(
         yield ContractCheck(f"{metric.name}-{body.__name__}", _bound(body, metric, example))
 
 
-def attack_checks(attack: Attack) -> Iterator[ContractCheck]:
+def attack_checks(
+    attack: Attack, *, example: ContractExample | None = None
+) -> Iterator[ContractCheck]:
     """Every check of an attack."""
     for body in (
         parameters_are_plain_and_frozen,
@@ -114,7 +121,7 @@ def attack_checks(attack: Attack) -> Iterator[ContractCheck]:
         attack_knows_no_more_than_the_release,
         attack_shows_and_explains_itself,
     ):
-        yield ContractCheck(f"{attack.name}-{body.__name__}", _bound(body, attack, None))
+        yield ContractCheck(f"{attack.name}-{body.__name__}", _bound(body, attack, example))
 
 
 def _bound(
@@ -191,7 +198,7 @@ def metric_leaves_its_input_alone(metric: Metric, example: ContractExample | Non
     _require(np.array_equal(before, one.truth.counts.dense()), "the truth was changed")
 
 
-def attack_imports_nothing_confidential(attack: Attack) -> None:
+def attack_imports_nothing_confidential(attack: Attack, given: _Given = None) -> None:
     """Neither the population, nor mechanisms, nor what holds the truth."""
     source = Path(inspect.getfile(type(attack))).read_text(encoding="utf-8")
     for node in ast.walk(ast.parse(source)):
@@ -203,30 +210,30 @@ def attack_imports_nothing_confidential(attack: Attack) -> None:
             _require(not far, f"the module imports {name}, and an attacker has no such thing")
 
 
-def attack_says_what_it_supports(attack: Attack) -> None:
+def attack_says_what_it_supports(attack: Attack, given: _Given = None) -> None:
     """Support is yes, or no with a reason; and one of the examples is supported."""
     for one in examples():
         support = attack.supports(one.release)
         _require(isinstance(support, Support), f"supports gives {support!r}, not a Support")
-    _attacked(attack)
+    _attacked(attack, given)
 
 
-def attack_learns_what_it_does_not_know(attack: Attack) -> None:
+def attack_learns_what_it_does_not_know(attack: Attack, given: _Given = None) -> None:
     """What is claimed about people is not among what the attacker was given."""
-    example = _attacked(attack)
+    example = _attacked(attack, given)
     claims, _ = _claims(attack, example.release, example)
     if isinstance(claims, ClaimedPeople):
         known = set(claims.learnt) & set(attack.knows(example.release.schema))
         _require(not known, f"{sorted(known)} is both known and learnt")
 
 
-def attack_knows_no_more_than_the_release(attack: Attack) -> None:
+def attack_knows_no_more_than_the_release(attack: Attack, given: _Given = None) -> None:
     """From a release that has nothing to do with the truth, claims are right by chance only.
 
     The release has as many people, of kinds drawn anew and evenly. An attack that is right more
     often than a guess could be has seen the truth.
     """
-    example = _attacked(attack)
+    example = _attacked(attack, given)
     claims, people = _claims(attack, example.other_release, example)
     again, _ = _claims(attack, example.other_release, example)
     _require(_equal_claims(claims, again), "the same release and people gave two sets of claims")
@@ -246,6 +253,11 @@ def _by_chance(claims: Claims, people: TruePeople, release: Release) -> tuple[in
         sizes = tuple(claims.schema.attribute(name).size for name in claims.learnt)
         true = np.ravel_multi_index(tuple(people.codes(name) for name in claims.learnt), sizes)
         value = claims.value
+    elif isinstance(claims, Slivers):
+        own = claims.claimed()
+        truths = sliver_counts(claims.pieces, people.counts())
+        value = np.concatenate([own[where].ravel() for where in truths])
+        true = np.concatenate([one.ravel() for one in truths.values()])
     elif isinstance(claims, CountClaims):
         own, tables, counts = (
             claims.claimed(),
@@ -266,9 +278,9 @@ def _by_chance(claims: Claims, people: TruePeople, release: Release) -> tuple[in
     return int((value == true)[claimed].sum()), int(claimed.sum()), chance
 
 
-def attack_shows_and_explains_itself(attack: Attack) -> None:
+def attack_shows_and_explains_itself(attack: Attack, given: _Given = None) -> None:
     """Claims carry the attack's name, a question and words; scored, they can be shown."""
-    example = _attacked(attack)
+    example = _attacked(attack, given)
     claims, people = _claims(attack, example.release, example)
     _require(isinstance(claims, Claims), f"found {type(claims).__name__}")
     _require(claims.attack == attack.name, f"the claims are those of {claims.attack!r}")
@@ -357,8 +369,8 @@ def _example(metric: Metric, given: ContractExample | None) -> ContractExample:
     raise ContractError("it supports none of the examples: give one that it supports")
 
 
-def _attacked(attack: Attack) -> ContractExample:
-    for one in examples():
+def _attacked(attack: Attack, given: ContractExample | None) -> ContractExample:
+    for one in (given,) if given is not None else examples():
         if attack.supports(one.release):
             return one
     raise ContractError("it supports none of the examples")

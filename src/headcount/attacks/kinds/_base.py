@@ -182,6 +182,8 @@ class Attack(ABC):
     name: ClassVar[str]
     whole: ClassVar[bool] = False
     """Whether it needs every unit of the release, because it goes by sums over units."""
+    leaves: ClassVar[bool] = False
+    """Whether its claims are about leaf units even where the release publishes none of them."""
 
     @abstractmethod
     def supports(self, release: Release) -> Support:

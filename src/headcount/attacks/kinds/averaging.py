@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Floats, Ints
-from headcount.attacks.averaging import CellAverages, Draws, average_cells, likeliest
+from headcount.attacks.averaging import CellAverages, CellValues, average_cells, likeliest
 from headcount.attacks.changed_cells import (
     DOES_NOT,
     KNOWS,
@@ -137,7 +137,7 @@ class Average(Attack):
     def _knowing(
         self,
         some: ChangedCells,
-        draws: Draws,
+        draws: CellValues,
         found: CellAverages,
         table: ChangeTable | None,
         variance: float,
