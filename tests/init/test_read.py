@@ -12,7 +12,7 @@ import pytest
 
 import headcount as hc
 from headcount.config.load import load_config
-from headcount.errors import InputError
+from headcount.errors import ConfigError, InputError
 from headcount.init import draft, write_draft
 from tests.init.strangers import STRANGERS
 from tests.init.test_init import tallied
@@ -203,3 +203,19 @@ def test_the_readers_take_a_path_as_text_and_columns_as_a_list(tmp_path: Path) -
     assert sum(tallied(people).values()) == 5
     with pytest.raises(InputError, match="geography: found 3, expected the columns of places"):
         hc.read_microdata("people.csv", attributes=[], geography=3)  # type: ignore[arg-type]
+
+
+def test_ids_and_record_keys_go_with_the_people_and_are_no_attribute() -> None:
+    frame = pl.DataFrame(PEOPLE | {"pin": ["a", "b", "c", "d", "e"], "rkey": [1, 2, 3, 4, 255]})
+    plain = hc.read(frame.drop("pin", "rkey"), geography=PLACES)
+    by_id = hc.read(frame.drop("rkey"), geography=PLACES, person_id="pin")
+    by_key = hc.read(frame.drop("pin"), geography=PLACES, record_keys="rkey")
+    for people in (by_id, by_key):
+        assert people.schema == plain.schema
+        assert people.record_keys is not None
+        assert len(set(people.record_keys.values.tolist())) == 5
+    with pytest.raises(ConfigError, match="person_id: found the column 'sex', which is also an at"):
+        hc.read(frame, geography=PLACES, attributes=["sex"], person_id="sex")
+    counts = frame.with_columns(n=pl.Series([1, 2, 3, 4, 5]))
+    with pytest.raises(ConfigError, match="person_id: found it beside counts in 'n', expected one"):
+        hc.read(counts, geography=PLACES, count="n", person_id="pin")

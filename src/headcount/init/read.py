@@ -17,6 +17,7 @@ from headcount.population.attribute_column import AttributeColumn
 from headcount.population.frames import table_of
 from headcount.population.from_households import to_population
 from headcount.population.household_readers import read_households
+from headcount.population.key_column import KeyColumn
 from headcount.population.readers import read_counts, read_microdata
 from headcount.population.row_choice import RowChoice
 from headcount.schema import Attribute, Schema
@@ -102,6 +103,9 @@ def read(
     units: object = None,
     public: bool = False,
     name: str = "",
+    person_id: str = "",
+    record_keys: str = "",
+    largest_record_key: int = 255,
 ) -> Population:
     """Read people from a data frame or a file; what is not said is found as by ``headcount init``.
 
@@ -119,11 +123,15 @@ def read(
                      units are read from the data, and every guarantee says so
         public       whether the data are public
         name         what messages call the data
+        person_id    the column of an id that a person has in every edition, for cell keys
+        record_keys  the column of keys that an office has given persons, instead
+        largest_record_key  the largest of these: 255 or 4095
 
     What was decided, and why, is logged (logger ``headcount.init.read``, level INFO).
     """
     if kind is not None and kind not in KINDS:
         raise InputError("read", place="kind", found=repr(kind), expected=did_you_mean(kind, KINDS))
+    keys = KeyColumn.of(person_id=person_id, record_keys=record_keys, largest=largest_record_key)
     given = _given(attributes)
     told = Told(
         places=() if geography is None else _places(geography),
@@ -137,8 +145,12 @@ def read(
         log.info("%s", note)
     known = given or {}
     columns = [
-        known[one.name] if _says(known.get(one.name)) else _found(one) for one in made.attributes
+        known[one.name] if _says(known.get(one.name)) else _found(one)
+        for one in made.attributes
+        if given is not None or keys is None or one.column != keys.column
     ]
+    if keys is not None:
+        keys.refuse_shared(*made.geography.columns, *(one.column for one in columns))
     if made.kind == "wide" and given is not None:
         raise InputError(
             str(made.look.path),
@@ -147,7 +159,8 @@ def read(
             expected="none: they come from the names of its columns (or kind=, if it is no such "
             "table, or read_counts with a schema)",
         )
-    return _population(made, columns, None if units is None else table_of(units), public=public)
+    listed = None if units is None else table_of(units)
+    return _population(made, columns, listed, keys, public=public)
 
 
 def _places(geography: GeographyLike) -> Any:
@@ -214,7 +227,12 @@ def _found(one: Chosen) -> AttributeColumn:
 
 
 def _population(
-    made: Draft, columns: Sequence[AttributeColumn], units: Any, *, public: bool
+    made: Draft,
+    columns: Sequence[AttributeColumn],
+    units: Any,
+    keys: KeyColumn | None,
+    *,
+    public: bool,
 ) -> Population:
     """The people of a table, read by the reader of its kind."""
     table, form, source = made.look.path, made.look.form, made.geography
@@ -223,6 +241,8 @@ def _population(
     totals: Literal["drop", "refuse"] = "drop" if made.places.totals else "refuse"
     if made.kind == "wide":
         assert made.cells is not None
+        if keys is not None:
+            keys.refuse_counted("it for a table of counts")
         names = [name for name, _ in made.cells.attributes]
         return read_counts(
             table,
@@ -247,6 +267,7 @@ def _population(
             attributes=columns,
             units=units,
             public=public,
+            keys=keys,
             choice=choice,
             form=form,
         )
@@ -261,6 +282,7 @@ def _population(
         not_counts=made.not_counts if made.kind == "people" else (),
         count=made.count,
         blank_counts=blank,
+        keys=keys,
         choice=choice,
         form=form,
     )

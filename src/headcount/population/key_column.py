@@ -44,6 +44,51 @@ class KeyColumn:
                 expected=expected,
             )
 
+    @classmethod
+    def of(cls, *, person_id: str, record_keys: str, largest: int) -> KeyColumn | None:
+        """From the keys of a config: at most one of the columns is named."""
+        if person_id and record_keys:
+            raise ConfigError(
+                "population",
+                place="record_keys",
+                found="it beside person_id",
+                expected="one or the other: both say what the words of persons are",
+            )
+        if largest != LARGEST_KEYS[0] and not record_keys:
+            raise ConfigError(
+                "population",
+                place="largest_record_key",
+                found="it without record_keys",
+                expected="the column that it is about",
+            )
+        if not person_id and not record_keys:
+            return None
+        return cls(column=person_id or record_keys, largest=None if person_id else largest)
+
+    @property
+    def setting(self) -> str:
+        """The key of a config that names the column."""
+        return "person_id" if self.largest is None else "record_keys"
+
+    def refuse_shared(self, *used: str) -> None:
+        """Refuse a column that is also something else, and so might be published."""
+        if self.column in used:
+            raise ConfigError(
+                "population",
+                place=self.setting,
+                found=f"the column {self.column!r}, which is also an attribute or a place",
+                expected="a column of its own: ids and record keys are never published",
+            )
+
+    def refuse_counted(self, found: str) -> None:
+        """Refuse people who are counts."""
+        raise ConfigError(
+            "population",
+            place=self.setting,
+            found=found,
+            expected="one row for each person: people who are counted together have no ids",
+        )
+
     def read(self, rows: Rows) -> RecordKeys:
         """What the rows have; one that has nothing, or what is no id or key, is an error."""
         if self.largest is None:

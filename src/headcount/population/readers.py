@@ -68,12 +68,7 @@ def read_microdata(
     ``choice`` which rows are read, ``form`` how files are written.
     """
     if keys is not None and count:
-        raise InputError(
-            str(path),
-            place=f"column {keys.column!r}",
-            found=f"ids or record keys beside counts in {count!r}",
-            expected="one row for each person: several people of one row cannot be told apart",
-        )
+        keys.refuse_counted(f"it beside counts in {count!r}")
     geography = geography_source(geography)
     used = [*geography.columns, *(a.column for a in attributes), *([count] if count else [])]
     asked = [*used, *([keys.column] if keys else []), *choice.columns]

@@ -16,7 +16,7 @@ from headcount.geography.build import CodeColumns, Prefixes
 from headcount.population.format import PLAIN, Format
 from headcount.population.from_households import KIND, to_population
 from headcount.population.households import Households
-from headcount.population.key_column import LARGEST_KEYS, KeyColumn
+from headcount.population.key_column import KeyColumn
 from headcount.population.population import Population
 from headcount.population.readers import read_quarters
 from headcount.population.row_choice import RowChoice, Values
@@ -132,7 +132,7 @@ class FromTables(Source):
     largest_record_key: int = 255
 
     def __post_init__(self) -> None:
-        self._refuse_keys()
+        _ = self.keys  # refuses settings that contradict each other
         if self.units_from_data and self.units is None:
             raise ConfigError(
                 "population",
@@ -141,41 +141,14 @@ class FromTables(Source):
                 expected="a list that it is about",
             )
 
-    def _refuse_keys(self) -> None:
-        if self.person_id and self.record_keys:
-            raise ConfigError(
-                "population",
-                place="record_keys",
-                found="it beside person_id",
-                expected="one or the other: both say what the words of persons are",
-            )
-        if self.largest_record_key != LARGEST_KEYS[0] and not self.record_keys:
-            raise ConfigError(
-                "population",
-                place="largest_record_key",
-                found="it without record_keys",
-                expected="the column that it is about",
-            )
-        _ = self.keys  # refuses a largest key that no office has
-
     @property
     def keys(self) -> KeyColumn | None:
         """The column that words of persons are made from, if there is one."""
-        if self.person_id:
-            return KeyColumn(column=self.person_id)
-        if self.record_keys:
-            return KeyColumn(column=self.record_keys, largest=self.largest_record_key)
-        return None
-
-    def refuse_shared(self, *used: str) -> None:
-        """Refuse ids or keys in a column that is also something else, and so might be published."""
-        if self.keys is not None and self.keys.column in used:
-            raise ConfigError(
-                "population",
-                place="person_id" if self.person_id else "record_keys",
-                found=f"the column {self.keys.column!r}, which is also an attribute or a place",
-                expected="a column of its own: ids and record keys are never published",
-            )
+        return KeyColumn.of(
+            person_id=self.person_id,
+            record_keys=self.record_keys,
+            largest=self.largest_record_key,
+        )
 
     @property
     def choice(self) -> RowChoice:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from headcount.errors import ConfigError
 from headcount.fields import FilePath
 from headcount.population.population import Population
 from headcount.population.readers import read_counts
@@ -53,12 +52,7 @@ class CountsTable(FromTables):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.keys is not None:
-            raise ConfigError(
-                "population",
-                place="person_id" if self.person_id else "record_keys",
-                found="it for a table of counts",
-                expected="one row for each person (microdata or households): counts have no ids",
-            )
+            self.keys.refuse_counted("it for a table of counts")
 
     @property
     def aliases(self) -> dict[str, str]:

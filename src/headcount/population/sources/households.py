@@ -66,7 +66,8 @@ class HouseholdTables(InDwellings, FromTables):
                 expected="two or more: household, vacant, then facilities",
             )
         own = (*self.attribute, *self.dwelling_attribute)
-        self.refuse_shared(self.key, *self.geography.columns, *(one.column for one in own))
+        if self.keys is not None:
+            self.keys.refuse_shared(self.key, *self.geography.columns, *(one.column for one in own))
         for one in self.attribute:
             one.refuse_follows(Follows.PERSON, Follows.MEMBERS)
         for one in self.dwelling_attribute:

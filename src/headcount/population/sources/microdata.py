@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from headcount.errors import ConfigError
 from headcount.fields import FilePath, Named
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.population import Population
@@ -59,14 +58,10 @@ class Microdata(FromTables):
     def __post_init__(self) -> None:
         super().__post_init__()
         refuse_twice(tuple(one.name for one in self.attribute), "attribute")
-        self.refuse_shared(*self.geography.columns, *(one.column for one in self.attribute))
-        if self.keys is not None and self.count:
-            raise ConfigError(
-                "population",
-                place="person_id" if self.person_id else "record_keys",
-                found=f"it beside count = {self.count!r}",
-                expected="one row for each person: several people of one row cannot be told apart",
-            )
+        if (keys := self.keys) is not None:
+            keys.refuse_shared(*self.geography.columns, *(one.column for one in self.attribute))
+            if self.count:
+                keys.refuse_counted(f"it beside count = {self.count!r}")
         for one in self.attribute:
             one.refuse_follows(Follows.PERSON)
         # With all levels given the schema is known before the data is; else its reader checks.
