@@ -36,7 +36,7 @@ def published_answers(
         answer = query.matrix(release.schema)
         possible = np.unique(query.groups(release.schema)[release.schema.possible])
         answer = answer[:, possible]
-        found = [known.get(name) for name in _who(answer, release.schema)]
+        found = [known.get(name) for name in counted_people(answer, release.schema)]
         if None in found:
             continue
         columns = np.array(found, dtype=np.int64)
@@ -55,14 +55,14 @@ def _published(release: TablesRelease, level: str) -> tuple[Any, Any, dict[bytes
         return None, None, {}
     value: Ints = np.hstack([one.value for one in here])
     withheld: Flags = np.hstack([one.withheld for one in here])
-    names = (name for one in here for name in _who(one.cells.matrix, release.schema))
+    names = (name for one in here for name in counted_people(one.cells.matrix, release.schema))
     known: dict[bytes, int] = {}
     for column, name in enumerate(names):
         known.setdefault(name, column)
     return value, withheld, known
 
 
-def _who(matrix: Any, schema: Schema) -> Iterator[bytes]:
+def counted_people(matrix: Any, schema: Schema) -> Iterator[bytes]:
     """Whom each column counts: the same bytes for columns that count the same people."""
     by_column = matrix[np.flatnonzero(schema.possible)].tocsc()
     by_column.sort_indices()

@@ -98,6 +98,7 @@ def test_the_manifest_holds_the_options_as_json_can_hold_them():
 def test_studies_are_found_by_their_packages():
     assert study_names() == [
         *("christ-2022", "flaxman-2019", "hawes-rodriguez-2021", "petti-flaxman-2020"),
+        "swapping-and-cell-keys",
     ]
     assert load_study("flaxman-2019").name == "flaxman-2019"
     with pytest.raises(ConfigError, match="study: found 'flaxman-2018', expected one of christ"):
