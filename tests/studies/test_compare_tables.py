@@ -145,3 +145,14 @@ def test_withheld_cells_of_changed_tables_are_no_errors(people):
     assert total == pytest.approx(np.abs(table.value - true)[:, 1:][shown].sum())
     row = found.tables["table_changes"].filter(case="keys", level=leaf)
     assert row["withheld"].to_list() == [withheld]
+
+
+def test_a_comparison_never_uses_the_keys_that_are_kept_for_what_is_published(people, tmp_path):
+    keys = tmp_path / "record.keys"
+    fixed = hc.Rounding(tables=BY_SEX, how="fixed", keys=keys)
+    half = hc.Sampling(fraction=Fraction(1, 2))
+    ways = {"kept": hc.CellKey(tables=BY_SEX, keys=keys), "chain": Chain((half,), fixed)}
+    rows = compare(people, cases=ways, replicates=2, seed=5).tables["table_changes"]
+    assert set(rows["case"]) == {"no protection", *ways}
+    assert not keys.exists()
+    assert (rows.filter(case="kept")["d1_se"] > 0).any()  # kept keys would give one draw twice

@@ -110,6 +110,10 @@ class MethodBase(ABC):
         """Files that must outlive every run, and so may not lie in one."""
         return ()
 
+    def for_a_trial(self) -> Self:
+        """The same without files that must outlive every run: for releases that are only scored."""
+        return self
+
     @property
     def asks_of_population(self) -> tuple[str, ...]:
         """Flags of ``[population]`` that this method needs set; a kind without them is left."""

@@ -142,6 +142,10 @@ class Chain:
         """Files that must outlive every run."""
         return tuple(file for part in self.parts for file in part.secret_files)
 
+    def for_a_trial(self) -> Chain:
+        """The same without files that must outlive every run."""
+        return Chain(tuple(step.for_a_trial() for step in self.steps), self.last.for_a_trial())
+
     @property
     def ends_in_records(self) -> bool:
         """Whether the counts of changed records are published as they are: they stay sparse."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -83,6 +83,10 @@ class ChangedTables(TableMethod):
     def secret_files(self) -> tuple[Path, ...]:
         """The key file."""
         return () if self.keys is None else (self.keys,)
+
+    def for_a_trial(self) -> Self:
+        """With keys of each run's own: the kept ones are for what is published."""
+        return self if self.keys is None else replace(self, keys=None)
 
     def changed_tables(
         self, schema: Schema, geography: Geography
