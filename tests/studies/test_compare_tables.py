@@ -12,7 +12,7 @@ import pytest
 import headcount as hc
 from headcount.errors import InputError
 from headcount.geography.geography import regular
-from headcount.mechanisms import Chain, Tabulated
+from headcount.mechanisms import Chain, Mechanism, Tabulated
 from headcount.population import Population
 from headcount.report.model import Table
 from headcount.run.compare import Comparison, compare
@@ -151,7 +151,8 @@ def test_a_comparison_never_uses_the_keys_that_are_kept_for_what_is_published(pe
     keys = tmp_path / "record.keys"
     fixed = hc.Rounding(tables=BY_SEX, how="fixed", keys=keys)
     half = hc.Sampling(fraction=Fraction(1, 2))
-    ways = {"kept": hc.CellKey(tables=BY_SEX, keys=keys), "chain": Chain((half,), fixed)}
+    kept = hc.CellKey(tables=BY_SEX, keys=keys)
+    ways: dict[str, Mechanism] = {"kept": kept, "chain": Chain((half,), fixed)}
     rows = compare(people, cases=ways, replicates=2, seed=5).tables["table_changes"]
     assert set(rows["case"]) == {"no protection", *ways}
     assert not keys.exists()
