@@ -10,7 +10,7 @@ import pytest
 
 import headcount as hc
 from headcount.attacks.averaging import share_recovered
-from headcount.attacks.changed_cells import DOES_NOT, KNOWS
+from headcount.attacks.changed_cells import INFORMED, UNINFORMED
 from headcount.attacks.kinds import People
 from headcount.attacks.kinds.averaging import Average
 from headcount.attacks.kinds.feasible_intervals import WorkOut
@@ -60,7 +60,7 @@ RELEASE = protect(
 def test_the_share_recovered_in_a_release_is_that_of_theory():
     """Each block's total is published once, and as a sum of two parts by each attribute."""
     finding = attack(RELEASE, POPULATION, Average(variance=1.0))
-    assert finding.table["attacker"].unique().to_list() == [DOES_NOT]
+    assert finding.table["attacker"].unique().to_list() == [UNINFORMED]
     row = finding.table.filter(partitions=ATTRIBUTES).row(0, named=True)
     assert row["counts"] == UNITS * ATTRIBUTES  # the total stands in each of the tables
     # Of variance 1 / (1 + 6 / 2): P(|e| < 1/2) of a deviation of a half is P(|z| < 1).
@@ -77,9 +77,9 @@ def test_means_are_those_of_counting_by_hand():
         direct = tables["by_a0", "block"][unit, 0]
         sums = [tables[f"by_{name}", "block"][unit, 1:].sum() for name in SCHEMA.names]
         mean = (direct + sum(sums) / 2) / (1 + ATTRIBUTES / 2)
-        assert claims.count[DOES_NOT]["by_a0", "block"][unit, 0] == int(np.floor(mean + 0.5))
+        assert claims.count[UNINFORMED]["by_a0", "block"][unit, 0] == int(np.floor(mean + 0.5))
         assert claims.partitions["by_a3", "block"][unit].tolist() == [ATTRIBUTES, 0, 0]
-        assert claims.count[DOES_NOT]["by_a3", "block"][unit, 1] == -1
+        assert claims.count[UNINFORMED]["by_a3", "block"][unit, 1] == -1
 
 
 def test_the_variance_is_seen_in_the_gaps():
@@ -88,11 +88,11 @@ def test_the_variance_is_seen_in_the_gaps():
 
 def test_who_knows_the_largest_change_claims_nothing_farther_off():
     claims = Average(largest_change=1).run(RELEASE, NOBODY)
-    for where, count in claims.count[KNOWS].items():
+    for where, count in claims.count[INFORMED].items():
         there = count >= 0
         assert (np.abs(count - claims.published[where])[there] <= 1).all()
     finding = attack(RELEASE, POPULATION, Average(largest_change=3))
-    assert finding.table["attacker"].unique(maintain_order=True).to_list() == [KNOWS, DOES_NOT]
+    assert finding.table["attacker"].unique(maintain_order=True).to_list() == [INFORMED, UNINFORMED]
     assert len(finding.numbers()) == 2
     assert {column.key for column in finding.columns()} == set(finding.table.columns)
     assert "means that round to the true count" in finding.explain()
@@ -141,7 +141,7 @@ def test_the_share_follows_the_number_of_partitions_and_the_variance(attributes,
     release = protect(Tabulated.of(population), cell_key, seed=3)
     truth = Truth.of(population).made_by(cell_key)
     table = attack(release, truth, Average()).table.filter(partitions=attributes)
-    assert table["attacker"].to_list() == [KNOWS, DOES_NOT]
+    assert table["attacker"].to_list() == [INFORMED, UNINFORMED]
     theory = 100 * share_recovered(variance, 1 + attributes / 2)
     assert table["theory_percent"].to_list() == [pytest.approx(theory, abs=0.01)] * 2
     tolerance = 4 * 100 * (0.5 / UNITS**0.5)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import headcount as hc
-from headcount.attacks.changed_cells import DOES_NOT, KNOWS, changed_cells, published_gaps
+from headcount.attacks.changed_cells import INFORMED, UNINFORMED, changed_cells, published_gaps
 from headcount.attacks.kinds import People
 from headcount.attacks.kinds.feasible_intervals import WorkOut
 from headcount.errors import ConfigError, InputError
@@ -80,7 +80,7 @@ def test_the_score_is_that_of_counting_by_hand(disclose, effort):
     kind = WorkOut(largest_change=2, effort=effort)
     claims = kind.run(release, NOBODY)
     found = attack(release, POPULATION, kind)
-    names = [KNOWS] if disclose else [KNOWS, DOES_NOT]
+    names = [INFORMED] if disclose else [INFORMED, UNINFORMED]
     assert [one.attacker for one in claims.ranges] == names
     for one in claims.ranges:
         for (table, level), numbers in by_hand(release, one).items():
@@ -93,7 +93,7 @@ def test_who_knows_the_largest_change_is_never_wrong_and_finds_some():
     for seed in range(5):
         release = release_of(CellKey(tables=TABLES, maximum=1, variance=Fraction(1, 2)), seed=seed)
         table = attack(release, POPULATION, WorkOut(largest_change=1, effort="programs")).table
-        known = table.filter(attacker=KNOWS)
+        known = table.filter(attacker=INFORMED)
         assert known["outside"].sum() == 0
         assert known["claimed"].to_list() == known["right"].to_list()
         found += int(known["claimed"].sum())
@@ -104,7 +104,7 @@ def test_the_change_that_margins_prove_is_never_more_than_the_largest():
     for seed in range(5):
         release = release_of(CellKey(tables=TABLES, maximum=3, variance=Fraction(1)), seed=seed)
         claims = WorkOut().run(release, NOBODY)
-        assert [one.attacker for one in claims.ranges] == [DOES_NOT]
+        assert [one.attacker for one in claims.ranges] == [UNINFORMED]
         gaps = published_gaps(changed_cells(release))
         assert 1 <= max(one.largest_change for one in gaps) <= claims.facts["proved_change"] <= 3
 
@@ -121,7 +121,7 @@ def test_the_example_of_the_guidelines_is_disclosed_in_a_release():
     published = tuple(replace(one, value=np.array(value[one.level])) for one in release.published)
     release = replace(release, published=published)
     found = attack(release, Truth.of(pair).made_by(cell_key), WorkOut())
-    knows = found.table.filter(attacker=KNOWS)
+    knows = found.table.filter(attacker=INFORMED)
     assert (
         knows["claimed"].to_list() == knows["right"].to_list() == [3, 18]
     )  # and nobody else is there
@@ -129,7 +129,7 @@ def test_the_example_of_the_guidelines_is_disclosed_in_a_release():
     assert knows["known_percent"].to_list() == [100, 100]
     assert found.numbers()[0].value == "100"
     alone = attack(release, pair, WorkOut()).table
-    assert alone["attacker"].unique().to_list() == [DOES_NOT]
+    assert alone["attacker"].unique().to_list() == [UNINFORMED]
 
 
 def test_the_settings_tell_an_attacker_more_than_the_largest_change():
@@ -139,11 +139,11 @@ def test_the_settings_tell_an_attacker_more_than_the_largest_change():
     told, guessed = (
         attack(release, someone, WorkOut(largest_change=9)).table for someone in (truth, POPULATION)
     )
-    assert told["attacker"].unique(maintain_order=True).to_list() == [KNOWS, DOES_NOT]
-    assert told.filter(attacker=KNOWS)["outside"].sum() == 0
-    widths = [one.filter(attacker=KNOWS)["width"].to_numpy().mean() for one in (told, guessed)]
+    assert told["attacker"].unique(maintain_order=True).to_list() == [INFORMED, UNINFORMED]
+    assert told.filter(attacker=INFORMED)["outside"].sum() == 0
+    widths = [one.filter(attacker=INFORMED)["width"].to_numpy().mean() for one in (told, guessed)]
     assert widths[0] < widths[1]
-    assert told.filter(attacker=DOES_NOT).equals(guessed.filter(attacker=DOES_NOT))
+    assert told.filter(attacker=UNINFORMED).equals(guessed.filter(attacker=UNINFORMED))
 
 
 def test_settings_given_to_an_attacker_are_never_written(tmp_path):
@@ -189,7 +189,7 @@ def test_a_sample_is_drawn_by_its_seed_and_scored_alone():
 def test_rounded_tables_say_how_far_they_are_off():
     release = release_of(Rounding(tables=TABLES, base=3, how="fixed"))
     found = attack(release, POPULATION, WorkOut(effort="programs")).table
-    assert found["attacker"].unique().to_list() == [KNOWS]
+    assert found["attacker"].unique().to_list() == [INFORMED]
     assert found["outside"].sum() == 0
     assert (found["width"] <= 4).all()
 
@@ -211,7 +211,9 @@ def test_a_planted_count_is_un_rounded_in_a_release():
 def test_a_finding_shows_itself():
     release = release_of(CellKey(tables=TABLES, maximum=2, variance=Fraction(1)))
     finding = attack(release, POPULATION, WorkOut(largest_change=2))
-    assert [one.label.rpartition("who ")[2] for one in finding.numbers()] == [KNOWS, DOES_NOT]
+    said = [one.label for one in finding.numbers()]
+    assert said[0].endswith("are known for certain to an informed attacker")
+    assert "to an uninformed attacker" in said[1]
     assert {column.key for column in finding.columns()} == set(finding.table.columns)
     assert "range is one number" in finding.explain()
     assert finding.figure().name == "feasible-intervals-figure"

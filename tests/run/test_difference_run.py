@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from headcount.attacks.changed_cells import DOES_NOT, KNOWS
+from headcount.attacks.changed_cells import INFORMED, UNINFORMED
 from headcount.attacks.kinds.differencing import Difference
 from headcount.cli.app import app
 from headcount.errors import ConfigError, HeadcountError
@@ -101,7 +101,7 @@ def slivers(town: Path, first: str, second: str, **settings):
 def test_exact_totals_give_every_sliver_away(town):
     """Sum after sum: square 0 less block 0 is block 1, area 0 less block 1 ..."""
     frame, scores = slivers(town, "exact-area", "exact-square")
-    total = frame.filter(cell="total", attacker=DOES_NOT)
+    total = frame.filter(cell="total", attacker=UNINFORMED)
     assert total.height == BLOCKS - 2  # the first and the last block are squares of their own
     assert (total["low"] == total["high"]).all()
     planted = total.filter(first="a0", second="s1")
@@ -110,16 +110,16 @@ def test_exact_totals_give_every_sliver_away(town):
     true = dict(true_blocks(town).iter_rows())
     for row in total.iter_rows(named=True):
         assert row["low"] == true[of[row["first"], row["second"]]]
-    row = scores.filter(attacker=DOES_NOT).row(0, named=True)
+    row = scores.filter(attacker=UNINFORMED).row(0, named=True)
     assert row["right"] >= BLOCKS - 2
     assert (row["attacked"], row["outside"]) == (3 * (BLOCKS - 2), 0)
 
 
 def test_changed_totals_leave_a_range_that_has_the_truth(town):
     frame, scores = slivers(town, "own-area", "own-square", largest_change=3)
-    knows = scores.filter(attacker=KNOWS).row(0, named=True)
+    knows = scores.filter(attacker=INFORMED).row(0, named=True)
     assert (knows["outside"], knows["right"]) == (0, 0)
-    total = frame.filter(cell="total", attacker=KNOWS)
+    total = frame.filter(cell="total", attacker=INFORMED)
     width = (total["high"] - total["low"]).to_numpy()
     # The difference of an exact square and an area is off by 3 either way, unless sums say more.
     assert width.min() >= 2 * 3 - 1
@@ -169,14 +169,24 @@ def test_an_evaluation_knows_the_settings_of_both(town):
         metrics=(), attacks=("differencing",), given=(Difference(other=town / "own-square"),)
     )
     finding = evaluate_run(town / "own-area", choice=choice).evaluation["differencing"]
-    assert finding.table["attacker"].to_list() == [KNOWS, DOES_NOT]
-    assert finding.table.filter(attacker=KNOWS)["outside"].to_list() == [0]
+    assert finding.table["attacker"].to_list() == [INFORMED, UNINFORMED]
+    assert finding.table.filter(attacker=INFORMED)["outside"].to_list() == [0]
     assert finding.table["level"].unique().to_list() == ["piece"]
     assert "cut each other into" in finding.explain()
     assert finding.figure().name == "differencing-figure"
     without = evaluate_run(town / "own-area", choice=replace(choice, given=())).evaluation
     with pytest.raises(KeyError, match="no second release with other units is given"):
         without["differencing"]
+
+
+def test_a_config_names_the_second_release(town):
+    more = '[[attack]]\nname = "differencing"\nother = "own-square"\n[run]\n'
+    config = town / "config.toml"
+    text = (town / "own-area.toml").read_text().replace("[run]\n", more)
+    config.write_text(text.replace(f'out = "{town / "own-area"}"', f'out = "{town / "again"}"'))
+    choice = Choice(metrics=(), attacks=("differencing",))
+    finding = evaluate_run(protect_run(config), choice=choice).evaluation["differencing"]
+    assert finding.table["attacked"].to_list() == [3 * (BLOCKS - 2)] * 2
 
 
 def test_a_crosswalk_tells_what_leaf_codes_would(town, tmp_path):

@@ -24,7 +24,7 @@ from headcount.tabulate.published import TableCells
 
 Entry = TypeVar("Entry", np.int64, np.float64, np.bool_)
 
-KNOWS, DOES_NOT = "knows the settings", "does not know them"
+INFORMED, UNINFORMED = "informed", "uninformed"
 """Two attackers: one who has read how counts are changed, and one who has the release alone."""
 
 EXACT = Off(down=0, up=0, zero_hides=0)

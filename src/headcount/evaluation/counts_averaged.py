@@ -37,7 +37,8 @@ class CountsAveraged(Attacked):
             "variance is that of a change of large counts, and sums that are independent: small "
             "counts change less, and parts that are empty leave two sums with the same noise. A "
             "count that stands in two tables is here twice. The attacker cannot see which of the "
-            "means are right."
+            "means are right. The *informed* attacker knows the settings by which counts were "
+            "changed, the *uninformed* one has the release alone."
         )
 
     def numbers(self) -> tuple[KeyNumber, ...]:
@@ -46,8 +47,8 @@ class CountsAveraged(Attacked):
             KeyNumber(
                 value=f"{100 * int(some['right'].sum()) / int(some['counts'].sum()):,.3g}",
                 unit="%",
-                label=f"of {some['counts'].sum():,} counts come back by averaging, to an attacker "
-                f"who {name}",
+                label=f"of {some['counts'].sum():,} counts come back by averaging, to an {name} "
+                "attacker",
             )
             for (name,), some in self.table.group_by("attacker", maintain_order=True)
         )
@@ -60,7 +61,7 @@ class CountsAveraged(Attacked):
             "published_percent": "Right as published",
         }
         return (
-            Column(key="attacker", label="The attacker"),
+            Column(key="attacker", label="Attacker"),
             Column(key="partitions", label="Partitions", format=",d"),
             Column(key="counts", label="Counts", format=",d"),
             Column(key="right", label="Right", format=",d"),
@@ -73,7 +74,7 @@ class CountsAveraged(Attacked):
     def figure(self) -> Figure:
         """Right, in theory, and as published, by number of partitions."""
         names = {
-            "right_percent": "mean of the partitions",
+            "right_percent": "by averaging",
             "theory_percent": "theory",
             "published_percent": "as published",
         }

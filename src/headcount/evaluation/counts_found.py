@@ -42,25 +42,31 @@ class CountsFound(Attacked):
             "if that is the true count; *outside* are counts whose range does not have the true "
             "one. Where records were swapped before the tables were made, counts of the swapped "
             f"records are found, and fewer are right. Small counts are those of 1 to {SMALL} "
-            "people: to know them says most about someone. The figures are of this one release."
+            "people: to know them says most about someone. The *informed* attacker knows the "
+            "settings by which counts were changed, the *uninformed* one has the release alone. "
+            "The figures are of this one release."
         )
 
     def numbers(self) -> tuple[KeyNumber, ...]:
         """For each attacker the share of counts that is known."""
-        return tuple(
-            KeyNumber(
-                value=f"{100 * some['right'].sum() / max(int(some['attacked'].sum()), 1):,.3g}",
-                unit="%",
-                label=f"of {some['attacked'].sum():,} counts attacked are found for certain, and "
-                f"right, by an attacker who {name}",
+        found = []
+        for (name,), some in self.table.group_by("attacker", maintain_order=True):
+            claimed, right = int(some["claimed"].sum()), int(some["right"].sum())
+            wrong = f"; {claimed - right:,} of {claimed:,} claims are wrong"
+            found.append(
+                KeyNumber(
+                    value=f"{100 * right / max(int(some['attacked'].sum()), 1):,.3g}",
+                    unit="%",
+                    label=f"of {some['attacked'].sum():,} counts attacked are known for certain "
+                    f"to an {name} attacker{wrong if claimed > right else ''}",
+                )
             )
-            for (name,), some in self.table.group_by("attacker", maintain_order=True)
-        )
+        return tuple(found)
 
     def columns(self) -> tuple[Column, ...]:
         """Headed in words."""
         return (
-            Column(key="attacker", label="The attacker"),
+            Column(key="attacker", label="Attacker"),
             Column(key="table", label="Table"),
             Column(key="level", label="Level"),
             Column(key="cells", label="Counts", format=",d"),

@@ -10,8 +10,8 @@ import numpy as np
 from headcount.arrays import Floats, Ints
 from headcount.attacks.averaging import CellAverages, CellValues, average_cells, likeliest
 from headcount.attacks.changed_cells import (
-    DOES_NOT,
-    KNOWS,
+    INFORMED,
+    UNINFORMED,
     ChangedCells,
     changed_cells,
     hides_its_change,
@@ -88,7 +88,7 @@ class Average(Attack):
         cells = changed_cells(release.as_tables())
         hidden = hides_its_change([some.unread() for some in cells])
         knows = bool(self.largest_change) or not hides_its_change(cells)
-        names = [name for name, one in ((KNOWS, knows), (DOES_NOT, hidden)) if one]
+        names = [name for name, one in ((INFORMED, knows), (UNINFORMED, hidden)) if one]
         count: dict[str, dict[tuple[str, str], Ints]] = {name: {} for name in names}
         published: dict[tuple[str, str], Ints] = {}
         partitions: dict[tuple[str, str], Ints] = {}
@@ -103,7 +103,7 @@ class Average(Attack):
                 claimed = np.full(size, NOTHING)
                 claimed[found.cell] = (
                     self._knowing(some, draws, found, table, variance)
-                    if name == KNOWS
+                    if name == INFORMED
                     else found.averages.count
                 )
                 count[name] |= some.spread(claimed)

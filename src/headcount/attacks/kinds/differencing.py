@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.arrays import Ends, Flags, Ints
-from headcount.attacks.changed_cells import DOES_NOT, KNOWS
+from headcount.attacks.changed_cells import INFORMED, UNINFORMED
 from headcount.attacks.changed_intervals import Narrowing
 from headcount.attacks.differencing import Overlay, difference, overlay
 from headcount.attacks.intervals import Contradiction
@@ -188,10 +188,10 @@ class Difference(Attack):
         told = replace(second, published=tuple(replace(o, known=known) for o in second.published))
         ranges = []
         if self.largest_change or not (_hides(first) or _hides(told)):
-            ranges.append(self._ranges(KNOWS, pieces, first, told))
+            ranges.append(self._ranges(INFORMED, pieces, first, told))
         alone = [_unread(first), _unread(second)]
         if any(_hides(one) for one in alone):
-            ranges.append(replace(self, largest_change=0)._ranges(DOES_NOT, pieces, *alone))
+            ranges.append(replace(self, largest_change=0)._ranges(UNINFORMED, pieces, *alone))
         return Slivers(
             attack=self.name,
             title="Do overlapping areas give away those who live between them?",
@@ -270,7 +270,7 @@ class Difference(Attack):
             try:
                 return self._between(attacker, pieces, *both)
             except Contradiction:  # both together prove more than each of them
-                if attacker == KNOWS:
+                if attacker == INFORMED:
                     raise
                 largest = 1 + max(one.largest_change or 0 for one in both)
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from headcount.arrays import Flags, Ints
 from headcount.attacks.changed_cells import (
-    DOES_NOT,
-    KNOWS,
+    INFORMED,
+    UNINFORMED,
     ChangedCells,
     changed_cells,
     hides_its_change,
@@ -86,12 +86,12 @@ class WorkOut(Attack):
         unread = [some.unread() for some in cells]
         ranges, guess = [], None
         if self.largest_change or not hides_its_change(cells):
-            ranges.append(self._ranges(KNOWS, cells, self.largest_change or None))
+            ranges.append(self._ranges(INFORMED, cells, self.largest_change or None))
         if hides_its_change(unread):
             guess = max(gaps.largest_change for gaps in published_gaps(unread))
             while True:
                 try:
-                    ranges.append(self._ranges(DOES_NOT, unread, guess))
+                    ranges.append(self._ranges(UNINFORMED, unread, guess))
                     break
                 except Contradiction:  # the sums together prove more than each of them
                     guess += 1
