@@ -353,7 +353,9 @@ class Chain:
             with MECHANISMS.naming(step):
                 step.check(population)
                 own_noise = self.noise_of(number, noise)
-                population = step.apply(population, own_noise, run=run, context=own)
+                changed = step.apply(population, own_noise, run=run, context=own)
+                _refuse_lost_keys(step, population, changed)
+                population = changed
         if context.curator is not None and self.secret_files:
             store_people(context.curator / CHANGED_PEOPLE, population, data, self.steps)
         return _counted(population, data)
@@ -388,6 +390,17 @@ Mechanism: TypeAlias = PreTabular | PostTabular | Chain
 """What protects: one method, or a chain of them."""
 Mechanisms: TypeAlias = Mechanism | Sequence[PreTabular | PostTabular]
 """The same, or several methods in their order."""
+
+
+def _refuse_lost_keys(step: PreTabular, before: Population, after: Population) -> None:
+    """Without their record keys people would be changed by words of cells, in a second way."""
+    if before.record_keys is not None and after.record_keys is None:
+        raise PrivacyError(
+            source=step.name,
+            place="record keys",
+            found="people who have lost theirs",
+            expected="a step after which everybody who is left has their own",
+        )
 
 
 def _counted(changed: Population, data: Tabulated) -> Counts:

@@ -268,6 +268,21 @@ def test_a_sample_is_rounded_by_the_words_of_those_who_are_in_it(tmp_path):
         protect(whole, chain, seed=2)
 
 
+def test_a_step_that_loses_record_keys_is_refused(monkeypatch):
+    sample = Sampling(fraction=Fraction(1, 2))
+    right = Sampling.apply
+
+    def careless(self: Sampling, *given: Any, **more: Any) -> Population:
+        return replace(right(self, *given, **more), record_keys=None)
+
+    chain = Chain.of([sample, Rounding(tables=TABLES, how="fixed")])
+    protect(with_ids(people()), chain, seed=1)
+    monkeypatch.setattr(Sampling, "apply", careless)
+    protect(people(), chain, seed=1)
+    with pytest.raises(PrivacyError, match="sampling: record keys: found people who have lost th"):
+        protect(with_ids(people()), chain, seed=1)
+
+
 def test_a_secret_made_for_persons_is_made_once(tmp_path):
     counts = tabulate(with_ids(people(100)))
     first = secret_of_file(tmp_path / "keys", counts)
