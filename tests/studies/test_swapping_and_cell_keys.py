@@ -22,7 +22,7 @@ from headcount.studies.frame.cases import Case, releases, seeded_noise
 from headcount.studies.frame.report import write_text
 from headcount.studies.frame.study import Findings, Work
 from headcount.studies.swapping_and_cell_keys import STUDY, chains, measures, report, slow, study
-from headcount.studies.swapping_and_cell_keys.bets import LEAN, bet, joined
+from headcount.studies.swapping_and_cell_keys.bets import FIRST_LEAN, LEAN, bet, joined
 from headcount.studies.swapping_and_cell_keys.settings import (
     LADDER,
     RATES,
@@ -51,7 +51,8 @@ def bet_by_hand(steps, truth, half, claims, odds):
                 for step in steps:
                     same = [m for m in known if step[m] == step[n]]
                     hits = sum(truth[m] in claim for m in same)
-                    p = (hits + LEAN * p) / (len(same) + LEAN)
+                    lean = FIRST_LEAN if step is steps[0] else LEAN
+                    p = (hits + lean * p) / (len(same) + lean)
                 if p > chance:
                     best, chance = claim, p
             if chance > odds / (1 + odds):

@@ -16,9 +16,10 @@ from few places can be wrong, so that he loses a little where there is next to n
 
 Clues come in steps from coarse to fine. A step that was rarely seen leans on the one before it:
 
-    p_j = (k_j + LEAN p_(j-1)) / (n_j + LEAN)
+    p_j = (k_j + l_j p_(j-1)) / (n_j + l_j)
 
 where
+    l_j   FIRST_LEAN at the first step, LEAN later: what it leans by, in places
     n_j   places of the learning half with the same clues up to step j
     k_j   those of them in which the claim is true
     p_0   the share of all counts of the learning half
@@ -35,7 +36,7 @@ import numpy as np
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import InputError
 
-LEAN = 30.0
+FIRST_LEAN, LEAN = 1.0, 30.0
 """Of 3, 10, 30, 60 and 100, tried on eleven chains, the one with which the attacker won most; risks
 above 10 % moved by 2 points at most."""
 SMALLEST, LARGEST = 1, 2
@@ -113,6 +114,7 @@ def _chances(
             size = int(step.max(initial=0)) + 1
             seen = np.bincount(step[learning], minlength=size)
             won = np.bincount(step[learning], weights=known, minlength=size)
-            chance = (won[step] + LEAN * chance) / (seen[step] + LEAN)
+            lean = FIRST_LEAN if step is steps[0] else LEAN
+            chance = (won[step] + lean * chance) / (seen[step] + lean)
         chances[number] = chance
     return chances, holds

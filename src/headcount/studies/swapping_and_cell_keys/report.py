@@ -77,7 +77,7 @@ def _said(found: Findings, lowest: str) -> dict[str, Any]:
         {
             "value": f"{row['error']:.1f}",
             "label": f"people of 100 counted wrongly in {lowest} counts where {_WAYS[by]} brings "
-            f"the risk from 100 to {PRICED:.0f} %",
+            f"the risk down to {PRICED:.0f}\N{NO-BREAK SPACE}%",
             "unit": _interval(row),
         }
         for by, row in prices.get(PRICED, {}).items()
@@ -244,9 +244,23 @@ def _groups(found: Findings) -> pl.DataFrame:
 
 
 def _levels(found: Findings) -> pl.DataFrame:
-    rows = found.tables["cost"].filter(pl.col("rate").is_in(SHOWN_RATES))
-    percent = pl.format("{} %", (100 * pl.col("rate")).round().cast(pl.Int64))
-    return rows.with_columns(swapped=percent)
+    """Errors by level of a few chains that differ in kind and strength."""
+    rows = found.tables["cost"]
+    shown = {
+        "swapping 2 %": (0.02, AS_COUNTED),
+        "swapping 10 %": (0.1, AS_COUNTED),
+        "cell-key, variance 1": (0.0, LADDER[3].name),
+        "cell-key, variance 8": (0.0, LADDER[-1].name),
+        "rounding to 3": (0.0, "rounded to 3"),
+        "rounding to 10": (0.0, "rounded to 10"),
+        "topdown, epsilon 4": (0.0, "TopDown, epsilon 4"),
+        "topdown, epsilon 64": (0.0, "TopDown, epsilon 64"),
+    }
+    parts = [
+        rows.filter(rate=rate, method=method).with_columns(chain=pl.lit(name))
+        for name, (rate, method) in shown.items()
+    ]
+    return pl.concat(parts)
 
 
 def _prices(found: Findings) -> pl.DataFrame:

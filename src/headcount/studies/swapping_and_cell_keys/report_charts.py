@@ -35,8 +35,8 @@ _SIDES: dict[str, tuple[Any, int, int]] = {
     "far below": ("left", -6, 34),
 }
 """Where words stand beside a point: alignment, and pixels to the right and down."""
-_AFTER = 44
-"""Pixels from the strength of a point to the name of its line, where both stand on one side."""
+_APART = {MIXED: (0, 19), TOPDOWN: (0, -31)}
+"""Where the name of a family stands from the strength of its point, if not beside it."""
 SHADES = (2.0, 5.0, 10.0, 25.0, 50.0)
 """Risks at which a field of the surface becomes a shade warmer."""
 
@@ -86,19 +86,19 @@ def trade_off(frame: pl.DataFrame, *, findings: Findings, controls: Sequence[Con
     ]
     for side, (align, dx, dy) in _SIDES.items():
         text = base.transform_filter(alt.datum.side == side)
-        further = -_AFTER - 10 if side == "left" else _AFTER
         named = text.transform_filter(alt.datum.name != "")
-        layers += [
+        layers.append(
             text.transform_filter(alt.datum.label != "")
             .mark_text(align=align, dx=dx, dy=dy, fontSize=11.5)
-            .encode(text="label:N"),
-            named.transform_filter(alt.datum.family != MIXED)
-            .mark_text(align=align, dx=dx + further, dy=dy, fontSize=13.5, fontWeight=700)
-            .encode(text="name:N"),
-            named.transform_filter(alt.datum.family == MIXED)
-            .mark_text(align=align, dx=dx, dy=dy + 19, fontSize=13.5, fontWeight=700)
-            .encode(text="name:N"),
-        ]
+            .encode(text="label:N")
+        )
+        for family in names:
+            right, down = _APART.get(family, (-54 if side == "left" else 44, 0))
+            layers.append(
+                named.transform_filter(alt.datum.family == family)
+                .mark_text(align=align, dx=dx + right, dy=dy + down, fontSize=13.5, fontWeight=700)
+                .encode(text="name:N")
+            )
     chart: ChartType = with_controls(alt.LayerChart(layer=layers), frame, controls)
     return chart.properties(width="container", height=460)
 
