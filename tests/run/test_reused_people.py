@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+from headcount.config.load import config_digest, load_config
 from headcount.errors import ConfigError, PrivacyError, RunError
+from headcount.mechanisms import ReusedRun
 from headcount.population.household_writer import write_households
 from headcount.population.towns import towns
 from headcount.release.store import read_release
@@ -101,6 +104,10 @@ def test_later_tables_start_from_the_people_that_the_first_run_stored(tmp_path, 
         both, sex = np.array(new["both", level]), np.array(old["sex", level])
         assert (both[:, 0] == sex[:, 0]).all()  # the total of the same people
     assert not (later / "internal" / "provenance.parquet").exists()
+    config = load_config(tmp_path / "later.toml")
+    other = replace(config, run=replace(config.run, reuse=ReusedRun(run=first, sha256="other")))
+    assert config_digest(config) != config_digest(other)
+    assert config_digest(config, secret=False) == config_digest(other, secret=False)
     receipt = json.loads((later / "release" / "receipt.json").read_text())
     assert "TargetedSwapping" in receipt["mechanism"]
     finding = evaluate_run(later).evaluation["table-changes"]

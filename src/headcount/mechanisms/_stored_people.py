@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from headcount.errors import ConfigError, PrivacyError, RunError
-from headcount.fields import FilePath
+from headcount.fields import SECRET, FilePath
 from headcount.files import write_bytes_atomic
 from headcount.mechanisms._base import PreTabular
 from headcount.mechanisms._key_file import leaf_content
@@ -42,7 +42,7 @@ class ReusedRun:
     """
 
     run: FilePath
-    sha256: str = ""
+    sha256: Annotated[str, SECRET] = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "run", Path(self.run))
