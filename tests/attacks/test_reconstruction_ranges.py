@@ -32,6 +32,7 @@ from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.population import Population
 from headcount.release import TablesRelease
 from headcount.release.published import is_total
+from headcount.report.model import Table
 from headcount.schema import load_schema
 from headcount.tabulate.counts import adder
 from tests.attacks.small_blocks import PAIRS, TINY, every_file, flat, hold
@@ -256,18 +257,28 @@ def test_who_does_not_know_the_largest_change_takes_the_smallest_possible():
     assert knows.words in Reidentify(largest_change=3).run(release, people).words
 
 
-def test_settings_that_an_evaluation_gives_are_used_unless_the_attack_says_otherwise():
+@pytest.mark.parametrize("kind", [Reconstruct, Reidentify])
+def test_the_uninformed_attacker_stands_beside_the_one_who_knows_the_settings(kind):
     population = town()
     mechanism = CellKey(
         tables={"sex_origin": ["sex", "hispanic"]}, maximum=3, variance=Fraction(3, 2)
     )
     release = protect(Tabulated.of(population), mechanism, seed=3)
     truth = Truth.of(population).made_by(mechanism)
-    for kind in (Reconstruct, Reidentify):
-        known = attack(release, truth, kind())
-        assert "is known, from the release or the settings" in known.explain()
-        unread = attack(release, truth, kind(knows_settings=False))
-        assert "and the attacker does not know" in unread.explain()
+    found = attack(release, truth, kind())
+    assert "is known, from the release or the settings" in found.explain()
+    alone = attack(release, truth, kind(knows_settings=False))
+    assert "and the attacker does not know" in alone.explain()
+    assert set(found.files()) == {kind.name, f"{kind.name}-uninformed"}
+    assert found.files()[f"{kind.name}-uninformed"].equals(alone.table)
+    assert alone.files().keys() == {kind.name}
+    (*_, last) = found.blocks()
+    assert isinstance(last, Table)
+    assert "who has the release alone" in last.caption
+    # A release that says how far off its counts are has one attacker, and so have the files alone.
+    said = protect(Tabulated.of(population), replace(mechanism, disclose=True), seed=3)
+    assert attack(said, truth, kind()).files().keys() == {kind.name}
+    assert attack(release, population, kind()).table.equals(alone.table)
 
 
 def test_certain_records_are_scored_by_the_kinds_that_tables_tell_apart():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any, Self
@@ -33,7 +34,7 @@ from headcount.population import Population
 from headcount.release import Release
 from headcount.report.figures import Axis, point_chart
 from headcount.report.finding import Finding
-from headcount.report.model import Column, Figure, KeyNumber
+from headcount.report.model import Block, Column, Figure, KeyNumber, table_from_frame
 from headcount.tabulate import Counts
 from headcount.tabulate.published.codings import find_attribute
 
@@ -62,6 +63,15 @@ def attack(
         raise InputError(
             f"attack {kind.name!r}", found=support.why_not, expected="a release that it supports"
         )
+    finding = _made(release, truth, kind, engine)
+    other = kind.uninformed(release)
+    if other is not None and isinstance(finding, Attacked):
+        return replace(finding, beside=_made(release, truth, other, engine))
+    return finding
+
+
+def _made(release: Release, truth: Truth, kind: Attack, engine: Engine | None) -> Finding:
+    """One attack, and what its claims are worth."""
     release = kind.read(release)
     if kind.whole:
         part = whole_of(release, leaves=kind.leaves)
@@ -95,15 +105,39 @@ def score_claims(claims: Claims, people: TruePeople, part: Part) -> Finding:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Attacked(Finding):
-    """A scored attack; ``words`` say how it works and what was left out."""
+    """A scored attack.
+
+    where
+        words    how it works and what was left out
+        beside   the same attack by somebody who has not read the settings
+    """
 
     words: str
+    beside: Finding | None = None
 
     @classmethod
     def by(cls, claims: Claims, part: Part, **more: Any) -> Self:
         """The finding about some claims."""
         words = f"{claims.words} {part.words}"
         return cls(name=claims.attack, title=claims.title, words=words, **more)
+
+    def files(self) -> Mapping[str, pl.DataFrame]:
+        """The table, and that of the uninformed attacker."""
+        own = {self.name: self.table}
+        return own if self.beside is None else own | {f"{self.name}-uninformed": self.beside.table}
+
+    def blocks(self) -> tuple[Block, ...]:
+        """Figure and table, and the table of the uninformed attacker."""
+        if self.beside is None:
+            return super().blocks()
+        table = table_from_frame(
+            self.beside.shown(),
+            name=f"{self.name}-uninformed-table",
+            caption="The same for an attacker who has the release alone, and takes the smallest "
+            "change that its tables prove for the largest.",
+            columns=self.beside.columns(),
+        )
+        return (*super().blocks(), table)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -200,6 +200,13 @@ class Attack(ABC):
         """
         return release
 
+    def uninformed(self, release: Release) -> Attack | None:
+        """The same attack by somebody who has not read the settings; None if it is no other.
+
+        An evaluation shows it beside the attack.
+        """
+        return None
+
     def limit(self, release: Release) -> int:
         """Leaf units to be attacked at most in an evaluation; 0 for all."""
         return 0

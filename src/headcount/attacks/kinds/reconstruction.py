@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any, Protocol
 
@@ -100,6 +100,12 @@ class Reconstruct(Attack):
         """Changed counts as ranges, narrowed by all sums of the release."""
         return read_changed(release, self)
 
+    def uninformed(self, release: Release) -> Reconstruct | None:
+        """Somebody who takes the smallest change that the tables prove for the largest."""
+        if self.knows_settings and settings_tell_more(release):
+            return replace(self, knows_settings=False)
+        return None
+
     def limit(self, release: Release) -> int:
         """Solving units takes long; those of a level that are solved jointly belong together."""
         return 0 if self.together else self.most_units
@@ -173,6 +179,20 @@ def _(release: TablesRelease, knows: KnowsChanges) -> Release:
         return release
     return narrowed_tables(
         release, largest_change=knows.largest_change, knows_settings=knows.knows_settings
+    )
+
+
+@singledispatch
+def settings_tell_more(release: Release) -> bool:
+    """Whether an attacker was given settings of changes that the release does not say."""
+    return False
+
+
+@settings_tell_more.register
+def _(release: TablesRelease) -> bool:
+    return any(
+        one.known is not None and one.off is not None and one.off.down is None
+        for one in release.published
     )
 
 

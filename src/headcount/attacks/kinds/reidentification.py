@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from typing import Any
 
@@ -17,6 +17,7 @@ from headcount.attacks.kinds.reconstruction import (
     change_words,
     has_features,
     read_changed,
+    settings_tell_more,
 )
 from headcount.attacks.records import KNOWN, LEARNT, Features, Records, records_of
 from headcount.attacks.reidentification import KnownPeople, Putative, reidentify
@@ -76,6 +77,12 @@ class Reidentify(Attack):
     def read(self, release: Release) -> Release:
         """Changed counts as ranges, narrowed by all sums of the release."""
         return read_changed(release, self)
+
+    def uninformed(self, release: Release) -> Reidentify | None:
+        """The same on records that are rebuilt without knowing the settings."""
+        if self.knows_settings and settings_tell_more(release):
+            return replace(self, knows_settings=False)
+        return None
 
     def supports(self, release: Release) -> Support:
         """Whole people, or tables from which people can be rebuilt."""
