@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from headcount.bench.dense import to_dense
-from headcount.bench.golden_files import golden_problems
+from headcount.bench.golden_files import Golden, golden_problems
 from headcount.errors import InputError
 from headcount.solve.leastsquares import least_squares
 from headcount.solve.objective import objective, violation
@@ -52,6 +52,7 @@ def write(directory, *, parent=True, **changes):
 def test_a_problem_is_read_with_any_sizes(tmp_path):
     truth = write(tmp_path)
     [golden] = golden_problems(tmp_path)
+    assert isinstance(golden, Golden)
     batch = golden.batch
     assert (golden.name, golden.shape, golden.failsafe) == ("one", SHAPE, False)
     assert (golden.objective, golden.distance) == (1.5, 0.25)
@@ -74,6 +75,7 @@ def test_a_problem_is_read_with_any_sizes(tmp_path):
 def test_a_problem_without_parent_is_the_root(tmp_path):
     write(tmp_path, parent=False)
     [golden] = golden_problems(tmp_path)
+    assert isinstance(golden, Golden)
     assert golden.batch.is_root
     assert golden.parent is None
     assert len(golden.batch.cell) == 12

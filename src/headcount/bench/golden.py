@@ -10,6 +10,7 @@ import numpy as np
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.bench.dense import on_variables, to_dense
 from headcount.bench.figures import Reading
+from headcount.bench.golden_2020 import Golden2020, Verdict2020, judge_2020
 from headcount.bench.golden_files import Golden, golden_problems
 from headcount.solve.batch import Batch
 from headcount.solve.check import violations
@@ -53,8 +54,15 @@ class GoldenVerdict:
 
 
 def measure(directory: Path) -> list[Reading]:
-    """Run every problem of the folder; counts of passes, worst gaps, names of what failed."""
-    verdicts = [judge(golden, directory) for golden in golden_problems(directory)]
+    """Run every problem of the folder; counts of passes, worst gaps, names of what failed.
+
+    A folder has problems of 2018, solved at once, or of 2020, solved in passes.
+    """
+    found = list(golden_problems(directory))
+    in_passes = [judge_2020(golden) for golden in found if isinstance(golden, Golden2020)]
+    if in_passes:
+        return _readings_2020(in_passes)
+    verdicts = [judge(golden, directory) for golden in found if isinstance(golden, Golden)]
     plain = [v for v in verdicts if not v.failsafe]
     rescued = [v for v in verdicts if v.failsafe]
     return [
@@ -144,6 +152,48 @@ def _readings(what: str, verdicts: list[GoldenVerdict]) -> list[Reading]:
         ),
         Reading(
             "  worst L1 distance above the stored", max(v.distance for v in verdicts), "persons"
+        ),
+    ]
+
+
+def _readings_2020(verdicts: list[Verdict2020]) -> list[Reading]:
+    many = f"of {len(verdicts)} pass"
+    solved = [v for v in verdicts if v.gap <= ABOVE and v.violation <= BROKEN]
+    near = [v for v in verdicts if v.sound and not any(v.distances)]
+    bad = ", ".join(v.name for v in verdicts if v not in solved)
+    far = ", ".join(v.name for v in verdicts if v not in near)
+    passes = max(len(v.distances) for v in verdicts)
+    ties = [v.own[-1] for v in verdicts if v in near and any(v.own)]
+    return [
+        Reading("passes: estimates", len(solved), many, f"failed: {bad}" if bad else ""),
+        Reading(
+            "  worst objective of the last pass above the stored",
+            max(v.gap for v in verdicts),
+            "relative",
+            "negative: ours is lower",
+        ),
+        Reading("  worst violation, band included", max(v.violation for v in verdicts), "persons"),
+        Reading(
+            "passes: rounding from the stored estimate",
+            len(near),
+            many,
+            f"failed: {far}" if far else "",
+        ),
+        *(
+            Reading(
+                f"  pass {k + 1}: worst L1 distance above the stored",
+                max(v.distances[k] for v in verdicts if len(v.distances) > k),
+                "persons",
+                "earlier passes as stored",
+            )
+            for k in range(passes)
+        ),
+        Reading(
+            "  problems with another choice among ties",
+            len(ties),
+            "problems",
+            f"last pass nearer in {sum(t < 0 for t in ties)}, "
+            f"farther in {sum(t > 0 for t in ties)}",
         ),
     ]
 

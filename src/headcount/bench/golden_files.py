@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Floats, Ints
 from headcount.bench.dense import Margin, from_dense, groups_keeping
+from headcount.bench.golden_2020 import Golden2020, read_golden_2020
 from headcount.errors import InputError
 from headcount.solve.batch import Batch
 
@@ -39,13 +40,25 @@ class Golden:
     failsafe: bool
 
 
-def golden_problems(directory: Path) -> Iterator[Golden]:
-    """The problems that ``index.json`` of the directory lists, one at a time."""
+def golden_problems(directory: Path) -> Iterator[Golden | Golden2020]:
+    """The problems that ``index.json`` of the directory lists, one at a time.
+
+    An entry of 2018 has a name, one of 2020 a file and its level.
+    """
     index = directory / "index.json"
     if not index.is_file():
         raise InputError(str(directory), found="no index.json", expected="a directory with one")
     for entry in json.loads(index.read_text("utf-8")):
-        yield read_golden(directory / f"{entry['name']}.npz", entry)
+        if "name" in entry:
+            yield read_golden(directory / f"{entry['name']}.npz", entry)
+        elif "file" in entry and "level" in entry:
+            yield read_golden_2020(directory / str(entry["file"]), entry)
+        else:
+            raise InputError(
+                str(index),
+                found=f"an entry with {', '.join(entry) or 'nothing'}",
+                expected="a name (problems of 2018), or a file and its level (2020)",
+            )
 
 
 def read_golden(file: Path, entry: dict[str, Any]) -> Golden:

@@ -14,6 +14,7 @@ from headcount.arrays import Ints
 from headcount.bench.dense import Margin, from_dense, groups_keeping
 from headcount.solve.batch import Batch
 from headcount.solve.passes import FitPass
+from headcount.solve.target_rounding import RoundPass
 
 SHAPE = (3, 2, 2, 4)  # type, adult, hispanic, race
 TOTAL, TYPE, RACE, RACE_HISPANIC, REST = (), (0,), (3,), (2, 3), (1, 2, 3)
@@ -63,3 +64,22 @@ def pass_problem(seed: int) -> PassProblem:
         joint_total=np.bincount(joint, truth.sum(axis=0)) if len(joint) else (),
     )
     return PassProblem(batch=batch, truth=truth)
+
+
+CELLS = tuple(range(len(SHAPE)))
+Chain = tuple[tuple[int, ...], ...]
+CHAINS: tuple[Chain, Chain] = (((),), ((0,), (0, 2), (0, 2, 3), CELLS, CELLS))
+"""Totals first; then a chain whose cells count twice, as in the redistricting product of 2020."""
+
+
+def rounding_passes(seed: int, shape: tuple[int, ...] = SHAPE) -> tuple[RoundPass, ...]:
+    """The two passes of 2020, or all queries in one, or a chain with a query left out."""
+    chains: tuple[Chain, ...] = CHAINS
+    if seed % 3 == 1:
+        chains = (CHAINS[0] + CHAINS[1],)
+    elif seed % 3 == 2:
+        chains = (CHAINS[0], CHAINS[1][:1], CHAINS[1][2:4])
+    return tuple(
+        RoundPass(tuple(groups_keeping(shape, keep).astype(np.int32) for keep in chain))
+        for chain in chains
+    )

@@ -6,7 +6,7 @@ import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.compiled import njit
-from headcount.solve._pack import FEASIBLE, pack
+from headcount.solve._pack import FEASIBLE, PROXIMAL_FAMILY, pack
 from headcount.solve._reduce import HIGH, LOW, MARGIN, STAND_IN, WEIGHT
 from headcount.solve._ssn import IMPOSSIBLE, SOLVED, STUCK, Free, newton, primal
 from headcount.solve.batch import NO_BOUND, BatchArrays
@@ -15,6 +15,9 @@ SMOOTHING = (0.5, 0.1, 0.0, 5.0)
 NEWTON_LIMIT = 200
 PROXIMAL_LIMIT = 500  # Newton steps of all rounds together
 PROXIMAL_MOVE = 1e-6
+# Most answers in a band around an earlier one end at its edge, where a large weight finds them in
+# few steps; for what is left inside it falls from round to round, and so does the tolerance.
+BAND_WEIGHT, BAND_FALL, BAND_LOOSE = 1.0, 0.1, 1e-3
 
 
 @njit(nogil=True, cache=True)
@@ -39,7 +42,23 @@ def recentre(nu: Floats, u: Floats, free: Free, soft: bool, centre: Floats) -> f
             z = min(max(z, slots[LOW, s]), slots[HIGH, s])
             move = max(move, abs(z - slots[MARGIN, s]))
             slots[MARGIN, s] = z
+            if slots[WEIGHT, s] > PROXIMAL_FAMILY:
+                slots[WEIGHT, s] = max(BAND_FALL * slots[WEIGHT, s], PROXIMAL_FAMILY)
     return move
+
+
+@njit(nogil=True, cache=True)
+def start_bands(slots: Floats) -> bool:
+    """Give answers in a band their first weight; whether there are any.
+
+    Bounds are whole persons apart, so that only a band is narrower than one.
+    """
+    found = False
+    for s in range(slots.shape[1]):
+        if slots[STAND_IN, s] > 0.0 and 0.0 < slots[HIGH, s] - slots[LOW, s] < 1.0:
+            slots[WEIGHT, s] = BAND_WEIGHT
+            found = True
+    return found
 
 
 @njit(nogil=True, cache=True)
@@ -162,15 +181,18 @@ def solve_parent(
         nu = np.zeros(free.slots.shape[1])
         stand_ins = start_centres(free) or soft
         left = PROXIMAL_LIMIT if stand_ins else NEWTON_LIMIT
+        loose = BAND_LOOSE if start_bands(free.slots) else 0.0
         while left > 0:
             ceiling = np.inf if b.is_root else highest(free)
-            ended, n, m = newton(nu, free, tolerance, smoothing, left, ceiling, u, tau)
+            ended, n, m = newton(nu, free, max(tolerance, loose), smoothing, left, ceiling, u, tau)
             steps, conjugate, left = steps + n, conjugate + m, left - max(n, 1)
             if ended == IMPOSSIBLE:
                 return IMPOSSIBLE, attempt, steps, conjugate
             if ended == STUCK:
                 break
-            if not stand_ins or recentre(nu, u, free, soft, centre) <= PROXIMAL_MOVE:
+            near = not stand_ins or recentre(nu, u, free, soft, centre) <= PROXIMAL_MOVE
+            near, loose = near and loose <= tolerance, loose * 0.01
+            if near:
                 settle(free, u, 1e-7, x)
                 return SOLVED, attempt, steps, conjugate
     return STUCK, attempt, steps, conjugate

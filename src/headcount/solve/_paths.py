@@ -27,13 +27,17 @@ class RoundingSteps(NamedTuple):
 
 
 class RoundingTree(NamedTuple):
-    """A parent's variables and the forest of bounded groups that they flow through.
+    """A parent's variables and the forest of groups that they flow through.
+
+    Nodes are the groups child by child, then the totals of several children together, then the
+    top, whose number is the number of groups.
 
     where
         e0, e1, v0, v1        its entries and variables in the batch
-        start, entry, child   where each entry's variables begin; of each variable
-        home, above           the smallest bounded group of each entry; the next above each group
-        margin, floor, roof   sums and bounds of the groups, child by child
+        start, entry          where each entry's variables begin; the entry of each variable
+        home, up              the smallest group that holds each variable; the next above each group
+        margin, floor, roof   sums and bounds of the groups
+        aim, price            the sum that a group should have, and what one person away costs
     """
 
     e0: int
@@ -42,12 +46,13 @@ class RoundingTree(NamedTuple):
     v1: int
     start: Array
     entry: Array
-    child: Array
     home: Array
-    above: Array
+    up: Array
     margin: Array
     floor: Array
     roof: Array
+    aim: Array
+    price: Array
 
 
 class _Arcs(NamedTuple):
@@ -66,13 +71,14 @@ class _Arcs(NamedTuple):
 
 
 class _Work(NamedTuple):
-    """What is known of each node, and the heap of a search."""
+    """What is known of each node, the heap of a search, and the nodes that it has seen."""
 
     excess: Array
     potential: Array
     distance: Array
     done: Array
     via: Array
+    seen: Array
     heap_key: Array
     heap_node: Array
 
@@ -83,6 +89,12 @@ def _step(y: int, cost: int, scale: int) -> int:
     if y < 0:
         return -scale
     return cost if y == 0 else scale
+
+
+@njit(nogil=True, cache=True)
+def _lift(margin: int, aim: int, price: int) -> int:
+    """Cost of one person more in a group: two parallel arcs, up to the aim and beyond it."""
+    return -price if margin < aim else price
 
 
 @njit(nogil=True, cache=True)
@@ -139,23 +151,17 @@ def _by_target(count: int, target: Array) -> Any:
 def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: bool) -> int:
     """Bring all margins within their bounds at least cost; returns the number of paths, or -1.
 
-    Nodes: the groups of the forest child by child, then the top, then the entries. At the root
-    there are no sums to keep, so that the entries are one with the top. With ``scale`` 0 the
-    search is a plain flow test.
+    Nodes: the groups of the forest, then the top, then the entries. At the root there are no sums
+    to keep, so that the entries are one with the top. With ``scale`` 0 the search is a plain flow
+    test.
     """
-    margin, above, home, entry = tree.margin, tree.above, tree.home, tree.entry
-    groups, nodes, entries = len(margin), len(above), len(home)
+    margin, up, target, entry = tree.margin, tree.up, tree.home, tree.entry
+    groups, entries = len(margin), len(tree.start) - 1
     top = groups
     size = len(steps.y)
     source = np.empty(size, np.int64)
-    target = np.empty(size, np.int64)
     for v in range(size):
         source[v] = top if is_root else top + 1 + entry[v]
-        target[v] = tree.child[v] * nodes + home[entry[v]] if home[entry[v]] >= 0 else top
-    up = np.full(groups, top, np.int64)
-    for k in range(groups):
-        if above[k % nodes] >= 0:
-            up[k] = k - k % nodes + above[k % nodes]
     in_start, incoming = _by_target(top + 1, target)
     down_start, down = _by_target(top + 1, up)
     arcs = _Arcs(top, is_root, tree.start, source, target, in_start, incoming, up, down_start, down)
@@ -166,7 +172,8 @@ def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: 
     for k in range(groups):
         if tree.floor[k] > tree.roof[k]:
             return -1
-        over = margin[k] - min(max(margin[k], tree.floor[k]), tree.roof[k])
+        wanted = tree.aim[k] if tree.price[k] > 0 else margin[k]
+        over = margin[k] - min(max(wanted, tree.floor[k]), tree.roof[k])
         margin[k] -= over
         excess[k] += over
         excess[up[k]] -= over
@@ -174,8 +181,9 @@ def repair(steps: RoundingSteps, tree: RoundingTree, threshold: Array, is_root: 
     work = _Work(
         excess,
         potential,
+        np.full(count, FAR),
+        np.zeros(count, np.bool_),
         np.empty(count, np.int64),
-        np.empty(count, np.bool_),
         np.empty(count, np.int64),
         np.empty(longest, np.int64),
         np.empty(longest, np.int64),
@@ -203,12 +211,14 @@ def _search(s: int, arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work:
     top, is_root, start, source, target, in_start, incoming, up, down_start, down = arcs
     y, least, most, cost, scale = steps
     margin, floor, roof, size = tree.margin, tree.floor, tree.roof, len(y)
-    excess, potential, distance, done, via, heap_key, heap_node = work
+    aim, price = tree.aim, tree.price
+    excess, potential, distance, done, via, seen, heap_key, heap_node = work
     groups = len(up)
-    distance[:] = FAR
-    done[:] = False
     distance[s] = 0
+    seen[0] = s
+    many = 1
     nearest = FAR
+    found = -1
     # Written out four times: a call with this many arrays costs more than what it does.
     heap = _push(heap_key, heap_node, 0, 0, s)
     while heap > 0:
@@ -218,10 +228,11 @@ def _search(s: int, arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work:
             continue
         done[u] = True
         if excess[u] < 0:
-            for k in range(len(done)):
-                if done[k]:
-                    potential[k] += distance[k] - d
-            return int(u)
+            for k in range(many):
+                if done[seen[k]]:
+                    potential[seen[k]] += distance[seen[k]] - d
+            found = int(u)
+            break
         base = d + potential[u]
         if u > top or (is_root and u == top):
             first = start[u - top - 1] if u > top else 0
@@ -230,6 +241,9 @@ def _search(s: int, arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work:
                 g = target[v]
                 far = base + _step(y[v], cost[v], scale) - potential[g]
                 if far < nearest and far < distance[g] and y[v] < most[v]:
+                    if distance[g] == FAR:
+                        seen[many] = g
+                        many += 1
                     distance[g] = far
                     via[g] = v
                     heap = _push(heap_key, heap_node, heap, far, g)
@@ -237,8 +251,11 @@ def _search(s: int, arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work:
                         nearest = far
                     elif g < top and excess[up[g]] < 0 and margin[g] < roof[g]:
                         h = up[g]
-                        far += potential[g] - potential[h]
+                        far += _lift(margin[g], aim[g], price[g]) + potential[g] - potential[h]
                         if far < nearest and far < distance[h]:
+                            if distance[h] == FAR:
+                                seen[many] = h
+                                many += 1
                             nearest = far
                             distance[h] = far
                             via[h] = 2 * size + g
@@ -251,6 +268,9 @@ def _search(s: int, arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work:
                 i = source[v]
                 far = base - _step(y[v] - 1, cost[v], scale) - potential[i]
                 if far < nearest and far < distance[i]:
+                    if distance[i] == FAR:
+                        seen[many] = i
+                        many += 1
                     distance[i] = far
                     via[i] = size + v
                     heap = _push(heap_key, heap_node, heap, far, i)
@@ -258,8 +278,11 @@ def _search(s: int, arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work:
                         nearest = far
         if u < top and margin[u] < roof[u]:
             g = up[u]
-            far = base - potential[g]
+            far = base + _lift(margin[u], aim[u], price[u]) - potential[g]
             if far < nearest and far < distance[g]:
+                if distance[g] == FAR:
+                    seen[many] = g
+                    many += 1
                 distance[g] = far
                 via[g] = 2 * size + u
                 heap = _push(heap_key, heap_node, heap, far, g)
@@ -267,25 +290,31 @@ def _search(s: int, arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work:
                     nearest = far
         for k in range(down_start[u], down_start[u + 1]):
             g = down[k]
-            far = base - potential[g]
+            far = base - _lift(margin[g] - 1, aim[g], price[g]) - potential[g]
             if far < nearest and far < distance[g] and margin[g] > floor[g]:
+                if distance[g] == FAR:
+                    seen[many] = g
+                    many += 1
                 distance[g] = far
                 via[g] = 2 * size + groups + g
                 heap = _push(heap_key, heap_node, heap, far, g)
                 if excess[g] < 0:
                     nearest = far
-    return -1
+    for k in range(many):
+        distance[seen[k]] = FAR
+        done[seen[k]] = False
+    return found
 
 
 @njit(nogil=True, cache=True)
 def _augment(
     s: int, end: int, arcs: _Arcs, steps: RoundingSteps, tree: RoundingTree, work: _Work
 ) -> None:
-    """Send as much as fits along the path that ``via`` tells, one unit where steps are priced."""
+    """Send as much as fits along the path in ``via``, one person where anything is priced."""
     y, least, most, _, scale = steps
     source, target, up = arcs.source, arcs.target, arcs.up
     margin, floor, roof, size = tree.margin, tree.floor, tree.roof, len(y)
-    excess, via = work.excess, work.via
+    excess, via, price = work.excess, work.via, tree.price
     groups = len(up)
     amount = min(excess[s], -excess[end])
     for send in (False, True):
@@ -305,13 +334,13 @@ def _augment(
                     y[a] -= amount
             elif a < 2 * size + groups:
                 a -= 2 * size
-                room = roof[a] - margin[a]
+                room = roof[a] - margin[a] if price[a] == 0 else 1
                 u = a
                 if send:
                     margin[a] += amount
             else:
                 a -= 2 * size + groups
-                room = margin[a] - floor[a]
+                room = margin[a] - floor[a] if price[a] == 0 else 1
                 u = up[a]
                 if send:
                     margin[a] -= amount

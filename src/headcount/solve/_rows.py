@@ -16,7 +16,8 @@ from headcount.solve.batch import NO_BOUND, Batch
 class Constraints:
     """Rows low <= A x <= high over the variables of a batch.
 
-    ``label`` holds (child, column) of each row; (-1, entry) where the row is no child's bound.
+    ``label`` holds (child, column) of each row that is a child's bound, (-1, entry) of a sum over
+    children, (-2, child) of a total of that child and others.
     """
 
     matrix: Any  # scipy's csr_array ships no types
@@ -68,6 +69,28 @@ def bound_rows(batch: Batch) -> Constraints:
         label=np.stack(
             [np.repeat(np.arange(children), len(columns)), np.tile(columns, children)], axis=1
         ),
+    )
+
+
+def joint_rows(batch: Batch) -> Constraints:
+    """The totals that several children have together; labels (-2, first child)."""
+    from scipy.sparse import csr_array
+
+    present, first = np.unique(batch.joint, return_index=True)
+    present, first = present[present >= 0], first[present >= 0]
+    number = np.full(len(batch.joint_total) + 1, -1)
+    number[present] = np.arange(len(present))
+    row = np.full(len(batch.var_child), -1)
+    if len(batch.joint):
+        row = number[batch.joint[batch.var_child]]
+    used = np.flatnonzero(row >= 0)
+    total = batch.joint_total[present].astype(np.float64)
+    shape = (len(present), len(batch.var_child))
+    return Constraints(
+        matrix=csr_array((np.ones(len(used)), (row[used], used)), shape=shape),
+        low=total,
+        high=total,
+        label=np.stack([np.full(len(present), -2), first], axis=1),
     )
 
 

@@ -14,11 +14,12 @@ from headcount.solve.batch import NO_BOUND, Batch
 class Violation:
     """A constraint that an answer breaks, by its place and never by a count.
 
-    kind    "negative", "sum" (children do not add up to their parent), "low" or "high"
+    kind    "negative", "sum" (children do not add up to their parent), "low", "high", or "joint"
+            (several children do not have their total together)
     parent  the parent's number in its level
     index   the parent's place in the batch
     cell    schema cell, or kept margin, for "negative" and "sum"; else -1
-    child   the child's number among all children of the batch; -1 for "sum"
+    child   the child's number among all children of the batch, the first for "joint"; -1 for "sum"
     family, group   the bounded group for "low" and "high"; else -1
     """
 
@@ -36,6 +37,8 @@ class Violation:
             return f"parent {self.parent}: cell {self.cell}: sum of the children not kept"
         if self.kind == "negative":
             return f"parent {self.parent}: child {self.child}: cell {self.cell}: negative"
+        if self.kind == "joint":
+            return f"parent {self.parent}: child {self.child}: total together with others not kept"
         side = "lower" if self.kind == "low" else "upper"
         where = f"group {self.group} of family {self.family}"
         return f"parent {self.parent}: child {self.child}: {side} bound of {where} not kept"
@@ -58,7 +61,25 @@ def violations(batch: Batch, counts: Ints, *, keep: Ints32 | None = None) -> lis
         *_negatives(batch, counts, entry, owner),
         *([] if batch.is_root else _sums(batch, counts, owner, keep)),
         *_bounds(batch, counts, entry),
+        *_joint(batch, counts),
     ]
+
+
+def _joint(batch: Batch, counts: Ints) -> list[Violation]:
+    lacking = batch.joint_total.copy()
+    member = np.full(len(batch.var_child), -1)
+    if len(batch.joint):
+        member = batch.joint[batch.var_child].astype(np.int64)
+    np.subtract.at(lacking, member[member >= 0], counts[member >= 0])
+    owner = np.repeat(np.arange(batch.parents), np.diff(batch.child_start))
+    found = []
+    for j in np.flatnonzero(lacking):
+        children = np.flatnonzero(batch.joint == j)
+        if len(children):
+            p = int(owner[children[0]])
+            parent = int(batch.parent[p])
+            found.append(Violation(kind="joint", parent=parent, index=p, child=int(children[0])))
+    return found
 
 
 def _negatives(batch: Batch, counts: Ints, entry: Ints, owner: Ints) -> list[Violation]:

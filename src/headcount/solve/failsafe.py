@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
-from headcount.solve._rows import Constraints, bound_rows, entry_of
+from headcount.solve._rows import Constraints, bound_rows, entry_of, joint_rows, stack
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation, violations
 from headcount.solve.mip import Program, SolverError, minimise, rounding_program
@@ -289,7 +289,7 @@ def _margin_rows(batch: Batch, keep: Ints32) -> tuple[Any, Floats]:
 def _kept_rows(batch: Batch, keep: Ints32) -> Constraints:
     from scipy.sparse import vstack
 
-    bounds = bound_rows(batch)
+    bounds = stack(bound_rows(batch), joint_rows(batch))
     margin, target = _margin_rows(batch, keep)
     return Constraints(
         matrix=vstack([bounds.matrix, margin], format="csr"),

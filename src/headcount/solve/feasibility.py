@@ -8,7 +8,7 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.solve._nesting import locate, nesting
-from headcount.solve._rows import bound_rows, stack, sum_rows
+from headcount.solve._rows import bound_rows, joint_rows, stack, sum_rows
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation
 from headcount.solve.mip import Program, SolverError, minimise
@@ -51,9 +51,9 @@ def _least_broken(batch: Batch, p: int, integer: bool, time_limit: float) -> lis
     if upside_down := _upside_down(batch, p):
         return upside_down
     one = batch.one(p)
-    rows = stack(sum_rows(one), bound_rows(one))
+    rows = stack(sum_rows(one), bound_rows(one), joint_rows(one))
     size, variables = len(rows.low), len(one.var_child)
-    is_sum = rows.label[:, 0] < 0
+    is_sum, is_joint = rows.label[:, 0] == -1, rows.label[:, 0] == -2
     price = np.where(is_sum, DEAR, 1.0)
     steps = minimise(
         Program(
@@ -72,7 +72,8 @@ def _least_broken(batch: Batch, p: int, integer: bool, time_limit: float) -> lis
     under, over = steps[variables:].reshape(2, size) > 1e-6
     found = []
     for k in np.flatnonzero(under | over):
-        kind = "sum" if is_sum[k] else ("low" if under[k] else "high")
+        kind = "low" if under[k] else "high"
+        kind = "sum" if is_sum[k] else ("joint" if is_joint[k] else kind)
         found.append(_violation(batch, p, kind, *rows.label[k]))
     return found
 
@@ -91,6 +92,9 @@ def _violation(batch: Batch, p: int, kind: str, child: int, place: int) -> Viola
     if kind == "sum":
         cell = int(batch.cell[batch.cell_start[p] + place])
         return Violation(kind=kind, parent=parent, index=p, cell=cell)
+    if kind == "joint":
+        number = int(batch.child_start[p] + place)
+        return Violation(kind=kind, parent=parent, index=p, child=number)
     family, group = locate(batch, int(place))
     number = int(batch.child_start[p] + child)
     return Violation(kind=kind, parent=parent, index=p, child=number, family=family, group=group)

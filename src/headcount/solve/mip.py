@@ -9,7 +9,7 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints
 from headcount.errors import HeadcountError
-from headcount.solve._rows import bound_rows, stack, sum_rows
+from headcount.solve._rows import bound_rows, joint_rows, stack, sum_rows
 from headcount.solve.batch import Batch
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def rounding_program(batch: Batch, whole: Ints, cost: Ints, *, wide: int = 0) ->
 
     from headcount.solve.network import SCALE
 
-    rows = stack(sum_rows(batch), bound_rows(batch))
+    rows = stack(sum_rows(batch), bound_rows(batch), joint_rows(batch))
     moved = rows.matrix @ whole
     ones = np.ones(len(whole))
     down = np.minimum(whole, wide + (cost == SCALE))

@@ -4,7 +4,8 @@ Hand-written because a general solver spends 50 times longer, most of it on buil
 
 The network of one parent: an entry (a kept cell) sends what its floors leave over through its
 variables into the children; inside a child the flow climbs the forest of bounded groups, each arc
-of which carries the group's margin and holds its bounds, to a common top.
+of which carries the group's margin and holds its bounds, to a common top, or first to the total
+that the child has together with others.
 
     entry i --y[i, c], cost--> smallest bounded group of cell i in child c --> ... --> top
 
@@ -15,8 +16,6 @@ keeps the proof and leaves excesses and shortages, which shortest paths then can
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -89,54 +88,85 @@ def _greedy(residual: int, cost: Array, y: Array, low: Array, high: Array, key: 
 
 
 @njit(nogil=True, cache=True)
-def _climb(value: Array, y: Array, tree: RoundingTree) -> None:
+def climb(value: Array, y: Array, tree: RoundingTree) -> None:
     """Add whole parts and steps of all variables to the margins of the groups that hold them."""
-    nodes = len(tree.above)
+    top = len(tree.up)
     for v in range(len(y)):
-        t = tree.home[tree.entry[v]]
-        while t >= 0:
-            tree.margin[tree.child[v] * nodes + t] += value[v] + y[v]
-            t = tree.above[t]
+        t = tree.home[v]
+        while t < top:
+            tree.margin[t] += value[v] + y[v]
+            t = tree.up[t]
 
 
 @njit(nogil=True, cache=True)
-def _out_of_bounds(tree: RoundingTree) -> bool:
+def out_of_bounds(tree: RoundingTree) -> bool:
+    """Whether some group is not where it may or should be."""
     out = False
     for k in range(len(tree.margin)):
         out = out or tree.margin[k] < tree.floor[k] or tree.margin[k] > tree.roof[k]
+        out = out or (tree.price[k] > 0 and tree.margin[k] != tree.aim[k])
     return out
 
 
 @njit(nogil=True, cache=True)
-def _bounds(first: int, last: int, column: Array, low: Array, high: Array) -> Any:
-    """Bounds of the forest's nodes, child by child, in one row."""
-    nodes = len(column)
-    floor = np.empty((last - first) * nodes, np.int64)
-    roof = np.empty((last - first) * nodes, np.int64)
-    for c in range(first, last):
+def plant(
+    p: int, b: BatchArrays, above: Array, leaf: Array, column: Array, low: Array, high: Array
+) -> RoundingTree:
+    """The variables of parent p and its forest, with margins of 0 and no aims.
+
+    where
+        above, leaf   the forest of groups of cells, the same in every child; the smallest group
+                      of each of the parent's entries
+        column        of each group in low and high (children of the batch, columns); -1 for none
+    """
+    e0, e1 = b.cell_start[p], b.cell_start[p + 1]
+    v0, v1 = b.var_start[e0], b.var_start[e1]
+    kids, n_kids, nodes = b.child_start[p], b.child_start[p + 1] - b.child_start[p], len(above)
+    root = np.full(n_kids, -1, np.int64)  # the total that a child has together with others
+    groups = n_kids * nodes
+    for c in range(n_kids if len(b.joint) else 0):
+        if b.joint[kids + c] < 0:
+            continue
+        for other in range(c):
+            if b.joint[kids + other] == b.joint[kids + c]:
+                root[c] = root[other]
+                break
+        if root[c] < 0:
+            root[c] = groups
+            groups += 1
+    up, floor = np.full(groups, groups, np.int64), np.full(groups, -FAR)
+    roof = np.full(groups, FAR)
+    for c in range(n_kids):
         for t in range(nodes):
-            floor[(c - first) * nodes + t] = low[c, column[t]]
-            roof[(c - first) * nodes + t] = high[c, column[t]]
-    return floor, roof
+            k = c * nodes + t
+            if above[t] >= 0:
+                up[k] = c * nodes + above[t]
+            elif root[c] >= 0:
+                up[k] = root[c]
+            if column[t] >= 0:
+                floor[k], roof[k] = low[kids + c, column[t]], high[kids + c, column[t]]
+        if root[c] >= 0:
+            floor[root[c]] = roof[root[c]] = b.joint_total[b.joint[kids + c]]
+    entry, home = np.empty(v1 - v0, np.int64), np.empty(v1 - v0, np.int64)
+    for e in range(e0, e1):
+        for v in range(b.var_start[e], b.var_start[e + 1]):
+            c = b.var_child[v] - kids
+            entry[v - v0] = e - e0
+            if leaf[e - e0] >= 0:
+                home[v - v0] = c * nodes + leaf[e - e0]
+            else:
+                home[v - v0] = root[c] if root[c] >= 0 else groups
+    start, none = b.var_start[e0 : e1 + 1] - v0, np.zeros(groups, np.int64)
+    return RoundingTree(
+        e0, e1, v0, v1, start, entry, home, up, none.copy(), floor, roof, none.copy(), none
+    )
 
 
 @njit(nogil=True, cache=True)
 def _tree(p: int, b: BatchArrays, forest: Nesting) -> RoundingTree:
-    """The variables of parent p, and its part of the forest with margins of 0."""
-    e0, e1 = b.cell_start[p], b.cell_start[p + 1]
-    v0, v1 = b.var_start[e0], b.var_start[e1]
-    entry = np.empty(v1 - v0, np.int64)
-    child = np.empty(v1 - v0, np.int64)
-    for e in range(e0, e1):
-        for v in range(b.var_start[e], b.var_start[e + 1]):
-            entry[v - v0] = e - e0
-            child[v - v0] = b.var_child[v] - b.child_start[p]
-    start, home = b.var_start[e0 : e1 + 1] - v0, forest.leaf[b.cell[e0:e1]]
-    floor, roof = _bounds(b.child_start[p], b.child_start[p + 1], forest.column, b.low, b.high)
-    margin = np.zeros(len(floor), np.int64)
-    return RoundingTree(
-        e0, e1, v0, v1, start, entry, child, home, forest.above, margin, floor, roof
-    )
+    """The forest of bounded groups in parent p."""
+    leaf = forest.leaf[b.cell[b.cell_start[p] : b.cell_start[p + 1]]]
+    return plant(p, b, forest.above, leaf, forest.column, b.low, b.high)
 
 
 @njit(nogil=True, cache=True)
@@ -181,9 +211,9 @@ def round_parents(
         if not possible:
             status[p] = IMPOSSIBLE
             continue
-        _climb(base, y, tree)
+        climb(base, y, tree)
         status[p] = GREEDY
-        if _out_of_bounds(tree):
+        if out_of_bounds(tree):
             repairs[p] = repair(
                 RoundingSteps(y, least, most, price, SCALE), tree, potential, b.is_root
             )
@@ -199,7 +229,6 @@ def can_share(parents: Array, b: BatchArrays, forest: Nesting, possible: Array) 
     for p in parents:
         tree = _tree(p, b, forest)
         e0, e1, v0, size = tree.e0, tree.e1, tree.v0, tree.v1 - tree.v0
-        nodes = len(tree.above)
         y = np.zeros(size, np.int64)
         most = np.empty(size, np.int64)
         possible[p] = True
@@ -208,47 +237,46 @@ def can_share(parents: Array, b: BatchArrays, forest: Nesting, possible: Array) 
             most[i:j] = FAR if b.is_root else b.total[e]
             if b.is_root:
                 continue
-            left = _hand_out(b.total[e], y[i:j], tree.child[i:j], tree.home[e - e0], tree)
+            left = _hand_out(b.total[e], y[i:j], tree.home[i:j], tree)
             if left > 0 and i == j:
                 possible[p] = False
             elif left > 0:
                 y[i] += left
-                t = tree.home[e - e0]
-                while t >= 0:
-                    tree.margin[tree.child[i] * nodes + t] += left
-                    t = tree.above[t]
-        if possible[p] and _out_of_bounds(tree):
+                t = tree.home[i]
+                while t < len(tree.up):
+                    tree.margin[t] += left
+                    t = tree.up[t]
+        if possible[p] and out_of_bounds(tree):
             none = np.zeros(size, np.int64)
             steps = RoundingSteps(y, none, most, none, 0)
             possible[p] = repair(steps, tree, np.zeros(e1 - e0, np.int64), b.is_root) >= 0
 
 
 @njit(nogil=True, cache=True)
-def _hand_out(left: int, y: Array, child: Array, home: int, tree: RoundingTree) -> int:
+def _hand_out(left: int, y: Array, home: Array, tree: RoundingTree) -> int:
     """Give one entry's count first to groups below their bound, then where there is room."""
-    above, margin, floor, roof = tree.above, tree.margin, tree.floor, tree.roof
-    nodes = len(above)
+    up, margin, floor, roof, top = tree.up, tree.margin, tree.floor, tree.roof, len(tree.up)
     for need in (True, False):
         for j in range(len(y)):
             if left == 0:
                 return 0
             give = left
-            t = home
+            t = home[j]
             if need:
                 give = 0
-                while t >= 0:
-                    give = max(give, floor[child[j] * nodes + t] - margin[child[j] * nodes + t])
-                    t = above[t]
+                while t < top:
+                    give = max(give, floor[t] - margin[t])
+                    t = up[t]
                 give = min(give, left)
-                t = home
-            while t >= 0:
-                give = min(give, roof[child[j] * nodes + t] - margin[child[j] * nodes + t])
-                t = above[t]
+                t = home[j]
+            while t < top:
+                give = min(give, roof[t] - margin[t])
+                t = up[t]
             if give > 0:
                 y[j] += give
                 left -= give
-                t = home
-                while t >= 0:
-                    margin[child[j] * nodes + t] += give
-                    t = above[t]
+                t = home[j]
+                while t < top:
+                    margin[t] += give
+                    t = up[t]
     return left

@@ -76,12 +76,7 @@ def round_batch(batch: Batch, x: Floats, *, threads: int = 1) -> Rounded:
     """
     from headcount.solve import network
 
-    if x.shape != batch.var_child.shape:
-        raise HeadcountError(
-            f"rounding: found {list(x.shape)} values, expected {list(batch.var_child.shape)}"
-        )
-    if not np.all((x >= -network.WHOLE) & (x < np.inf)):
-        raise HeadcountError("rounding: found values negative or not finite, expected neither")
+    checked_estimate(batch, x)
     whole, cost = np.empty(len(x), np.int64), np.empty(len(x), np.int64)
     network.split(np.maximum(x, 0.0), whole, cost)
     forest = nesting(batch)
@@ -101,6 +96,26 @@ def round_batch(batch: Batch, x: Floats, *, threads: int = 1) -> Rounded:
         todo = todo[method[todo] == RoundingMethod.NONE]
         if len(todo) == 0:
             break
+    return settled(batch, counts, method, widened, repairs)
+
+
+def checked_estimate(batch: Batch, x: Floats) -> Floats:
+    """An estimate that can be rounded."""
+    from headcount.solve import network
+
+    if x.shape != batch.var_child.shape:
+        raise HeadcountError(
+            f"rounding: found {list(x.shape)} values, expected {list(batch.var_child.shape)}"
+        )
+    if not np.all((x >= -network.WHOLE) & (x < np.inf)):
+        raise HeadcountError("rounding: found values negative or not finite, expected neither")
+    return x
+
+
+def settled(
+    batch: Batch, counts: Ints, method: NDArray[np.int8], widened: Flags, repairs: Ints
+) -> Rounded:
+    """The counts with what became of each parent, every constraint checked."""
     repairs[method == RoundingMethod.NONE] = 0
     return Rounded(
         counts=counts,

@@ -1,0 +1,185 @@
+"""Rounding to rounded targets in the network of one parent after another. Loads numba.
+
+The network is that of network.py. Every group of the pass's queries has an arc with two slopes,
+
+    cost of its margin m = K |m - aim|,   aim = sum of floors + round half even (sum of fractions)
+
+and every variable the cost of its own distance, plus its tie break (1 - 2 frac). K is larger than
+all tie breaks of the parent together, so that they only choose among the nearest roundings.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headcount.compiled import njit
+from headcount.solve._chain import ChainForest
+from headcount.solve._paths import Array, RoundingSteps, RoundingTree, repair
+from headcount.solve.batch import BatchArrays
+from headcount.solve.network import GREEDY, IMPOSSIBLE, REPAIRED, climb, out_of_bounds, plant
+
+TIE = 2**20
+"""A tie break of 1."""
+
+
+@njit(nogil=True, cache=True)
+def _used_groups(p: int, b: BatchArrays, forest: ChainForest, number: Array) -> Array:
+    """The groups that hold an entry of parent p, holders first; number[group] is their place."""
+    found = np.empty(len(forest.above), np.int64)
+    many = 0
+    for e in range(b.cell_start[p], b.cell_start[p + 1]):
+        t = forest.leaf[b.cell[e]]
+        while t >= 0 and number[t] < 0:
+            number[t] = 0
+            found[many] = t
+            many += 1
+            t = forest.above[t]
+    found = np.sort(found[:many])
+    for k in range(many):
+        number[found[k]] = k
+    return found
+
+
+@njit(nogil=True, cache=True)
+def _forest_of(
+    p: int, b: BatchArrays, forest: ChainForest, number: Array
+) -> tuple[Array, RoundingTree]:
+    """Which groups of the forest parent p needs, and its tree; ``number`` is left as it was: -1."""
+    groups = _used_groups(p, b, forest, number)
+    above, column = np.empty(len(groups), np.int64), forest.column[groups]
+    for k in range(len(groups)):
+        holder = forest.above[groups[k]]
+        above[k] = number[holder] if holder >= 0 else -1
+    e0, e1 = b.cell_start[p], b.cell_start[p + 1]
+    leaf = np.empty(e1 - e0, np.int64)
+    for e in range(e0, e1):
+        t = forest.leaf[b.cell[e]]
+        leaf[e - e0] = number[t] if t >= 0 else -1
+    tree = plant(p, b, above, leaf, column, forest.low, forest.high)
+    number[groups] = -1
+    return groups, tree
+
+
+@njit(nogil=True, cache=True)
+def _empty_groups_allowed(p: int, b: BatchArrays, forest: ChainForest, groups: Array) -> bool:
+    """Whether no group without a cell of this parent must have somebody."""
+    seen = np.zeros(forest.low.shape[1], np.bool_)
+    for k in range(len(groups)):
+        if forest.column[groups[k]] >= 0:
+            seen[forest.column[groups[k]]] = True
+    for c in range(b.child_start[p], b.child_start[p + 1]):
+        for s in range(len(seen)):
+            if not seen[s] and (forest.low[c, s] > 0 or forest.high[c, s] < 0):
+                return False
+    return True
+
+
+@njit(nogil=True, cache=True)
+def _set_aims(
+    tree: RoundingTree, queries: Array, n_kids: int, dear: int, whole: Array, part: Array
+) -> None:
+    """The target of each group in the pass, and its price."""
+    nodes, top = len(queries), len(tree.up)
+    floors, parts = np.zeros(top, np.int64), np.zeros(top)
+    for v in range(len(whole)):
+        t = tree.home[v]
+        while t < top:
+            floors[t] += whole[v]
+            parts[t] += part[v]
+            t = tree.up[t]
+    for k in range(n_kids * nodes):
+        if queries[k % nodes] > 0:
+            tree.price[k] = dear * queries[k % nodes]
+            tree.aim[k] = floors[k] + np.int64(np.rint(parts[k]))
+
+
+@njit(nogil=True, cache=True)
+def _cheapest(residual: int, cost: Array, scale: int, y: Array, least: Array, most: Array) -> int:
+    """Take the cheapest steps of one entry; the cost of the dearest, its threshold.
+
+    As the greedy start of network.py, for costs of any size.
+    """
+    if residual < 0:
+        left = -residual
+        for j in range(len(y)):
+            less = min(left, -least[j])
+            y[j] -= less
+            left -= less
+        return -scale
+    order = np.argsort(cost, kind="mergesort")
+    if residual == 0:
+        return cost[order[0]] if len(y) > 0 else scale
+    threshold, left = -scale, residual
+    for k in range(min(residual, len(y))):
+        y[order[k]] = 1
+        threshold = cost[order[k]]
+        left -= 1
+    for j in range(len(y)):
+        more = min(left, most[j] - 1)
+        if more > 0:
+            y[j] += more
+            left -= more
+            threshold = scale
+    return threshold
+
+
+@njit(nogil=True, cache=True)
+def round_to_targets(
+    parents: Array,
+    b: BatchArrays,
+    forest: ChainForest,
+    x: Array,
+    wide: int,
+    counts: Array,
+    status: Array,
+    repairs: Array,
+) -> None:
+    """Round the given parents; fills counts, and status and repairs at the parents' places.
+
+    A variable moves from its floor by y in {0, 1}; ``wide`` more either way if that is too little.
+    """
+    number = np.full(len(forest.above), -1, np.int64)
+    for p in parents:
+        groups, tree = _forest_of(p, b, forest, number)
+        e0, e1, v0, v1 = tree.e0, tree.e1, tree.v0, tree.v1
+        size, n_kids = v1 - v0, b.child_start[p + 1] - b.child_start[p]
+        dear = 4 * TIE * (size + 1)
+        scale = forest.by_cell * dear + TIE
+        whole, part = np.empty(size, np.int64), np.empty(size)
+        cost, y, least = (
+            np.empty(size, np.int64),
+            np.zeros(size, np.int64),
+            np.zeros(size, np.int64),
+        )
+        most = np.full(size, 1 + wide, np.int64)
+        for v in range(size):
+            whole[v] = np.int64(np.floor(x[v0 + v]))
+            part[v] = x[v0 + v] - whole[v]
+            own = dear if np.rint(part[v]) == 0.0 else -dear
+            cost[v] = forest.by_cell * own + np.int64(np.rint((1.0 - 2.0 * part[v]) * TIE))
+            least[v] = -min(whole[v], wide)
+        potential = np.zeros(e1 - e0, np.int64)
+        possible = _empty_groups_allowed(p, b, forest, groups)
+        for e in range(e0, e1):
+            i, j = b.var_start[e] - v0, b.var_start[e + 1] - v0
+            if b.is_root:
+                for v in range(i, j):
+                    y[v] = 1 if cost[v] < 0 else 0
+                continue
+            rest = b.total[e] - whole[i:j].sum()
+            threshold = _cheapest(rest, cost[i:j], scale, y[i:j], least[i:j], most[i:j])
+            potential[e - e0] = -threshold
+            possible = possible and y[i:j].sum() == rest
+        status[p] = IMPOSSIBLE
+        if not possible:
+            continue
+        _set_aims(tree, forest.queries[groups], n_kids, dear, whole, part)
+        climb(whole, y, tree)
+        status[p] = GREEDY
+        if out_of_bounds(tree):
+            steps = RoundingSteps(y, least, most, cost, scale)
+            repairs[p] = repair(steps, tree, potential, b.is_root)
+            status[p] = REPAIRED if repairs[p] >= 0 else IMPOSSIBLE
+        if status[p] != IMPOSSIBLE:
+            for v in range(size):
+                counts[v0 + v] = whole[v] + y[v]
