@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,13 +13,15 @@ import pytest
 import headcount as hc
 from headcount.attacks.changed_cells import INFORMED, UNINFORMED, changed_cells, published_gaps
 from headcount.attacks.kinds import People
+from headcount.attacks.kinds.averaging import Average
 from headcount.attacks.kinds.feasible_intervals import WorkOut
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation.attacked import attack
 from headcount.evaluation.known_changes import with_settings
 from headcount.evaluation.truth import Truth
-from headcount.mechanisms import Chain, Identity, Sampling, Tabulated, protect
+from headcount.mechanisms import Chain, Identity, PostTabular, Sampling, Tabulated, protect
 from headcount.mechanisms.cell_key.mechanism import CellKey
+from headcount.mechanisms.cell_key.table_choice import PerturbationFile
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.population import Population
 from headcount.release import TablesRelease
@@ -144,6 +148,48 @@ def test_the_settings_tell_an_attacker_more_than_the_largest_change():
     widths = [one.filter(attacker=INFORMED)["width"].to_numpy().mean() for one in (told, guessed)]
     assert widths[0] < widths[1]
     assert told.filter(attacker=UNINFORMED).equals(guessed.filter(attacker=UNINFORMED))
+
+
+def loses(folder: Path) -> PerturbationFile:
+    """A table by which counts of 1 are lost more often than won."""
+    path = folder / "loses.csv"
+    path.write_text("i,j,p\n0,0,1\n1,0,0.6\n1,1,0.4\n2,1,0.3\n2,2,0.4\n2,3,0.3\n")
+    return PerturbationFile(file=path)
+
+
+MECHANISMS: dict[str, Callable[[Path], PostTabular]] = {
+    "blocked": lambda _: CellKey(tables=TABLES, maximum=3, variance=Fraction(2), blocked=1),
+    "stay": lambda _: CellKey(tables=TABLES, variance=Fraction(2), stay=Fraction(1, 2)),
+    "columns": lambda _: CellKey(tables=TABLES, columns=256),
+    "below": lambda _: CellKey(tables=TABLES, below=4),
+    "10-5": lambda _: CellKey(tables=TABLES, rule="10-5", below=10),
+    "exact total": lambda _: CellKey(tables=TABLES, exact_total=True),
+    "file": lambda folder: CellKey(tables=TABLES, ptable=loses(folder)),
+    "raised": lambda folder: CellKey(tables=TABLES, ptable=loses(folder), zeros="balance"),
+    "random": lambda _: Rounding(tables=TABLES | {"sex": ["sex"]}, base=5),
+    "fixed": lambda _: Rounding(tables=TABLES, how="fixed"),
+    "nearest": lambda _: Rounding(tables=TABLES, base=4, how="nearest"),
+    "midpoint": lambda _: Rounding(tables=TABLES, base=5, how="midpoint"),
+    "controlled": lambda _: Rounding(tables=TABLES, how="controlled"),
+    "small only": lambda _: Rounding(tables=TABLES, small_only=True),
+    "withheld": lambda _: Rounding(tables=TABLES, below=3, withhold_zeros=False),
+    "areas": lambda _: Rounding(tables=TABLES, areas=10),
+}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_who_knows_the_settings_is_never_wrong(name, tmp_path):
+    mechanism = MECHANISMS[name](tmp_path)
+    for seed in range(3):
+        release = release_of(mechanism, seed=seed)
+        truth = Truth.of(POPULATION).made_by(mechanism)
+        for effort in ("relations", "programs"):
+            table = attack(release, truth, WorkOut(effort=effort, sample=30)).table
+            told = table.filter(attacker=INFORMED)
+            assert told["outside"].sum() == 0
+            assert told["claimed"].to_list() == told["right"].to_list()
+        averaged = attack(release, truth, Average()).table
+        assert averaged.height == 0 or INFORMED in averaged["attacker"].to_list()
 
 
 def test_settings_given_to_an_attacker_are_never_written(tmp_path):
