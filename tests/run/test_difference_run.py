@@ -247,6 +247,7 @@ def test_the_command_writes_slivers_and_scores(town, tmp_path):
 
 
 BAD_CROSSWALKS = {
+    "leaf,first,second\nb0,a0,s0\n,a0,s1\n": "column 'leaf', row 2: found no code, expected each",
     "leaf,first\nb0,a0\n": "second",
     "leaf,first,second\nb0,a0,s0\nb0,a0,s1\n": r"column 'leaf', row \d: found 'b0' more than once",
     "leaf,first,second\nb0,a0,s0\nb1,mars,s1\n": r"column 'first', row 2: found 'mars', expected a "
@@ -277,6 +278,45 @@ def test_releases_that_do_not_fit_are_an_error(town, tmp_path, settings, message
     attack = Difference(**({"other": town / "own-square"} | settings))
     with pytest.raises(HeadcountError, match=message):
         run_attack(lambda: open_difference(attack, town / "own-area"), tmp_path / "out")
+
+
+def plain(town: Path, folder: Path, mechanism: str, *, level: str = "square") -> Path:
+    """A run of the same people by another method."""
+    text = (town / f"own-{level}.toml").read_text()
+    before, _, rest = text.partition("[mechanism]\n")
+    _, _, run = rest.partition("[run]\n")
+    config = town / f"{folder.name}.toml"
+    out = run.replace(str(town / f"own-{level}"), str(folder))
+    config.write_text(f"{before}[mechanism]\n{mechanism}\n[run]\n{out}")
+    return protect_run(config)
+
+
+def test_counts_that_were_not_changed_are_refused_on_either_side(town, tmp_path):
+    counts = plain(town, tmp_path / "counts", 'name = "identity"')
+    message = "found the release publishes counts, not tables whose counts were changed, expected"
+    with pytest.raises(HeadcountError, match=rf"counts: {message}"):
+        open_difference(Difference(other=town / "own-square"), counts)
+    with pytest.raises(HeadcountError, match=rf"counts: {message}"):
+        open_difference(Difference(other=counts), town / "own-area").claim()
+
+
+def test_releases_without_a_table_in_common_are_refused(town, tmp_path):
+    mechanism = 'name = "rounding"\ntables = { all = ["sex"] }\nlowest = "square"'
+    other = plain(town, tmp_path / "rounded", mechanism)
+    attack = Difference(other=other)
+    with pytest.raises(HeadcountError, match="'square': found tables all, expected a table that"):
+        open_difference(attack, town / "own-area").claim()
+
+
+def test_leaves_that_the_truth_lacks_are_refused_when_slivers_are_scored(town, tmp_path):
+    units = pl.read_csv(town / "units.csv").with_columns(pl.col("block").str.replace("b", "x"))
+    path = tmp_path / "crosswalk.csv"
+    units.select(leaf="block", first="area", second="square").write_csv(path)
+    attack = Difference(other=town / "own-square", crosswalk=path)
+    attempt = open_difference(attack, town / "own-area", truth=town / "own-area.toml")
+    claims = attempt.claim()
+    with pytest.raises(HeadcountError, match="column 'leaf': found 'x0', expected leaf units"):
+        attempt.scoring[0].score(claims)
 
 
 def test_other_leaves_ask_for_a_crosswalk(town, tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -176,11 +176,12 @@ def ends_of(one: PublishedCells, largest: int | None) -> Ends:
 
 def hides_its_change(cells: Sequence[ChangedCells]) -> bool:
     """Whether it is not known of some table how far its counts may be off."""
-    return any(
-        one.off is not None and one.off.down is None and one.known is None
-        for some in cells
-        for one in some.published.values()
-    )
+    return hides_a_change(one for some in cells for one in some.published.values())
+
+
+def hides_a_change(tables: Iterable[PublishedCells]) -> bool:
+    """Whether neither the tables nor the settings say how far the counts of one may be off."""
+    return any(one.off is not None and one.off.down is None and one.known is None for one in tables)
 
 
 def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:

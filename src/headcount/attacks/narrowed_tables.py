@@ -83,8 +83,7 @@ def narrowed_tables(
             "release", found="tables whose groups all overlap", expected="a table that adds up"
         )
     if not knows_settings:
-        unread = tuple(replace(one, known=None) for one in release.published)
-        release = replace(release, published=unread)
+        release = release.without_settings()
     cells = changed_cells(release)
     largest: int | None = None
     guessed = False

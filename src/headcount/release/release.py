@@ -262,6 +262,10 @@ class TablesRelease(Release):
             )
         return self.rules
 
+    def without_settings(self) -> TablesRelease:
+        """The same as it is published: without what an attacker was told of the settings."""
+        return replace(self, published=tuple(replace(one, known=None) for one in self.published))
+
     @property
     def finest(self) -> str:
         """The finest level with a table."""

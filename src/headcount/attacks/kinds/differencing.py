@@ -12,7 +12,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from headcount.arrays import Ends, Flags, Ints
-from headcount.attacks.changed_cells import INFORMED, UNINFORMED
+from headcount.attacks.changed_cells import (
+    INFORMED,
+    UNINFORMED,
+    adding_tables,
+    hides_a_change,
+)
 from headcount.attacks.changed_intervals import Narrowing
 from headcount.attacks.differencing import Overlay, difference, overlay
 from headcount.attacks.intervals import Contradiction
@@ -187,10 +192,10 @@ class Difference(Attack):
         known = first.published[0].known
         told = replace(second, published=tuple(replace(o, known=known) for o in second.published))
         ranges = []
-        if self.largest_change or not (_hides(first) or _hides(told)):
+        if self.largest_change or not hides_a_change((*first.published, *told.published)):
             ranges.append(self._ranges(INFORMED, pieces, first, told))
-        alone = [_unread(first), _unread(second)]
-        if any(_hides(one) for one in alone):
+        alone = first.without_settings(), second
+        if hides_a_change(one for release in alone for one in release.published):
             ranges.append(replace(self, largest_change=0)._ranges(UNINFORMED, pieces, *alone))
         return Slivers(
             attack=self.name,
@@ -310,24 +315,8 @@ def _division(source: str, release: TablesRelease, level: str, place: str) -> Di
 
 def _tables(release: TablesRelease, level: str) -> list[TableCells]:
     """Tables of a level whose cells add up."""
-    return [
-        one.cells
-        for one in release.published
-        if one.level == level and not any(coding.overlapping for coding in one.cells.axes)
-    ]
+    return [one.cells for one in adding_tables(release) if one.level == level]
 
 
 def _names(release: TablesRelease, level: str) -> str:
     return ", ".join(cells.table.name for cells in _tables(release, level)) or "none"
-
-
-def _unread(release: TablesRelease) -> TablesRelease:
-    published = tuple(replace(one, known=None) for one in release.published)
-    return replace(release, published=published)
-
-
-def _hides(release: TablesRelease) -> bool:
-    return any(
-        one.off is not None and one.off.down is None and one.known is None
-        for one in release.published
-    )
