@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from headcount.attacks.knowledge_from_release import knowledge_of_release
+from headcount.attacks.narrowed_tables import NarrowedCells, narrowed_tables
 from headcount.errors import ConfigError, PrivacyError
 from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect, protect_runs
 from headcount.mechanisms.rounding.mechanism import Rounding
@@ -17,6 +18,7 @@ from headcount.noise import KeyedNoise, RunKey
 from headcount.population.from_households import to_population
 from headcount.population.towns import towns
 from headcount.release import TablesRelease
+from headcount.release.changed import Off
 from headcount.release.published import by_name, is_total
 from headcount.schema import load_schema
 from headcount.tabulate import Tabulated as Counted
@@ -138,7 +140,6 @@ def test_small_count_rounding_keeps_sums_and_leaves_no_small_count(optimal):
         {"how": "nearest", "base": 4, "small_only": True},
         {"how": "random", "base": 5, "areas": 100},
         {"how": "controlled", "base": 3},
-        {"how": "small-counts", "base": 3},
     ],
     ids=str,
 )
@@ -150,6 +151,21 @@ def test_an_attacker_s_ranges_hold_the_truth_and_nothing_is_taken_for_exact(sett
         true = true_of(one, data)
         assert ((low <= true) & (true <= high)).all()
         assert not known.exact
+
+
+def test_how_far_small_counts_are_off_is_not_said_and_an_attacker_can_only_guess():
+    data = Tabulated.of(people(300, leaves=8))
+    release = release_of(Rounding(tables={"t": ["sex", "age"]}, how="small-counts"), data)
+    assert all(one.off == Off() for one in release.published)
+    assert narrowed_tables(release).guessed
+    most = max(int(np.abs(one.value - true_of(one, data)).max()) for one in release.published)
+    told = narrowed_tables(release, largest_change=most)
+    assert most > 0
+    assert not told.guessed
+    for one in told.published:
+        assert isinstance(one, NarrowedCells)
+        true = true_of(one, data)
+        assert ((one.low <= true) & (true <= one.high)).all()
 
 
 def test_a_sample_is_rounded_with_its_weight():
