@@ -11,7 +11,7 @@ from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
 from headcount.release import TablesRelease
-from headcount.release.frames import only_counted
+from headcount.release.frames import counted_rows, is_large, only_counted, units_frame
 from headcount.release.published import PublishedCells, Rules, Thresholds
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate.published import PublishedTable
@@ -116,3 +116,36 @@ def test_withheld_cells_are_missing_and_said_to_be():
 def test_a_level_without_published_tables_is_refused():
     with pytest.raises(InputError, match="found level 'whole', expected tables at one of 'tract'"):
         withheld_release().to_polars("whole")
+
+
+@pytest.mark.parametrize("step", [1, 5, 1000])
+def test_rows_for_the_writer_of_parquet_are_those_of_the_tidy_table(step):
+    """Codes and levels held once say the same as text in every row."""
+    release = wide_release()
+    level, geography, schema = "level_2", release.geography, release.schema
+    table, height = release.table(level), release.geography.size("level_2")
+    found = []
+    for start in range(0, height, step):
+        units = range(start, min(start + step, height))
+        rows = counted_rows(geography, level, units, schema, table[start : units.stop])
+        found.append(pl.DataFrame(rows).cast({pl.Categorical: pl.String}))
+    expected = release.to_polars(level, tidy=True)
+    expected = expected.with_columns(pl.col(*schema.names).cast(pl.String))
+    assert pl.concat(found).equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("cells", "units", "large"),
+    [(256, 1000, False), (257, 1, True), (256, 1 << 16, False), (256, (1 << 16) + 1, True)],
+)
+def test_large_tables_list_counts_that_are_not_zero(cells, units, large):
+    schema = Schema((Attribute("kind", tuple(str(k) for k in range(cells))),))
+    assert is_large(schema, units) == large
+
+
+def test_codes_of_some_units_are_those_of_all():
+    geography = local()
+    whole = units_frame(geography, "tract")
+    for first in range(whole.height):
+        for last in range(first, whole.height + 1):
+            assert units_frame(geography, "tract", range(first, last)).equals(whole[first:last])

@@ -41,7 +41,7 @@ WATCHED = {
     str(ROOT / name)
     for name in (
         "files.py",
-        "mechanisms/topdown/checkpoint.py",
+        "mechanisms/topdown/parts.py",
         "run/protect.py",
         "run/_limits.py",
         "run/_receipt.py",

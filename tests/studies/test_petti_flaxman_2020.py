@@ -15,6 +15,7 @@ from headcount.evaluation.error import pair_counts, summarise
 from headcount.mechanisms import Tabulated, protect
 from headcount.mechanisms.topdown import measure
 from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
 from headcount.population import uniform
 from headcount.population.us1940 import us1940
@@ -677,7 +678,7 @@ def test_control_another_seed_stays_within_the_tolerance(washington, right):
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda f: f.__name__)
 def test_a_mistake_moves_rmse_outside_the_tolerance(washington, right, mutant, monkeypatch):
-    real = measure.planned_noise
+    real = planned_noise
 
     def planned(settings, schema, geography):
         return {

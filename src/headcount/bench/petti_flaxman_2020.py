@@ -16,8 +16,9 @@ from headcount.bench.figures import Reading, peak_gib, timed
 from headcount.engines.local import LocalEngine
 from headcount.evaluation.error import summarise
 from headcount.mechanisms.topdown.descend import descend
-from headcount.mechanisms.topdown.measure import Measurements, PlannedNoise
+from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.mechanisms.topdown.planned import PlannedNoise
 from headcount.mechanisms.topdown.restrict import restrict
 from headcount.noise import KeyedNoise, RunKey, TwoSidedGeometric
 from headcount.progress import silent
@@ -96,8 +97,8 @@ class WrongBuild(Measurements):
 
     def change(self, change: Change) -> None:
         """Replace the noise of every query; weights go to the least squares as they are then."""
-        self._planned = {
-            (level, query): change(noise, query) for (level, query), noise in self._planned.items()
+        self.planned = {
+            (level, query): change(noise, query) for (level, query), noise in self.planned.items()
         }
 
 

@@ -69,24 +69,21 @@ def _release(
     population: Population, epsilon: Fraction
 ) -> tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, float | str]]:
     """Released tables, the counts that were estimated at each level, and notes."""
-    from scipy.sparse import csr_array
-
     from headcount.engines.local import LocalEngine
     from headcount.mechanisms import Context, protect
-    from headcount.mechanisms.topdown.checkpoint import FinishedLevels
     from headcount.mechanisms.topdown.mechanism import TopDown
+    from headcount.mechanisms.topdown.parts import PartFiles
 
     mechanism = TopDown.from_preset("e2e-2018", epsilon=epsilon)
     with TemporaryDirectory() as folder:
         context = Context(engine=LocalEngine(), workspace=Path(folder))
         release = protect(population, mechanism, context=context)
-        finished = FinishedLevels(Path(folder), run=0)
+        parts = PartFiles(Path(folder), run=0)
         estimated = {}
         for level in population.geography.levels:
-            kept = finished.load(level)
-            assert kept is not None
-            rows, shape = kept[0], (kept[0].units, population.schema.size)
-            estimated[level] = csr_array((rows.value, rows.cell, rows.start), shape=shape)
+            rows = parts.level(level)
+            assert rows is not None
+            estimated[level] = rows.matrix(population.schema.size)
     return release.as_counts().tables, estimated, release.notes
 
 

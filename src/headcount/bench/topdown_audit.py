@@ -41,9 +41,10 @@ class OneDraw(Measurements):
 class NonZeroOnly(Measurements):
     """A wrong build: noise on non-zero answers only."""
 
-    def margin(self, level: str, query: str) -> Ints:
+    def groups(self, level: str, query: str, unit: Ints, group: Ints) -> Ints:
         """Zeros stay as they are."""
-        return np.where(self._exact().margin(level, query) == 0, 0, super().margin(level, query))
+        truth = self._exact().groups(level, query, unit, group)
+        return np.where(truth == 0, 0, super().groups(level, query, unit, group))
 
     def detail(self, level: str, unit: Ints, cell: Ints) -> Ints:
         """Zeros stay as they are."""

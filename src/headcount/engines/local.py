@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -18,6 +18,7 @@ class LocalEngine:
     """All cores of this machine, or as many as told; a few pieces in memory at a time."""
 
     workers: int = 0
+    elsewhere: ClassVar[bool] = False
 
     def map(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
         """Yield the results in order; an error in one piece stops the rest.

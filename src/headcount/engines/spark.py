@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from headcount.errors import ConfigError, HeadcountError
 
@@ -39,6 +39,8 @@ class SparkEngine:
     Without any, all cores of this machine. A task has one piece, or
     ``spark.default.parallelism`` says how many tasks a job has.
     """
+
+    elsewhere: ClassVar[bool] = True
 
     def map(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
         """Yield the results in order; an error in one piece stops the rest."""

@@ -55,7 +55,8 @@ class Geography:
     def _check_level(self, depth: int) -> None:
         level, codes, parent = self.levels[depth], self.units[depth], self.parents[depth]
         place = f"level {level!r}"
-        if len(np.unique(codes)) != len(codes):
+        in_order = bool((codes[1:] > codes[:-1]).all())  # quicker to see than to sort
+        if not in_order and len(np.unique(codes)) != len(codes):
             values, times = np.unique(codes, return_counts=True)
             raise InputError(
                 "geography",
@@ -102,14 +103,15 @@ class Geography:
         """Number of units at a level."""
         return len(self.units[self.depth(level)])
 
-    def ancestors(self, level: str, *, of: str | None = None) -> Ints32:
-        """For each unit of a finer level (the leaf by default), its ancestor at ``level``."""
+    def ancestors(self, level: str, *, of: str | None = None, units: range | None = None) -> Ints32:
+        """For each unit of a finer level (by default every leaf), its ancestor at ``level``."""
         top, depth = self.depth(level), self.depth(of or self.leaf)
         if depth < top:
             raise InputError(
                 "geography", found=f"level {level!r}", expected=f"a level at or above {of!r}"
             )
-        index: Ints32 = np.arange(len(self.units[depth]), dtype=np.int32)
+        units = range(len(self.units[depth])) if units is None else units
+        index: Ints32 = np.arange(units.start, units.stop, dtype=np.int32)
         for finer in range(depth, top, -1):
             index = self.parents[finer][index]
         return index

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from threading import Lock
 from typing import Literal
 
 import numpy as np
@@ -77,6 +78,7 @@ class KeyedNoise:
             encode("stream key", mechanism, data_digest, config_digest, SAMPLER_VERSION, word_bits),
         )
         self._sources: dict[tuple[str | int, ...], _Source] = {}
+        self._making = Lock()
 
     @property
     def data_digest(self) -> bytes:
@@ -138,9 +140,12 @@ class KeyedNoise:
         # The purpose comes last: parts are counted, so that a longer address is another one.
         named, purpose = stream.address[:3], stream.address[3:]
         address = (law.kind, *named, *law.key_parts, *purpose)
-        source = self._sources.get(address)
-        if source is not None:
-            return source
+        with self._making:  # or threads that begin together would each make the table
+            if (source := self._sources.get(address)) is None:
+                source = self._sources[address] = self._made(stream, law, address)
+        return source
+
+    def _made(self, stream: Stream, law: Law, address: tuple[str | int, ...]) -> _Source:
         words = Words(
             key=derive_key(self._stream_key, encode("words", *address)),
             extension_key=derive_key(self._stream_key, encode("extension", *address)),
@@ -155,7 +160,6 @@ class KeyedNoise:
                 law,
                 self._table_limit,
             )
-        self._sources[address] = source
         return source
 
 

@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from functools import partial, singledispatch
 from io import BufferedWriter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import polars as pl
 
+from headcount.geography.geography import Geography
 from headcount.progress import Progress, silent
 from headcount.release.frames import (
     COUNT,
     LevelTable,
+    code_names,
+    counted_rows,
     only_counted,
+    refuse_clash,
     tidy_frame,
     units_frame,
     wide_frame,
@@ -44,8 +48,15 @@ from headcount.release.streamed import whole_files
 from headcount.schema import Schema
 from headcount.tabulate.query import Query
 
-COUNTS_AT_ONCE = 1 << 24
-"""Counts made and written together: they bound the memory."""
+COUNTS_AT_ONCE, ROWS_AT_ONCE = 1 << 24, 1 << 20
+"""Counts, and rows of counts that are not 0, made and written together: they bound the memory."""
+
+
+DICTIONARY_BYTES = 1 << 26
+"""Codes of one piece, each held once: all of them fit, so that rows are numbers."""
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +86,7 @@ class Sheet:
     words: str
     fields: tuple[SheetField, ...]
     key: tuple[str, ...]
-    pieces: Callable[[], Iterator[pl.DataFrame]]
+    pieces: Callable[[], Iterator[SheetRows]]
 
     def write(self, folder: Path, formats: tuple[FileFormat, ...]) -> list[str]:
         """Write the files, whole or not at all; their names."""
@@ -91,7 +102,8 @@ class Sheet:
         return names
 
 
-WriteFrame = Callable[[pl.DataFrame], None]
+SheetRows: TypeAlias = "pl.DataFrame | pa.Table"
+WriteFrame = Callable[[SheetRows], None]
 
 
 @contextmanager
@@ -99,8 +111,9 @@ def _csv(stream: BufferedWriter) -> Iterator[WriteFrame]:
     """Text between quotes, so that codes are not taken for numbers."""
     header = True
 
-    def write(frame: pl.DataFrame) -> None:
+    def write(rows: SheetRows) -> None:
         nonlocal header
+        frame = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(rows)
         frame.write_csv(stream, include_header=header, quote_style="non_numeric")
         header = False
 
@@ -115,11 +128,12 @@ def _parquet(stream: BufferedWriter) -> Iterator[WriteFrame]:
     writer: pq.ParquetWriter | None = None
     with ExitStack() as stack:
 
-        def write(frame: pl.DataFrame) -> None:
+        def write(rows: SheetRows) -> None:
             nonlocal writer
-            table = frame.to_arrow()
+            table = rows.to_arrow() if isinstance(rows, pl.DataFrame) else rows
             if writer is None:
                 options: dict[str, Any] = {"compression": "zstd", "store_schema": False}
+                options["dictionary_pagesize_limit"] = DICTIONARY_BYTES
                 writer = stack.enter_context(pq.ParquetWriter(stream, table.schema, **options))
             writer.write_table(table)
 
@@ -174,30 +188,41 @@ def _counts(
     if only_counted(schema, table):
         rows = "a row for each count that is not 0"
     by = "all attributes" if margin is None else " and ".join(margin) or "no attribute: the total"
-    units = units_frame(release.geography, level)
     counts = _tidy_fields(schema, table) if tidy else _cell_fields(schema, table)
     return Sheet(
         stem=stem_of(level, margin),
         words=f"Protected counts of each {level} by {by}{added}; {rows}.",
-        fields=(*_code_fields(units), *counts),
+        fields=(*_code_fields(release.geography, level), *counts),
         key=(level, *schema.names) if tidy else (level,),
-        pieces=partial(_pieces, units, schema, table, tidy),
+        pieces=partial(_pieces, release.geography, level, schema, table, tidy),
     )
 
 
 def _pieces(
-    units: pl.DataFrame, schema: Schema, table: LevelTable, tidy: bool
-) -> Iterator[pl.DataFrame]:
+    geography: Geography, level: str, schema: Schema, table: LevelTable, tidy: bool
+) -> Iterator[SheetRows]:
+    height = geography.size(level)
+    if only_counted(schema, table):
+        refuse_clash(code_names(geography, level), [*schema.names, COUNT], "column")
+        step = max(1, ROWS_AT_ONCE * height // max(1, table.nnz))  # type: ignore[union-attr]
+        for units in _runs(height, step):
+            some = table[units.start : units.stop]
+            yield counted_rows(geography, level, units, schema, some)
+        return
     form = tidy_frame if tidy else wide_frame
-    counts = table.nnz if only_counted(schema, table) else table.size  # type: ignore[union-attr]
-    step = max(1, COUNTS_AT_ONCE * units.height // max(1, counts))
-    for start in range(0, units.height, step):
-        yield form(units[start : start + step], schema, table[start : start + step])
+    for units in _runs(height, max(1, COUNTS_AT_ONCE * height // max(1, table.size))):
+        codes = units_frame(geography, level, units)
+        yield form(codes, schema, table[units.start : units.stop])
 
 
-def _code_fields(units: pl.DataFrame) -> tuple[SheetField, ...]:
+def _runs(total: int, step: int) -> Iterator[range]:
+    return (range(start, min(start + step, total)) for start in range(0, total, step))
+
+
+def _code_fields(geography: Geography, level: str) -> tuple[SheetField, ...]:
     return tuple(
-        SheetField(name=one, type="string", words=f"code of the {one}") for one in units.columns
+        SheetField(name=one, type="string", words=f"code of the {one}")
+        for one in code_names(geography, level)
     )
 
 
@@ -222,14 +247,18 @@ def _tidy_fields(schema: Schema, table: LevelTable) -> Iterator[SheetField]:
 
 
 def _units(release: Release) -> Sheet:
-    units = units_frame(release.geography, release.geography.leaf)
-    leaf = release.geography.leaf
+    geography, leaf = release.geography, release.geography.leaf
+
+    def pieces() -> Iterator[SheetRows]:
+        for units in _runs(geography.size(leaf), ROWS_AT_ONCE):
+            yield units_frame(geography, leaf, units)
+
     return Sheet(
         stem=UNITS,
         words=f"Every {leaf}, with the places that it lies in.",
-        fields=_code_fields(units),
+        fields=_code_fields(geography, leaf),
         key=(leaf,),
-        pieces=lambda: iter([units]),
+        pieces=pieces,
     )
 
 

@@ -25,7 +25,7 @@ from headcount.privacy.guarantee import UnknownGuarantee
 from headcount.release._foreign_records import is_mdf, is_ppmf, read_mdf, read_ppmf
 from headcount.release._foreign_tables import read_counts
 from headcount.release._matching import Entries
-from headcount.release.frames import MOST_COLUMNS, LevelTable
+from headcount.release.frames import LevelTable, is_large
 from headcount.release.layout import marginal
 from headcount.release.release import CountsRelease, Release
 from headcount.schema import Schema
@@ -182,7 +182,7 @@ def _table(
     if there.all() and np.array_equal(value, np.rint(value)) and all(one.whole for one in parts):
         value = value.astype(np.int64)
     shape = (units, schema.size)
-    if complete and schema.size > MOST_COLUMNS:
+    if complete and is_large(schema, units):
         from scipy.sparse import csr_array
 
         return csr_array((value[there], (unit[there], cell[there])), shape=shape), None

@@ -22,6 +22,7 @@ from headcount.release.published import (
 from headcount.schema import Schema
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from scipy.sparse import csr_array
 
 Dense = Ints | Floats
@@ -30,21 +31,68 @@ LevelTable: TypeAlias = "Ints | Floats | csr_array[Any, tuple[int, int]]"
 COUNT = "n"
 """The column of counts of a tidy table."""
 
-MOST_COLUMNS = 2048
-"""Columns of a table with one column per cell; a sparse table with more is written cell by cell."""
+MOST_COLUMNS, MOST_COUNTS = 256, 1 << 24
+"""Cells, and units x cells, of a table with a row for each unit; beyond that a sparse table has a
+row for each count that is not zero."""
 
 
-def units_frame(geography: Geography, level: str) -> pl.DataFrame:
-    """The units of a level: their codes from the top to the unit, as text."""
+def is_large(schema: Schema, units: int) -> bool:
+    """Whether a table of so many units is too wide, or too large, to list counts of 0."""
+    return schema.size > MOST_COLUMNS or schema.size * units > MOST_COUNTS
+
+
+def code_names(geography: Geography, level: str) -> tuple[str, ...]:
+    """The columns of codes in the tables of a level, from the top to the unit."""
     depth = geography.depth(level)
-    above = [level] if depth == 0 else geography.levels[1 : depth + 1]
-    codes = {
-        name: geography.units[geography.depth(name)][geography.ancestors(name, of=level)]
-        for name in above
-    }
+    return (level,) if depth == 0 else geography.levels[1 : depth + 1]
+
+
+def code_columns(geography: Geography, level: str, units: range) -> dict[str, pa.DictionaryArray]:
+    """Codes of some units of a level from the top to the unit, each code held once.
+
+    Units are in the order of the tree, so those above a run of units are a run as well.
+    """
+    import pyarrow as pa
+
+    columns = {}
+    for name in code_names(geography, level):
+        of_unit = geography.ancestors(name, of=level, units=units)
+        first, last = (int(of_unit[0]), int(of_unit[-1]) + 1) if len(of_unit) else (0, 0)
+        codes = pa.array(geography.units[geography.depth(name)][first:last], pa.string())
+        columns[name] = pa.DictionaryArray.from_arrays(of_unit - first, codes)
+    return columns
+
+
+def units_frame(geography: Geography, level: str, units: range | None = None) -> pl.DataFrame:
+    """The units of a level, or some of them: their codes from the top to the unit, as text."""
+    units = range(geography.size(level)) if units is None else units
     return pl.DataFrame(
-        {name: pl.Series(name, code.tolist(), dtype=pl.String) for name, code in codes.items()}
+        {
+            name: pl.from_arrow(column.dictionary_decode())
+            for name, column in code_columns(geography, level, units).items()
+        }
     )
+
+
+def counted_rows(
+    geography: Geography, level: str, units: range, schema: Schema, table: LevelTable
+) -> pa.Table:
+    """Counts of some units that are not 0, as ``tidy_frame`` has them, for the writer of Parquet.
+
+    ``table`` is of these units alone. Codes and levels are numbers into lists of them.
+    """
+    import pyarrow as pa
+
+    entries = table.tocoo()  # type: ignore[union-attr]
+    rows = pa.array(entries.row)
+    columns = {
+        name: column.take(rows) for name, column in code_columns(geography, level, units).items()
+    }
+    codes = np.unravel_index(entries.col, schema.shape) if schema.names else ()
+    for attribute, code in zip(schema.attributes, codes, strict=True):
+        levels = pa.array(attribute.levels, pa.string())
+        columns[attribute.name] = pa.DictionaryArray.from_arrays(code.astype(np.int32), levels)
+    return pa.table(columns | {COUNT: pa.array(entries.data)})
 
 
 def wide_frame(units: pl.DataFrame, schema: Schema, table: LevelTable) -> pl.DataFrame:
@@ -57,8 +105,8 @@ def wide_frame(units: pl.DataFrame, schema: Schema, table: LevelTable) -> pl.Dat
 def tidy_frame(units: pl.DataFrame, schema: Schema, table: LevelTable) -> pl.DataFrame:
     """Some units as a tidy table: codes of the unit, each attribute by its level, and ``n``.
 
-    Every possible count has its row, zeros included; but of a sparse table with more than
-    ``MOST_COLUMNS`` cells (63 races by single years are 20,000) only counts that are not zero.
+    Every possible count has its row, zeros included; but of a large sparse table (``is_large``: 63
+    races by single years are 20,000 cells) only counts that are not zero.
     """
     refuse_clash(units.columns, [*schema.names, COUNT], "column")
     unit, cell, value = _entries(table, schema)
@@ -86,7 +134,7 @@ def refuse_clash(levels: Sequence[str], names: Sequence[str], what: str) -> None
 
 def only_counted(schema: Schema, table: LevelTable) -> bool:
     """Whether a table has rows for counts other than zero alone."""
-    return schema.size > MOST_COLUMNS and not isinstance(table, np.ndarray)
+    return not isinstance(table, np.ndarray) and is_large(schema, table.shape[0])
 
 
 def _entries(table: LevelTable, schema: Schema) -> tuple[Ints, Ints, Any]:

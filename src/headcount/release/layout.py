@@ -10,7 +10,7 @@ import numpy as np
 
 from headcount.errors import ConfigError, InputError
 from headcount.geography import Geography
-from headcount.release.frames import COUNT, MOST_COLUMNS, refuse_clash
+from headcount.release.frames import COUNT, is_large, refuse_clash
 from headcount.schema import Schema
 
 FileFormat = Literal["parquet", "csv"]
@@ -49,7 +49,7 @@ class FileLayout:
     def check(self, schema: Schema, geography: Geography) -> None:
         """Refuse a domain without distinct columns or files: before noise is drawn, not after."""
         refuse_clash(geography.levels, schema.cell_names, "cell")
-        if self.tidy or schema.size > MOST_COLUMNS:
+        if self.tidy or is_large(schema, geography.size(geography.leaf)):
             refuse_clash(geography.levels, [*schema.names, COUNT, UNITS], "column or file")
         for margin in self.margins:
             marginal(schema, margin)
@@ -60,7 +60,7 @@ class FileLayout:
 
     def least_bytes(self, schema: Schema, geography: Geography) -> int:
         """What the text of the lowest level takes at least; 0 where that depends on its counts."""
-        if "csv" not in self.formats or schema.size > MOST_COLUMNS:
+        if "csv" not in self.formats or is_large(schema, geography.size(geography.leaf)):
             return 0
         counts = int(schema.possible.sum())
         codes = np.char.str_len(geography.units[-1])

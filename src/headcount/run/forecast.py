@@ -14,7 +14,7 @@ from headcount.geography import Geography
 from headcount.mechanisms import Chain, Measured
 from headcount.noise.reach import reach
 from headcount.privacy import Loss, UnitOfPrivacy
-from headcount.release.frames import MOST_COLUMNS
+from headcount.release.frames import is_large
 from headcount.run._limits import draw_seconds
 from headcount.run.protect import Prepared
 from headcount.schema import Schema
@@ -142,7 +142,7 @@ def needs(prepared: Prepared, *, so_far: float) -> Needs:
     units = sum(geography.size(level) for level in geography.levels)
     sparse = tables < geography.size(geography.leaf) * schema.size
     seconds = _seconds(prepared, sparse=sparse)
-    if sparse and schema.size > MOST_COLUMNS:
+    if sparse and is_large(schema, geography.size(geography.leaf)):
         output = SPARSE_BYTES * not_0
     else:
         count = COUNT_BYTES.get(mechanism.last.name, WHOLE_BYTES)

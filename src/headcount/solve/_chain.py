@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from headcount.arrays import Ints, Ints32
-from headcount.solve._nesting import bounded_columns
 from headcount.solve.batch import Batch
+from headcount.solve.nesting import bounded_columns
 
 Partition = Ints32
 """For each schema cell the number of its group, from 0; -1 for no group."""
@@ -53,8 +53,8 @@ def chain_forest(
     cells = batch.group.shape[1]
     layers, low, high, used = [], [], [], 0
     for f, columns in _bounded_families(batch):
-        first = batch.family_start[f]
-        number = np.full(int(batch.family_start[f + 1] - first), -1)
+        first = batch.bound_start[f]
+        number = np.full(int(batch.bound_start[f + 1] - first), -1)
         number[columns - first] = np.arange(len(columns))
         layers.append(_Layer(number[batch.group[f]], used + np.arange(len(columns)), False))
         low.append(batch.low[:, columns])
@@ -93,7 +93,7 @@ def is_by_cell(group: Partition) -> bool:
 def _bounded_families(batch: Batch) -> list[tuple[int, Ints]]:
     """The families with bounds that can bind, each with its bounded columns."""
     columns = bounded_columns(batch)
-    family = np.searchsorted(batch.family_start, columns, side="right") - 1
+    family = np.searchsorted(batch.bound_start, columns, side="right") - 1
     return [(int(f), columns[family == f]) for f in np.unique(family)]
 
 

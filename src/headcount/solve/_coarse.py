@@ -77,15 +77,19 @@ def _families_that_count(batch: Batch) -> Ints:
 def _with_families(batch: Batch, used: Ints) -> Batch:
     """The batch with some of its families alone."""
     sizes = np.diff(batch.family_start)
+    low, high = batch.bounds_by_group()
+    family_start = np.concatenate([[0], np.cumsum(sizes[used])]).astype(np.int64)
     columns = np.flatnonzero(np.repeat(np.isin(np.arange(len(sizes)), used), sizes))
     return replace(
         batch,
-        family_start=np.concatenate([[0], np.cumsum(sizes[used])]).astype(np.int64),
+        family_start=family_start,
+        bound_start=family_start,
+        forest=None,
         group=batch.group[used],
         family_weight=np.ascontiguousarray(batch.family_weight[:, used]),
         margin=np.ascontiguousarray(batch.margin[:, columns]),
-        low=np.ascontiguousarray(batch.low[:, columns]),
-        high=np.ascontiguousarray(batch.high[:, columns]),
+        low=np.ascontiguousarray(low[:, columns]),
+        high=np.ascontiguousarray(high[:, columns]),
         band=None if batch.band is None else np.ascontiguousarray(batch.band[:, :, columns]),
     )
 

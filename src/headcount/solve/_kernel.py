@@ -130,8 +130,8 @@ def largest_violation(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> floa
     for f in range(bounded.size):
         if not bounded[f]:
             continue
-        column = b.family_start[f]
-        sums = np.zeros((b.child_start[p + 1] - kids, b.family_start[f + 1] - column))
+        column = b.bound_start[f]
+        sums = np.zeros((b.child_start[p + 1] - kids, b.bound_start[f + 1] - column))
         for e in range(b.cell_start[p], b.cell_start[p + 1]):
             for v in range(b.var_start[e], b.var_start[e + 1]):
                 sums[b.var_child[v] - kids, b.group[f, b.cell[e]]] += x[v]

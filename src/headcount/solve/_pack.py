@@ -58,7 +58,7 @@ class FoundSlots(NamedTuple):
 def is_open(child: int, cell: int, b: BatchArrays, bounded: Flags) -> bool:
     """Whether no bound forces this cell of this child to be empty."""
     for f in range(bounded.size):
-        if bounded[f] and b.high[child, b.family_start[f] + b.group[f, cell]] <= 0:
+        if bounded[f] and b.high[child, b.bound_start[f] + b.group[f, cell]] <= 0:
             return False
     return True
 
@@ -259,7 +259,7 @@ def pack(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> tuple[int, Free]:
             table[MARGIN, s] = 0.0 if stand_in else b.margin[c, g] - found.decided[s]
             table[LOW, s], table[HIGH, s], table[STAND_IN, s] = -np.inf, np.inf, stand_in
         if bounded[f]:
-            status = max(status, bound_slots(p, column, width, b, number, found))
+            status = max(status, bound_slots(p, b.bound_start[f], width, b, number, found))
     if joint:
         used, met = joint_slots(p, b, choices, slot[n_families], found, used)
         status = max(status, met)

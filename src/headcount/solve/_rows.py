@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Floats, Ints
-from headcount.solve._nesting import bounded_columns, column_of_cell
 from headcount.solve.batch import NO_BOUND, Batch
+from headcount.solve.nesting import bound_column, bounded_columns, rank_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -54,9 +54,8 @@ def bound_rows(batch: Batch) -> Constraints:
 
     columns = bounded_columns(batch)
     children = int(batch.child_start[-1])
-    rank = np.full(int(batch.family_start[-1]), -1, dtype=np.int64)
-    rank[columns] = np.arange(len(columns))
-    slot = rank[column_of_cell(batch)][:, batch.cell[entry_of(batch)]]
+    rank = rank_of(columns, int(batch.bound_start[-1]))
+    slot = rank[bound_column(batch.group, batch.bound_start)][:, batch.cell[entry_of(batch)]]
     family, variable = np.nonzero(slot >= 0)
     row = batch.var_child[variable] * len(columns) + slot[family, variable]
     shape = (children * len(columns), len(batch.var_child))

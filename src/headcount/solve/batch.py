@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from headcount.arrays import Floats, Ints, Ints32
+from headcount.arrays import Flags, Floats, Ints, Ints32
+
+if TYPE_CHECKING:
+    from headcount.solve.nesting import Nesting
 
 NO_BOUND = np.int64(2**53)
 """A bound that never binds: |bound| >= NO_BOUND means there is none."""
@@ -29,6 +32,7 @@ class BatchArrays(NamedTuple):
     answer: Floats
     weight: Floats
     family_start: Ints
+    bound_start: Ints
     group: Ints32
     family_weight: Floats
     margin: Floats
@@ -57,8 +61,8 @@ class Batch:
                     measured (family_weight > 0), bounded (low, high), or both
         a weight    of 0 means not measured: each child has its own
 
-    Arrays, for P parents, E kept entries (cells of parents), C children, V variables, F families
-    and S groups of all families together:
+    Arrays, for P parents, E kept entries (cells of parents), C children, V variables, F families,
+    S groups of all families together and B groups of the bounded ones:
 
         parent       int64[P]      the parent's number in its level, for errors
         cell_start   int64[P+1]    parent p keeps the entries cell_start[p] : cell_start[p+1]
@@ -73,8 +77,11 @@ class Batch:
         family_start int64[F+1]    family f owns the columns family_start[f] : family_start[f+1]
         group        int32[F, n]   for each family, the group (0 ...) of each schema cell
         family_weight float64[C, F]
-        margin       float64[C, S] noisy answers of the families, child by child
-        low, high    int64[C, S]   bounds; NO_BOUND and beyond are none
+        margin       float64[C, S] noisy answers of the families, child by child; those of groups
+                                   that no variable is in are not looked at
+        low, high    int64[C, B]   bounds; NO_BOUND and beyond are none
+        bound_start  int64[F+1]    family f owns the columns bound_start[f] : bound_start[f+1] of
+                                   low and high, none if it has no bounds; by default each has
         is_root      the one problem without a parent: no sums to keep
 
     and, where there are any,
@@ -85,6 +92,8 @@ class Batch:
         joint        int32[C]      the group of siblings whose people are counted together, -1 for
                                    none: a total that belongs to several children
         joint_total  int64[J]      that total
+        forest       how the bounded groups nest, decided for all problems of a level, lest it
+                     matter which of them are in a batch; None to work it out from this batch
     """
 
     parent: Ints
@@ -102,10 +111,31 @@ class Batch:
     margin: Floats
     low: Ints
     high: Ints
+    bound_start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     is_root: bool = False
     band: Floats | None = None
     joint: Ints32 = field(default_factory=lambda: np.zeros(0, np.int32))
     joint_total: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    forest: Nesting | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.bound_start):
+            object.__setattr__(self, "bound_start", self.family_start)
+
+    @property
+    def bounded(self) -> Flags:
+        """Which families have bounds."""
+        return np.diff(self.bound_start) > 0
+
+    def bounds_by_group(self) -> tuple[Ints, Ints]:
+        """Lower and upper bounds of every group of every family, int64[C, S]."""
+        shape = (len(self.low), int(self.family_start[-1]))
+        low, high = np.full(shape, -NO_BOUND), np.full(shape, NO_BOUND)
+        for f in np.flatnonzero(self.bounded):
+            into = slice(self.family_start[f], self.family_start[f + 1])
+            own = slice(self.bound_start[f], self.bound_start[f + 1])
+            low[:, into], high[:, into] = self.low[:, own], self.high[:, own]
+        return low, high
 
     @property
     def parents(self) -> int:
@@ -118,8 +148,8 @@ class Batch:
         return BatchArrays(*(getattr(self, name) for name in BatchArrays._fields))
 
     def limits(self) -> tuple[Floats, Floats]:
-        """The bounds of least squares: low and high, within the band if there is one."""
-        low, high = self.low.astype(np.float64), self.high.astype(np.float64)
+        """The bounds of least squares, float64[C, S]: within the band if there is one."""
+        low, high = (bound.astype(np.float64) for bound in self.bounds_by_group())
         if self.band is None:
             return low, high
         return np.maximum(low, self.band[0]), np.minimum(high, self.band[1])

@@ -123,7 +123,7 @@ def _bounds(batch: Batch, counts: Ints, entry: Ints) -> list[Violation]:
     owner = np.repeat(np.arange(batch.parents), np.diff(batch.child_start))
     found = []
     for family, group in enumerate(batch.group):
-        columns = slice(batch.family_start[family], batch.family_start[family + 1])
+        columns = slice(batch.bound_start[family], batch.bound_start[family + 1])
         low, high = batch.low[:, columns], batch.high[:, columns]
         has_low, has_high = low > -NO_BOUND, high < NO_BOUND
         if not (has_low.any() or has_high.any()):

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.solve._nesting import locate, nesting
 from headcount.solve._rows import bound_rows, joint_rows, stack, sum_rows
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation
 from headcount.solve.mip import Program, SolverError, minimise
+from headcount.solve.nesting import locate, nesting
 from headcount.solve.rounding import map_parents
 
 DEAR = 1000.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.arrays import Flags, Floats, Ints, Ints32
-from headcount.solve.batch import NO_BOUND, Batch
+from headcount.arrays import Floats, Ints, Ints32
+from headcount.solve.batch import Batch
 from headcount.solve.outcome import Solver, SolverOutcome, Status
 
 
@@ -39,9 +39,9 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
 
     counts, violation = np.zeros((batch.parents, 4), np.int32), np.zeros(batch.parents)
     x = np.zeros(len(batch.answer))
-    low, high = batch.limits()
-    arrays = batch.arrays._replace(low=low, high=high)
-    arguments = arrays, _bounded(batch, low, high), tolerance, x, counts, violation
+    start, low, high = _bounds(batch)
+    arrays = batch.arrays._replace(bound_start=start, low=low, high=high)
+    arguments = arrays, np.diff(start) > 0, tolerance, x, counts, violation
     workers = threads or os.cpu_count() or 1
     if workers == 1 or batch.parents <= 1:
         solve_parents(np.arange(batch.parents), *arguments)
@@ -52,12 +52,11 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
     return _finish(batch, x, counts, violation)
 
 
-def _bounded(batch: Batch, low: Floats, high: Floats) -> Flags:
-    """Which families have bounds."""
-    if not len(batch.group) or not len(low):
-        return np.zeros(len(batch.group), bool)
-    columns = (low > -NO_BOUND).any(axis=0) | (high < NO_BOUND).any(axis=0)
-    return np.logical_or.reduceat(columns, batch.family_start[:-1])
+def _bounds(batch: Batch) -> tuple[Ints, Floats, Floats]:
+    """Where each family's bounds begin, and the bounds: a band is around any family's answers."""
+    if batch.band is None:
+        return batch.bound_start, batch.low.astype(np.float64), batch.high.astype(np.float64)
+    return batch.family_start, *batch.limits()
 
 
 def _chunks(batch: Batch) -> Iterator[Ints]:

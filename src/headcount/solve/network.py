@@ -20,9 +20,9 @@ from __future__ import annotations
 import numpy as np
 
 from headcount.compiled import njit
-from headcount.solve._nesting import Nesting
 from headcount.solve._paths import FAR, Array, RoundingSteps, RoundingTree, repair
 from headcount.solve.batch import BatchArrays
+from headcount.solve.nesting import Nesting
 
 SCALE = 2**30
 """A cost of 1: costs are integers, so that no path is preferred because of a float's last bit."""

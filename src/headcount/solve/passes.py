@@ -97,11 +97,11 @@ def refuse(batch: Batch, passes: Sequence[FitPass]) -> None:
 
 def freeze(batch: Batch, counts: Ints, families: Sequence[int]) -> Batch:
     """The batch with some families fixed at the integers that an earlier round has given them."""
-    low, high, found = batch.low.copy(), batch.high.copy(), margins(batch, counts)
+    (low, high), found = batch.bounds_by_group(), margins(batch, counts)
     for f in families:
         own = slice(batch.family_start[f], batch.family_start[f + 1])
         low[:, own] = high[:, own] = np.rint(found[:, own]).astype(np.int64)
-    return replace(batch, low=low, high=high)
+    return replace(batch, low=low, high=high, bound_start=batch.family_start, forest=None)
 
 
 def _fitting(now: Batch, batch: Batch, one: FitPass) -> Batch:

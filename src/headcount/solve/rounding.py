@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import HeadcountError
-from headcount.solve._nesting import Nesting, nesting
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation, violations
+from headcount.solve.nesting import Nesting, nesting
 
 _log = logging.getLogger(__name__)
 

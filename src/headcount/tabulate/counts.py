@@ -129,6 +129,35 @@ def _sums(
     return matrix
 
 
+def add_up(
+    matrix: csr_array[Any, tuple[int, int]], geography: Geography, level: str, *, of: str
+) -> csr_array[Any, tuple[int, int]]:
+    """Counts (none below 0) of one level added up to the level above it: as ``adder``, but quick.
+
+    Children of one parent stand together, so that a pass over the rows is enough.
+    """
+    from scipy.sparse import csr_array
+
+    from headcount.tabulate._adding import add_rows
+
+    first = np.append(geography.children_start(level), geography.size(of)).astype(np.int64)
+    start, cell, value = add_rows(
+        matrix.indptr, matrix.indices, matrix.data, first, matrix.shape[1]
+    )
+    return csr_array((value, cell, start), shape=(geography.size(level), matrix.shape[1]))
+
+
+def every_level(counts: Counts) -> dict[str, Counts]:
+    """Counts of the leaf added up to each level in turn, the whole first."""
+    geography = counts.geography
+    levels = {counts.level: counts}
+    for depth in range(geography.depth(counts.level) - 1, -1, -1):
+        level, below = geography.levels[depth], geography.levels[depth + 1]
+        matrix = add_up(levels[below].matrix, geography, level, of=below)
+        levels[level] = replace(counts, level=level, matrix=matrix)
+    return {level: levels[level] for level in geography.levels if level in levels}
+
+
 def adder(geography: Geography, level: str, *, of: str) -> csr_array[Any, tuple[int, int]]:
     """The 0/1 matrix (units of ``level`` x units of ``of``) that adds children to ancestors."""
     from scipy.sparse import csr_array

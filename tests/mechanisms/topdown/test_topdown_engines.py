@@ -1,19 +1,20 @@
-"""What an engine is given: plain arrays that may go to any process, and nothing secret."""
+"""What an engine is given: ranges, and a task that stays where the truth is."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from headcount.engines.local import LocalEngine
+from headcount.errors import PrivacyError
 from headcount.mechanisms._base import Context
 from headcount.mechanisms.topdown import descend as descending
 from headcount.mechanisms.topdown._parents import chunks
@@ -43,26 +44,21 @@ def small_chunks(monkeypatch):
 
 
 class Watching:
-    """One piece after the other, each kept as the bytes that another process would get."""
+    """One piece after the other; pieces, and what comes back, are kept."""
+
+    elsewhere = False
 
     def __init__(self) -> None:
-        self.sent: list[tuple[Any, bytes]] = []
+        self.tasks: list[Any] = []
+        self.pieces: list[Any] = []
+        self.results: list[Any] = []
 
     def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Any]:
+        self.tasks.append(function)
         for piece in pieces:
-            self.sent.append((piece, pickle.dumps((function, piece))))
-            call, copy = pickle.loads(self.sent[-1][1])
-            yield call(copy)
-
-
-class Processes:
-    """Another process: each piece is pickled there, and its result back."""
-
-    def __init__(self, pool: ProcessPoolExecutor) -> None:
-        self.pool = pool
-
-    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Any]:
-        return self.pool.map(function, list(pieces))
+            self.pieces.append(pickle.loads(pickle.dumps(piece)))
+            self.results.append(function(piece))
+            yield self.results[-1]
 
 
 def inside(thing: Any, seen: set[int] | None = None) -> Iterator[Any]:
@@ -89,15 +85,28 @@ def inside(thing: Any, seen: set[int] | None = None) -> Iterator[Any]:
 
 
 PLAIN = (np.ndarray, np.generic, str, int, float, range, dict, list, tuple, type(None))
-OWN = {"NodeWork", "Reopened", "NodeProblem", "Batch"}
+OWN = {"ParentChunk", "PieceOutcome"}
+SENT = {"NodeWork", "Reopened", "NodeProblem", "Batch", "Nesting"}
+
+
+class Elsewhere(Watching):
+    """As another process would do it: function and piece are pickled, and the result is."""
+
+    elsewhere = True
+
+    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Any]:
+        for piece in pieces:
+            call, copy = pickle.loads(pickle.dumps((function, piece)))
+            self.pieces.append(copy)
+            yield pickle.loads(pickle.dumps(call(copy)))
 
 
 def secrets_in(sent, counts, key: RunKey) -> list[str]:
-    """What a piece holds that it should not."""
+    """What a piece or an outcome holds that it should not."""
     found = []
     truth = [counts.at(level).matrix.data for level in counts.geography.levels]
     for thing in inside(sent):
-        if not isinstance(thing, PLAIN) and type(thing).__name__ not in OWN:
+        if not isinstance(thing, PLAIN) and type(thing).__name__ not in OWN | SENT:
             found.append(type(thing).__name__)
         if isinstance(thing, bytes | bytearray):
             found.append("bytes")
@@ -110,57 +119,80 @@ def secrets_in(sent, counts, key: RunKey) -> list[str]:
     return found
 
 
-def watched(mechanism, counts):
+def watched(mechanism, counts, engine=None):
     key = RunKey.from_seed(0)
-    engine = Watching()
+    engine = engine or Watching()
     noise = KeyedNoise(key, "topdown", b"data", b"config")
     outcome = mechanism.run(counts, noise, runs=range(1), context=Context(engine=engine))
-    return engine.sent, key, outcome
+    return engine, key, outcome
 
 
 @pytest.mark.parametrize("mechanism", [RESCUED, settings(pure(1))], ids=["rescued", "free"])
-def test_pieces_pickle_and_hold_neither_the_truth_nor_the_key(mechanism):
+def test_pieces_are_ranges_and_outcomes_hold_neither_the_truth_nor_the_key(mechanism):
     counts = village()
-    sent, key, outcome = watched(mechanism, counts)
-    kinds = {type(piece).__name__ for piece, _ in sent}
+    engine, key, outcome = watched(mechanism, counts)
+    kinds = {type(piece).__name__ for piece in engine.pieces}
     rescued = sum(v for name, v in outcome.notes.items() if name.endswith(": failsafe"))
-    assert kinds == ({"NodeWork", "Reopened"} if rescued else {"NodeWork"})
+    assert kinds == ({"ParentChunk", "int"} if rescued else {"ParentChunk"})
     assert bool(rescued) == (mechanism is RESCUED)
-    for piece, pickled in sent:
-        assert secrets_in(piece, counts, key) == []
-        assert key.material not in pickled
+    for sent in [*engine.pieces, *engine.results]:
+        assert secrets_in(sent, counts, key) == []
+
+
+@pytest.mark.parametrize("mechanism", [RESCUED, settings(pure(1))], ids=["rescued", "free"])
+def test_what_goes_to_other_processes_is_measured_here_and_makes_the_same_release(mechanism):
+    counts = village()
+    engine, key, outcome = watched(mechanism, counts, Elsewhere())
+    kinds = {type(piece).__name__ for piece in engine.pieces}
+    assert kinds == ({"NodeWork", "Reopened"} if mechanism is RESCUED else {"NodeWork"})
+    for sent in engine.pieces:
+        assert secrets_in(sent, counts, key) == []
+        assert key.material not in pickle.dumps(sent)
+    _, _, here = watched(mechanism, counts)
+    assert same(dense(outcome), dense(here))
+    assert outcome.notes == here.notes
 
 
 def test_the_walk_would_find_a_truth_or_a_key():
     """Controls: the same walk over what must never be sent."""
     counts, key = village(), RunKey.from_seed(1)
-    sent, _, _ = watched(settings(pure(1)), counts)
-    work = sent[-1][0]
+    engine, _, _ = watched(settings(pure(1)), counts)
+    piece = engine.pieces[-1]
 
     @dataclasses.dataclass
-    class Batch:
-        batch: Any
+    class ParentChunk:
+        piece: Any
         hidden: Any
 
-    assert "the truth" in secrets_in(Batch(work, counts.matrix.data[1:]), counts, key)
+    assert "the truth" in secrets_in(ParentChunk(piece, counts.matrix.data[1:]), counts, key)
     assert "a copy of the truth" in secrets_in([counts.matrix.data.copy()], counts, key)
     assert "Counts" in secrets_in([counts], counts, key)
-    assert "KeyedNoise" in secrets_in((work, {"noise": keyed()}), counts, key)
-    assert "bytes" in secrets_in(Batch(work, key.material), counts, key)
+    assert "KeyedNoise" in secrets_in((piece, {"noise": keyed()}), counts, key)
+    assert "bytes" in secrets_in(ParentChunk(piece, key.material), counts, key)
 
 
-def test_other_processes_make_the_same_release():
-    """The failsafe included: its answers are drawn here too, after the first map."""
-    for seed in range(20):
-        expected = run(RESCUED, village(), seed=seed)
-        if expected.notes["county: failsafe"]:
-            break
-    else:
-        raise AssertionError("no seed called the failsafe")
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        made = run(RESCUED, village(), seed=seed, engine=Processes(pool))
-    assert same(dense(made), dense(expected))
-    assert made.notes.keys() == expected.notes.keys()
+def test_a_task_which_holds_truth_and_key_cannot_be_sent():
+    engine, _, _ = watched(settings(pure(1)), village())
+    assert engine.tasks
+    for task in engine.tasks:
+        with pytest.raises(PrivacyError, match="found a copy being made, expected truth to stay"):
+            pickle.dumps(task)
+
+
+def test_what_estimates_cannot_import_what_measures():
+    """By the text of its modules and of all that they import of this mechanism."""
+    seen, todo = set(), ["_estimate", "_parents", "_level", "_kernels"]
+    while todo:
+        name = todo.pop()
+        seen.add(name)
+        source = (Path(descending.__file__).parent / f"{name}.py").read_text("utf-8")
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                _, found, own = node.module.partition("headcount.mechanisms.topdown")
+                names = [own.lstrip(".")] if own else [one.name for one in node.names]
+                todo += [one for one in names if found and one not in seen]
+    assert {"_estimate", "_level", "planned"} <= seen
+    assert not seen & {"measure", "_task", "descend", "mechanism"}
 
 
 def test_pieces_are_drawn_a_few_at_a_time():

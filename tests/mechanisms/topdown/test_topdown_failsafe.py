@@ -9,9 +9,9 @@ import pytest
 
 from headcount.errors import InputError
 from headcount.mechanisms.topdown import descend as descending
-from headcount.mechanisms.topdown._parents import Parents
-from headcount.mechanisms.topdown.checkpoint import FinishedLevels
+from headcount.mechanisms.topdown._task import LevelTask
 from headcount.mechanisms.topdown.choices import QuartersBounds
+from headcount.mechanisms.topdown.parts import PartFiles
 from headcount.mechanisms.topdown.restrict import restrict
 from headcount.solve import failsafe
 from headcount.solve.mip import SolverError
@@ -45,12 +45,11 @@ def rescued(tmp_path, seed, **other):
     """A run with what was estimated before leaves were summed up."""
     mechanism = bounded(FEW, bounds=(TIGHT,), **other)
     outcome = run(mechanism, village(), seed=seed, workspace=tmp_path / str(seed))
-    kept = FinishedLevels(tmp_path / str(seed), 0)
+    kept = PartFiles(tmp_path / str(seed), 0)
     estimated = {}
     for level in VILLAGE.levels:
-        found = kept.load(level)
-        assert found is not None
-        rows, _ = found
+        rows = kept.level(level)
+        assert rows is not None
         table = np.zeros((rows.units, SCHEMA.size), dtype=np.int64)
         for unit in range(rows.units):
             own = slice(rows.start[unit], rows.start[unit + 1])
@@ -151,9 +150,9 @@ def test_structural_zeros_do_not_reopen(monkeypatch):
     assert found(range(12)) == 0
 
     def careless(**named):
-        return Parents(**(named | {"possible": np.ones(SCHEMA.size, dtype=bool)}))
+        return LevelTask(**(named | {"possible": np.ones(SCHEMA.size, dtype=bool)}))
 
-    monkeypatch.setattr(descending, "Parents", careless)
+    monkeypatch.setattr(descending, "LevelTask", careless)
     assert found(range(12)) > 0
 
 
@@ -176,10 +175,10 @@ def test_the_least_change_is_the_least(tmp_path):
         if not outcome.notes["leaf: failsafe"]:
             continue
         times += 1
-        found = FinishedLevels(tmp_path / str(seed), 0).load("state")
+        found = PartFiles(tmp_path / str(seed), 0).level("state")
         assert found is not None
         state = np.zeros(6, dtype=np.int64)
-        state[found[0].cell] = found[0].value
+        state[found.cell] = found.value
         made = dense(outcome)["leaf"]
         changed = np.abs(state - made.sum(axis=0)).sum()
         assert changed <= _least_change(state, occupied, np.array(caps.caps)) + 2

@@ -16,13 +16,9 @@ from scipy.sparse import csr_array
 
 from headcount.errors import ConfigError, InputError, PrivacyError
 from headcount.mechanisms.topdown import measure
-from headcount.mechanisms.topdown.measure import (
-    Measurements,
-    distance_to_truth,
-    noise_of,
-    planned_noise,
-)
+from headcount.mechanisms.topdown.measure import Measurements, distance_to_truth
 from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.mechanisms.topdown.planned import noise_of, planned_noise
 from headcount.noise import DiscreteGaussian, TwoSidedGeometric
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import load_schema

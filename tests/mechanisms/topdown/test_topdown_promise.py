@@ -12,8 +12,8 @@ import pytest
 from headcount.errors import ConfigError, PrivacyError
 from headcount.mechanisms import protect
 from headcount.mechanisms.topdown.choices import Grouped, Invariant, Marginal, QuartersBounds
-from headcount.mechanisms.topdown.measure import noise_of
 from headcount.mechanisms.topdown.mechanism import TopDown, noise_quantile
+from headcount.mechanisms.topdown.planned import noise_of
 from headcount.noise import KeyedNoise, RunKey
 from headcount.privacy import Currency, UnitOfPrivacy, ZCDPLoss
 from headcount.schema import load_schema

@@ -15,8 +15,8 @@ from headcount.mechanisms.topdown import _room as making
 from headcount.mechanisms.topdown import _room_plan as room_plan
 from headcount.mechanisms.topdown._room import Room
 from headcount.mechanisms.topdown._room_plan import WHOLE, Planner, refuse_too_wide
-from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.choices import TableBounds
+from headcount.mechanisms.topdown.parts import PartFiles
 from headcount.mechanisms.topdown.restrict import Restriction
 from headcount.release.layout import stem_of
 from headcount.schema import Attribute, Schema
@@ -92,10 +92,13 @@ def test_a_run_resumed_after_room_was_made_is_the_same(number, tmp_path):
     place, space = case.counts.geography, tmp_path / "space"
     first = run(case.mechanism, case.counts, seed=number, workspace=space)
     assert first.notes[f"{place.leaf}: room made"]
-    (space / "run-0" / f"{stem_of(place.leaf)}.parquet").unlink()
-    assert FinishedLevels(space, 0).load(place.levels[-2]) is not None
+    mended = space / "run-0" / stem_of(place.leaf) / "mended.arrow"
+    mended.unlink()
+    assert PartFiles(space, 0).level(place.levels[-2]) is not None
     again = run(case.mechanism, case.counts, seed=number, workspace=space)
     assert all(np.array_equal(dense(first)[k], dense(again)[k]) for k in place.levels)
+    assert again.notes == first.notes
+    assert mended.is_file()
 
 
 def exact(values) -> Restriction:

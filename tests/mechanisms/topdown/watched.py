@@ -77,6 +77,7 @@ def _keeps(batch: Batch, counts: Any) -> bool:
         if not np.array_equal(np.bincount(entry, counts, len(batch.cell)), batch.total):
             return False
     have = margins(batch, counts)
-    low = np.where(batch.low > -NO_BOUND, batch.low, -np.inf)
-    high = np.where(batch.high < NO_BOUND, batch.high, np.inf)
+    low, high = batch.bounds_by_group()
+    low = np.where(low > -NO_BOUND, low, -np.inf)
+    high = np.where(high < NO_BOUND, high, np.inf)
     return bool(((have >= low) & (have <= high)).all())

@@ -1,7 +1,7 @@
 """The node function: parents' estimates and their children's answers become the children's counts.
 
-It is pure, and a piece of work carries all that it needs: noisy answers, bounds and estimates, as
-plain arrays. Neither the truth nor a key is among them, so a piece may go to any process.
+It is pure, and is given all that it needs: noisy answers, bounds and estimates, as plain arrays.
+Neither the truth nor a key is among them, and this module cannot import what measures.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from headcount.arrays import Ints, Ints32
 from headcount.errors import RunError
 from headcount.mechanisms.topdown import _kernels as kernels
-from headcount.mechanisms.topdown._level import MeasuredLevel
+from headcount.mechanisms.topdown._level import LevelPlan
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation
 
@@ -41,6 +41,15 @@ class SparseRows:
         """Number of rows."""
         return len(self.start) - 1
 
+    def some(self, first: int, last: int) -> SparseRows:
+        """Rows ``first`` to ``last``, as far as there are such."""
+        first, last = max(first, 0), min(last, self.units)
+        if (first, last) == (0, self.units):
+            return self
+        start = self.start[first : last + 1]
+        own = slice(start[0], start[-1])
+        return SparseRows(start - start[0], self.cell[own], self.value[own])
+
     def matrix(self, cells: int) -> csr_array[Any, tuple[int, int]]:
         """The counts as a sparse matrix, units x cells."""
         from scipy.sparse import csr_array
@@ -55,9 +64,15 @@ class SparseRows:
 
 @dataclass(frozen=True, eq=False)
 class NodeProblem:
-    """Problems of some parents, answers drawn; the child and the cell of each variable."""
+    """Problems of some parents, with or without their answers.
+
+    where
+        child        positions of the batch's children in their level
+        unit, cell   of each variable
+    """
 
     batch: Batch
+    child: Ints
     unit: Ints
     cell: Ints
 
@@ -186,14 +201,15 @@ def refuse_broken_rounding(broken: tuple[Violation, ...], codes: NDArray[np.str_
         )
 
 
-def refuse_broken(rows: SparseRows, level: MeasuredLevel, codes: NDArray[np.str_]) -> None:
-    """Check every bound of every unit of a level again, in integers, whoever solved it."""
-    bad = kernels.first_broken(
-        rows.start, rows.cell, rows.value, level.column, level.low, level.high
-    )
+def refuse_broken(
+    rows: SparseRows, units: range, level: LevelPlan, codes: NDArray[np.str_]
+) -> None:
+    """Check every bound of some units of a level again, in integers, whoever solved it."""
+    low, high = level.bounds_of(np.arange(units.start, units.stop))
+    bad = kernels.first_broken(rows.start, rows.cell, rows.value, level.column, low, high)
     if bad >= 0:
-        unit, column = divmod(int(bad), level.low.shape[1])
+        unit, column = divmod(int(bad), low.shape[1])
         raise RunError(
-            f"topdown: level {level.name!r}, unit {str(codes[unit])!r}: found the bound on "
+            f"topdown: level {level.name!r}, unit {str(codes[units[unit]])!r}: found the bound on "
             f"{level.family_of(column)!r} broken, expected it kept"
         )

@@ -31,6 +31,65 @@ def add_truth(
 
 
 @njit(cache=True, nogil=True)
+def add_true_groups(
+    indptr: Ints32,
+    indices: Ints32,
+    data: Ints,
+    of_cell: Ints,
+    size: int,
+    unit: Ints,
+    group: Ints,
+    answers: Ints,
+) -> None:
+    """Add to each answer the true count of its unit and group; pairs of a unit are in a row.
+
+    ``of_cell`` holds the group, one of ``size``, of each cell.
+    """
+    sums = np.zeros(size, dtype=np.int64)
+    i = 0
+    while i < len(unit):
+        u = unit[i]
+        for k in range(indptr[u], indptr[u + 1]):
+            sums[of_cell[indices[k]]] += data[k]
+        while i < len(unit) and unit[i] == u:
+            answers[i] += sums[group[i]]
+            i += 1
+        for k in range(indptr[u], indptr[u + 1]):
+            sums[of_cell[indices[k]]] = 0
+
+
+@njit(cache=True, nogil=True)
+def groups_in_use(
+    cell_start: Ints, cell: Ints32, child_start: Ints, of_cell: Ints32, size: int
+) -> tuple[Ints, Ints]:
+    """Child and group, in order, of each group that a kept cell of the child's parent is in."""
+    seen = np.zeros(size, dtype=np.bool_)
+    used = np.empty(size, dtype=np.int64)
+    child, group = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    for fill in (False, True):
+        n = 0
+        for p in range(len(cell_start) - 1):
+            seen[:] = False
+            for e in range(cell_start[p], cell_start[p + 1]):
+                seen[of_cell[cell[e]]] = True
+            met = 0
+            for g in range(size):
+                if seen[g]:
+                    used[met] = g
+                    met += 1
+            if not fill:
+                n += met * (child_start[p + 1] - child_start[p])
+                continue
+            for c in range(child_start[p], child_start[p + 1]):
+                for g in used[:met]:
+                    child[n], group[n] = c, g
+                    n += 1
+        if not fill:
+            child, group = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    return child, group
+
+
+@njit(cache=True, nogil=True)
 def count_variables(
     cell_start: Ints,
     cell: Ints32,
@@ -41,7 +100,7 @@ def count_variables(
 ) -> None:
     """Fill ``var_start``: how many children each kept cell may be non-zero in.
 
-    ``column[f, cell]`` is the column of ``high`` that bounds the cell in family f.
+    ``column[f, cell]`` is the column of ``high`` that bounds the cell in bounded family f.
     """
     for p in range(len(cell_start) - 1):
         for e in range(cell_start[p], cell_start[p + 1]):
@@ -111,12 +170,11 @@ def rows_within(
     cell: Ints32,
     value: Ints,
     row: Ints,
-    unit: Ints,
     column: Ints32,
     low: Ints,
     high: Ints,
 ) -> Flags:
-    """Whether counts ``row[i]`` would keep the bounds of ``unit[i]``, for every i."""
+    """Whether counts ``row[i]`` would keep bounds number i, for every i."""
     within = np.ones(len(row), dtype=np.bool_)
     margin = np.zeros(low.shape[1], dtype=np.int64)
     for i in range(len(row)):
@@ -125,7 +183,7 @@ def rows_within(
             for f in range(column.shape[0]):
                 margin[column[f, cell[k]]] += value[k]
         for c in range(low.shape[1]):
-            if margin[c] < low[unit[i], c] or margin[c] > high[unit[i], c]:
+            if margin[c] < low[i, c] or margin[c] > high[i, c]:
                 within[i] = False
     return within
 

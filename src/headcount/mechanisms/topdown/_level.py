@@ -1,26 +1,32 @@
-"""One level's part of the descent: its families, their answers and their bounds."""
+"""One level's plan: what is asked and what is bounded there, the same for all of its problems."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints32
-from headcount.geography import Geography
-from headcount.mechanisms.topdown.measure import Measurements
-from headcount.mechanisms.topdown.restrict import Restriction
+from headcount.mechanisms.topdown.planned import PlannedNoise
+from headcount.mechanisms.topdown.restrict import Restriction, binding_groups
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.schema import Schema
-from headcount.solve.batch import NO_BOUND
+from headcount.solve.nesting import Nesting, bound_column, forest_of
 from headcount.tabulate import CELLS, Query
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MeasuredLevel:
-    """What least squares at one level needs besides the parents' estimate and detailed answers.
+class LevelPlan:
+    """What the problems of a level have in common; no answers.
 
-    Families are the queries measured or bounded at this level; see ``solve.batch.Batch``.
+    Families are the queries measured or bounded at this level; see ``solve.batch.Batch``. Which
+    bounds can bind in some unit, and how these nest, is decided here for the whole level: it must
+    not matter which units a piece of work holds.
+
+    where
+        limits   the bounds of the bounded families, in the order of the families
+        weight   of the detailed answers; 0 where they are not measured
     """
 
     name: str
@@ -28,60 +34,69 @@ class MeasuredLevel:
     family_start: Ints
     group: Ints32
     family_weight: Floats
-    margin: Floats
-    low: Ints
-    high: Ints
+    bound_start: Ints
+    limits: tuple[Restriction, ...]
+    forest: Nesting
     weight: float
-    """Weight of the detailed answers; 0 where they are not measured."""
 
     @property
     def column(self) -> Ints32:
-        """For each family and cell, the column of ``margin``, ``low`` and ``high``."""
-        return (self.group + self.family_start[:-1, None]).astype(np.int32)
+        """For each bounded family and cell, the column of the bounds on the cell's group."""
+        bounded = np.diff(self.bound_start) > 0
+        return bound_column(self.group, self.bound_start)[bounded].astype(np.int32)
+
+    def bounds_of(self, units: Ints) -> tuple[Ints, Ints]:
+        """Lower and upper bounds of some units, one column for each group of bounded families."""
+        shape = (len(units), int(self.bound_start[-1]))
+        low, high = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int64)
+        at = 0
+        for one in self.limits:
+            own = slice(at, at + one.low.shape[1])
+            low[:, own], high[:, own] = one.low[units], one.high[units]
+            at = own.stop
+        return low, high
 
     def family_of(self, column: int) -> str:
-        """The family that owns a column, for errors."""
-        return self.families[int(np.searchsorted(self.family_start, column, side="right")) - 1]
+        """The family that owns a column of bounds, for errors."""
+        return self.families[int(np.searchsorted(self.bound_start, column, side="right")) - 1]
 
 
 def prepare_level(
     level: str,
     *,
     schema: Schema,
-    geography: Geography,
     settings: TopDownSettings,
-    measurements: Measurements,
+    planned: Mapping[tuple[str, str], PlannedNoise],
     restrictions: tuple[Restriction, ...],
-) -> MeasuredLevel:
-    """Draw the level's marginal answers and set them beside its bounds."""
+) -> LevelPlan:
+    """Set the queries that are measured at a level beside those that are bounded."""
     bounds = {one.query.name: one for one in restrictions}
-    measured = [q for q in settings.marginals if measurements.noise_of(level, q.name) is not None]
-    queries: dict[str, Query] = {q.name: q for q in measured}
+    queries: dict[str, Query] = {
+        q.name: q for q in settings.marginals if (level, q.name) in planned
+    }
+    weight = [planned[level, name].weight for name in queries]
     queries |= {name: one.query for name, one in bounds.items()}
-    sizes = [query.size(schema) for query in queries.values()]
-    start = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-    units = geography.size(level)
-    margin = np.zeros((units, start[-1]))
-    low = np.full((units, start[-1]), -NO_BOUND)
-    high = np.full((units, start[-1]), NO_BOUND)
-    weights = np.zeros(len(queries))
-    for f, name in enumerate(queries):
-        own = slice(start[f], start[f + 1])
-        if (noise := measurements.noise_of(level, name)) is not None and queries[name] in measured:
-            margin[:, own] = measurements.margin(level, name)
-            weights[f] = noise.weight
-        if name in bounds:
-            low[:, own], high[:, own] = bounds[name].low, bounds[name].high
-    detail = measurements.noise_of(level, CELLS)
-    groups = [query.groups(schema) for query in queries.values()]
-    return MeasuredLevel(
+    sizes = np.array([query.size(schema) for query in queries.values()], dtype=np.int64)
+    bounded = np.array([name in bounds for name in queries], dtype=bool)
+    group = np.array([query.groups(schema) for query in queries.values()], dtype=np.int32)
+    group = group.reshape(len(queries), schema.size)
+    limits = tuple(bounds[name] for name in queries if name in bounds)
+    bound_start = _starts(np.where(bounded, sizes, 0))
+    binds = [binding_groups(one) for one in limits]
+    binding = np.flatnonzero(np.concatenate([np.zeros(0, dtype=bool), *binds]))
+    detail = planned.get((level, CELLS))
+    return LevelPlan(
         name=level,
         families=tuple(queries),
-        family_start=start,
-        group=np.array(groups, dtype=np.int32).reshape(len(queries), schema.size),
-        family_weight=weights,
-        margin=margin,
-        low=low,
-        high=high,
+        family_start=_starts(sizes),
+        group=group,
+        family_weight=np.array(weight + [0.0] * (len(queries) - len(weight))),
+        bound_start=bound_start,
+        limits=limits,
+        forest=forest_of(binding, group=group, bound_start=bound_start),
         weight=detail.weight if detail is not None else 0.0,
     )
+
+
+def _starts(sizes: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -1,16 +1,11 @@
-"""The parents of a level, cut into pieces of work: here noisy answers are drawn, chunk by chunk.
-
-This is the last place below which nobody knows of measurements: what leaves it is plain arrays.
-"""
+"""The parents of a level, cut into pieces of work, and their problems without any answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Ints, Ints32
 from headcount.geography import Geography
@@ -22,14 +17,13 @@ from headcount.mechanisms.topdown._estimate import (
     SparseRows,
     Triples,
 )
-from headcount.mechanisms.topdown._level import MeasuredLevel
-from headcount.mechanisms.topdown.measure import Measurements
+from headcount.mechanisms.topdown._level import LevelPlan
 from headcount.solve.batch import Batch
 
 
 @dataclass(frozen=True)
 class ParentChunk:
-    """A chunk of parents with their children: positions in their levels."""
+    """A piece of work: a run of parents with their children, by positions in their levels."""
 
     parents: range
     children: range
@@ -56,135 +50,117 @@ def spans(start: Ints, length: Ints) -> Ints:
     return np.asarray(offset + np.arange(ends[-1] if len(ends) else 0), dtype=np.int64)
 
 
-def build_problem(
+def pose(
     above: SparseRows,
-    parents: Ints,
     child_first: Ints,
-    level: MeasuredLevel,
-    measurements: Measurements | None,
+    level: LevelPlan,
     *,
-    offset: int = 0,
+    first: int = 0,
+    chosen: Ints | None = None,
+    limits: tuple[Ints, Ints] | None = None,
 ) -> NodeProblem:
-    """The problems of some parents, with detailed answers drawn for every variable.
+    """The problems of some parents; all answers are 0 until they are measured.
 
     where
-        parents        positions of the parents to solve
-        child_first    first child of every parent of the level above, and the end
-        measurements   None for a problem whose answers do not matter: they are 0
-        offset         the level's first unit, where ``level`` is but a part of it
+        above         the parents' counts
+        child_first   position of each parent's first child in the level, and the end
+        first         position of the first parent in its level, for errors
+        chosen        which of these parents to solve; None for all
+        limits        bounds of the children in place of the level's
     """
+    parents = np.arange(above.units, dtype=np.int64) if chosen is None else chosen
     sizes = above.start[parents + 1] - above.start[parents]
     entries = spans(above.start[parents], sizes)
     families = child_first[parents + 1] - child_first[parents]
     child = spans(child_first[parents], families)
     cell_start = np.concatenate([[0], np.cumsum(sizes)])
     child_start = np.concatenate([[0], np.cumsum(families)])
-    cell, high = above.cell[entries], level.high[child]
+    low, high = level.bounds_of(child) if limits is None else limits
+    cell, column = above.cell[entries], level.column
     var_start = np.zeros(len(entries) + 1, dtype=np.int64)
-    kernels.count_variables(cell_start, cell, child_start, level.column, high, var_start)
+    kernels.count_variables(cell_start, cell, child_start, column, high, var_start)
     var_child = np.empty(var_start[-1], dtype=np.int32)
     var_cell = np.empty(var_start[-1], dtype=np.int64)
-    kernels.fill_variables(cell_start, cell, child_start, level.column, high, var_child, var_cell)
-    var_unit = child[var_child] + offset
-    answer = np.zeros(len(var_unit))
-    if level.weight > 0 and measurements is not None:
-        answer = measurements.detail(level.name, var_unit, var_cell).astype(np.float64)
+    kernels.fill_variables(cell_start, cell, child_start, column, high, var_child, var_cell)
     batch = Batch(
-        parent=parents,
+        parent=parents + first,
         cell_start=cell_start,
         cell=cell,
         total=above.value[entries],
         child_start=child_start,
         var_start=var_start,
         var_child=var_child,
-        answer=answer,
+        answer=np.zeros(len(var_child)),
         weight=np.full(len(child), level.weight),
         family_start=level.family_start,
+        bound_start=level.bound_start,
         group=level.group,
         family_weight=np.tile(level.family_weight, (len(child), 1)),
-        margin=level.margin[child],
-        low=level.low[child],
+        margin=np.zeros((len(child), int(level.family_start[-1]))),
+        low=low,
         high=high,
+        forest=level.forest,
     )
-    return NodeProblem(batch, var_unit, var_cell)
+    return NodeProblem(batch, child, child[var_child], var_cell)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Parents:
-    """The parents of one level, and what is known of their children.
+def piece(above: SparseRows, chunk: ParentChunk, child_first: Ints, level: LevelPlan) -> NodeWork:
+    """A piece of work, its problems posed.
+
+    An only child copies its parent, and children of an empty parent are empty: no solve. An only
+    child whose bounds forbid the copy is a parent that cannot be met.
 
     where
-        above         the parents' counts
-        child_first   first child of every parent, and the end
-        codes         the parents' codes, for errors
-        keep          the margin each cell belongs to in the failsafe; None for no failsafe
-        possible      the cells that are no structural zeros: only these may reopen
+        above         the counts of the piece's parents
+        child_first   position of the first child of each of them, and the end
     """
+    parents = np.arange(above.units, dtype=np.int64)
+    kids = np.diff(child_first)
+    people = np.diff(above.start) > 0
+    alone, several = parents[people & (kids == 1)], parents[people & (kids > 1)]
+    fits = _copy_fits(above, alone, child_first, level)
+    start = chunk.parents.start
+    return NodeWork(
+        children=chunk.children,
+        copies=_copies(above, alone[fits], child_first),
+        problem=pose(above, child_first, level, first=start, chosen=several)
+        if len(several)
+        else None,
+        stuck=alone[~fits] + start,
+        notes={"only children": int(fits.sum()), "empty parents": int((~people).sum())},
+    )
 
-    above: SparseRows
-    child_first: Ints
-    codes: NDArray[np.str_]
-    level: MeasuredLevel
-    measurements: Measurements
-    possible: Flags
-    keep: Ints32 | None = None
 
-    def works(self, families: Iterable[ParentChunk]) -> Iterator[NodeWork]:
-        """Each chunk as a piece of work, drawn when it is asked for: few are in memory at once.
+def reopened(
+    above: SparseRows, kids: Ints, level: LevelPlan, *, keep: Ints32, possible: Flags
+) -> Reopened:
+    """A parent that could not be met, for the failsafe.
 
-        An only child copies its parent, and children of an empty parent are empty: no solve. An
-        only child whose bounds forbid the copy is a parent that cannot be met.
-        """
-        for chunk in families:
-            parents = np.arange(chunk.parents.start, chunk.parents.stop, dtype=np.int64)
-            kids = self.child_first[parents + 1] - self.child_first[parents]
-            people = self.above.start[parents + 1] - self.above.start[parents] > 0
-            alone, several = parents[people & (kids == 1)], parents[people & (kids > 1)]
-            fits = self._copy_fits(alone)
-            yield NodeWork(
-                children=chunk.children,
-                copies=self._copies(alone[fits]),
-                problem=self._problem(several, self.measurements) if len(several) else None,
-                stuck=alone[~fits],
-                notes={"only children": int(fits.sum()), "empty parents": int((~people).sum())},
-            )
+    where
+        above      its counts, one row
+        kids       position of its first child, and the end
+        keep       the margin each cell belongs to in the failsafe
+        possible   the cells that are no structural zeros: only these may reopen
+    """
+    total = np.zeros(len(keep), dtype=np.int64)
+    total[above.cell] = above.value
+    margin = np.bincount(keep, weights=total)
+    cell = np.flatnonzero((margin[keep] > 0) & possible).astype(np.int32)
+    rows = SparseRows(np.array([0, len(cell)]), cell, total[cell])
+    return Reopened(pose(rows, kids, level), keep)
 
-    def reopened(self, stuck: Iterable[int]) -> Iterator[Reopened]:
-        """Parents that could not be met, for the failsafe."""
-        if self.keep is None:
-            raise AssertionError("no failsafe is set")
-        for parent in stuck:
-            own = slice(self.above.start[parent], self.above.start[parent + 1])
-            total = np.zeros(len(self.keep), dtype=np.int64)
-            total[self.above.cell[own]] = self.above.value[own]
-            margin = np.bincount(self.keep, weights=total)
-            cell = np.flatnonzero((margin[self.keep] > 0) & self.possible).astype(np.int32)
-            rows = SparseRows(np.array([0, len(cell)]), cell, total[cell])
-            kids = self.child_first[parent : parent + 2]
-            only = np.zeros(1, dtype=np.int64)
-            problem = build_problem(rows, only, kids, self.level, self.measurements)
-            yield Reopened(problem, self.keep)
 
-    def _problem(self, parents: Ints, measurements: Measurements | None) -> NodeProblem:
-        return build_problem(self.above, parents, self.child_first, self.level, measurements)
+def _copy_fits(above: SparseRows, alone: Ints, child_first: Ints, level: LevelPlan) -> Flags:
+    low, high = level.bounds_of(child_first[alone])
+    fits: Flags = kernels.rows_within(
+        above.start, above.cell, above.value, alone, level.column, low, high
+    )
+    return fits
 
-    def _copy_fits(self, alone: Ints) -> Flags:
-        above, level = self.above, self.level
-        fits: Flags = kernels.rows_within(
-            above.start,
-            above.cell,
-            above.value,
-            alone,
-            self.child_first[alone],
-            level.column,
-            level.low,
-            level.high,
-        )
-        return fits
 
-    def _copies(self, alone: Ints) -> Triples:
-        """Only children with their parent's counts."""
-        sizes = self.above.start[alone + 1] - self.above.start[alone]
-        entries = spans(self.above.start[alone], sizes)
-        unit = np.repeat(self.child_first[alone], sizes)
-        return unit, self.above.cell[entries].astype(np.int64), self.above.value[entries]
+def _copies(above: SparseRows, alone: Ints, child_first: Ints) -> Triples:
+    """Only children with their parent's counts."""
+    sizes = above.start[alone + 1] - above.start[alone]
+    entries = spans(above.start[alone], sizes)
+    unit = np.repeat(child_first[alone], sizes)
+    return unit, above.cell[entries].astype(np.int64), above.value[entries]

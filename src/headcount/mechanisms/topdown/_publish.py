@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.measure import Measurements, planned_noise
+from headcount.mechanisms.topdown.measure import Measurements
+from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.population import Population
 from headcount.population.quarters import Quarters
@@ -109,11 +110,11 @@ def _pieces(
     measurements: Measurements, level: str, name: str, schema: Schema, geography: Geography
 ) -> Iterator[tuple[Ints, NDArray[np.str_]]]:
     codes = geography.units[geography.depth(level)]
-    if name != CELLS:
-        yield measurements.margin(level, name), codes
-        return
     for first in range(0, len(codes), _UNITS_AT_ONCE):
         units = np.arange(first, min(first + _UNITS_AT_ONCE, len(codes)), dtype=np.int64)
+        if name != CELLS:
+            yield measurements.margin(level, name, range(first, units[-1] + 1)), codes[units]
+            continue
         possible = np.flatnonzero(schema.possible)
         answers = measurements.detail(
             level, np.repeat(units, len(possible)), np.tile(possible, len(units))

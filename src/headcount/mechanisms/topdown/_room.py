@@ -30,13 +30,13 @@ from headcount.arrays import Floats, Ints
 from headcount.errors import RunError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown._estimate import NodeProblem, SparseRows, Triples, solve_batch
-from headcount.mechanisms.topdown._level import MeasuredLevel
-from headcount.mechanisms.topdown._parents import build_problem
+from headcount.mechanisms.topdown._level import LevelPlan
+from headcount.mechanisms.topdown._parents import pose
 from headcount.mechanisms.topdown._room_plan import WHOLE, Planner, RoomPlan
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.restrict import units_outside
 from headcount.schema import Schema
-from headcount.solve.batch import NO_BOUND
+from headcount.solve.nesting import forest_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -45,7 +45,7 @@ class Room:
 
     planner: Planner
     measurements: Measurements
-    level: Callable[[str], MeasuredLevel]
+    level: Callable[[str], LevelPlan]
 
     @property
     def schema(self) -> Schema:
@@ -178,7 +178,7 @@ class Room:
         Estimated from the noisy answers; should every solver fail, dealt out in order.
         """
         level = self.level(self.geography.levels[depth])
-        problem = self._problem(self._exactly(level, kids, wanted), kids, cells, sliced=True)
+        problem = self._problem(self._exactly(level), kids, cells, limits=(wanted, wanted))
         if not len(problem.unit):
             return problem.unit, problem.cell, np.zeros(0, dtype=np.int64)
         counts, stuck, _, broken = solve_batch(problem.batch)
@@ -187,33 +187,37 @@ class Room:
         return _dealt(self.planner.atom, kids, cells, wanted)
 
     def _problem(
-        self, level: MeasuredLevel, kids: range, cells: Ints | None, *, sliced: bool = False
+        self,
+        level: LevelPlan,
+        kids: range,
+        cells: Ints | None,
+        *,
+        limits: tuple[Ints, Ints] | None = None,
     ) -> NodeProblem:
-        own = level if sliced else _slice(level, kids)
         which = np.flatnonzero(self.schema.possible if cells is None else cells)
         values = np.zeros(len(which), dtype=np.int64) if cells is None else cells[which]
         rows = SparseRows(np.array([0, len(which)]), which.astype(np.int32), values)
-        first = np.array([0, len(kids)])
-        only = np.zeros(1, dtype=np.int64)
-        problem = build_problem(rows, only, first, own, self.measurements, offset=kids.start)
+        posed = pose(rows, np.array([kids.start, kids.stop]), level, limits=limits)
+        problem = self.measurements.answered(level, posed)
         if cells is None:
             return replace(problem, batch=replace(problem.batch, is_root=True))
         return problem
 
-    def _exactly(self, level: MeasuredLevel, kids: range, wanted: Ints) -> MeasuredLevel:
-        """The level's answers for some children, with their atoms' counts as the only bounds."""
-        own = _slice(level, kids)
-        free = np.full(own.low.shape, NO_BOUND)
+    def _exactly(self, level: LevelPlan) -> LevelPlan:
+        """The level's queries, with the counts of atoms as the only bounds."""
+        size = self.planner.size
         atom = np.maximum(self.planner.atom, 0).astype(np.int32)
+        group = np.concatenate([level.group, atom[None]])
+        bound_start = np.append(np.zeros(len(level.group) + 1, dtype=np.int64), size)
         return replace(
-            own,
-            families=(*own.families, "atoms"),
-            family_start=np.append(own.family_start, own.family_start[-1] + self.planner.size),
-            group=np.concatenate([own.group, atom[None]]),
-            family_weight=np.append(own.family_weight, 0.0),
-            margin=np.concatenate([own.margin, np.zeros(wanted.shape)], axis=1),
-            low=np.concatenate([-free, wanted], axis=1),
-            high=np.concatenate([free, wanted], axis=1),
+            level,
+            families=(*level.families, "atoms"),
+            family_start=np.append(level.family_start, level.family_start[-1] + size),
+            group=group,
+            family_weight=np.append(level.family_weight, 0.0),
+            bound_start=bound_start,
+            limits=(),
+            forest=forest_of(np.arange(size), group=group, bound_start=bound_start),
         )
 
     def _dense(self, found: Triples, units: range) -> Ints:
@@ -256,11 +260,6 @@ class _Now:
         """Counts of atoms of some units of a level."""
         up = self._planner.adds(depth, self._depth)
         return np.asarray(up[units.start : units.stop] @ self._atoms)
-
-
-def _slice(level: MeasuredLevel, kids: range) -> MeasuredLevel:
-    own = slice(kids.start, kids.stop)
-    return replace(level, margin=level.margin[own], low=level.low[own], high=level.high[own])
 
 
 def _dealt(atom: Ints, kids: range, cells: Ints | None, wanted: Ints) -> Triples:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,42 +15,31 @@ from headcount.engines import Engine
 from headcount.geography import Geography
 from headcount.mechanisms.topdown._estimate import (
     SparseRows,
-    Step,
     Triples,
-    estimate,
     gather,
     least_squares_of,
     refuse_broken,
     refuse_broken_rounding,
-    rescue,
     round_solved,
 )
-from headcount.mechanisms.topdown._level import MeasuredLevel, prepare_level
-from headcount.mechanisms.topdown._parents import ParentChunk, Parents, build_problem, chunks
+from headcount.mechanisms.topdown._level import LevelPlan, prepare_level
+from headcount.mechanisms.topdown._parents import ParentChunk, chunks, pose
 from headcount.mechanisms.topdown._room import Room
 from headcount.mechanisms.topdown._room_plan import Planner
+from headcount.mechanisms.topdown._task import LevelTask
 from headcount.mechanisms.topdown.measure import Measurements
+from headcount.mechanisms.topdown.parts import Estimates, LevelPart, LevelParts, PartsInMemory
 from headcount.mechanisms.topdown.restrict import Restrictions, refuse_release_outside
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.progress import Progress, silent
 from headcount.schema import Schema
 from headcount.tabulate import Query
-from headcount.tabulate.counts import adder
+from headcount.tabulate.counts import add_up
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 _LARGEST = {"largest violation"}
-
-
-class LevelStore(Protocol):
-    """Where finished levels are kept, so that a crashed run need not do them again."""
-
-    def load(self, level: str) -> tuple[SparseRows, dict[str, float]] | None:
-        """A finished level, or None."""
-
-    def save(self, level: str, rows: SparseRows, notes: dict[str, float]) -> None:
-        """Keep a finished level, whole or not at all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,125 +59,135 @@ def descend(
     restrictions: Restrictions,
     engine: Engine,
     progress: Progress = silent,
-    finished: LevelStore | None = None,
+    parts: LevelParts | None = None,
     seconds: dict[str, float] | None = None,
 ) -> Descent:
-    """Estimate every level from the top down; levels that ``finished`` holds are taken from it.
+    """Estimate every level from the top down; parts that are there already are taken as they are.
 
-    ``seconds`` gets the time that each level took here; a level taken from ``finished`` has none.
+    ``seconds`` gets the time that each level took here.
     """
-    rows: dict[str, SparseRows] = {}
+    parts = parts if parts is not None else PartsInMemory()
+    estimates = Estimates(parts)
     notes: dict[str, dict[str, float]] = {}
 
     @cache
-    def level_of(name: str) -> MeasuredLevel:
+    def level_of(name: str) -> LevelPlan:
         return prepare_level(
             name,
             schema=schema,
-            geography=geography,
             settings=settings,
-            measurements=measurements,
+            planned=measurements.planned,
             restrictions=restrictions[name],
         )
 
     planner = Planner(schema=schema, geography=geography, restrictions=restrictions)
     room = Room(planner=planner, measurements=measurements, level=level_of)
     for depth, name in enumerate(geography.levels):
-        if finished is not None and (kept := finished.load(name)) is not None:
-            rows[name], notes[name] = kept
-            continue
         began = perf_counter()
-        level = level_of(name)
         if depth == 0:
-            step = _root(schema, level, measurements, room)
+            notes[name] = _root(schema, level_of(name), parts, estimates, room)
         else:
-            parents = Parents(
-                above=rows[geography.levels[depth - 1]],
+            task = LevelTask(
+                level=level_of(name),
+                above=geography.levels[depth - 1],
                 child_first=_child_first(geography, depth),
-                codes=geography.units[depth - 1],
-                level=level,
+                codes=(geography.units[depth - 1], geography.units[depth]),
+                estimates=estimates,
+                parts=parts,
                 measurements=measurements,
                 possible=schema.possible,
                 keep=kept_margin(schema, settings),
             )
-            step = _children(parents, chunks(geography, name), engine, progress, room)
-        rows[name], notes[name] = step.rows, step.notes
-        refuse_broken(rows[name], level, geography.units[depth])
-        if finished is not None:
-            finished.save(name, rows[name], notes[name])
+            notes[name] = _children(task, chunks(geography, name), engine, progress, room)
         if seconds is not None:
             seconds[name] = round(seconds.get(name, 0.0) + perf_counter() - began, 1)
-    tables = _summed_from_leaf(geography, rows, schema.size)
+    leaf = estimates.rows(geography.leaf, range(geography.size(geography.leaf)))
+    tables = _summed_from_leaf(geography, leaf, schema.size)
     refuse_release_outside(restrictions, tables, schema=schema, geography=geography)
     return Descent(tables, notes)
 
 
-def _root(schema: Schema, level: MeasuredLevel, measurements: Measurements, room: Room) -> Step:
+def _root(
+    schema: Schema, level: LevelPlan, parts: LevelParts, estimates: Estimates, room: Room
+) -> dict[str, float]:
     """The whole has no parent: every possible cell may be non-zero, and no sum is given."""
+    whole = range(1)
+    estimates.finish(level.name, [whole])
+    if (done := parts.load(level.name, whole)) is not None:
+        return done.notes
     cell = np.flatnonzero(schema.possible).astype(np.int32)
     everything = SparseRows(np.array([0, len(cell)]), cell, np.zeros(len(cell), dtype=np.int64))
-    only, first = np.zeros(1, dtype=np.int64), np.array([0, 1])
-    problem = build_problem(everything, only, first, level, measurements)
+    problem = room.measurements.answered(level, pose(everything, np.array([0, 1]), level))
     batch = replace(problem.batch, is_root=True)
     solved = least_squares_of(batch)
     counts, stuck, notes, broken = round_solved(batch, solved)
-    refuse_broken_rounding(broken, np.array([level.name]))
+    codes = np.array([level.name])
+    refuse_broken_rounding(broken, codes)
     found: Triples = problem.unit, problem.cell, counts
     moved = 0
     if len(stuck):
         found, moved = room.whole(problem.cell, solved.x)
     notes |= {"room made": len(stuck), "moved to make room": moved}
-    return Step(gather([found], range(1)), notes)
+    rows = gather([found], whole)
+    refuse_broken(rows, whole, level, codes)
+    parts.save(level.name, whole, LevelPart(rows, notes))
+    return notes
 
 
 def _children(
-    parents: Parents, families: list[ParentChunk], engine: Engine, progress: Progress, room: Room
-) -> Step:
+    task: LevelTask, families: list[ParentChunk], engine: Engine, progress: Progress, room: Room
+) -> dict[str, float]:
     """Every child of a level: all parents, then those that cannot be met once more."""
-    done = engine.map(estimate, parents.works(families))
-    steps = []
-    for step in progress(done, what=parents.level.name, total=len(families)):
-        refuse_broken_rounding(step.broken, parents.codes)
-        steps.append(step)
-    rows, notes = _join([step.rows for step in steps]), _add_notes([step.notes for step in steps])
-    stuck = np.concatenate([step.stuck for step in steps]).tolist()
+    name, pieces = task.level.name, [chunk.children for chunk in families]
+    outcomes = list(progress(task.outcomes(engine, families), what=name, total=len(families)))
+    task.estimates.finish(name, pieces)
+    notes = _add_notes([one.notes for one in outcomes])
+    stuck = [parent for one in outcomes for parent in one.stuck]
     if not stuck:
-        return Step(rows, notes)
-    rescued, wider = _rescued(parents, stuck, engine)
-    above = parents.above.matrix(room.schema.size)
-    rescued = room.kept(parents.level.name, above, rescued)
+        return notes
+    whole = range(len(task.codes[1]))
+    mend = task.parts.load(name, whole, mends=True)
+    if mend is None:
+        mend = _mended(task, stuck, engine, room)
+        task.parts.save(name, whole, mend, mends=True)
+    task.estimates.finish(name, pieces, mend)
+    for units in pieces:
+        if np.diff(np.searchsorted(mend.mended, [units.start, units.stop]))[0]:
+            refuse_broken(task.estimates.rows(name, units), units, task.level, task.codes[1])
+    return _add_notes([notes, mend.notes])
+
+
+def _mended(task: LevelTask, stuck: list[int], engine: Engine, room: Room) -> LevelPart:
+    """Counts for the children of parents without an answer, and of all that must move for them."""
+    rescued, wider = _rescued(task, stuck, engine)
+    parents = range(len(task.codes[0]))
+    above = task.estimates.rows(task.above, parents).matrix(room.schema.size)
+    rescued = room.kept(task.level.name, above, rescued)
     left = [parent for parent in stuck if parent not in rescued]
-    notes["failsafe"] += len(rescued)
-    notes["failsafe rounded wider"] += sum(wider[parent] for parent in rescued)
-    notes["room made"] += len(left)
+    notes: dict[str, float] = {
+        "failsafe": len(rescued),
+        "failsafe rounded wider": sum(wider[parent] for parent in rescued),
+        "room made": len(left),
+    }
     if left:
-        made, moved = room.make(parents.level.name, left, room.summed(above, rescued))
+        made, moved = room.make(task.level.name, left, room.summed(above, rescued))
         rescued |= made
-        notes["moved to make room"] += moved
-    return Step(_replaced(rows, rescued, parents.child_first), notes)
+        notes["moved to make room"] = moved
+    first = task.child_first
+    mended = [np.arange(first[parent], first[parent + 1]) for parent in sorted(rescued)]
+    rows = gather(list(rescued.values()), range(len(task.codes[1])))
+    return LevelPart(rows, notes, mended=np.concatenate(mended))
 
 
 def _rescued(
-    parents: Parents, stuck: list[int], engine: Engine
+    task: LevelTask, stuck: list[int], engine: Engine
 ) -> tuple[dict[int, Triples], dict[int, bool]]:
     """Stuck parents' children by the failsafe, if one is set and finds any; and which are wide."""
-    if parents.keep is None:
+    if task.keep is None:
         return {}, {}
-    # Their answers are drawn now: nobody could know before which empty cells would reopen.
-    found = zip(stuck, engine.map(rescue, parents.reopened(stuck)), strict=True)
+    found = zip(stuck, task.rescued(engine, stuck), strict=True)
     made = {parent: one for parent, one in found if one is not None}
     return {p: one[0] for p, one in made.items()}, {p: one[1] for p, one in made.items()}
-
-
-def _replaced(rows: SparseRows, made: Mapping[int, Triples], child_first: Ints) -> SparseRows:
-    """Rows with other counts for the children of some parents."""
-    unit = np.repeat(np.arange(rows.units), np.diff(rows.start))
-    keep = np.ones(rows.units, dtype=bool)
-    for parent in made:
-        keep[child_first[parent] : child_first[parent + 1]] = False
-    kept = keep[unit]
-    pieces = [(unit[kept], rows.cell[kept].astype(np.int64), rows.value[kept]), *made.values()]
-    return gather(pieces, range(rows.units))
 
 
 def _child_first(geography: Geography, depth: int) -> Ints:
@@ -205,26 +204,14 @@ def kept_margin(schema: Schema, settings: TopDownSettings) -> Ints32 | None:
 
 
 def _summed_from_leaf(
-    geography: Geography, rows: dict[str, SparseRows], cells: int
+    geography: Geography, leaf: SparseRows, cells: int
 ) -> dict[str, csr_array[Any, tuple[int, int]]]:
     """Every level as the sum of its leaves: after a failsafe a parent is what its children say."""
-    tables = {geography.leaf: rows[geography.leaf].matrix(cells)}
+    tables = {geography.leaf: leaf.matrix(cells)}
     for depth in range(len(geography.levels) - 1, 0, -1):
         level, below = geography.levels[depth - 1], geography.levels[depth]
-        tables[level] = (adder(geography, level, of=below) @ tables[below]).tocsr()
+        tables[level] = add_up(tables[below], geography, level, of=below)
     return tables
-
-
-def _join(parts: list[SparseRows]) -> SparseRows:
-    """Rows of consecutive chunks as one."""
-    ends = np.cumsum([part.start[-1] for part in parts])
-    offset = np.concatenate([[0], ends[:-1]])
-    start = [part.start[:-1] + o for part, o in zip(parts, offset, strict=True)]
-    return SparseRows(
-        np.concatenate([*start, ends[-1:]]),
-        np.concatenate([part.cell for part in parts]),
-        np.concatenate([part.value for part in parts]),
-    )
 
 
 def _add_notes(parts: list[dict[str, float]]) -> dict[str, float]:

@@ -1,29 +1,27 @@
 """The measuring step: the only place where TopDown's noise meets true counts.
 
-Every query at every level is measured once. Marginals are drawn whole. Detailed answers are drawn
-where they are asked for: noise is a pure function of its address, so an answer that the estimate
-never looks at (a cell that is empty in the parent's estimate) need not be drawn, and the release
-has the same distribution. What is drawn is truth plus integer noise; floats come after.
+Every query at every level is measured once. Answers are drawn where they are asked for: noise is a
+pure function of its address, so an answer that the estimate never looks at (of a group of cells
+that are all empty in the parent's estimate) need not be drawn, and the release has the same
+distribution. What is drawn is truth plus integer noise; floats come after.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from headcount.arrays import Ints
-from headcount.errors import ConfigError, PrivacyError
-from headcount.geography import Geography
-from headcount.mechanisms._units import refuse_housemates
+from headcount.errors import PrivacyError
 from headcount.mechanisms.topdown import _kernels as kernels
+from headcount.mechanisms.topdown._estimate import NodeProblem
+from headcount.mechanisms.topdown._level import LevelPlan
+from headcount.mechanisms.topdown.planned import PlannedNoise, planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import Law, Noise, Stream
-from headcount.privacy import Loss, law_for, marginal_sensitivity
-from headcount.schema import Schema
-from headcount.schema.follows import ALONE, Steps
 from headcount.tabulate import CELLS, Counts
 
 if TYPE_CHECKING:
@@ -32,64 +30,8 @@ if TYPE_CHECKING:
 
 REPORT = "report"
 """The purpose of the noise on the distance to the truth."""
-SMALLEST_VARIANCE = 1e-9
-"""Smaller variances say no more about counts, and are too much for a least-squares solver."""
 LARGEST_COUNT = 1 << 40
 """Answers and estimates are exact in floats up to 2^53: no count, and no law's scale, is larger."""
-
-
-@dataclass(frozen=True)
-class PlannedNoise:
-    """The noise of one measured query and the weight of its answers.
-
-    where
-        law       of the noise; None where the loss has no limit: no noise
-        weight    1 / variance of the noise, as in the 2018 code
-        entries   how many answers the query has at its level
-    """
-
-    law: Law | None
-    weight: float
-    entries: int
-
-
-def noise_of(
-    loss: Loss | None, *, entries: int, steps: Steps = ALONE, largest_household: int | None = None
-) -> PlannedNoise:
-    """The noise that a loss buys for a vector of so many answers; no loss at all, no noise."""
-    if loss is None:
-        return PlannedNoise(law=None, weight=1.0, entries=entries)
-    moved = marginal_sensitivity(
-        unit=loss.unit, units=entries, cells=1, steps=steps, largest_household=largest_household
-    )
-    law = law_for(loss, moved)
-    return PlannedNoise(law, weight=1 / max(law.variance, SMALLEST_VARIANCE), entries=entries)
-
-
-def planned_noise(
-    settings: TopDownSettings, schema: Schema, geography: Geography
-) -> dict[tuple[str, str], PlannedNoise]:
-    """The noise of each measured (level, query)."""
-    if settings.loss is not None:
-        refuse_housemates(schema, settings.neighbours, name="topdown")
-    allocation = settings.allocation(geography)
-    losses = allocation.losses(settings.loss) if settings.loss is not None else {}
-    planned = {}
-    for level, query in allocation.measured:
-        cells = int(schema.possible.sum())
-        if query != CELLS:
-            cells = settings.query(query).size(schema)
-        try:
-            noise = noise_of(
-                losses.get((level, query)),
-                entries=geography.size(level) * cells,
-                steps=settings.steps_of(query, schema),
-                largest_household=settings.largest_household,
-            )
-        except (PrivacyError, ConfigError) as error:  # nothing moves it, or no sampler draws it
-            raise PrivacyError(f"topdown: {query!r} at {level!r}: {error}") from None
-        planned[level, query] = noise
-    return planned
 
 
 class Measurements:
@@ -103,22 +45,60 @@ class Measurements:
         self._settings = settings
         self._noise = noise
         self._run = run
-        self._planned = planned_noise(settings, leaf.schema, leaf.geography)
+        self.planned = planned_noise(settings, leaf.schema, leaf.geography)
+        self._asked = {
+            query.name: (query.size(leaf.schema), query.groups(leaf.schema))
+            for query in settings.marginals
+        }
         for level in counts.values():
             level.matrix.sum_duplicates()  # detail looks counts up by bisection
 
     def noise_of(self, level: str, query: str) -> PlannedNoise | None:
         """The noise of a query at a level; None where it is not measured."""
-        return self._planned.get((level, query))
+        return self.planned.get((level, query))
 
-    def margin(self, level: str, query: str) -> Ints:
-        """Noisy answers of a marginal at a level: units x groups, always summed over the truth."""
+    def __reduce__(self) -> NoReturn:
+        raise PrivacyError("measurements: found a copy being made, expected truth to stay here")
+
+    def answered(self, level: LevelPlan, problem: NodeProblem) -> NodeProblem:
+        """The problem with noisy answers: to its variables, and to groups that hold any of them."""
+        batch = problem.batch
+        detail = np.zeros(len(problem.unit))
+        if level.weight > 0:
+            detail = self.detail(level.name, problem.unit, problem.cell).astype(np.float64)
+        margin = np.zeros((len(problem.child), int(level.family_start[-1])))
+        for f in np.flatnonzero(level.family_weight > 0):
+            first, last = level.family_start[f : f + 2]
+            child, group = kernels.groups_in_use(
+                batch.cell_start, batch.cell, batch.child_start, level.group[f], last - first
+            )
+            found = self.groups(level.name, level.families[f], problem.child[child], group)
+            margin[child, first + group] = found
+        return replace(problem, batch=replace(batch, answer=detail, margin=margin))
+
+    def margin(self, level: str, query: str, units: range | None = None) -> Ints:
+        """Noisy answers of a marginal in some units, or all: units x groups."""
         counts = self._counts[level]
-        truth = (counts.matrix @ self._settings.query(query).matrix(counts.schema)).toarray()
+        units = range(counts.geography.size(level)) if units is None else units
+        size, _ = self._asked[query]
+        unit = np.repeat(np.arange(units.start, units.stop, dtype=np.int64), size)
+        group = np.tile(np.arange(size, dtype=np.int64), len(units))
+        return self.groups(level, query, unit, group).reshape(len(units), size)
+
+    def groups(self, level: str, query: str, unit: Ints, group: Ints) -> Ints:
+        """Noisy answers of some (unit, group) pairs of a marginal; pairs of a unit in a row.
+
+        Always summed over the full truth of the unit.
+        """
+        counts, (size, of_cell) = self._counts[level], self._asked[query]
         law = self._law(level, query)
-        stream = Stream(level=level, query=query, size=truth.size)
-        drawn = self._draw(law, stream, np.arange(truth.size, dtype=np.int64))
-        return np.asarray(truth, dtype=np.int64) + drawn.reshape(truth.shape)
+        stream = Stream(level=level, query=query, size=counts.geography.size(level) * size)
+        answers = self._draw(law, stream, unit * size + group)
+        matrix = counts.matrix
+        kernels.add_true_groups(
+            matrix.indptr, matrix.indices, matrix.data, of_cell, size, unit, group, answers
+        )
+        return answers
 
     def detail(self, level: str, unit: Ints, cell: Ints) -> Ints:
         """Noisy detailed answers of some (unit, cell) pairs of a level."""

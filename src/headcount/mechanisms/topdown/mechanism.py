@@ -17,15 +17,15 @@ from headcount.mechanisms.topdown._neighbours import refuse_no_neighbour
 from headcount.mechanisms.topdown._publish import PublishedMeasurements, write_measurements
 from headcount.mechanisms.topdown._room_plan import refuse_too_wide
 from headcount.mechanisms.topdown._tighten import refuse_fixed_units, tighten
-from headcount.mechanisms.topdown.checkpoint import FinishedLevels
 from headcount.mechanisms.topdown.choices import QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
     LARGEST_COUNT,
     Measurements,
     distance_to_truth,
-    planned_noise,
 )
+from headcount.mechanisms.topdown.parts import PartFiles
+from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.mechanisms.topdown.restrict import (
     Restrictions,
     exact_counts,
@@ -41,6 +41,7 @@ from headcount.privacy import Guarantee
 from headcount.release.publication import PeopleInQuarters, Publication
 from headcount.schema import Schema
 from headcount.tabulate import CELLS, Counts, counts_digest
+from headcount.tabulate.counts import every_level
 
 REPORT = "distance to the truth"
 _CONFIDENCE = 0.9
@@ -184,7 +185,7 @@ class TopDown(TopDownSettings, PostTabular):
         settings.refuse_unknown_names(counts.schema, counts.geography)
         planned_noise(settings, counts.schema, counts.geography)  # without a loss too
         self.plan(counts.schema, counts.geography)
-        levels = {level: counts.at(level) for level in counts.geography.levels}
+        levels = every_level(counts)
         if int(levels[counts.geography.levels[0]].totals()[0]) > LARGEST_COUNT:
             raise TruthError(
                 "topdown", found="more than 2^40 people", expected="counts that floats hold exactly"
@@ -224,7 +225,7 @@ class TopDown(TopDownSettings, PostTabular):
         context = context or Context()
         settings = self.completed(counts.schema, counts.geography)
         settings.refuse_unknown_names(counts.schema, counts.geography)
-        levels = {level: counts.at(level) for level in counts.geography.levels}
+        levels = every_level(counts)
         restrictions = self._restrictions(levels)
         made: list[Descent] = []
         seconds: dict[str, float] = {}
@@ -234,10 +235,10 @@ class TopDown(TopDownSettings, PostTabular):
                 write_measurements(
                     measurements, settings, counts.schema, counts.geography, context.measurements
                 )
-            kept = None
+            parts = None
             if context.workspace:
                 made_from = counts_digest(counts) + repr(settings).encode()
-                kept = FinishedLevels(context.workspace, run, made_from=made_from)
+                parts = PartFiles(context.workspace, run, made_from=made_from)
             made.append(
                 descend(
                     schema=counts.schema,
@@ -247,7 +248,7 @@ class TopDown(TopDownSettings, PostTabular):
                     restrictions=restrictions,
                     engine=context.engine,
                     progress=context.progress,
-                    finished=kept,
+                    parts=parts,
                     seconds=seconds,
                 )
             )

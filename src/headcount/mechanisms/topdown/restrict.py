@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.arrays import Ints
+from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms._preserved import LIVING_QUARTERS, PEOPLE, Preserved
@@ -155,10 +155,16 @@ def nests(restrictions: tuple[Restriction, ...], schema: Schema) -> bool:
     """
     bounded = []
     for restriction in restrictions:
-        binds = ((restriction.low > 0) | (restriction.high < NO_BOUND)).any(axis=0)
         group = restriction.query.groups(schema)
-        bounded += [frozenset(np.flatnonzero(group == g).tolist()) for g in np.flatnonzero(binds)]
+        binds = np.flatnonzero(binding_groups(restriction))
+        bounded += [frozenset(np.flatnonzero(group == g).tolist()) for g in binds]
     return all(a <= b or b <= a or not a & b for a, b in combinations(bounded, 2))
+
+
+def binding_groups(restriction: Restriction) -> Flags:
+    """The groups of which some unit has a bound that can bind."""
+    binds: Flags = (restriction.low > 0) | (restriction.high < NO_BOUND)
+    return np.asarray(binds.any(axis=0))
 
 
 def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
