@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from headcount.geography import Geography
 from headcount.schema import Attribute, Schema
-from headcount.tabulate import Counts
+from headcount.tabulate import Counts, _digest, counts_digest
 from headcount.tabulate.counts import every_level
 
 SCHEMA = Schema((Attribute("kind", tuple("abcdefg")),))
@@ -43,3 +43,17 @@ def test_every_level_is_the_sum_of_its_leaves(seed: int):
         for row in range(matrix.shape[0]):
             cells = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
             assert (np.diff(cells) > 0).all()
+
+
+def test_a_digest_made_in_pieces_is_the_same(monkeypatch: pytest.MonkeyPatch):
+    """Written down when it was still made of whole arrays; and of as many pieces as one likes."""
+    place = _place(np.random.default_rng(2))
+    people = np.random.default_rng(3).poisson(0.4, size=(place.size("leaf"), SCHEMA.size))
+    counts = Counts(SCHEMA, place, "leaf", csr_array(people.astype(np.int64)))
+    assert counts_digest(counts).hex()[:16] == WRITTEN_DOWN
+    for at_once in (1, 2, 7):
+        monkeypatch.setattr(_digest, "AT_ONCE", at_once)
+        assert counts_digest(counts).hex()[:16] == WRITTEN_DOWN
+
+
+WRITTEN_DOWN = "2a40d6723f3819aa"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headcount.population import Population
 from headcount.population.households import Households
 from headcount.tabulate.counts import Counts
+
+AT_ONCE = 1 << 20
+"""Numbers or texts that are hashed together: they bound the memory."""
 
 
 def content_digest(population: Population, counts: Counts) -> bytes:
@@ -34,32 +38,58 @@ def counts_digest(counts: Counts) -> bytes:
     return content.digest()
 
 
+class _Pieces(NamedTuple):
+    """Bytes that are too many to be held at once, and how many there are."""
+
+    length: int
+    each: Iterable[bytes]
+
+
+def _numbers(values: NDArray[Any], kind: str) -> _Pieces:
+    flat = np.asarray(values).reshape(-1)
+    parts = (flat[i : i + AT_ONCE].astype(kind).tobytes() for i in range(0, flat.size, AT_ONCE))
+    return _Pieces(flat.size * np.dtype(kind).itemsize, parts)
+
+
+def _texts(codes: NDArray[np.str_]) -> _Pieces:
+    """Texts, with a zero byte between any two."""
+    starts = range(0, len(codes), AT_ONCE)
+
+    def piece(start: int) -> bytes:
+        text = "\0".join(codes[start : start + AT_ONCE].tolist())
+        return (text if start == 0 else f"\0{text}").encode()
+
+    return _Pieces(sum(len(piece(start)) for start in starts), map(piece, starts))
+
+
 class _Content:
     """Named parts, hashed one after another."""
 
     def __init__(self) -> None:
         self._hasher = sha256(b"headcount counts 1\0")
 
-    def add(self, name: str, content: bytes) -> None:
-        self._hasher.update(f"{name}:{len(content)}:".encode())
-        self._hasher.update(content)
+    def add(self, name: str, content: bytes | _Pieces) -> None:
+        pieces = content if isinstance(content, _Pieces) else _Pieces(len(content), (content,))
+        self._hasher.update(f"{name}:{pieces.length}:".encode())
+        for piece in pieces.each:
+            self._hasher.update(piece)
 
     def digest(self) -> bytes:
         return self._hasher.digest()
 
 
-def _add_counts(add: Callable[[str, bytes], None], counts: Counts) -> None:
+def _add_counts(add: Callable[[str, bytes | _Pieces], None], counts: Counts) -> None:
     add("schema", repr(counts.schema).encode())
     add("levels", repr(counts.geography.levels).encode())
     for codes, parents in zip(counts.geography.units, counts.geography.parents, strict=True):
-        add("units", "\0".join(codes.tolist()).encode())
-        add("parents", parents.astype("<i4").tobytes())
+        add("units", _texts(codes))
+        add("parents", _numbers(parents, "<i4"))
     _add_matrix(add, "counts", counts.matrix)
     add("read off", repr(counts.read_off).encode())
     if counts.quarters is not None:
         add("quarters by", counts.quarters.attribute.encode())
-        add("occupied", counts.quarters.occupied.astype("<i8").tobytes())
-        add("vacant", counts.quarters.vacant.astype("<i8").tobytes())
+        add("occupied", _numbers(counts.quarters.occupied, "<i8"))
+        add("vacant", _numbers(counts.quarters.vacant, "<i8"))
     if counts.weight != 1:
         add("weight", str(counts.weight).encode())
     if (records := counts.records) is not None:
@@ -67,15 +97,16 @@ def _add_counts(add: Callable[[str, bytes], None], counts: Counts) -> None:
         _add_matrix(add, f"record keys, {records.keys.possible} possible", sums)
 
 
-def _add_matrix(add: Callable[[str, bytes], None], name: str, given: Any) -> None:
-    matrix = given.copy()
-    matrix.sum_duplicates()
-    matrix.sort_indices()
+def _add_matrix(add: Callable[[str, bytes | _Pieces], None], name: str, given: Any) -> None:
+    matrix = given
+    if not given.has_canonical_format:
+        matrix = given.copy()
+        matrix.sum_duplicates()
     for part in (matrix.indptr, matrix.indices, matrix.data):
-        add(name, np.asarray(part).astype("<i8").tobytes())
+        add(name, _numbers(part, "<i8"))
 
 
-def _add_households(add: Callable[[str, bytes], None], households: Households) -> None:
+def _add_households(add: Callable[[str, bytes | _Pieces], None], households: Households) -> None:
     """Who lives with whom: the order of dwellings counts, because swaps are drawn in it."""
     attributes = (households.person_attributes, households.dwelling_attributes)
     add("households", repr((households.kinds, attributes)).encode())
