@@ -292,7 +292,7 @@ def test_the_report_shows_every_figure_and_table(tiny, tmp_path):
     assert not made.confidential
     write_report(made, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
-    for words in ("swapping, then noise", "risk 25 %", "cell keys alone"):
+    for words in ("swap, then noise", "risk 25 %", "cell keys alone"):
         assert words in page
 
 

@@ -26,9 +26,8 @@ MAIN = {"claim": "exact", "odds": 1}
 NEAR_ZERO, LOW = 0.9, 4.0
 """Risks below the first lie on the axis, where words need more room."""
 NO_SMALL = {OTHER_KEYS[1].name: "no 1 published", OTHER_KEYS[2].name: "no 1 or 2"}
-MIXES_SHOWN = tuple(keys.name for keys in LADDER[2:4])
 MIX_NAMED = LADDER[3].name
-"""Mixes that have a label of their own."""
+"""The mix that has a label of its own, after a swap of 2 %."""
 SHOWN_RATES = (0.0, 0.1, 0.5)
 """Swap rates of the figures that would else have too many lines."""
 
@@ -138,6 +137,11 @@ def _priced(prices: dict[str, Price]) -> str:
     )
 
 
+def swapped() -> pl.Expr:
+    """The swap rate in words."""
+    return pl.format("{} %", (100 * pl.col("rate")).round().cast(pl.Int64))
+
+
 def _main_risk(found: Findings, attacker: str = TOGETHER) -> pl.DataFrame:
     return found.tables["risk"].filter(attacker=attacker, **MAIN)
 
@@ -164,7 +168,7 @@ def _trade_off(found: Findings) -> pl.DataFrame:
     # The line of cell keys begins where nothing is done, as that of swapping does.
     start = joined.filter(pl.col("rate") == 0, plain).with_columns(family=pl.lit(KEYS))
     rows = pl.concat([joined, start])
-    percent = pl.format("{} %", (100 * pl.col("rate")).round().cast(pl.Int64))
+    percent = swapped()
     strength = pl.col("strength").map_elements(lambda n: f"{n:g}", return_dtype=pl.String)
     laddered = pl.col("method").is_in([*ladder, AS_COUNTED])
     first = pl.col("method") == AS_COUNTED
@@ -181,11 +185,11 @@ def _trade_off(found: Findings) -> pl.DataFrame:
         .then(pl.format("to {}", strength))
         .when(pl.col("family") == TOPDOWN)
         .then(pl.format("ε {}", strength))
-        .when((pl.col("rate") == 0.02) & pl.col("method").is_in(MIXES_SHOWN))
+        .when((pl.col("rate") == 0.02) & (pl.col("method") == MIX_NAMED))
         .then(pl.format("2 %, then V {}", strength))
         .otherwise(pl.lit(""))
     )
-    swapped = pl.format("{} swapped, {}", percent, "method")
+    swapped_then = pl.format("{} swapped, {}", percent, "method")
     least = sorted(rows.filter(pl.col("family") == TOPDOWN)["strength"].unique())[:2][-1:]
     named = {
         SWAPPING: (pl.col("family") == SWAPPING) & (pl.col("rate") == 0.05),
@@ -207,7 +211,9 @@ def _trade_off(found: Findings) -> pl.DataFrame:
         .then(pl.lit("above"))
         .when((pl.col("family") == KEYS) & (pl.col("strength") > 1) & laddered)
         .then(pl.lit("above"))
-        .when((pl.col("family") == SWAPPING) | ((pl.col("family") == ROUNDING) & low))
+        .when((pl.col("family") == ROUNDING) & ~low)
+        .then(pl.lit("above"))
+        .when(pl.col("family").is_in([SWAPPING, ROUNDING]))
         .then(pl.lit("right"))
         .otherwise(pl.lit("left"))
     )
@@ -218,7 +224,7 @@ def _trade_off(found: Findings) -> pl.DataFrame:
         lined=(pl.col("family") == SWAPPING)
         | ((pl.col("family") == KEYS) & laddered)
         | (pl.col("family") == TOPDOWN),
-        chain=pl.when(swaps).then(swapped).otherwise("method"),
+        chain=pl.when(swaps).then(swapped_then).otherwise("method"),
         strength=pl.when(pl.col("family") == SWAPPING).then("rate").otherwise("strength"),
     )
 
@@ -229,18 +235,17 @@ def _attackers(found: Findings) -> pl.DataFrame:
     claims = {"exact": "exactly so many", "few": "one or two"}
     odds = pl.when(odds=1).then(pl.lit("even odds")).otherwise(pl.lit("nine to one"))
     named = pl.format("{}, {}", pl.col("claim").replace(claims), odds)
-    percent = pl.format("{} %", (100 * pl.col("rate")).round().cast(pl.Int64))
-    return rows.filter(pl.col("kind") != "topdown").with_columns(bet=named, swapped=percent)
+    return rows.filter(pl.col("kind") != "topdown").with_columns(bet=named, swapped=swapped())
 
 
 def _groups(found: Findings) -> pl.DataFrame:
-    """Errors of each group under chains at some swap rates."""
+    """Errors of each group under chains at some swap rates; names as short as fields need them."""
     rows = found.tables["errors"].filter(
         pl.col("rate").is_in(SHOWN_RATES), ~pl.col("attribute").is_in(["everyone", "every cell"])
     )
-    percent = pl.format("{} %", (100 * pl.col("rate")).round().cast(pl.Int64))
-    named = rows.with_columns(swapped=percent, who=pl.format("{}: {}", "attribute", "group"))
-    return named.select("swapped", "method", "level", "who", "percent").drop_nulls()
+    short = pl.col("method").str.replace("variance", "V").str.replace(", no 1 to 2", ", no 1, 2")
+    named = rows.with_columns(swapped=swapped(), method=short)
+    return named.select("swapped", "method", "level", "attribute", "group", "percent").drop_nulls()
 
 
 def _levels(found: Findings) -> pl.DataFrame:
@@ -288,22 +293,18 @@ def _certain(found: Findings) -> pl.DataFrame:
     rows = found.tables["certain"].filter(
         pl.col("rate").is_in(SHOWN_RATES), pl.col("kind") != "topdown"
     )
-    percent = pl.format("{} % swapped", (100 * pl.col("rate")).round().cast(pl.Int64))
-    return rows.with_columns(swapped=percent)
+    return rows.with_columns(swapped=pl.format("{} swapped", swapped()))
 
 
 def _slow(found: Findings) -> pl.DataFrame:
     words = {"relations": "one sum at a time", "programs": "all sums at once"}
     words |= {"whole": "whole numbers"}
-    percent = pl.format("{} % swapped", (100 * pl.col("rate")).round().cast(pl.Int64))
-    return found.tables["slow"].with_columns(
-        effort=pl.col("effort").replace(words), chain=pl.format("{}, {}", percent, "method")
-    )
+    chain = pl.format("{} swapped, {}", swapped(), "method")
+    return found.tables["slow"].with_columns(effort=pl.col("effort").replace(words), chain=chain)
 
 
 def _rebuilt(found: Findings) -> pl.DataFrame:
-    percent = pl.format("{} %", (100 * pl.col("rate")).round().cast(pl.Int64))
-    return found.tables["rebuilt"].with_columns(swapped=percent)
+    return found.tables["rebuilt"].with_columns(swapped=swapped())
 
 
 def _topdown(found: Findings) -> pl.DataFrame:

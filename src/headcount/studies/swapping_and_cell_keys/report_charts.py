@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from headcount.report.figures import Control, with_controls
-from headcount.report.theme import GRID, HEAT, INK, MECHANISM_LOOKS
+from headcount.report.theme import GRID, HEAT, INK, MECHANISM_LOOKS, MUTED
 from headcount.studies.frame.study import Findings
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SWAPPING, KEYS, ROUNDING, MIXED, TOPDOWN = (
     *("swapping alone", "cell keys alone", "rounding alone"),
-    *("swapping, then noise", "TopDown"),
+    *("swap, then noise", "TopDown"),
 )
 _LOOKS = {
     SWAPPING: MECHANISM_LOOKS["raked"],
@@ -26,7 +26,7 @@ _LOOKS = {
     MIXED: MECHANISM_LOOKS["identity"],
     TOPDOWN: MECHANISM_LOOKS["topdown"],
 }
-"""No two of these look alike in grey; swapping's own pink is too pale for words."""
+"""No two of these look alike in grey; swapping's own pink is too pale beside the others."""
 _SIDES: dict[str, tuple[Any, int, int]] = {
     "left": ("right", -10, 7),
     "right": ("left", 10, -4),
@@ -35,8 +35,14 @@ _SIDES: dict[str, tuple[Any, int, int]] = {
     "far below": ("left", -6, 34),
 }
 """Where words stand beside a point: alignment, and pixels to the right and down."""
-_APART = {MIXED: (0, 19), TOPDOWN: (0, -31)}
-"""Where the name of a family stands from the strength of its point, if not beside it."""
+_NAMES: dict[str, tuple[Any, int, int]] = {
+    SWAPPING: ("left", 44, 0),
+    KEYS: ("right", 0, 18),
+    ROUNDING: ("right", -8, 0),
+    MIXED: ("right", 0, 19),
+    TOPDOWN: ("left", 0, -31),
+}
+"""Where the name of a family stands from the strength of its point."""
 SHADES = (2.0, 5.0, 10.0, 25.0, 50.0)
 """Risks at which a field of the surface becomes a shade warmer."""
 
@@ -90,14 +96,14 @@ def trade_off(frame: pl.DataFrame, *, findings: Findings, controls: Sequence[Con
         layers.append(
             text.transform_filter(alt.datum.label != "")
             .mark_text(align=align, dx=dx, dy=dy, fontSize=11.5)
-            .encode(text="label:N")
+            .encode(text="label:N", color=alt.value(MUTED))
         )
         for family in names:
-            right, down = _APART.get(family, (-54 if side == "left" else 44, 0))
+            end, right, down = _NAMES[family]
             layers.append(
                 named.transform_filter(alt.datum.family == family)
-                .mark_text(align=align, dx=dx + right, dy=dy + down, fontSize=13.5, fontWeight=700)
-                .encode(text="name:N")
+                .mark_text(align=end, dx=dx + right, dy=dy + down, fontSize=13.5, fontWeight=700)
+                .encode(text="name:N", color=alt.value(INK))
             )
     chart: ChartType = with_controls(alt.LayerChart(layer=layers), frame, controls)
     return chart.properties(width="container", height=460)
