@@ -80,6 +80,11 @@ class ChangedTables(TableMethod):
         return ", ".join(f"{name}={value!r}" for name, value in shown.items())
 
     @property
+    @abstractmethod
+    def way(self) -> str:
+        """Everything that decides how a count is changed by its key: a key file is for one way."""
+
+    @property
     def secret_files(self) -> tuple[Path, ...]:
         """The key file."""
         return () if self.keys is None else (self.keys,)
@@ -133,12 +138,12 @@ class ChangedTables(TableMethod):
     def check_unchanged(self, counts: Counts) -> None:
         """Refuse a key file that belongs to other data."""
         if self.keys is not None:
-            check_use(self.keys, counts)
+            check_use(self.keys, counts, self.way)
 
     def check_anew(self, counts: Counts) -> None:
         """Refuse a key file by which these people have been protected already."""
         if self.keys is not None:
-            check_use(self.keys, counts, changed=True)
+            check_use(self.keys, counts, self.way, changed=True)
 
     def check_counts(self, counts: Counts) -> None:
         """Refuse what is no count of people; the message gives none."""

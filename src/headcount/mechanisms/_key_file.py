@@ -8,6 +8,8 @@ ways under the same keys; the difference of two such releases would be exact.
                           releases would be the person
     words of persons      any number of editions. People who were in the same places before must be
                           in the same places after: a second swap, or sample, is refused
+    both                  one way to change counts: by another perturbation table, or base, the same
+                          people would be published with two changes, which tell more than one
 
 What stands in the file is an HMAC of each, under the secret.
 """
@@ -17,7 +19,9 @@ from __future__ import annotations
 import logging
 import os
 import secrets
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, replace
 from hashlib import sha256
 from hmac import new as hmac
 from pathlib import Path
@@ -62,7 +66,9 @@ GIVEN = (
 CELLS, IDS, KEYS = "cells", "ids", "keys"
 MADE_FOR = {CELLS: "leaf cells", IDS: "ids of persons", KEYS: "record keys of a column"}
 """What words are made for, by the word for it in a key file."""
-_HEADER = "headcount record keys 1"
+_ANY_VERSION = b"headcount record keys "
+_THIS_VERSION = _ANY_VERSION + b"1\n"
+_HEADER = _THIS_VERSION.decode().strip()
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
@@ -123,27 +129,37 @@ class KeySecret:
 
 @dataclass(frozen=True)
 class _Use:
-    """Whom a key file is used for: ``after`` is what may not differ for the same ``before``."""
+    """What a key file is used for.
+
+    where
+        way             how counts are changed by keys, the same for ever
+        before, after   of the people: ``after`` may not differ for the same ``before``
+    """
 
     kind: str
+    way: str
     before: str
     after: str
 
     @classmethod
-    def of(cls, secret: KeySecret, counts: Counts) -> _Use:
+    def of(cls, secret: KeySecret, counts: Counts, way: str) -> _Use:
+        by = secret.tag_of(way.encode())
         if (records := counts.records) is None:
-            return cls(CELLS, secret.tag_of(b""), secret.tag_of(leaf_content(counts)))
+            return cls(CELLS, by, secret.tag_of(b""), secret.tag_of(leaf_content(counts)))
         places = records.places()
         return cls(
             KEYS if records.keys.possible else IDS,
+            by,
             secret.tag_of(records.before or places),
             secret.tag_of(places),
         )
 
 
-def record_secret(file: Path | None, counts: Counts, noise: Noise, run: int) -> KeySecret:
+def record_secret(
+    file: Path | None, counts: Counts, noise: Noise, run: int, *, way: str
+) -> KeySecret:
     """The record keys of a file, or those of the run where none is named."""
-    return secret_of_run(counts, noise, run) if file is None else secret_of_file(file, counts)
+    return secret_of_run(counts, noise, run) if file is None else secret_of_file(file, counts, way)
 
 
 def origin_of_words(secret: KeySecret, counts: Counts) -> str:
@@ -160,18 +176,41 @@ def secret_of_run(counts: Counts, noise: Noise, run: int) -> KeySecret:
     return KeySecret(secret_bits(noise, stream, run), origin=origin)
 
 
-def secret_of_file(path: Path, counts: Counts) -> KeySecret:
-    """The record keys of a key file, which is made at its first use; other data are refused."""
+def secret_of_file(path: Path, counts: Counts, way: str) -> KeySecret:
+    """The record keys of a key file, which is made at its first use; other data are refused.
+
+    where
+        way   everything that decides how a count is changed by its key
+    """
     if not os.path.lexists(path):
         secret = KeySecret(secrets.token_bytes(SECRET_BYTES), origin=KEPT)
-        if _save(secret, [_Use.of(secret, counts)], path, new=True):
+        if _save(secret, [_Use.of(secret, counts, way)], path, new=True):
             return secret  # else another process was faster
-    secret, uses = _load(path)
-    use = _Use.of(secret, counts)
-    _refuse(path, uses, use)
-    if use not in uses:
-        _save(secret, [*uses, use], path, new=False)
+    with _waited_for(path):
+        secret, uses = _load(path)
+        use = _Use.of(secret, counts, way)
+        _refuse(path, uses, use)
+        if use not in uses:
+            _save(secret, [*uses, use], path, new=False)
     return secret
+
+
+@contextmanager
+def _waited_for(path: Path) -> Iterator[None]:
+    """Keep other processes from using a key file for the first time with some people meanwhile.
+
+    Who writes it puts a new file in its place; a lock on the old one is worth nothing then, and
+    is taken again. Windows cannot replace an open file, so there is no lock there.
+    """
+    from filelock import lock_descriptor
+
+    while POSIX:
+        with os.fdopen(open_own(path), "rb") as file:
+            lock_descriptor(file.fileno())
+            if os.path.samestat(os.fstat(file.fileno()), path.lstat()):
+                yield
+                return
+    yield
 
 
 def check_key_file(path: Path) -> None:
@@ -182,13 +221,17 @@ def check_key_file(path: Path) -> None:
         raise RunError(f"{path}: found no folder {path.parent}, expected one for the key file")
 
 
-def check_use(path: Path, counts: Counts, *, changed: bool = False) -> None:
-    """Refuse a key file of other people; ``changed``: a step is still to change these anew."""
+def check_use(path: Path, counts: Counts, way: str, *, changed: bool = False) -> None:
+    """Refuse a key file of other people, or for another way to change counts by keys.
+
+    where
+        changed   whether a step is still to change these people anew
+    """
     if not os.path.lexists(path):
         return
     secret, uses = _load(path)
-    use = _Use.of(secret, counts)
-    _refuse(path, uses, _Use(use.kind, use.before, "") if changed else use)
+    use = _Use.of(secret, counts, way)
+    _refuse(path, uses, replace(use, after="") if changed else use)
 
 
 def _refuse(path: Path, uses: list[_Use], use: _Use) -> None:
@@ -197,6 +240,12 @@ def _refuse(path: Path, uses: list[_Use], use: _Use) -> None:
             raise PrivacyError(
                 f"{path}: found keys made for {MADE_FOR[one.kind]}, expected keys made for "
                 f"{MADE_FOR[use.kind]}: the same people would be changed in two ways"
+            )
+        if one.way != use.way:
+            raise PrivacyError(
+                f"{path}: found keys of releases whose counts are changed in another way, expected "
+                "the settings of those releases (perturbation table, base): two changes of the "
+                "same people tell more than one. Other settings need a key file of their own"
             )
         if one.before == use.before and one.after != use.after:
             raise PrivacyError(
@@ -211,7 +260,7 @@ def _refuse(path: Path, uses: list[_Use], use: _Use) -> None:
 def _save(secret: KeySecret, uses: list[_Use], path: Path, *, new: bool) -> bool:
     """Write a key file whole, for its owner only; False if a new one is there by now."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    lines = [_HEADER, secret.material.hex(), *(f"{u.kind} {u.before} {u.after}" for u in uses), ""]
+    lines = [_HEADER, secret.material.hex(), *(" ".join(astuple(use)) for use in uses), ""]
     handle = os.open(temporary, _NEW, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -237,6 +286,8 @@ def _save(secret: KeySecret, uses: list[_Use], path: Path, *, new: bool) -> bool
 
 
 def _load(path: Path) -> tuple[KeySecret, list[_Use]]:
+    if path.is_dir():
+        raise RunError(f"{path}: found a folder, expected a key file, or nothing to make one")
     with os.fdopen(open_own(path), "rb") as file:
         if (mode := mode_of(os.fstat(file.fileno()))) is not None and mode & 0o077:
             raise PrivacyError(
@@ -252,6 +303,11 @@ def _load(path: Path) -> tuple[KeySecret, list[_Use]]:
         sound = sound and bool(uses) and all(one.kind in MADE_FOR for one in uses)
     except (ValueError, TypeError):
         sound = False
+    if not sound and content.startswith(_ANY_VERSION) and not content.startswith(_THIS_VERSION):
+        raise RunError(
+            f"{path}: found a key file of another version, expected {_HEADER.split()[-1]}: use the "
+            "version of headcount that wrote it"
+        )
     if not sound:
         raise RunError(f"{path}: found a damaged key file, expected one written by headcount")
     return secret, uses

@@ -295,12 +295,17 @@ def test_a_damaged_key_file_and_a_folder_that_is_not_there_are_refused(tmp_path)
     keys.chmod(0o600)
     with pytest.raises(RunError, match="found a damaged key file, expected one written by"):
         CellKey(keys=keys).check(DATA.counts)
+    keys.write_text("headcount record keys 9\nabc\n")
+    with pytest.raises(RunError, match="keys: found a key file of another version, expected 1: us"):
+        CellKey(keys=keys).check(DATA.counts)
+    with pytest.raises(RunError, match="found a folder, expected a key file, or nothing to make"):
+        CellKey(keys=tmp_path).check(DATA.counts)
     with pytest.raises(RunError, match=r"found no folder .*nowhere, expected one for the key file"):
         CellKey(keys=tmp_path / "nowhere" / "keys").check(DATA.counts)
 
 
 def test_the_secret_shows_itself_nowhere(tmp_path):
-    secret = secret_of_file(tmp_path / "keys", DATA.counts)
+    secret = secret_of_file(tmp_path / "keys", DATA.counts, "a way")
     assert repr(secret) == "KeySecret(hidden)"
     with pytest.raises(PrivacyError, match="found an attempt to pickle them, expected none"):
         secret.__reduce__()

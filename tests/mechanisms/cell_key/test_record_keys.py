@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -17,6 +18,7 @@ from headcount.mechanisms import Chain, Context, Sampling, Tabulated, protect
 from headcount.mechanisms._key_file import KeySecret, secret_of_file
 from headcount.mechanisms._record_words import CellWords
 from headcount.mechanisms.cell_key.mechanism import CellKey
+from headcount.mechanisms.cell_key.table_choice import PerturbationFile
 from headcount.mechanisms.person_swapping import PersonSwapping
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.noise import KeyedNoise, RunKey
@@ -283,7 +285,55 @@ def test_a_step_that_loses_record_keys_is_refused(monkeypatch):
         protect(with_ids(people()), chain, seed=1)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        CellKey(maximum=4),
+        CellKey(variance=Fraction(1, 2)),
+        CellKey(columns=256),
+        CellKey(zeros="balance"),
+        CellKey.from_preset("ons-10-5"),
+        Rounding(how="fixed"),
+    ],
+)
+def test_a_key_file_is_for_one_way_to_change_counts(tmp_path, other):
+    keys = tmp_path / "keys"
+    some = Tabulated.of(with_ids(people(300)))
+    first = CellKey(tables=TABLES, keys=keys)
+    release_of(first, some)
+    before = keys.read_bytes()
+    other = replace(other, tables=TABLES, keys=keys)
+    for refused in (Chain.of(other).check, lambda data: release_of(other, data)):
+        with pytest.raises(PrivacyError, match="found keys of releases whose counts are changed i"):
+            refused(some)
+    assert keys.read_bytes() == before
+    release_of(replace(first, exact_total=True, below=3, tables={"other": ["sex"]}), some)
+
+
+def test_a_perturbation_table_of_a_file_is_a_way_by_its_content(tmp_path):
+    table, keys = tmp_path / "table.csv", tmp_path / "keys"
+    table.write_text("i,j,p\n0,0,1\n1,0,0.5\n1,2,0.5\n")
+    some = Tabulated.of(with_ids(people(300)))
+    release_of(CellKey(tables=TABLES, keys=keys, ptable=PerturbationFile(file=table)), some)
+    same = table.rename(tmp_path / "moved.csv")
+    moved = CellKey(tables=TABLES, keys=keys, ptable=PerturbationFile(file=same))
+    release_of(moved, some)
+    same.write_text("i,j,p\n0,0,1\n1,0,0.4\n1,1,0.2\n1,2,0.4\n")
+    with pytest.raises(PrivacyError, match="expected the settings of those releases"):
+        release_of(moved, some)
+
+
+def test_processes_that_use_a_key_file_at_once_all_leave_their_people_in_it(tmp_path):
+    keys = tmp_path / "keys"
+    editions = [tabulate(with_ids(people(50), first=100 * n)) for n in range(12)]
+    secret_of_file(keys, editions[0], "a way")
+    with ThreadPoolExecutor(6) as pool:
+        found = list(pool.map(lambda one: secret_of_file(keys, one, "a way"), editions))
+    assert len({one.material for one in found}) == 1
+    assert keys.read_text().count("\nids ") == 12
+
+
 def test_a_secret_made_for_persons_is_made_once(tmp_path):
     counts = tabulate(with_ids(people(100)))
-    first = secret_of_file(tmp_path / "keys", counts)
-    assert secret_of_file(tmp_path / "keys", counts).material == first.material
+    first = secret_of_file(tmp_path / "keys", counts, "a way")
+    assert secret_of_file(tmp_path / "keys", counts, "a way").material == first.material

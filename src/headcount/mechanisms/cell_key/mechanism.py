@@ -159,6 +159,12 @@ class CellKey(ChangedTables):
         """With the settings of a preset, but for the keys that are given."""
         return from_table(cls, {PRESET: name, **keys}, source="cell-key")
 
+    @property
+    def way(self) -> str:
+        """The perturbation table, and what becomes of zeros."""
+        table = None if self.ptable is None else self.ptable.bound_to_files().sha256
+        return repr((self.name, table, self.rule, self._limits, self.columns, self.zeros))
+
     def lookup(self, secret: KeySecret) -> ByInterval | ByColumn:
         """The lookup of changes; a table with columns has them in a secret order."""
         if self.ptable is not None:
@@ -247,7 +253,7 @@ class CellKey(ChangedTables):
 
     def change(self, run: TablesRun) -> Changed:
         """Every count of every table changed by its key."""
-        secret = record_secret(self.keys, run.counts, run.noise, run.number)
+        secret = record_secret(self.keys, run.counts, run.noise, run.number, way=self.way)
         lookup = self.lookup(secret)
         laws = laws_of(lookup)
         off = self._off(laws)

@@ -122,6 +122,11 @@ class Rounding(ChangedTables):
         """The settings, without where the key file is."""
         return f"Rounding({self.said(hidden=('keys',))})"
 
+    @property
+    def way(self) -> str:
+        """The base, and which counts are rounded."""
+        return repr((self.name, self.base, self.small_only))
+
     def _small_counts(self) -> SmallCounts:
         return SmallCounts(base=self.base, largest=self.largest)
 
@@ -186,7 +191,7 @@ class Rounding(ChangedTables):
         else:
             secret = None
             if self.how == "fixed":
-                secret = record_secret(self.keys, run.counts, run.noise, run.number)
+                secret = record_secret(self.keys, run.counts, run.noise, run.number, way=self.way)
                 notes["record keys"] = origin_of_words(secret, run.counts)
             published = tuple(self._by_cell(run, secret))
         return Changed(published, self._words(run.counts.weight), notes)
