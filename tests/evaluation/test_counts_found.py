@@ -15,6 +15,7 @@ from headcount.attacks.changed_cells import INFORMED, UNINFORMED, changed_cells,
 from headcount.attacks.kinds import People
 from headcount.attacks.kinds.averaging import Average
 from headcount.attacks.kinds.feasible_intervals import WorkOut
+from headcount.attacks.narrowed_tables import narrowed_tables
 from headcount.errors import ConfigError, InputError
 from headcount.evaluation.attacked import attack
 from headcount.evaluation.known_changes import with_settings
@@ -26,7 +27,7 @@ from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.population import Population
 from headcount.release import TablesRelease
 from headcount.release.changed import Off
-from headcount.release.published import definition_of
+from headcount.release.published import definition_of, is_total
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import tabulate
 
@@ -111,6 +112,21 @@ def test_the_change_that_margins_prove_is_never_more_than_the_largest():
         assert [one.attacker for one in claims.ranges] == [UNINFORMED]
         gaps = published_gaps(changed_cells(release))
         assert 1 <= max(one.largest_change for one in gaps) <= claims.facts["proved_change"] <= 3
+
+
+@pytest.mark.parametrize(
+    "attacked",
+    [lambda release: WorkOut().run(release, NOBODY), narrowed_tables],
+    ids=["intervals", "narrowed tables"],
+)
+def test_exact_counts_that_contradict_each_other_are_refused_and_not_guessed_at_for_ever(attacked):
+    release = release_of(CellKey(tables=TABLES, maximum=2, variance=Fraction(1), exact_total=True))
+    whole, blocks = release.published
+    more = np.where(is_total(whole.cells), whole.value + 5, whole.value)
+    wrong = replace(release, published=(replace(whole, value=more), blocks))
+    with pytest.raises(InputError, match="ranges that contradict each other"):
+        attacked(wrong)
+    attacked(release)
 
 
 def test_the_example_of_the_guidelines_is_disclosed_in_a_release():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from headcount.arrays import Ends, Flags, Ints
 from headcount.attacks._near import among
 from headcount.attacks.averaging import CellValues
+from headcount.attacks.intervals import Contradiction
 from headcount.attacks.knowledge import UNKNOWN
 from headcount.attacks.margin_gaps import MarginGaps, margin_gaps
 from headcount.geography import Geography
@@ -23,6 +24,7 @@ from headcount.tabulate.linked_tables import LinkedTables, link_tables
 from headcount.tabulate.published import TableCells
 
 Entry = TypeVar("Entry", np.int64, np.float64, np.bool_)
+Found = TypeVar("Found")
 
 INFORMED, UNINFORMED = "informed", "uninformed"
 """Two attackers: one who has read how counts are changed, and one who has the release alone."""
@@ -202,3 +204,28 @@ def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:
             )
         )
     return found
+
+
+def by_smallest_change(
+    cells: Sequence[ChangedCells], attack: Callable[[int], Found]
+) -> tuple[int, Found]:
+    """What an attacker takes for the largest change who does not know it, and what he finds by it.
+
+    It is the smallest one under which no sum of published counts is impossible: each relation
+    proves one, and all of them together, as far as the attack looks, may prove more.
+    """
+    first = guess = max(gaps.largest_change for gaps in published_gaps(cells))
+    while True:
+        try:
+            return guess, attack(guess)
+        except Contradiction:
+            if guess == first:
+                # Counts that are published as they are may contradict each other: no change
+                # explains that, and the search would never end.
+                attack(_explains_all(cells))
+            guess += 1
+
+
+def _explains_all(cells: Sequence[ChangedCells]) -> int:
+    """A largest change under which any tables can be true: each leaf cell may hold one person."""
+    return sum(some.linked.additive.size + int(some.values()[0].max(initial=0)) for some in cells)

@@ -15,12 +15,11 @@ from headcount.attacks._tighten import tighten
 from headcount.attacks.changed_cells import (
     ChangedCells,
     adding_tables,
+    by_smallest_change,
     changed_cells,
     ends_of,
     hides_its_change,
-    published_gaps,
 )
-from headcount.attacks.intervals import Contradiction
 from headcount.errors import InputError
 from headcount.release import TablesRelease
 from headcount.release.published import PublishedCells
@@ -85,29 +84,17 @@ def narrowed_tables(
     if not knows_settings:
         release = release.without_settings()
     cells = changed_cells(release)
-    largest: int | None = None
-    guessed = False
-    if hides_its_change(cells):
-        guessed = not largest_change
-        largest = largest_change or smallest_change(cells)
-    ends = _narrow(cells, largest)
+    hidden = hides_its_change(cells)
+    largest = largest_change if hidden and largest_change else None
+    if guessed := hidden and not largest_change:
+        largest, ends = by_smallest_change(cells, lambda guess: _narrow(cells, guess))
+    else:
+        ends = _narrow(cells, largest)
     published = tuple(_with_ends(one, ends, largest) for one in release.published)
     kept = {field.name: getattr(release, field.name) for field in fields(release)}
     return NarrowedTables(
         **(kept | {"published": published}), largest_change=largest, guessed=guessed
     )
-
-
-def smallest_change(cells: Sequence[ChangedCells]) -> int:
-    """The smallest largest change under which no sum of published counts is impossible."""
-    guess = max(gaps.largest_change for gaps in published_gaps(cells))
-    while True:
-        try:
-            _narrow(cells, guess)
-        except Contradiction:  # the sums together prove more than each of them
-            guess += 1
-        else:
-            return guess
 
 
 def _narrow(cells: Sequence[ChangedCells], largest: int | None) -> Mapping[tuple[str, str], Ends]:

@@ -12,12 +12,12 @@ from headcount.attacks.changed_cells import (
     INFORMED,
     UNINFORMED,
     ChangedCells,
+    by_smallest_change,
     changed_cells,
     hides_its_change,
-    published_gaps,
 )
 from headcount.attacks.changed_intervals import Narrowing, sampled_intervals
-from headcount.attacks.intervals import UNBOUNDED, Contradiction
+from headcount.attacks.intervals import UNBOUNDED
 from headcount.attacks.kinds._base import (
     Attack,
     ClaimedCounts,
@@ -88,13 +88,10 @@ class WorkOut(Attack):
         if self.largest_change or not hides_its_change(cells):
             ranges.append(self._ranges(INFORMED, cells, self.largest_change or None))
         if hides_its_change(unread):
-            guess = max(gaps.largest_change for gaps in published_gaps(unread))
-            while True:
-                try:
-                    ranges.append(self._ranges(UNINFORMED, unread, guess))
-                    break
-                except Contradiction:  # the sums together prove more than each of them
-                    guess += 1
+            guess, own = by_smallest_change(
+                unread, lambda largest: self._ranges(UNINFORMED, unread, largest)
+            )
+            ranges.append(own)
         every = sum(int(some.linked.published.sum()) for some in cells)
         attacked = sum(len(some) for some in self._sample(cells))
         return ClaimedCounts(
