@@ -238,7 +238,7 @@ def test_topdown_killed_at_every_stage(drive: Driver, tmp_path: Path, run: str):
     for line in generator.sample(range(start.lines // 3, start.lines + 1), 8):
         home = start.copy(f"line-{line}")
         assert drive(home, line=line)["ended"] == "killed"
-        levels.add(len(list((home / "out/internal").rglob("levels/*/*.parquet"))))
+        levels.add(len(list((home / "out/internal").rglob("levels/*/*/*.arrow"))))
         assert drive(home)["ended"] == "finished"
         assert faults(home, start.whole) == [], line
         shutil.rmtree(home)
