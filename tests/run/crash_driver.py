@@ -19,6 +19,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -70,10 +71,11 @@ def watch(kill_line: int | None, kill_at: str | None) -> Callable[[], int]:
             os.kill(os.getpid(), signal.SIGKILL)
         if event == "line":
             lines += 1
-            if lines == kill_line:
+            if kill_line is not None and lines >= kill_line:
                 os.kill(os.getpid(), signal.SIGKILL)
         return trace
 
+    threading.settrace(trace)  # pieces of work run in threads
     sys.settrace(trace)
     return lambda: lines
 
