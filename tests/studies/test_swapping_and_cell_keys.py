@@ -31,7 +31,7 @@ from headcount.studies.swapping_and_cell_keys.settings import (
     synthetic,
 )
 from headcount.studies.swapping_and_cell_keys.surface import Surface, contour, crossing
-from headcount.studies.swapping_and_cell_keys.targets import Targets
+from headcount.studies.swapping_and_cell_keys.targets import BetTargets
 
 # --- bets
 
@@ -142,10 +142,10 @@ def data() -> Tabulated:
 
 
 @pytest.fixture(scope="module")
-def targets(data: Tabulated) -> Targets:
+def targets(data: Tabulated) -> BetTargets:
     way = chains.ways(TABLES)[1]
     published = way.method.changed_tables(data.counts.schema, data.counts.geography)
-    return Targets(counts=data.counts, tables=published, seed=3)
+    return BetTargets(counts=data.counts, tables=published, seed=3)
 
 
 def test_each_kind_of_people_is_a_target_once_and_counted_plainly(data, targets):
@@ -317,7 +317,7 @@ def test_own_data_are_published_in_tables_of_each_attribute(tmp_path: Path):
     data = Tabulated.of(settings.protected)
     way = chains.ways(settings.tables)[1]
     published = way.method.changed_tables(data.counts.schema, data.counts.geography)
-    targets = Targets(counts=data.counts, tables=published, seed=0)
+    targets = BetTargets(counts=data.counts, tables=published, seed=0)
     assert targets.lowest == "block"
     case = chains.chains(settings)[14 * 3 + 1]
     people = chains.people_of(settings, data)(case)

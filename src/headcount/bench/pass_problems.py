@@ -67,14 +67,14 @@ def pass_problem(seed: int) -> PassProblem:
 
 
 CELLS = tuple(range(len(SHAPE)))
-Chain = tuple[tuple[int, ...], ...]
-CHAINS: tuple[Chain, Chain] = (((),), ((0,), (0, 2), (0, 2, 3), CELLS, CELLS))
+Nested = tuple[tuple[int, ...], ...]
+CHAINS: tuple[Nested, Nested] = (((),), ((0,), (0, 2), (0, 2, 3), CELLS, CELLS))
 """Totals first; then a chain whose cells count twice, as in the redistricting product of 2020."""
 
 
 def rounding_passes(seed: int, shape: tuple[int, ...] = SHAPE) -> tuple[RoundPass, ...]:
     """The two passes of 2020, or all queries in one, or a chain with a query left out."""
-    chains: tuple[Chain, ...] = CHAINS
+    chains: tuple[Nested, ...] = CHAINS
     if seed % 3 == 1:
         chains = (CHAINS[0] + CHAINS[1],)
     elif seed % 3 == 2:

@@ -35,7 +35,7 @@ AS_COUNTED = "counts as they are"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Way:
+class TableStep:
     """One way to publish tables.
 
     where
@@ -51,13 +51,13 @@ class Way:
     method: PostTabular
 
 
-def ways(tables: Any) -> tuple[Way, ...]:
+def ways(tables: Any) -> tuple[TableStep, ...]:
     """None, ten settings of cell keys and three bases of rounding.
 
     The attacker knows D and the perturbation table: he is told.
     """
 
-    def keyed(keys: Keys) -> Way:
+    def keyed(keys: Keys) -> TableStep:
         method = CellKey(
             tables=tables,
             maximum=keys.largest,
@@ -67,11 +67,11 @@ def ways(tables: Any) -> tuple[Way, ...]:
         )
         strength = float(keys.variance)
         ladder = keys in LADDER
-        return Way(name=keys.name, kind=KEYS, strength=strength, ladder=ladder, method=method)
+        return TableStep(name=keys.name, kind=KEYS, strength=strength, ladder=ladder, method=method)
 
-    none = Way(name=AS_COUNTED, kind=NONE, strength=0.0, ladder=True, method=Identity())
+    none = TableStep(name=AS_COUNTED, kind=NONE, strength=0.0, ladder=True, method=Identity())
     rounded = (
-        Way(
+        TableStep(
             name=f"rounded to {base}",
             kind=ROUNDING,
             strength=float(base),

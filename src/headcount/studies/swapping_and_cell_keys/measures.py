@@ -17,7 +17,7 @@ from headcount.evaluation.breakdown import break_down
 from headcount.release import Release, TablesRelease
 from headcount.studies.frame.cases import Released
 from headcount.studies.swapping_and_cell_keys.bets import CLAIMS, bet, is_small, joined
-from headcount.studies.swapping_and_cell_keys.targets import Targets, Where
+from headcount.studies.swapping_and_cell_keys.targets import BetTargets, TableAt
 
 TOTALS, READS, RANGES, AVERAGES, TOGETHER = (
     *("sees only totals above", "reads the count", "adds up ranges", "averages its sums"),
@@ -32,7 +32,7 @@ NOBODY = People(name="nobody", unit=np.empty(0, dtype=np.int64), codes={})
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Seen:
+class ShownCounts:
     """What an attacker works out about every target.
 
     where
@@ -70,17 +70,17 @@ class Seen:
         }
 
 
-def seen_by(release: Release, targets: Targets) -> Seen:
+def seen_by(release: Release, targets: BetTargets) -> ShownCounts:
     """Everything that the attacks find out about the targets."""
     tables = targets.published(release)
     value, expected = targets.at(tables, targets.lowest), targets.expected(tables)
     if not (isinstance(release, TablesRelease) and WorkOut().supports(release)):
-        return Seen(value=value, expected=expected)
+        return ShownCounts(value=value, expected=expected)
     (found,) = WorkOut().run(release, NOBODY).ranges
     means = Average().run(release, NOBODY)
     (claimed,) = means.count.values()
     mean = targets.at(claimed, targets.lowest)
-    return Seen(
+    return ShownCounts(
         value=value,
         expected=expected,
         low=targets.at(found.low, targets.lowest),
@@ -89,11 +89,11 @@ def seen_by(release: Release, targets: Targets) -> Seen:
     )
 
 
-def measures(targets: Targets) -> dict[str, Callable[[Released], pl.DataFrame]]:
+def measures(targets: BetTargets) -> dict[str, Callable[[Released], pl.DataFrame]]:
     """The measures of the study, by name of the table."""
-    latest: dict[int, tuple[Release, Seen]] = {}
+    latest: dict[int, tuple[Release, ShownCounts]] = {}
 
-    def seen(one: Released) -> Seen:
+    def seen(one: Released) -> ShownCounts:
         """The attacks are made once for each release."""
         if id(one.release) not in latest or latest[id(one.release)][0] is not one.release:
             latest.clear()
@@ -108,7 +108,7 @@ def measures(targets: Targets) -> dict[str, Callable[[Released], pl.DataFrame]]:
     }
 
 
-def bets_frame(seen: Seen, targets: Targets) -> pl.DataFrame:
+def bets_frame(seen: ShownCounts, targets: BetTargets) -> pl.DataFrame:
     """How the bets of every attacker end."""
     truth, half = targets.truth.ravel(), targets.half.ravel()
     rows = []
@@ -140,7 +140,7 @@ CERTAIN = {
 }
 
 
-def certain_frame(seen: Seen, truth: Ints) -> pl.DataFrame:
+def certain_frame(seen: ShownCounts, truth: Ints) -> pl.DataFrame:
     """Small counts that the attacker states for certain: the ranges leave one number.
 
     Where counts are not changed every published one is stated.
@@ -159,13 +159,13 @@ def certain_frame(seen: Seen, truth: Ints) -> pl.DataFrame:
     return pl.DataFrame([row], schema=CERTAIN)
 
 
-def cost_frame(release: Release, targets: Targets) -> pl.DataFrame:
+def cost_frame(release: Release, targets: BetTargets) -> pl.DataFrame:
     """Errors of all published kinds of people by level, each once, against the truth."""
     tables = targets.published(release)
     return pl.DataFrame(_cost_rows(tables, targets))
 
 
-def _cost_rows(tables: Mapping[Where, Ints], targets: Targets) -> Iterator[dict[str, Any]]:
+def _cost_rows(tables: Mapping[TableAt, Ints], targets: BetTargets) -> Iterator[dict[str, Any]]:
     for level in targets.levels:
         true, shown = targets.at(targets.true_tables, level), targets.at(tables, level)
         off = np.abs(shown - true)
@@ -182,7 +182,7 @@ def _cost_rows(tables: Mapping[Where, Ints], targets: Targets) -> Iterator[dict[
         }
 
 
-def errors_frame(release: Release, targets: Targets) -> pl.DataFrame:
+def errors_frame(release: Release, targets: BetTargets) -> pl.DataFrame:
     """Errors by level, attribute and group, in units of all sizes."""
     found = break_down(targets.counts, release).by_place
     by = ["level", "attribute", "group"]

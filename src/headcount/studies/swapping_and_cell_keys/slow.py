@@ -24,7 +24,7 @@ from headcount.release.changed import ChangeRules
 from headcount.studies.frame.cases import Case, Released
 from headcount.studies.swapping_and_cell_keys.bets import is_small
 from headcount.studies.swapping_and_cell_keys.chains import AS_COUNTED
-from headcount.studies.swapping_and_cell_keys.targets import Targets
+from headcount.studies.swapping_and_cell_keys.targets import BetTargets
 
 SLOW_RATES = (0.0, 0.1)
 SLOW_METHODS = ("keys ±1, variance 0.5", "keys ±2, variance 1", "rounded to 3")
@@ -58,7 +58,7 @@ def is_slow(case: Case) -> bool:
     )
 
 
-def as_tables(release: Release, targets: Targets) -> TablesRelease:
+def as_tables(release: Release, targets: BetTargets) -> TablesRelease:
     """A release as tables; counts as they are become tables that are exact."""
     if isinstance(release, TablesRelease):
         return release
@@ -76,7 +76,7 @@ def as_tables(release: Release, targets: Targets) -> TablesRelease:
     )
 
 
-def rebuilt_frame(one: Released, targets: Targets, *, units: int) -> pl.DataFrame:
+def rebuilt_frame(one: Released, targets: BetTargets, *, units: int) -> pl.DataFrame:
     """How many of the people of some places are rebuilt from the tables with all that they show."""
     release = as_tables(one.release, targets)
     kind = Reconstruct(most_units=units, seconds=SECONDS)
@@ -84,13 +84,13 @@ def rebuilt_frame(one: Released, targets: Targets, *, units: int) -> pl.DataFram
     return found.select(list(REBUILT)).cast(REBUILT)  # type: ignore[arg-type]
 
 
-def slow_frame(one: Released, targets: Targets, *, counts: int) -> pl.DataFrame:
+def slow_frame(one: Released, targets: BetTargets, *, counts: int) -> pl.DataFrame:
     """What each effort finds for certain of the same small counts."""
     release = as_tables(one.release, targets)
     return pl.DataFrame(_rows(release, targets, counts), schema=FOUND)
 
 
-def _rows(release: TablesRelease, targets: Targets, counts: int) -> Iterator[dict[str, Any]]:
+def _rows(release: TablesRelease, targets: BetTargets, counts: int) -> Iterator[dict[str, Any]]:
     for effort, one_of in EFFORTS.items():
         unit, kind = drawn_small(targets, max(1, counts // one_of))
         truth = targets.truth[unit, kind]
@@ -127,7 +127,7 @@ def _rows(release: TablesRelease, targets: Targets, counts: int) -> Iterator[dic
         }
 
 
-def drawn_small(targets: Targets, counts: int) -> tuple[Ints, Ints]:
+def drawn_small(targets: BetTargets, counts: int) -> tuple[Ints, Ints]:
     """Some small counts, drawn at random: place and kind of each."""
     unit, kind = np.nonzero(is_small(targets.truth))
     order = np.random.default_rng(targets.seed).permutation(len(unit))[:counts]

@@ -18,7 +18,7 @@ from headcount.studies.swapping_and_cell_keys.measures import TOGETHER, measures
 from headcount.studies.swapping_and_cell_keys.settings import RATES, Settings
 from headcount.studies.swapping_and_cell_keys.slow import is_slow, rebuilt_frame, slow_frame
 from headcount.studies.swapping_and_cell_keys.surface import Surface, contour
-from headcount.studies.swapping_and_cell_keys.targets import Targets
+from headcount.studies.swapping_and_cell_keys.targets import BetTargets
 from headcount.tabulate import Tabulated
 
 CHAIN = ("rate", "method", "kind", "strength")
@@ -50,7 +50,7 @@ def run(settings: Settings, work: Work) -> Findings:
     methods = ways(settings.tables)
     schema, geography = data.counts.schema, data.counts.geography
     published = methods[1].method.changed_tables(schema, geography)
-    targets = Targets(counts=data.counts, tables=published, seed=settings.seed)
+    targets = BetTargets(counts=data.counts, tables=published, seed=settings.seed)
     people = people_of(settings, data)
     about: dict[str, Any] = {
         "data": people,
@@ -90,7 +90,7 @@ def run(settings: Settings, work: Work) -> Findings:
 
 
 def _tables(
-    found: dict[str, pl.DataFrame], targets: Targets, ladder: Sequence[tuple[str, float]]
+    found: dict[str, pl.DataFrame], targets: BetTargets, ladder: Sequence[tuple[str, float]]
 ) -> dict[str, pl.DataFrame]:
     surfaces = dict(_surfaces(found, targets, ladder))
     price_runs = _price_runs(surfaces)
@@ -160,7 +160,7 @@ def _errors(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _surfaces(
-    found: dict[str, pl.DataFrame], targets: Targets, ladder: Sequence[tuple[str, float]]
+    found: dict[str, pl.DataFrame], targets: BetTargets, ladder: Sequence[tuple[str, float]]
 ) -> Any:
     """The surface of each replicate."""
     risk = found["bets"].filter(attacker=TOGETHER, claim="exact", odds=1)
@@ -258,7 +258,7 @@ def _prices(runs: pl.DataFrame, levels: Sequence[str]) -> pl.DataFrame:
     return interval(runs, by, "error", also=("rate", "noise")).filter(pl.col("level").is_in(levels))
 
 
-def _about(data: Tabulated, targets: Targets, settings: Settings) -> pl.DataFrame:
+def _about(data: Tabulated, targets: BetTargets, settings: Settings) -> pl.DataFrame:
     truth, geography = targets.truth, data.counts.geography
     return pl.DataFrame(
         [

@@ -21,14 +21,14 @@ from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import table_values
 from headcount.tabulate.published import TableCells
 
-Where = tuple[str, str]
+TableAt = tuple[str, str]
 """A table and a level."""
 EXPECTED = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Edges of the classes of what totals above let an attacker expect."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Targets:
+class BetTargets:
     """Counts of the smallest places, and where tables publish them.
 
     where
@@ -42,7 +42,7 @@ class Targets:
     seed: int
 
     def __repr__(self) -> str:
-        return "<Targets>"
+        return "<BetTargets>"
 
     @property
     def lowest(self) -> str:
@@ -71,7 +71,7 @@ class Targets:
         return tuple(found)
 
     @cached_property
-    def true_tables(self) -> Mapping[Where, Ints]:
+    def true_tables(self) -> Mapping[TableAt, Ints]:
         """The tables before any swap."""
         return {
             (cells.table.name, level): table_values(self.counts.at(level), cells)
@@ -90,11 +90,11 @@ class Targets:
         coin = np.random.default_rng(self.seed).random(len(self.truth)) < 0.5
         return np.broadcast_to(coin[:, None], self.truth.shape)
 
-    def at(self, tables: Mapping[Where, Any], level: str) -> Any:
+    def at(self, tables: Mapping[TableAt, Any], level: str) -> Any:
         """The columns of all kinds of people at a level (places x kinds)."""
         return np.stack([tables[name, level][:, column] for name, column in self.columns], axis=1)
 
-    def published(self, release: Release) -> Mapping[Where, Ints]:
+    def published(self, release: Release) -> Mapping[TableAt, Ints]:
         """What a release says in place of the tables; counts are added up to them."""
         return {(one.name, one.level): one.value for one in self.shown(release)}
 
@@ -104,7 +104,7 @@ class Targets:
             return release.published
         return shown_as_tables(release.as_counts(), self.tables)
 
-    def expected(self, tables: Mapping[Where, Ints]) -> Ints:
+    def expected(self, tables: Mapping[TableAt, Ints]) -> Ints:
         """What totals let an attacker expect who does not see the count: a class of size.
 
         The people of the place times the share of the kind in the place above, as published.
@@ -119,7 +119,7 @@ class Targets:
         found: Ints = np.searchsorted(EXPECTED, share[up] * people).astype(np.int64)
         return found
 
-    def _people(self, tables: Mapping[Where, Ints], level: str) -> Ints:
+    def _people(self, tables: Mapping[TableAt, Ints], level: str) -> Ints:
         """The total of each place, from the first table that has one there."""
         name, whole = next(self._totals(level))
         return tables[name, level][:, whole]
