@@ -138,11 +138,17 @@ ONS = "pcv,ckey,pvalue\n"
             "rows with pcv = 1: found no line for ckey = 1, expected each key",
         ),
         (ONS + "1,0,0\n1,1,0\n1,2,0\n", "table.csv: ckey: found 3 keys, expected a power of two"),
+        ("i,j,p\n0,0,1\n", "table.csv: i: found no line for i = 1, expected counts above 0 too"),
+        (
+            ONS + f"1,0,{10**30}\n1,1,0\n",
+            f"table.csv: line 2, pvalue: found {10**30}, expected at most",
+        ),
+        ("\udcff\udcfe,j", "table.csv: found a file that is no text in UTF-8, expected a table"),
         (ONS + "1,0,-2\n", "table.csv: line 2, pvalue: found -2, expected -1 or more: no count be"),
     ],
 )
 def test_a_perturbation_table_that_is_none(protect, text, message):
-    Path("table.csv").write_text(text)
+    Path("table.csv").write_bytes(text.encode(errors="surrogateescape"))
     refused(protect, message, CELL_KEY + 'ptable = { file = "table.csv" }')
 
 

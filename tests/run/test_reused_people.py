@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -138,6 +140,20 @@ def test_what_does_not_fit_the_stored_people_is_refused_before_anything_is_writt
         RunError, match=r"changed-people.npz: found a damaged file, expected people"
     ):
         made(tmp_path, state, out="no", more=reuse)
+    assert not (tmp_path / "no").exists()
+
+
+def test_stored_people_whose_ids_are_others_by_now_are_refused(tmp_path, state):
+    ids = 'person_id = "pin"'
+    first = made(tmp_path, state, out="first", ids=ids)
+    moved = tmp_path / "files"
+    shutil.copytree(state.split('persons = "')[1].split("/persons")[0], moved)
+    persons = pl.read_parquet(moved / "persons.parquet")
+    persons.with_columns(pl.col("pin").reverse()).write_parquet(moved / "persons.parquet")
+    other = re.sub(r'"[^"]*/(\w+)\.parquet"', rf'"{moved}/\1.parquet"', state)
+    reuse = f'reuse = {{ run = "{first}" }}\n'
+    with pytest.raises(PrivacyError, match=r"run.reuse: found people made by other people, places"):
+        made(tmp_path, other, out="no", ids=ids, more=reuse)
     assert not (tmp_path / "no").exists()
 
 

@@ -26,7 +26,7 @@ from headcount.mechanisms._base import PreTabular
 from headcount.mechanisms._key_file import leaf_content
 from headcount.population import Population
 from headcount.population.record_keys import RecordKeys
-from headcount.tabulate import Tabulated
+from headcount.tabulate import Counts, Tabulated
 
 CHANGED_PEOPLE = "changed-people.npz"
 """The people after all steps: in the curator's folder, never part of a release."""
@@ -86,7 +86,7 @@ def store_people(
     keys, packed = people.record_keys, io.BytesIO()
     about = {
         "steps": _said(steps),
-        "data": leaf_content(data.counts).hex(),
+        "data": _content(data.counts),
         "weight": str(people.weight),
         "possible_keys": _possible(data),
         "of_dwellings": people.households is not None or people.of_dwellings,
@@ -115,8 +115,8 @@ def _read(path: Path, data: Tabulated, steps: Sequence[PreTabular]) -> Populatio
         ) from None
     for is_same, what in (
         (changed[0] == _said(steps), "steps, with the same settings,"),
-        (changed[1] == leaf_content(data.counts).hex(), "people, places and attributes"),
         (possible == _possible(data), "ids or record keys"),
+        (changed[1] == _content(data.counts), "people, places and attributes"),
     ):
         if not is_same:
             raise PrivacyError(
@@ -136,6 +136,16 @@ def _read(path: Path, data: Tabulated, steps: Sequence[PreTabular]) -> Populatio
         quarters=None,
         of_dwellings=changed[2],
     )
+
+
+def _content(counts: Counts) -> str:
+    """A digest of how many people are where; with ids or keys of their own also of who they are."""
+    found = leaf_content(counts)
+    if (records := counts.records) is not None:
+        words = records.sums(records.keys.values)
+        for part in (words.indptr, words.indices, words.data):
+            found = sha256(found + np.asarray(part).astype("<u8").tobytes()).digest()
+    return found.hex()
 
 
 def _possible(data: Tabulated) -> int | None:

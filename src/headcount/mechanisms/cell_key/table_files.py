@@ -25,6 +25,7 @@ from headcount.errors import ConfigError, InputError
 from headcount.files import write_text_atomic
 from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval, check_columns
 from headcount.mechanisms.cell_key.perturbation import ChangeLaw, whole_weights
+from headcount.population.population import MOST_PEOPLE
 
 EUROPEAN = ("i", "j", "p", "v", "p_int_lb", "p_int_ub")
 ONS = ("pcv", "ckey", "pvalue")
@@ -38,10 +39,15 @@ Line = tuple[str, dict[str, str]]
 
 def read_table(path: Path) -> ByInterval | ByColumn:
     """The lookup of a file's table; the names of its columns say which format it has."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.DictReader(file)
-        names = tuple(reader.fieldnames or ())
-        lines = [(f"line {n}", line) for n, line in enumerate(reader, start=2)]
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.DictReader(file)
+            names = tuple(reader.fieldnames or ())
+            lines = [(f"line {n}", line) for n, line in enumerate(reader, start=2)]
+    except (UnicodeDecodeError, csv.Error):
+        raise InputError(
+            str(path), found="a file that is no text in UTF-8", expected="a table, .csv"
+        ) from None
     if set(ONS) <= set(names):
         return ByColumn(_columns(path, lines))
     if {"i", "j", "p"} <= set(names):
@@ -104,6 +110,13 @@ def _rows(path: Path, lines: Sequence[Line]) -> tuple[ChangeLaw, ...]:
             )
         by_count.setdefault(i, {})[j] = (where, p, end)
     _check_all_there(path, "i", by_count, first=0)
+    if len(by_count) == 1:
+        raise InputError(
+            str(path),
+            place="i",
+            found="no line for i = 1",
+            expected="counts above 0 too: the last one serves all larger ones",
+        )
     return tuple(_row(path, i, by_count[i]) for i in range(len(by_count)))
 
 
@@ -196,6 +209,13 @@ def _whole(path: Path, where: str, line: dict[str, str], name: str) -> int:
     if number != number.to_integral_value():
         raise InputError(
             str(path), place=f"{where}, {name}", found=line[name], expected="a whole number"
+        )
+    if abs(number) > MOST_PEOPLE:
+        raise InputError(
+            str(path),
+            place=f"{where}, {name}",
+            found=line[name],
+            expected=f"at most {MOST_PEOPLE:,}",
         )
     return int(number)
 
