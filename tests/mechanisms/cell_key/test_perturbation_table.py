@@ -13,6 +13,7 @@ from headcount.errors import ConfigError
 from headcount.mechanisms.cell_key import perturbation
 from headcount.mechanisms.cell_key.columns import column_laws, column_row, column_table
 from headcount.mechanisms.cell_key.delta import cell_deltas, delta_between, published_law
+from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
 from headcount.mechanisms.cell_key.perturbation import (
     LEAST,
     SLACK,
@@ -24,6 +25,7 @@ from headcount.mechanisms.cell_key.perturbation import (
     perturbation_rows,
     whole_weights,
 )
+from headcount.mechanisms.cell_key.table_choice import cycle_of, facts_of, laws_of
 from tests.mechanisms.cell_key.words import stream_words
 
 HALF = Fraction(1, 2)
@@ -293,6 +295,24 @@ def test_deltas_at_epsilon_one_are_those_of_the_fact_sheet(table, at_zero, betwe
     assert found[0] == max(found)
     assert found[0] == pytest.approx(at_zero, abs=5e-4)
     assert found[-1] == pytest.approx(between_large, abs=5e-4)
+
+
+def test_deltas_of_a_table_of_the_ons_are_those_of_the_rows_that_large_counts_use_in_turn():
+    changes = np.zeros((760, 256), dtype=np.int64)
+    changes[500, :192] = -1  # a count of 501, and so of 751, is one less three times in four
+    changes[755:] = 9  # rows that no count uses
+    lookup = ByColumn(changes)
+    keys = np.arange(256, dtype=np.uint64) << np.uint64(56)
+    found = {n: lookup.changes(np.full(256, n), keys) for n in (501, 750, 751, 756, 1001)}
+    assert [int(some.sum()) for some in found.values()] == [-192, 0, -192, 0, -192]
+    laws, cycle = laws_of(lookup), cycle_of(lookup)
+    assert (len(laws), cycle) == (751, 250)
+    deltas = cell_deltas(laws, epsilon=1.0, cycle=cycle)
+    later = published_law(laws, 751, cycle=cycle)
+    assert later == {751: Fraction(1, 4), 750: Fraction(3, 4)}
+    assert deltas[750] == delta_between({750: Fraction(1)}, later, epsilon=1.0) == 1 / 4
+    assert facts_of(laws, cycle=cycle)["largest_change"] == 1
+    assert cycle_of(ByColumn(changes[:749])) == cycle_of(ByInterval(laws)) == 1
 
 
 def test_delta_is_the_largest_advantage_over_all_sets_of_answers():

@@ -23,9 +23,10 @@ from itertools import pairwise
 from headcount.mechanisms.cell_key.perturbation import ChangeLaw
 
 
-def published_law(rows: Sequence[ChangeLaw], count: int) -> dict[int, Fraction]:
-    """Published count -> probability, for a true count."""
-    row = rows[min(count, len(rows) - 1)]
+def published_law(rows: Sequence[ChangeLaw], count: int, *, cycle: int = 1) -> dict[int, Fraction]:
+    """Published count -> probability; counts beyond the rows use the last ``cycle`` in turn."""
+    start = len(rows) - cycle
+    row = rows[count if count < start else start + (count - start) % cycle]
     return {count + v: p for v, p in row.probabilities.items() if p}
 
 
@@ -42,7 +43,7 @@ def delta_between(
     return max(excess(one, other), excess(other, one))
 
 
-def cell_deltas(rows: Sequence[ChangeLaw], *, epsilon: float) -> list[float]:
-    """The delta between counts n and n + 1 for n = 0, 1, ..., until rows no longer differ."""
-    laws = [published_law(rows, n) for n in range(len(rows) + 1)]
+def cell_deltas(rows: Sequence[ChangeLaw], *, epsilon: float, cycle: int = 1) -> list[float]:
+    """The delta between counts n and n + 1 for n = 0, 1, ..., until rows come again."""
+    laws = [published_law(rows, n, cycle=cycle) for n in range(len(rows) + 1)]
     return [delta_between(one, other, epsilon=epsilon) for one, other in pairwise(laws)]

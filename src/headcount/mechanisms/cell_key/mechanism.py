@@ -25,11 +25,12 @@ from headcount.mechanisms._key_file import (
 )
 from headcount.mechanisms._record_words import CellWords
 from headcount.mechanisms.cell_key.columns import column_row
-from headcount.mechanisms.cell_key.lookup import PLAIN, TURN, ByColumn, ByInterval
+from headcount.mechanisms.cell_key.lookup import ByColumn, ByInterval
 from headcount.mechanisms.cell_key.perturbation import ChangeLaw, PerturbationLimits
 from headcount.mechanisms.cell_key.table_choice import (
     ONS_KEYS,
     PerturbationFile,
+    cycle_of,
     entropy_rows,
     facts_of,
     in_columns,
@@ -188,7 +189,20 @@ class CellKey(ChangedTables):
 
     def cell_facts(self) -> Mapping[str, Any]:
         """Largest change, means and variances by count, and the exact delta of one cell."""
-        return facts_of(self.laws)
+        return self._facts(self.laws)
+
+    def _facts(self, laws: Sequence[ChangeLaw]) -> dict[str, Any]:
+        found = facts_of(laws, cycle=self._cycle)
+        if self.zeros == "balance":
+            found["about_delta"] += "; that some empty cells are raised is left out of it"
+        return found
+
+    @property
+    def _cycle(self) -> int:
+        """How many of the last rows of the table larger counts use in turn."""
+        if self.ptable is not None:
+            return cycle_of(self.ptable.lookup())
+        return cycle_of(ten_five()) if self.rule == "10-5" else 1
 
     @property
     def public_text(self) -> str:
@@ -305,10 +319,7 @@ class CellKey(ChangedTables):
         off = replace(self, disclose=True)._off(laws)
         lost = [n for n, law in enumerate(laws) if law.mean < 0] if off.raises_zeros else []
         rows = [{v: float(p) for v, p in law.probabilities.items()} for law in laws]
-        if len(rows) > PLAIN:  # the ONS: larger counts use the last rows in turn
-            table = ChangeTable.of(rows[: PLAIN + 1], cycle=TURN, raised=max(lost, default=0))
-        else:
-            table = ChangeTable.of(rows, raised=max(lost, default=0))
+        table = ChangeTable.of(rows, cycle=self._cycle, raised=max(lost, default=0))
         return KnownChange(off=off, table=table)
 
     def _words(self, laws: Sequence[ChangeLaw]) -> tuple[str, ...]:
@@ -323,7 +334,7 @@ class CellKey(ChangedTables):
         if self.exact_total:
             told.append("The total of each table is as it was counted.")
         if self.disclose:
-            largest = facts_of(laws)["largest_change"]
+            largest = self._facts(laws)["largest_change"]
             told.append(f"A count is changed by at most {largest}.")
         return tuple(told)
 
@@ -333,7 +344,7 @@ class CellKey(ChangedTables):
             "settings digest": digest,
         }
         if self.disclose:
-            facts = facts_of(laws)
+            facts = self._facts(laws)
             notes["largest change"] = facts["largest_change"]
             notes["largest variance"] = max(row["variance"] for row in facts["rows"])
             for epsilon, delta in facts["delta_of_one_cell"].items():
@@ -355,7 +366,7 @@ class CellKey(ChangedTables):
             "settings_digest": digest,
             "settings_digest_key": secret.digest_key().hex(),
             "means_other_than_0": _off_means(laws),
-            **facts_of(laws),
+            **self._facts(laws),
         }
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         write_text_atomic(folder / ACCOUNT, text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from headcount.errors import ConfigError
 from headcount.fields import FilePath
 from headcount.mechanisms.cell_key.columns import column_laws, column_row, column_table
 from headcount.mechanisms.cell_key.delta import cell_deltas
-from headcount.mechanisms.cell_key.lookup import PLAIN, ByColumn, ByInterval
+from headcount.mechanisms.cell_key.lookup import PLAIN, TURN, ByColumn, ByInterval
 from headcount.mechanisms.cell_key.perturbation import (
     ChangeLaw,
     PerturbationLimits,
@@ -66,8 +66,13 @@ class PerturbationFile:
 
     def lookup(self) -> ByInterval | ByColumn:
         """The lookup of the table, of the content that the settings are bound to."""
-        self.bound_to_files()
-        return read_table(self.file)
+        return _read_once(self.file, self.bound_to_files().sha256)
+
+
+@lru_cache(maxsize=4)
+def _read_once(file: Path, sha256: str) -> ByInterval | ByColumn:
+    """A table of the ONS has 192,000 lines, and is asked for several times in a run."""
+    return read_table(file)
 
 
 @cache
@@ -90,8 +95,13 @@ def ten_five() -> ByColumn:
 
 
 def laws_of(lookup: ByInterval | ByColumn) -> tuple[ChangeLaw, ...]:
-    """The law of the change of counts 0, 1, ...; the last serves all larger ones."""
-    return lookup.rows if isinstance(lookup, ByInterval) else column_laws(lookup.table)
+    """The law of the change of counts 0, 1, ...; the last ``cycle_of`` serve larger ones."""
+    return lookup.rows if isinstance(lookup, ByInterval) else column_laws(lookup.table[:PLAIN])
+
+
+def cycle_of(lookup: ByInterval | ByColumn) -> int:
+    """How many of the last rows larger counts use in turn."""
+    return TURN if isinstance(lookup, ByColumn) and len(lookup.table) >= PLAIN else 1
 
 
 def reach(laws: Sequence[ChangeLaw]) -> Off:
@@ -104,9 +114,9 @@ def reach(laws: Sequence[ChangeLaw]) -> Off:
     )
 
 
-def facts_of(laws: Sequence[ChangeLaw]) -> dict[str, Any]:
+def facts_of(laws: Sequence[ChangeLaw], *, cycle: int = 1) -> dict[str, Any]:
     """What a table means for one cell, in numbers that are derived from it alone."""
-    deltas = {str(epsilon): cell_deltas(laws, epsilon=epsilon) for epsilon in EPSILONS}
+    deltas = {str(e): cell_deltas(laws, epsilon=e, cycle=cycle) for e in EPSILONS}
     off = reach(laws)
     return {
         "largest_change": max(off.down or 0, off.up or 0),
@@ -121,7 +131,7 @@ def facts_of(laws: Sequence[ChangeLaw]) -> dict[str, Any]:
             for n, law in enumerate(laws)
         ],
         "delta_of_one_cell": {
-            epsilon: {"largest": max(found), "between_large_counts": found[-1]}
+            epsilon: {"largest": max(found), "between_large_counts": max(found[-cycle:])}
             for epsilon, found in deltas.items()
         },
         "about_delta": (
