@@ -24,7 +24,7 @@ from headcount.tabulate.linked_tables import LinkedTables, link_tables
 from headcount.tabulate.published import TableCells
 
 Entry = TypeVar("Entry", np.int64, np.float64, np.bool_)
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 INFORMED, UNINFORMED = "informed", "uninformed"
 """Two attackers: one who has read how counts are changed, and one who has the release alone."""
@@ -206,9 +206,7 @@ def published_gaps(cells: Sequence[ChangedCells]) -> list[MarginGaps]:
     return found
 
 
-def by_smallest_change(
-    cells: Sequence[ChangedCells], attack: Callable[[int], Found]
-) -> tuple[int, Found]:
+def by_smallest_change(cells: Sequence[ChangedCells], attack: Callable[[int], T]) -> tuple[int, T]:
     """What an attacker takes for the largest change who does not know it, and what he finds by it.
 
     It is the smallest one under which no sum of published counts is impossible: each relation
