@@ -284,6 +284,20 @@ def test_the_cheapest_way_is_cheaper_draw_by_draw_and_beyond_chance():
     assert "No way" in report.message({50.0: ""})
 
 
+def test_the_limits_say_by_how_much_one_attack_alone_wins_more_than_all_together():
+    rows = [
+        (0.0, "a", measures.TOGETHER, 10.0),
+        (0.0, "a", measures.TOTALS, 0.0),
+        (0.0, "b", measures.TOGETHER, 4.0),
+        (0.0, "b", "reads the count", 5.5),
+        (0.1, "b", measures.TOGETHER, 9.0),
+        (0.1, "b", "reads the count", 9.5),
+    ]
+    risk = pl.DataFrame(rows, schema=["rate", "method", "attacker", "percent"], orient="row")
+    assert report.alone_more(risk) == 1.5
+    assert report.alone_more(risk.filter(method="a")) == 0
+
+
 def test_the_report_shows_every_figure_and_table(tiny, tmp_path):
     made = write_text(STUDY, tiny, provenance=gather_provenance(recipe="x", seeds=[1], config=""))
     assert [figure.name for figure in made.figures()] == [

@@ -50,7 +50,22 @@ def facts(found: Findings) -> dict[str, Any]:
         "own_data": settings["population"] != "towns",
         "baseline": _between(baseline),
         "most": MOST,
+        "least_rate": 100 * min(float(rate) for rate in RATES if rate),
+        "alone_more": alone_more(found.tables["risk"].filter(**MAIN)),
+        "most_lost": max(0.0, -_least(found.tables["risk"].filter(attacker=TOGETHER, odds=9))),
     }
+
+
+def alone_more(risk: pl.DataFrame) -> float:
+    """By how many points one attack alone wins more than all together, where that is most."""
+    by = ["rate", "method"]
+    together = risk.filter(attacker=TOGETHER).select(*by, together="percent")
+    alone = risk.filter(pl.col("attacker") != TOGETHER).join(together, on=by)
+    return max(0.0, -_least(alone.with_columns(percent=pl.col("together") - pl.col("percent"))))
+
+
+def _least(rows: pl.DataFrame) -> float:
+    return float(rows["percent"].min())  # type: ignore[arg-type]
 
 
 def _between(numbers: pl.Series) -> str:

@@ -117,21 +117,22 @@ def surface(frame: pl.DataFrame, *, findings: Findings, controls: Sequence[Contr
     noise = pl.when(pl.col("noise") > 0).then(_number("noise")).otherwise(pl.lit("none"))
     steps = _labels(frame, "y", noise)
 
-    def along(labels: Sequence[str], title: str) -> dict[str, Any]:
+    def along(labels: Sequence[str], title: str, room: float = 0.0) -> dict[str, Any]:
         places = list(range(len(labels)))
         return {
             "title": title,
-            "scale": alt.Scale(domain=[-0.5, len(labels) - 0.5], nice=False),
+            "scale": alt.Scale(domain=[-0.5 - room, len(labels) - 0.5], nice=False),
             "axis": alt.Axis(values=places, labelExpr=_words(labels), grid=False),
         }
 
-    across = along(rates, "Households swapped")
+    # Lines are named to the left of their first place, which must not cover the other axis.
+    across = along(rates, "Households swapped", room=0.35)
     upwards = along(steps, "Noise by cell keys: variance of a change")
     x, y = alt.X("x:Q", **across), alt.Y("y:Q", **upwards)
-    shades = list(HEAT)[: len(SHADES)]
+    shades = list(HEAT)[: len(SHADES) + 1]
     shade = alt.Color(
         "risk:Q",
-        scale=alt.Scale(type="threshold", domain=list(SHADES[:-1]), range=shades),
+        scale=alt.Scale(type="threshold", domain=list(SHADES), range=shades),
         legend=None,
     )
     fields = alt.Chart(frame).transform_calculate(
