@@ -225,6 +225,17 @@ def test_a_table_that_loses_people_raises_some_zeros(tmp_path):
     assert "another mean than 0 in 1 of 3 rows; a count of 1 changes by -0.5 on average" in remark
 
 
+def test_zeros_are_not_said_to_be_raised_by_a_table_that_raises_none():
+    balance = CellKey(tables=TABLES, zeros="balance")
+    message = "zeros: found 'balance', with a table by which no count is lowered on average"
+    for refused in (balance.check, lambda _: release_of(balance)):
+        with pytest.raises(ConfigError, match=message):
+            refused(DATA.counts)
+    told = CellKey.from_preset("ons-10-5", tables=TABLES).check(DATA.counts)
+    assert "another mean than 0 in" in told[-1]
+    assert not any("mean" in one for one in CellKey(tables=TABLES).check(DATA.counts))
+
+
 def test_a_file_of_headcount_s_own_gives_the_same_release(tmp_path):
     rows = perturbation_rows(PerturbationLimits(largest=3, variance=Fraction(1)))
     write_rows(tmp_path / "table.csv", rows)

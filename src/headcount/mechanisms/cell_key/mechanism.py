@@ -241,12 +241,20 @@ class CellKey(ChangedTables):
         )
 
     def check(self, counts: Counts) -> tuple[str, ...]:
-        """Also say whether a table of a file has other means than 0."""
-        means = [] if self.ptable is None else _off_means(self.laws)
-        return (*super().check(counts), *means)
+        """Also say whether the table has other means than 0."""
+        return (*super().check(counts), *_off_means(self.laws))
 
     def refuse_tables(self, counts: Counts, made: Sequence[TableCells]) -> None:
-        """Keys of a file are fewer than words of 64 bits: a finer table would have another law."""
+        """Refuse zeros that would not be raised, and a table that is finer than given keys.
+
+        Keys of a file are fewer than words of 64 bits: a finer table would have another law.
+        """
+        if self.zeros == "balance" and not any(law.mean < 0 for law in self.laws):
+            raise self.bad(
+                "zeros",
+                "'balance', with a table by which no count is lowered on average",
+                "'stay', or a table that loses people: no empty cell would be raised",
+            )
         possible = 0 if counts.records is None else counts.records.keys.possible
         if not possible or 0 < (columns := self._key_columns) <= possible:
             return

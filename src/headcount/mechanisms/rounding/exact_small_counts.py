@@ -87,9 +87,15 @@ def _program(
 
     blocks: list[tuple[Any, Floats | float, Floats | float]] = [
         (_wide([eye_array(cells) * -1, eye_array(cells)], wide + 2 * len(watched)), -np.inf, 0.0),
-        (_wide([csr_array(-rest[None]), csr_array(np.full((1, cells), base))],
-               wide + 2 * len(watched)), -base / 2, base / 2),
-    ]  # fmt: skip
+        (
+            _wide(
+                [csr_array(-rest[None]), csr_array(np.full((1, cells), base))],
+                wide + 2 * len(watched),
+            ),
+            -base / 2,
+            base / 2,
+        ),
+    ]
     for k in range(lines):
         for sign in (1, -1):
             steep = hstack([sign * (2 * k + 1) * change, -eye_array(wide)])
