@@ -63,6 +63,10 @@ GIVEN = (
     "read from the file of the people: the same people are changed alike wherever the same table "
     "is used, and whoever has these keys and the table can take every change away again"
 )
+GIVEN_ALONE = (
+    "read from the file of the people, for a table whose columns are in an order made for this "
+    "release alone: the same people are changed otherwise in another"
+)
 CELLS, IDS, KEYS = "cells", "ids", "keys"
 MADE_FOR = {CELLS: "leaf cells", IDS: "ids of persons", KEYS: "record keys of a column"}
 """What words are made for, by the word for it in a key file."""
@@ -162,9 +166,15 @@ def record_secret(
     return secret_of_run(counts, noise, run) if file is None else secret_of_file(file, counts, way)
 
 
-def origin_of_words(secret: KeySecret, counts: Counts) -> str:
-    """What a receipt says of where words come from."""
-    return GIVEN if counts.records is not None and counts.records.keys.possible else secret.origin
+def origin_of_words(secret: KeySecret, counts: Counts, *, order: bool = False) -> str:
+    """What a receipt says of where words come from.
+
+    where
+        order   whether the secret decides besides what a given key stands for
+    """
+    if counts.records is None or not counts.records.keys.possible:
+        return secret.origin
+    return GIVEN_ALONE if order and secret.origin != KEPT else GIVEN
 
 
 def secret_of_run(counts: Counts, noise: Noise, run: int) -> KeySecret:

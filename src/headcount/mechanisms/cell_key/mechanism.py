@@ -289,7 +289,8 @@ class CellKey(ChangedTables):
         digest = settings_digest(secret.digest_key(), self.said(hidden=("keys",)), laws)
         if run.context.curator is not None:
             self._account(run.context.curator, lookup, laws, secret, digest)
-        notes = self._notes(origin_of_words(secret, run.counts), laws, digest)
+        origin = origin_of_words(secret, run.counts, order=self.columns > 0)
+        notes = self._notes(origin, laws, digest)
         return Changed(tuple(published), self._words(laws), notes)
 
     def _published(
