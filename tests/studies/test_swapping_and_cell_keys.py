@@ -252,6 +252,20 @@ def test_swapping_costs_nothing_where_nobody_leaves_and_noise_costs_everywhere(t
     assert groups.height == 7
 
 
+def test_each_kind_of_bet_has_prices_of_its_own(tiny):
+    runs, bets = tiny.tables["price_runs"], tiny.tables["bets"]
+    assert runs["claim"].unique(maintain_order=True).to_list() == ["exact", "few"]
+    plain = bets.filter(attacker=measures.TOGETHER, odds=1, kind="none", replicate=0)
+    for claim in ("exact", "few"):
+        swaps = plain.filter(claim=claim).sort("rate")
+        risk = swaps["percent"].to_numpy()
+        place = crossing(risk, 50.0)
+        assert place is not None
+        rate = np.interp(place, np.arange(len(risk)), swaps["rate"].to_numpy())
+        own = runs.filter(claim=claim, by="swapping", risk=50.0, replicate=0)
+        assert own["rate"].unique().to_list() == pytest.approx([rate])
+
+
 def test_an_interval_is_that_of_student():
     rows = pl.DataFrame({"a": ["x"] * 5 + ["y"], "v": [1.0, 2, 3, 4, 5, 9]})
     found = study.interval(rows, ["a"], "v")
@@ -278,8 +292,12 @@ def test_the_cheapest_way_is_cheaper_draw_by_draw_and_beyond_chance():
     assert report.cheapest(runs(noise=[0.1], mix=[1.0, 1.1], swapping=[2.0, 2.1])) == "mix"
     said = report.message({5.0: "mix", 10.0: "mix", 50.0: "noise", 25.0: "noise"})
     assert said == (
-        "Down to a risk of 25 % noise alone costs least; at 10 % and less a little swapping before "
-        "the noise does."
+        "At a risk of 50 to 25 % noise alone costs least; at 10 to 5 % swapping before the noise "
+        "costs least."
+    )
+    # Nothing is said of a risk at which no way is shown to cost least.
+    assert report.message({50.0: "noise", 25.0: "", 10.0: "noise", 5.0: ""}) == (
+        "At a risk of 50 % noise alone costs least; at 10 % noise alone costs least."
     )
     assert "No way" in report.message({50.0: ""})
 

@@ -19,8 +19,9 @@ from headcount.studies.swapping_and_cell_keys.report_charts import (
     trade_off,
 )
 from headcount.studies.swapping_and_cell_keys.settings import BASES, LADDER, OTHER_KEYS, RATES
-from headcount.studies.swapping_and_cell_keys.study import interval
+from headcount.studies.swapping_and_cell_keys.study import RISKS, interval
 
+CLAIM_WORDS = {"exact": "exactly so many", "few": "one or two"}
 MAIN = {"claim": "exact", "odds": 1}
 """The bets of the main chart: exactly so many, at even odds."""
 NEAR_ZERO, LOW = 0.9, 4.0
@@ -77,16 +78,14 @@ def _between(numbers: pl.Series) -> str:
 _WAYS = {
     "swapping": "swapping alone",
     "noise": "noise alone",
-    "mix": "a little swapping before the noise",
+    "mix": "swapping before the noise",
 }
 Price = dict[str, Any]
 
 
 def _said(found: Findings, lowest: str) -> dict[str, Any]:
-    """The message of the main chart, the numbers above it, and the finding below it."""
-    prices: dict[float, dict[str, Price]] = {}
-    for row in found.tables["prices"].filter(level=lowest).iter_rows(named=True):
-        prices.setdefault(row["risk"], {})[row["by"]] = row
+    """The message of the main chart, the numbers above it, and the findings below it."""
+    prices = _priced_risks(found, lowest, "exact")
     highlights = [
         {
             "value": f"{row['error']:.1f}",
@@ -96,10 +95,30 @@ def _said(found: Findings, lowest: str) -> dict[str, Any]:
         }
         for by, row in prices.get(PRICED, {}).items()
     ]
-    runs = found.tables["price_runs"].filter(level=lowest)
-    best = {risk: cheapest(runs.filter(risk=risk)) for risk in prices}
-    told = [f"risk {risk:.0f} %: {_priced(own)}" for risk, own in prices.items()]
-    return {"highlights": highlights, "message": message(best), "said": "; ".join(told)}
+    few = _priced_risks(found, lowest, "few")
+    return {
+        "highlights": highlights,
+        "message": _message_of(found, lowest, "exact"),
+        "said": _told(prices),
+        "message_few": _message_of(found, lowest, "few"),
+        "said_few": _told(few),
+    }
+
+
+def _priced_risks(found: Findings, lowest: str, claim: str) -> dict[float, dict[str, Price]]:
+    prices: dict[float, dict[str, Price]] = {}
+    for row in found.tables["prices"].filter(level=lowest, claim=claim).iter_rows(named=True):
+        prices.setdefault(row["risk"], {})[row["by"]] = row
+    return prices
+
+
+def _message_of(found: Findings, lowest: str, claim: str) -> str:
+    runs = found.tables["price_runs"].filter(level=lowest, claim=claim)
+    return message({risk: cheapest(runs.filter(risk=risk)) for risk in RISKS})
+
+
+def _told(prices: dict[float, dict[str, Price]]) -> str:
+    return "; ".join(f"risk {risk:.0f} %: {_priced(own)}" for risk, own in prices.items())
 
 
 def cheapest(runs: pl.DataFrame) -> str:
@@ -127,19 +146,26 @@ def cheapest(runs: pl.DataFrame) -> str:
 
 
 def message(best: dict[float, str]) -> str:
-    """What the prices say in one sentence, from the highest risk to the lowest."""
-    runs: list[tuple[str, float, float]] = []
+    """What the prices say in one sentence, from the highest risk to the lowest.
+
+    Risks at which no way is shown to cost least end a span, and nothing is said of them.
+    """
+    spans: list[tuple[str, float, float]] = []
+    before = ""
     for risk, by in sorted(best.items(), reverse=True):
-        if runs and runs[-1][0] == by:
-            runs[-1] = (by, runs[-1][1], risk)
+        if by and by == before:
+            spans[-1] = (by, spans[-1][1], risk)
         elif by:
-            runs.append((by, risk, risk))
-    if not runs:
+            spans.append((by, risk, risk))
+        before = by
+    if not spans:
         return "No way to protect the tables is shown to cost least."
-    (by, _, last), *later = runs
-    said = [f"Down to a risk of {last:.0f} % {_WAYS[by]} costs least"]
-    said += [f"at {first:.0f} % and less {_WAYS[way]} does" for way, first, _ in later]
-    return f"{'; '.join(said)}."
+    said = [f"{_span(first, last)} % {_WAYS[by]} costs least" for by, first, last in spans]
+    return f"At a risk of {'; at '.join(said)}."
+
+
+def _span(first: float, last: float) -> str:
+    return f"{first:.0f}" if first == last else f"{first:.0f} to {last:.0f}"
 
 
 def _interval(row: Price) -> str:
@@ -247,9 +273,8 @@ def _trade_off(found: Findings) -> pl.DataFrame:
 def _attackers(found: Findings) -> pl.DataFrame:
     """What each attacker wins, by chain; every kind of bet."""
     rows = found.tables["risk"].filter(pl.col("rate").is_in(SHOWN_RATES))
-    claims = {"exact": "exactly so many", "few": "one or two"}
     odds = pl.when(odds=1).then(pl.lit("even odds")).otherwise(pl.lit("nine to one"))
-    named = pl.format("{}, {}", pl.col("claim").replace(claims), odds)
+    named = pl.format("{}, {}", pl.col("claim").replace(CLAIM_WORDS), odds)
     return rows.filter(pl.col("kind") != "topdown").with_columns(bet=named, swapped=swapped())
 
 
@@ -287,7 +312,10 @@ def _prices(found: Findings) -> pl.DataFrame:
     about = found.tables["about"].row(0, named=True)
     levels = about["levels"].split(", ")
     shown = [levels[-1], *([levels[1]] if len(levels) > 2 else [])]
-    rows = found.tables["prices"].filter(pl.col("level").is_in(shown))
+    exact, few = pl.col("claim") == "exact", pl.col("claim") == "few"
+    rows = found.tables["prices"].filter(
+        pl.col("level").is_in(shown) & (exact | (few & (pl.col("level") == levels[-1])))
+    )
     percent = (100 * pl.col("rate")).round(1)
     what = (
         pl.when(by="swapping")
@@ -300,7 +328,12 @@ def _prices(found: Findings) -> pl.DataFrame:
     )
     return rows.with_columns(
         what=what,
-        place=pl.format("Risk of {} %, error of {} counts", pl.col("risk").cast(pl.Int64), "level"),
+        place=pl.format(
+            "Bets on {}: risk of {} %, error of {} counts",
+            pl.col("claim").replace(CLAIM_WORDS),
+            pl.col("risk").cast(pl.Int64),
+            "level",
+        ),
     )
 
 

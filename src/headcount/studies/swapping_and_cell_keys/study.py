@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 
 from headcount.studies.frame.cache import source_digest
-from headcount.studies.frame.cases import score_cases
+from headcount.studies.frame.cases import labelled, score_cases
 from headcount.studies.frame.claims import verdicts
 from headcount.studies.frame.study import Findings, Work
+from headcount.studies.swapping_and_cell_keys.bets import CLAIMS
 from headcount.studies.swapping_and_cell_keys.chains import chains, people_of, topdown, ways
 from headcount.studies.swapping_and_cell_keys.measures import TOGETHER, measures
 from headcount.studies.swapping_and_cell_keys.settings import RATES, Settings
@@ -41,7 +42,7 @@ def run(settings: Settings, work: Work) -> Findings:
         errors     errors by level, attribute and group
         surface    risk and error by swap rate and noise
         contours   lines of equal risk and of equal error on it
-        prices     what a given risk costs by swapping, by noise and by the mix
+        prices     what a given risk costs by swapping, by noise and by the mix, for each claim
         slow       what slower attacks find of some small counts
         rebuilt    people rebuilt from the tables
         claims     what is said of all that, and whether it holds
@@ -92,8 +93,11 @@ def run(settings: Settings, work: Work) -> Findings:
 def _tables(
     found: dict[str, pl.DataFrame], targets: BetTargets, ladder: Sequence[tuple[str, float]]
 ) -> dict[str, pl.DataFrame]:
-    surfaces = dict(_surfaces(found, targets, ladder))
-    price_runs = _price_runs(surfaces)
+    by_claim = {claim: dict(_surfaces(found, targets, ladder, claim)) for claim in CLAIMS}
+    surfaces = by_claim["exact"]
+    price_runs = pl.concat(
+        labelled(_price_runs(own), {"claim": claim}) for claim, own in by_claim.items()
+    )
     return {
         "chains": found["cost"].select(CHAIN).unique(maintain_order=True),
         "bets": found["bets"],
@@ -160,10 +164,13 @@ def _errors(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _surfaces(
-    found: dict[str, pl.DataFrame], targets: BetTargets, ladder: Sequence[tuple[str, float]]
+    found: dict[str, pl.DataFrame],
+    targets: BetTargets,
+    ladder: Sequence[tuple[str, float]],
+    claim: str,
 ) -> Any:
-    """The surface of each replicate."""
-    risk = found["bets"].filter(attacker=TOGETHER, claim="exact", odds=1)
+    """The surface of each replicate, with the risk of bets on this claim."""
+    risk = found["bets"].filter(attacker=TOGETHER, claim=claim, odds=1)
     rates = tuple(map(float, RATES))
 
     def grid(rows: pl.DataFrame) -> Any:
@@ -254,7 +261,7 @@ def _price_runs(surfaces: dict[int, Surface]) -> pl.DataFrame:
 
 
 def _prices(runs: pl.DataFrame, levels: Sequence[str]) -> pl.DataFrame:
-    by = ["risk", "level", "by"]
+    by = ["claim", "risk", "level", "by"]
     return interval(runs, by, "error", also=("rate", "noise")).filter(pl.col("level").is_in(levels))
 
 
