@@ -26,7 +26,9 @@ from headcount.mechanisms import (
     protect,
 )
 from headcount.mechanisms._chain import group_loss
+from headcount.mechanisms.cell_key.mechanism import CellKey
 from headcount.mechanisms.person_swapping import PersonSwapping
+from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.suppression.mechanism import Suppression
 from headcount.mechanisms.swapping.mechanism import HouseholdSwapping
 from headcount.mechanisms.targeted_swapping import TargetedSwapping
@@ -332,6 +334,20 @@ def test_what_a_swap_leaves_is_published_as_far_as_suppression_does():
     said = exactly(swap, Suppression(), schema=load_schema(RACES))
     assert f"{PEOPLE}, as far as suppression publishes it" in said
     assert all(what.endswith(", as far as suppression publishes it") for what in said)
+
+
+@pytest.mark.parametrize(
+    ("last", "exact"),
+    [
+        (CellKey(tables=("P1",)), ()),
+        (CellKey(tables=("P1",), exact_total=True), ("the total of every table in every unit",)),
+        (Rounding(tables=("P1",)), ()),
+    ],
+)
+def test_what_a_swap_leaves_is_not_published_exactly_by_a_step_that_changes_tables(last, exact):
+    swap = HouseholdSwapping(rate=HALF, key=("size",))
+    said = exactly(swap, last, schema=load_schema(RACES))
+    assert tuple(what.removeprefix("after swapping: ") for what in said) == exact
 
 
 def test_numbers_of_living_quarters_are_those_of_the_people_after_a_swap_of_households():

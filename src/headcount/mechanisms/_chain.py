@@ -231,7 +231,7 @@ class Chain:
 
         Some counts of the last records are published. They are counts of the people too if every
         step leaves them as they are, else of the records after the last step that may change them.
-        Noise hides all but what the last step itself publishes exactly.
+        Noise, or changed tables, hide all but what the last step itself publishes exactly.
         """
 
         def of_whom(kept: Preserved) -> str:
@@ -243,7 +243,7 @@ class Chain:
             f"{of_whom(known[what]) if what in known else everywhere}{what}"
             for what in stated.released_exactly
         ]
-        if stated.losses:
+        if stated.losses or self.last.changes_tables:
             return tuple(said)
         as_far = "" if self.ends_in_records else f", as far as {self.last.name} publishes it"
         for number, step in enumerate(self.steps):
