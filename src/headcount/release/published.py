@@ -229,7 +229,7 @@ def read_published(
         level=level,
         value=value.fill_null(0).to_numpy().astype(np.int64).reshape(shape),
         withheld=~shown.to_numpy().reshape(shape),
-        zero_hides=int(definition["zero_hides"]),
+        zero_hides=int(definition.get("zero_hides", 0)),  # else ``off`` says it
         holds=int(definition.get("holds", 0)),  # older releases do not say
         off=off_from_json(definition["off"]) if "off" in definition else None,
     )
@@ -243,9 +243,8 @@ def definition_of(one: PublishedCells) -> dict[str, Any]:
     return {
         "table": table,
         "level": one.level,
-        "zero_hides": one.zero_hides,
         "holds": one.holds,
-        **({} if one.off is None else {"off": off_to_json(one.off)}),
+        **({"zero_hides": one.zero_hides} if one.off is None else {"off": off_to_json(one.off)}),
     }
 
 

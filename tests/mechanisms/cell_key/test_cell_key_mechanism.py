@@ -30,7 +30,7 @@ from headcount.population.from_households import to_population
 from headcount.population.record_keys import RecordKeys
 from headcount.population.towns import towns
 from headcount.release import TablesRelease
-from headcount.release.published import by_name
+from headcount.release.published import by_name, definition_of
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import table_values
@@ -451,6 +451,8 @@ def test_nothing_of_the_table_is_said_unless_it_is_disclosed(tmp_path):
         off = {one.off for one in release.published}
         (said,) = off
         assert said is not None
+        # A manifest must not say in a second place that a published 0 is a 0.
+        assert "zero_hides" not in definition_of(release.published[0])
         if mechanism.disclose:
             assert "maximum=4" in public
             assert "delta of one cell at epsilon 1.0" in public
