@@ -51,8 +51,9 @@ def attack(
     The attacker knows where everybody lives, the attributes that the attack says it knows, and the
     settings by which counts of tables were changed, where the truth side knows how.
     """
+    release = known_release(release).unweighted()
     truth = Truth.of(truth)
-    release = with_settings(known_release(release).unweighted(), truth)
+    release = with_settings(release, truth)
     if isinstance(kind, type) or not isinstance(kind, Attack):
         raise InputError(
             "attack",
