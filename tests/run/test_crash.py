@@ -209,7 +209,7 @@ def test_kills_from_the_very_first_line(drive: Driver, tmp_path: Path):
     lines = drive(whole)["lines"]
     tables = read_release(whole / "out/release").as_counts().tables
     generator = random.Random(4)
-    for line in generator.sample(range(1, lines + 1), 15):
+    for line in generator.sample(range(1, lines + 1), 8):
         copy = tmp_path / f"line-{line}"
         shutil.copytree(home, copy)
         assert drive(copy, line=line)["ended"] == "killed"
@@ -254,7 +254,7 @@ def test_kills_after_opendp_has_drawn(drive: Driver, tmp_path: Path):
     start = begun(drive, tmp_path, run=OPENDP, at="write_release")
     assert len(contents(start.home / "out/internal/noise")) == 3
     generator = random.Random(5)
-    for line in generator.sample(range(1, start.lines + 1), 15):
+    for line in generator.sample(range(1, start.lines + 1), 8):
         home = start.copy(f"line-{line}")
         assert drive(home, line=line)["ended"] == "killed"
         assert drive(home)["ended"] == "finished"
@@ -268,7 +268,7 @@ def test_kills_while_opendp_draws(drive: Driver, tmp_path: Path):
     start = begun(drive, tmp_path, run=OPENDP)
     generator = random.Random(6)
     recorded = set()
-    for line in generator.sample(range(start.lines // 4, start.lines), 15):
+    for line in generator.sample(range(start.lines // 4, start.lines), 8):
         home = start.copy(f"line-{line}")
         noise = home / "out/internal/noise"
         assert drive(home, line=line)["ended"] == "killed"
