@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from headcount.errors import InputError
+from headcount.studies.frame.dwellings import in_dwellings
 from headcount.studies.frame.settings import Option, Seed, StudySettings
 
 if TYPE_CHECKING:
@@ -151,17 +151,7 @@ class Settings(StudySettings):
             return towns(
                 seed=self.seed, people=people, counties=counties, block_spread=BLOCK_SPREAD
             )
-        from headcount.config.load import load_population
-
-        found = load_population(self.population).read().households
-        if found is None:
-            raise InputError(
-                str(self.population),
-                place="population",
-                found="people without dwellings",
-                expected='kind = "households", "towns" or "workload-s": swapping moves households',
-            )
-        return found
+        return in_dwellings(self.population)[1]
 
 
 def large_state(seed: int) -> Households:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from headcount.errors import InputError
+from headcount.studies.frame.dwellings import in_dwellings
 from headcount.studies.frame.settings import Option, Seed, StudySettings
 
 if TYPE_CHECKING:
@@ -142,17 +142,7 @@ class Settings(StudySettings):
         """The people who are protected, with their dwellings."""
         if self.population is None:
             return synthetic(self.people or PEOPLE)
-        from headcount.config.load import load_population
-
-        found = load_population(self.population).read()
-        if found.households is None:
-            raise InputError(
-                str(self.population),
-                place="population",
-                found="people without dwellings",
-                expected='kind = "households", "towns" or "workload-s": swapping moves households',
-            )
-        return found
+        return in_dwellings(self.population)[0]
 
 
 def synthetic(people: int) -> Population:
