@@ -6,6 +6,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from tests.report.browser import close_browser
+
 # A deadline per example is a wall time, which depends on what else the machine is doing.
 settings.register_profile("headcount", deadline=None)
 settings.load_profile("headcount")
@@ -18,3 +20,8 @@ def _as_loud_as_before() -> Iterator[None]:
     before = log.level
     yield
     log.setLevel(before)
+
+
+def pytest_sessionfinish() -> None:
+    """The browser is shared, so no test closes it."""
+    close_browser()

@@ -11,13 +11,17 @@ import tomllib
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urldefrag
 
 import pytest
 
 import headcount
 from tests.docs.pages import ROOT
-from tests.report.browser import _FLAGS, require_browser
+from tests.report.browser import in_browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page as BrowserPage
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src"}
@@ -187,28 +191,21 @@ def test_docs_are_installed_with_the_tests():
 
 @pytest.mark.browser
 def test_pages_fit_a_phone_and_neither_they_nor_the_search_ask_a_network(site: Path):
-    executable = require_browser()
-    from playwright.sync_api import sync_playwright
-
     asked: list[str] = []
     wide = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=list(_FLAGS))
-        try:
-            page = browser.new_page(viewport={"width": 390, "height": 800})
-            page.on("request", lambda request: asked.append(request.url))
-            for path in sorted(site.glob("*.html")):
-                page.goto(path.resolve().as_uri(), wait_until="load")
-                over = page.evaluate(
-                    "() => document.documentElement.scrollWidth - window.innerWidth"
-                )
-                if over > 0:
-                    wide.append(f"{path.name}: {over} pixels too wide")
-            page.keyboard.press("Control+k")
-            page.get_by_role("combobox", name="Search").fill("homogeneity")
-            page.get_by_text(re.compile(r"[1-9]\d* results")).wait_for()
-        finally:
-            browser.close()
+
+    def read_all(page: BrowserPage) -> None:
+        page.on("request", lambda request: asked.append(request.url))
+        for path in sorted(site.glob("*.html")):
+            page.goto(path.resolve().as_uri(), wait_until="load")
+            over = page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth")
+            if over > 0:
+                wide.append(f"{path.name}: {over} pixels too wide")
+        page.keyboard.press("Control+k")
+        page.get_by_role("combobox", name="Search").fill("homogeneity")
+        page.get_by_text(re.compile(r"[1-9]\d* results")).wait_for()
+
+    in_browser(read_all, width=390, height=800)
     assert len(asked) > len(PAGES)
     assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
     assert wide == []

@@ -14,15 +14,19 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pytest
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Browser, Page
+
+T = TypeVar("T")
 
 BROWSER_NAMES = ("chromium", "chromium-browser", "google-chrome")
 REQUIRE_VARIABLE = "HEADCOUNT_REQUIRE_BROWSER"
@@ -115,6 +119,44 @@ def require_browser() -> str:
     return path
 
 
+def in_browser(use: Callable[[Page], T], *, width: int = 1280, height: int = 900) -> T:
+    """What ``use`` finds on a new page, with nothing left of any page before."""
+    require_browser()
+
+    def opened() -> T:
+        context = _browser().new_context(viewport={"width": width, "height": height})
+        try:
+            return use(context.new_page())
+        finally:
+            context.close()
+
+    return _browser_thread().submit(opened).result()
+
+
+def close_browser() -> None:
+    """Close the browser that all tests of this process shared, if one was opened."""
+    if _browser.cache_info().currsize:
+        _browser_thread().submit(_browser().close).result()
+    _browser_thread().shutdown()
+
+
+@cache
+def _browser_thread() -> ThreadPoolExecutor:
+    """Where the browser is used: playwright leaves an event loop running in its thread."""
+    return ThreadPoolExecutor(max_workers=1)
+
+
+@cache
+def _browser() -> Browser:
+    """One browser for all tests of a process, since each start takes a second."""
+    from playwright.sync_api import sync_playwright
+
+    playwright = sync_playwright().start()
+    browser = playwright.chromium.launch(executable_path=require_browser(), args=list(_FLAGS))
+    browser.on("disconnected", lambda _: playwright.stop())
+    return browser
+
+
 def open_report(
     path: Path,
     *,
@@ -126,38 +168,33 @@ def open_report(
 
     ``figures`` are names that must be there; those the page itself announces are checked anyway.
     """
-    executable = require_browser()
     from playwright.sync_api import TimeoutError as PlaywrightTimeout
-    from playwright.sync_api import sync_playwright
 
     address = Path(path).resolve().as_uri()
     errors: list[str] = []
     warnings: list[str] = []
     thrown: list[str] = []
     requests: list[str] = []
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=list(_FLAGS))
-        try:
-            page = browser.new_page(viewport={"width": width, "height": 900})
-            kinds = {"error": errors, "warning": warnings}
-            page.on("console", lambda message: kinds.get(message.type, []).append(message.text))
-            page.on("pageerror", lambda error: thrown.append(str(error)))
-            page.on("request", lambda request: requests.append(request.url))
-            page.goto(address, wait_until="load")
-            with suppress(PlaywrightTimeout):  # the state then says "loading", a problem
-                page.wait_for_function(
-                    "() => document.body.dataset.state !== 'loading'",
-                    timeout=WAIT_MS if not thrown else 3_000,
-                )
-            if use is not None:
-                use(page)
-            drawn = figure_facts(page)
-            state, announced, overflow = page.evaluate(
-                """() => [document.body.dataset.state, Number(document.body.dataset.figures),
-                document.documentElement.scrollWidth - document.documentElement.clientWidth]"""
+
+    def look(page: Page) -> tuple[tuple[FigureFacts, ...], tuple[str, int, int]]:
+        kinds = {"error": errors, "warning": warnings}
+        page.on("console", lambda message: kinds.get(message.type, []).append(message.text))
+        page.on("pageerror", lambda error: thrown.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(address, wait_until="load")
+        with suppress(PlaywrightTimeout):  # the state then says "loading", a problem
+            page.wait_for_function(
+                "() => document.body.dataset.state !== 'loading'",
+                timeout=WAIT_MS if not thrown else 3_000,
             )
-        finally:
-            browser.close()
+        if use is not None:
+            use(page)
+        return figure_facts(page), page.evaluate(
+            """() => [document.body.dataset.state, Number(document.body.dataset.figures),
+            document.documentElement.scrollWidth - document.documentElement.clientWidth]"""
+        )
+
+    drawn, (state, announced, overflow) = in_browser(look, width=width)
     missing = announced - len(drawn)
     unnamed = [f"{missing} of the {announced} announced"] if missing > 0 else []
     return PageFacts(
