@@ -73,6 +73,9 @@ def test_chunks_order_and_sparse_access_do_not_matter(law, word_bits):
         assert np.array_equal(
             noise.draw_at(stream, law, draw=number, index=index), whole[number, index]
         )
+        for run in (range(333), range(1, 8), range(100, 333), range(332, 333), range(5, 5)):
+            got = noise.draw_at(stream, law, draw=number, index=run)
+            assert np.array_equal(got, whole[number, run.start : run.stop])
 
 
 @settings(max_examples=30, deadline=None)
@@ -253,6 +256,11 @@ def test_bad_addresses_are_refused():
         index = np.array([0, place], dtype=np.int64)
         with pytest.raises(ConfigError, match=r"index: found a position outside 0\.\.999, expect"):
             noise.draw_at(STREAM, LAW, draw=0, index=index)
+    for run in (range(-1, 3), range(990, 1001), range(0, 10, 2), range(7, 3)):
+        with pytest.raises(
+            ConfigError, match=r"index: found range\(.*\) of 0\.\.999, expected pos"
+        ):
+            noise.draw_at(STREAM, LAW, draw=0, index=run)
     with pytest.raises(ConfigError, match="index: found 1-dimensional float64, expected a list of"):
         noise.draw_at(STREAM, LAW, draw=0, index=np.zeros(2))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=r"rate: found 0.1 \(float\), expected an exact Fraction"):

@@ -87,6 +87,10 @@ def test_positions_are_those_of_the_whole_draw(tmp_path: Path):
         noise.draw_at(STREAM, DiscreteGaussian(ONE), draw=1, index=index),
         keyed.draw_at(STREAM, DiscreteGaussian(ONE), draw=1, index=index),
     )
+    run = range(2, 6)
+    np.testing.assert_array_equal(
+        noise.draw_at(STREAM, LAW, draw=2, index=run), keyed.draw_at(STREAM, LAW, draw=2, index=run)
+    )
     assert noise.key_kind == "seed"
 
 

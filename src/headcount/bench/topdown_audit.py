@@ -12,6 +12,7 @@ from headcount.bench.measuring_audit import MeasuringAudit, audit_measuring
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import Law, Stream, TwoSidedGeometric
+from headcount.noise.source import Positions
 from headcount.schema import load_schema
 from headcount.tabulate import CELLS
 
@@ -25,7 +26,7 @@ MUTANT_TRIALS = 25
 class SensitivityOne(Measurements):
     """A wrong build: noise as if a changed record moved one answer, not two."""
 
-    def _draw(self, law: Law | None, stream: Stream, index: Ints) -> Ints:
+    def _draw(self, law: Law | None, stream: Stream, index: Positions) -> Ints:
         assert isinstance(law, TwoSidedGeometric)
         return super()._draw(TwoSidedGeometric(2 * law.rate), stream, index)
 
@@ -33,18 +34,19 @@ class SensitivityOne(Measurements):
 class OneDraw(Measurements):
     """A wrong build: all answers of a unit reuse one draw."""
 
-    def _draw(self, law: Law | None, stream: Stream, index: Ints) -> Ints:
+    def _draw(self, law: Law | None, stream: Stream, index: Positions) -> Ints:
         units = self._counts[stream.level].geography.size(stream.level)
-        return super()._draw(law, stream, index - index % (stream.size // units))
+        place = np.arange(index.start, index.stop) if isinstance(index, range) else index
+        return super()._draw(law, stream, place - place % (stream.size // units))
 
 
 class NonZeroOnly(Measurements):
     """A wrong build: noise on non-zero answers only."""
 
-    def groups(self, level: str, query: str, unit: Ints, group: Ints) -> Ints:
+    def margin(self, level: str, query: str, units: range | None = None) -> Ints:
         """Zeros stay as they are."""
-        truth = self._exact().groups(level, query, unit, group)
-        return np.where(truth == 0, 0, super().groups(level, query, unit, group))
+        truth = self._exact().margin(level, query, units)
+        return np.where(truth == 0, 0, super().margin(level, query, units))
 
     def detail(self, level: str, unit: Ints, cell: Ints) -> Ints:
         """Zeros stay as they are."""

@@ -20,7 +20,7 @@ from headcount.noise._exact import invert
 from headcount.noise._keys import RunKey, encode
 from headcount.noise._tables import TABLE_LIMIT, CutPoints, build_table
 from headcount.noise.law import Law
-from headcount.noise.source import KeyKind, Stream, check_draws
+from headcount.noise.source import KeyKind, Positions, Stream, check_draws
 from headcount.noise.words import CHUNK, Words, compiled, derive_key
 
 SAMPLER_VERSION = 1
@@ -106,10 +106,12 @@ class KeyedNoise:
                 _fill_run(source, draw * size, out[row])
         return out
 
-    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Ints) -> Ints:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Positions) -> Ints:
         """One draw at the positions ``index``, equal to what the whole draw holds there."""
         source = self._source(stream, law)
         check_draws(stream, range(draw, draw + 1))
+        if isinstance(index, range):
+            return _draw_run(source, draw * stream.size, index)
         if index.dtype != _INT64 or index.ndim != 1:
             raise ConfigError(
                 source.name,
@@ -124,12 +126,7 @@ class KeyedNoise:
             try:
                 words = source.words.at(part, base, stream.size)
             except IndexError as error:
-                raise ConfigError(
-                    source.name,
-                    place="index",
-                    found=str(error).removeprefix("found "),
-                    expected="positions inside the stream",
-                ) from None
+                raise _outside(source, str(error).removeprefix("found ")) from None
             into = out[start : start + CHUNK]
             for i in _look_up(source, words, into):
                 into[i] = _slowly(source, base + int(part[i]), int(words[i]))
@@ -172,6 +169,21 @@ def _rebuild(
     run_key: RunKey, mechanism: str, data: bytes, config: bytes, word_bits: int, limit: int
 ) -> KeyedNoise:
     return KeyedNoise(run_key, mechanism, data, config, word_bits=word_bits, table_limit=limit)
+
+
+def _draw_run(source: _Source, base: int, index: range) -> Ints:
+    """The draw whose first word is number ``base``, at positions in a row."""
+    size = source.stream.size
+    if index.step != 1 or not 0 <= index.start <= index.stop <= size:
+        raise _outside(source, f"{index} of 0..{size - 1}")
+    out = np.empty(len(index), dtype=np.int64)
+    _fill_run(source, base + index.start, out)
+    return out
+
+
+def _outside(source: _Source, found: str) -> ConfigError:
+    expected = "positions inside the stream"
+    return ConfigError(source.name, place="index", found=found, expected=expected)
 
 
 def _fill_run(source: _Source, start: int, out: Ints) -> None:

@@ -15,7 +15,7 @@ from headcount.errors import RunError
 from headcount.files import write_bytes_atomic
 from headcount.noise._keys import encode
 from headcount.noise.law import Law
-from headcount.noise.source import KeyKind, Noise, Stream
+from headcount.noise.source import KeyKind, Noise, Positions, Stream
 
 
 class RecordedNoise:
@@ -37,11 +37,12 @@ class RecordedNoise:
         """Every scalar of the given draws, drawn once."""
         return self._once(stream, law, draws)
 
-    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Ints) -> Ints:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Positions) -> Ints:
         """Positions of a whole recorded draw."""
         # Mapped, not read: a thread that asks for some positions need not hold the whole.
         whole = self._once(stream, law, range(draw, draw + 1), mapped=True)
-        return np.array(whole[0, index])
+        at = slice(index.start, index.stop) if isinstance(index, range) else index
+        return np.array(whole[0, at])
 
     def _once(self, stream: Stream, law: Law, draws: range, *, mapped: bool = False) -> Ints:
         named, purpose = stream.address[:3], stream.address[3:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from headcount.arrays import Ints
 from headcount.errors import ConfigError
@@ -23,6 +23,9 @@ class KeyKind(StrEnum):
 
 MEASUREMENT = "measurement"
 """The purpose of a stream unless it says otherwise: noise on answers to the user's queries."""
+
+Positions: TypeAlias = Ints | range
+"""Places in a draw: in any order, or a run of neighbours, which is drawn much faster."""
 
 WORDS = 1 << 63
 """Words in one stream: addresses fit a signed 64-bit integer."""
@@ -82,7 +85,7 @@ class Noise(Protocol):
     def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
         """Every scalar of the given draws: an array ``(len(draws), stream.size)``."""
 
-    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Ints) -> Ints:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Positions) -> Ints:
         """One draw at the positions ``index``, equal to what the whole draw holds there."""
 
 

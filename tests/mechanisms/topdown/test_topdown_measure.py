@@ -215,7 +215,7 @@ class Recorded:
         self.asked: list[Any] = []
 
     def draw_at(self, stream, law, *, draw, index):
-        self.asked.append((stream, law, draw, index.copy()))
+        self.asked.append((stream, law, draw, np.array(index)))
         return np.full(len(index), self.value, dtype=np.int64)
 
 
@@ -271,6 +271,25 @@ def test_answers_drawn_one_by_one_are_those_of_a_full_draw(loss):
     assert np.array_equal(measurements.detail("leaf", unit[order], cell[order]), whole[order])
     for k in (0, 20, 41):
         assert measurements.detail("leaf", unit[k : k + 1], cell[k : k + 1])[0] == whole[k]
+
+
+@pytest.mark.parametrize("noise", [None, Recorded(1000)])
+def test_every_answer_of_some_units_is_what_is_drawn_one_by_one(noise: Any):
+    """Units by units: marginals and cells; a structural zero has neither noise nor people."""
+    possible = SCHEMA.possible
+    assert not possible.all()
+    got = Measurements(by_level(village()), settings(zcdp("1/2")), noise or keyed(), run=2)
+    for level in VILLAGE.levels:
+        size = VILLAGE.size(level)
+        unit, cell = (i.ravel().astype(np.int64) for i in np.indices((size, 6)))
+        cells = got.detail(level, unit, cell).reshape(size, 6) * possible
+        for units in (None, range(size), range(size // 2, size), range(1)):
+            some = slice(None) if units is None else slice(units.start, units.stop)
+            assert np.array_equal(got.cells(level, units), cells[some])
+            for query, groups in (("kind", 3), ("age", 2)):
+                one, group = (i.ravel().astype(np.int64) for i in np.indices((size, groups)))
+                whole = got.groups(level, query, one, group).reshape(size, groups)
+                assert np.array_equal(got.margin(level, query, units), whole[some])
 
 
 def test_noise_has_the_variance_it_is_weighted_by():

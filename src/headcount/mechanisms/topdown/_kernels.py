@@ -59,6 +59,16 @@ def add_true_groups(
 
 
 @njit(cache=True, nogil=True)
+def add_true_rows(
+    indptr: Ints32, indices: Ints32, data: Ints, of_cell: Ints, first: int, answers: Ints
+) -> None:
+    """Add the true counts of units from ``first`` on to a row of answers for each of them."""
+    for row in range(len(answers)):
+        for k in range(indptr[first + row], indptr[first + row + 1]):
+            answers[row, of_cell[indices[k]]] += data[k]
+
+
+@njit(cache=True, nogil=True)
 def groups_in_use(
     cell_start: Ints, cell: Ints32, child_start: Ints, of_cell: Ints32, size: int
 ) -> tuple[Ints, Ints]:

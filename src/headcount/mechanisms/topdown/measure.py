@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from headcount.arrays import Ints
+from headcount.arrays import Flags, Ints
 from headcount.errors import PrivacyError
 from headcount.mechanisms.topdown import _kernels as kernels
 from headcount.mechanisms.topdown._estimate import NodeProblem
@@ -22,6 +22,7 @@ from headcount.mechanisms.topdown._level import LevelPlan
 from headcount.mechanisms.topdown.planned import PlannedNoise, planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import Law, Noise, Stream
+from headcount.noise.source import Positions
 from headcount.tabulate import CELLS, Counts
 
 if TYPE_CHECKING:
@@ -78,12 +79,32 @@ class Measurements:
 
     def margin(self, level: str, query: str, units: range | None = None) -> Ints:
         """Noisy answers of a marginal in some units, or all: units x groups."""
-        counts = self._counts[level]
-        units = range(counts.geography.size(level)) if units is None else units
-        size, _ = self._asked[query]
-        unit = np.repeat(np.arange(units.start, units.stop, dtype=np.int64), size)
-        group = np.tile(np.arange(size, dtype=np.int64), len(units))
-        return self.groups(level, query, unit, group).reshape(len(units), size)
+        size, of_cell = self._asked[query]
+        return self._whole(level, query, units, possible=np.ones(size, dtype=bool), of_cell=of_cell)
+
+    def cells(self, level: str, units: range | None = None) -> Ints:
+        """Noisy detailed answers of some units, or all: units x cells, structural zeros 0."""
+        schema = self._counts[level].schema
+        every = np.arange(schema.size, dtype=np.int64)
+        return self._whole(level, CELLS, units, possible=schema.possible, of_cell=every)
+
+    def _whole(
+        self, level: str, query: str, units: range | None, *, possible: Flags, of_cell: Ints
+    ) -> Ints:
+        """Every answer of some units, in the order of the stream; 0 where nobody is possible."""
+        counts, size = self._counts[level], len(possible)
+        every = counts.geography.size(level)
+        units = range(every) if units is None else units
+        stream = Stream(level=level, query=query, size=every * size)
+        positions = range(units.start * size, units.stop * size)
+        answers = self._draw(self._law(level, query), stream, positions).reshape(-1, size)
+        if not possible.all():
+            answers *= possible
+        matrix = counts.matrix
+        kernels.add_true_rows(
+            matrix.indptr, matrix.indices, matrix.data, of_cell, units.start, answers
+        )
+        return answers
 
     def groups(self, level: str, query: str, unit: Ints, group: Ints) -> Ints:
         """Noisy answers of some (unit, group) pairs of a marginal; pairs of a unit in a row.
@@ -116,7 +137,7 @@ class Measurements:
             raise PrivacyError(f"topdown: {query!r} at {level!r} has no share and is not measured")
         return planned.law
 
-    def _draw(self, law: Law | None, stream: Stream, index: Ints) -> Ints:
+    def _draw(self, law: Law | None, stream: Stream, index: Positions) -> Ints:
         if law is None:
             return np.zeros(len(index), dtype=np.int64)
         return self._noise.draw_at(stream, law, draw=self._run, index=index)
