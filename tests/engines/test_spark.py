@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import stat
 import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from headcount.engines._by_file import HandedWork
 from headcount.engines.local import LocalEngine
 from headcount.engines.spark import SparkEngine, libraries, refuse_others
 from headcount.errors import ConfigError, InputError, InputErrors, PrivacyError
@@ -51,10 +54,26 @@ def dies_once(mark: Path, number: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def context() -> Iterator[Any]:
+def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Spark writes down what it does."""
+    return tmp_path_factory.mktemp("events")
+
+
+@pytest.fixture(scope="module")
+def context(events: Path) -> Iterator[Any]:
     """One Spark for the module; its tasks are tried again, as on a cluster."""
-    with spark({"spark.master": "local[2, 4]"}) as made:
+    log = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",
+    }
+    with spark({"spark.master": "local[2, 4]", **log}) as made:
         yield made
+
+
+def written_by_spark(events: Path) -> bytes:
+    """All that is in Spark's event logs."""
+    return b"".join(file.read_bytes() for file in events.rglob("*") if file.is_file())
 
 
 def test_results_come_in_the_order_of_the_pieces(context, monkeypatch):
@@ -68,6 +87,40 @@ def test_no_pieces_are_no_results(context):
     assert list(SparkEngine().map(squared, [])) == []
 
 
+def test_function_pieces_and_results_pass_by_files_that_go(context, events: Path, tmp_path: Path):
+    left, right = np.array([SECRET, 7]), np.array([[SECRET], [3]])
+    folder = tmp_path / "internal"
+    seen = SparkEngine(folder).map(lambda piece: (left + piece, os.getpid()), iter(right))
+    (first, process), (second, _) = seen
+    assert first.tolist() == [2 * SECRET, SECRET + 7]
+    assert second.tolist() == [SECRET + 3, 10]
+    assert process != os.getpid()
+    assert list(folder.iterdir()) == []
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    known = [number.to_bytes(4, "little") for number in (SECRET, 2 * SECRET)]
+    known += [str(number).encode() for number in (SECRET, 2 * SECRET)]
+    log = written_by_spark(events)
+    assert b"SparkListenerTaskEnd" in log
+    for form in [*known, *(one.hex().encode() for one in known)]:
+        assert form not in log
+
+
+def test_what_a_task_maps_in_turn_it_does_itself(context):
+    inner = SparkEngine()
+    found = list(
+        SparkEngine().map(lambda n: [type(inner).__name__, *inner.map(squared, range(n))], [3])
+    )
+    assert found == [["InOrder", 0, 1, 4]]
+
+
+def test_a_worker_that_does_not_share_the_folder_is_refused_by_name(tmp_path: Path):
+    place = HandedWork[int, int](tmp_path).put_pieces(0, [1])[0]
+    with pytest.raises(
+        ConfigError, match=r"worker .*: found no work in .*, expected the folder of"
+    ):
+        HandedWork[int, int](tmp_path / "another").do(place)
+
+
 def test_an_error_of_ours_is_the_same_error(context):
     with pytest.raises(InputError) as caught:
         list(SparkEngine().map(refuses_seven, range(9)))
@@ -75,10 +128,11 @@ def test_an_error_of_ours_is_the_same_error(context):
     assert caught.value.expected == "another number"
 
 
-def test_of_another_error_the_message_is_not_passed_on(context):
+def test_of_another_error_the_message_is_not_passed_on(context, events: Path):
     with pytest.raises(Exception, match=r"ValueError in .*test_spark\.py, line \d+") as caught:
         list(SparkEngine().map(breaks, range(2)))
     assert str(SECRET) not in str(caught.value)
+    assert str(SECRET).encode() not in written_by_spark(events)
 
 
 def test_a_task_whose_worker_was_killed_is_made_again(context, tmp_path: Path):
@@ -96,7 +150,7 @@ def test_a_worker_with_other_libraries_is_refused():
 def test_without_pyspark_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(ConfigError, match=r"without PySpark, expected the extra headcount\[spark"):
-        list(engine_named("spark").map(squared, [1]))
+        list(engine_named("spark", None).map(squared, [1]))
 
 
 def test_spark_opens_no_port_to_others(context):

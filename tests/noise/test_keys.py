@@ -74,6 +74,13 @@ def test_key_of_a_release_is_never_shown_pickled_or_logged(caplog, tmp_path):
     with pytest.raises(RunError) as taken:
         save_run_key(key, path)
     assert not shows(str(taken.value), key)
+    for kept in (key, load_run_key(path), noise):  # one that is kept is named by its file
+        data = pickle.dumps(kept)
+        assert not shows(data, key)
+    assert pickle.loads(pickle.dumps(key)) == key
+    destroy_run_key(path)
+    with pytest.raises(RunError, match=r"found no key file on .*, expected the run's, on a file"):
+        pickle.loads(data)
     assert not shows(caplog.text, key)
     assert shows(key.material.hex(), key)  # the search does find a key that is there
 

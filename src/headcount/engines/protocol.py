@@ -11,12 +11,16 @@ R = TypeVar("R")
 EngineName: TypeAlias = Literal["local", "spark"]
 """What a config or an option calls an engine."""
 
+HANDED = "handed-"
+"""How the name of a folder begins by which work is handed to other processes."""
+
 
 class Engine(Protocol):
     """Runs pieces of work, in any order and place, and returns the results in order.
 
-    ``elsewhere`` says that pieces go to other processes. Then function and pieces must hold all
-    that is needed, and nothing secret; else the function may hold truth and key, which stay here.
+    ``elsewhere`` says that pieces go to other processes, by files that nobody else can read. The
+    function and the pieces may hold true counts, but not the key of a release, which other
+    processes read from its own file.
     """
 
     @property

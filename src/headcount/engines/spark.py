@@ -1,9 +1,9 @@
 """Apache Spark: every piece of work is a task, on this machine or on a cluster.
 
 A task may be lost, repeated, or made twice at once: pieces are pure, so nothing differs then.
-Spark writes logs, and an event log where one is asked for, and what a task holds can end up there.
-So neither a function nor a piece may hold a secret (``protocol.Engine``), and of an error that is
-not ours only its type and its place are passed on: its message may have counts in it.
+Spark is given the name of a folder and numbers, and gives nothing back: functions, pieces and
+results are files there (``_by_file``). Of an error that is not ours only its type and its place
+reach Spark: its message may have counts in it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
-from itertools import islice
+from itertools import count, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, TypeVar
 
-from headcount.errors import ConfigError, HeadcountError
+from headcount.engines._by_file import HandedWork, Place
+from headcount.engines.protocol import HANDED, InOrder
+from headcount.errors import ConfigError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,20 +42,40 @@ class SparkEngine:
 
     Without any, all cores of this machine. A task has one piece, or
     ``spark.default.parallelism`` says how many tasks a job has.
+
+    where
+        folder   for the files that work is handed over by: as confidential as the data, and the
+                 same for all machines; a temporary one of this machine if None
     """
 
+    folder: Path | None = None
     elsewhere: ClassVar[bool] = True
 
     def map(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
         """Yield the results in order; an error in one piece stops the rest."""
         context = spark_context()
         tasks = int(context.getConf().get("spark.default.parallelism", str(PIECES)))
-        work, waiting = partial(_work, function, libraries()), iter(pieces)
-        while job := list(islice(waiting, PIECES)):
-            for result in context.parallelize(job, min(tasks, len(job))).map(work).collect():
-                if isinstance(result, HeadcountError):
-                    raise result
-                yield result
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # An attempt that Spark has given up may still write while the folder goes.
+        with TemporaryDirectory(prefix=HANDED, dir=self.folder, ignore_cleanup_errors=True) as own:
+            work, waiting = HandedWork[T, R](Path(own)), iter(pieces)
+            work.put_function(function)
+            do = partial(_do, work, libraries())
+            for job in count():
+                places = work.put_pieces(job, islice(waiting, PIECES))
+                if not places:
+                    return
+                for refused in (
+                    context.parallelize(places, min(tasks, len(places))).map(do).collect()
+                ):
+                    if refused is not None:
+                        raise refused
+                yield from map(work.take, places)
+
+    def __reduce__(self) -> tuple[type[InOrder], tuple[()]]:
+        # A task cannot start tasks of Spark: what it maps in turn it does itself.
+        return (InOrder, ())
 
 
 def spark_context() -> Any:
@@ -95,18 +119,21 @@ def libraries() -> Mapping[str, str]:
     return {"Python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
 
 
-def _work(function: Callable[[T], R], expected: Mapping[str, str], piece: T) -> R | HeadcountError:
-    """One piece on a worker. Our own errors come back as they are, and are not tried again."""
+def _do(
+    work: HandedWork[Any, Any], expected: Mapping[str, str], place: Place
+) -> ConfigError | None:
+    """One piece on a worker; an error of its set-up comes back, and is not tried again."""
     try:
         refuse_others(expected)
-        return function(piece)
-    except HeadcountError as error:
+        work.do(place)
+    except ConfigError as error:
         return error
     except Exception as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         raise RuntimeError(
             f"{type(error).__name__} in {last.filename}, line {last.lineno}"
         ) from None
+    return None
 
 
 def refuse_others(expected: Mapping[str, str]) -> None:

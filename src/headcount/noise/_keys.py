@@ -1,10 +1,10 @@
 """The run key: 256 secret bits for a release, or bits anyone can rebuild from a seed for a study.
 
 Key plus published measurements is the truth, so a key of a release is never shown, pickled or
-logged. It lives in one file readable by its owner only (on Windows by whom the access list of its
-folder lets in, which is not checked), and is destroyed when the release is complete. Overwriting a
-file is best effort on journaling file systems and flash storage, and a copy stays in the memory of
-the process until it ends.
+logged; another process is told where its file is. It lives in one file readable by its owner only
+(on Windows by whom the access list of its folder lets in, which is not checked), and is destroyed
+when the release is complete. Overwriting a file is best effort on journaling file systems and flash
+storage, and a copy stays in the memory of the process until it ends.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import secrets
 from hashlib import sha256
 from hmac import compare_digest
 from pathlib import Path
+from socket import gethostname
 
 from headcount.errors import ConfigError, PrivacyError, RunError
 from headcount.files import close_to_others, mode_of, open_own, sync_directory
@@ -30,7 +31,7 @@ class RunKey:
     Not a dataclass: ``asdict`` of something that holds a key would copy its bytes out.
     """
 
-    __slots__ = ("kind", "material", "replicate", "seed")
+    __slots__ = ("file", "kind", "material", "replicate", "seed")
 
     def __init__(
         self,
@@ -44,6 +45,8 @@ class RunKey:
         self.material = material
         self.seed = seed
         self.replicate = replicate
+        self.file: Path | None = None
+        """Where the key is kept: how another process gets it."""
 
     @classmethod
     def from_os(cls) -> RunKey:
@@ -75,12 +78,14 @@ class RunKey:
         return "RunKey(kind='os', hidden)"
 
     def __reduce__(self) -> tuple[object, ...]:
-        if self.seed is None or self.replicate is None:
+        if self.seed is not None and self.replicate is not None:
+            return (RunKey.from_seed, (self.seed, self.replicate))
+        if self.file is None:
             raise PrivacyError(
                 "run key: found an attempt to pickle the key of a release, expected other "
                 "processes to read it with load_run_key from the run's key file"
             )
-        return (RunKey.from_seed, (self.seed, self.replicate))
+        return (_key_here, (self.file,))
 
 
 def encode(*parts: str | bytes | int) -> bytes:
@@ -116,6 +121,18 @@ def save_run_key(key: RunKey, path: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     sync_directory(path.parent)
+    key.file = path.absolute()
+
+
+def _key_here(path: Path) -> RunKey:
+    """The key of a run in another process than the one that made it."""
+    try:
+        return load_run_key(path)
+    except FileNotFoundError:
+        raise RunError(
+            f"{path}: found no key file on {gethostname()}, expected the run's, on a file system "
+            f"that all machines share"
+        ) from None
 
 
 def load_run_key(path: Path) -> RunKey:
@@ -132,7 +149,9 @@ def load_run_key(path: Path) -> RunKey:
         if kind == "os":
             (material,) = (bytes.fromhex(value) for value in values)
             if len(material) == KEY_BYTES:
-                return RunKey(kind=KeyKind.OS, material=material)
+                key = RunKey(kind=KeyKind.OS, material=material)
+                key.file = path.absolute()
+                return key
         elif kind == "seed":
             seed, replicate = (int(value) for value in values)
             return RunKey.from_seed(seed, replicate)

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
+from headcount.engines.protocol import HANDED
 from headcount.errors import RunError
 from headcount.files import (
     POSIX,
@@ -295,8 +296,10 @@ class RunDirectory:
             destroy_run_key(self.noise / name)
         if self.noise.is_dir():
             self.noise.rmdir()
-        if self.levels.is_dir():
-            shutil.rmtree(self.levels)
+        # What was handed to other processes, of a run that was killed while they worked.
+        for folder in (self.levels, *self.internal.glob(f"{HANDED}*")):
+            if folder.is_dir():
+                shutil.rmtree(folder)
         for folder in (self.internal, self.release):
             for leftover in folder.rglob(".*.tmp"):  # of a process that was killed while writing
                 leftover.unlink()

@@ -119,7 +119,7 @@ def open_reconstruct(
         )
     return Attempt(
         title="Reconstruction",
-        claim=lambda: attack.from_tables(knowledge, words, engine=engine_named(engine)),
+        claim=lambda: attack.from_tables(knowledge, words, engine=engine_named(engine, None)),
         ids=pl.Series(dtype=pl.String),
         scoring=scoring,
     )

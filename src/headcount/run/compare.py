@@ -175,9 +175,10 @@ def compare(
         cells=cells,
     )
     data = Tabulated.of(population)
+    folder = None if cache is None else Path(cache)
     work = Work(
-        cache=Cache(None if cache is None else Path(cache)),
-        engine=engine_named(engine),
+        cache=Cache(folder),
+        engine=engine_named(engine, folder),
         progress=progress,
     )
     return _compared(data, settings, work, cases=cases or {}, recipe="hc.compare(population, ...)")
@@ -214,7 +215,7 @@ def compare_run(
     kept = out.with_name(f"{out.name}.cache")
     for folder in (out, kept):
         refuse_unsafe(folder)
-    work = Work(cache=Cache(kept), engine=engine_named(engine), progress=progress)
+    work = Work(cache=Cache(kept), engine=engine_named(engine, kept), progress=progress)
     found = _compared(
         data,
         settings,

@@ -87,7 +87,7 @@ def evaluate_run(
         truth_of(prepared, internal),
         choice=choice,
         progress=progress,
-        engine=engine_named(engine),
+        engine=engine_named(engine, internal),
     )
     folder = internal / "evaluation"
     folder.mkdir(exist_ok=True)
@@ -132,7 +132,7 @@ def evaluate_files(
     choice = choice or Choice()
     choice = replace(choice, given=(*load_measures(truth), *choice.given))
     evaluation = evaluate(
-        release, seen, choice=choice, progress=progress, engine=engine_named(engine)
+        release, seen, choice=choice, progress=progress, engine=engine_named(engine, None)
     )
     if not out.exists():
         out.mkdir(parents=True, mode=0o755 if population.public else 0o700)

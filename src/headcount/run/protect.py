@@ -278,7 +278,7 @@ def _make(
     noise = _noise(config, prepared, key, directory)
     measured = directory.release / MEASUREMENTS
     context = Context(
-        engine=engine_named(config.run.engine),
+        engine=engine_named(config.run.engine, directory.internal),
         progress=progress,
         workspace=directory.levels,
         measurements=measured if MEASUREMENTS in config.run.publish else None,

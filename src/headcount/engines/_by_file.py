@@ -1,0 +1,109 @@
+"""Work handed to other processes by files: what is done, each piece of it, and what came out.
+
+What an engine maps may hold true counts, and so may a result. Spark keeps what passes through it
+in places of its own (logs, event logs, broadcast files, blocks on disk), so none of that passes
+through it: it is given the name of a folder and a few numbers. The folder is its owner's alone,
+must be the same for all machines, and goes when the work is done.
+"""
+
+from __future__ import annotations
+
+import pickle
+import secrets
+import socket
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from headcount.errors import ConfigError, HeadcountError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Place(NamedTuple):
+    """Where a piece stands in the file of its job."""
+
+    job: int
+    number: int
+    start: int
+    end: int
+
+
+class _Refused(NamedTuple):
+    """An error of ours in place of a result: its message may have counts in it."""
+
+    error: HeadcountError
+
+
+@dataclass(frozen=True)
+class HandedWork(Generic[T, R]):
+    """A folder with a function, files of pieces, and a file for each result."""
+
+    folder: Path
+
+    def put_function(self, function: Callable[[T], R]) -> None:
+        """Write what is done with each piece."""
+        (self.folder / "function").write_bytes(_pickled(function))
+
+    def put_pieces(self, job: int, pieces: Iterable[T]) -> list[Place]:
+        """Write the pieces of a job into one file."""
+        found, end = [], 0
+        with (self.folder / f"pieces-{job}").open("wb") as file:
+            for number, piece in enumerate(pieces):
+                start, end = end, end + file.write(_pickled(piece))
+                found.append(Place(job, number, start, end))
+        return found
+
+    def do(self, place: Place) -> None:
+        """Do one piece, in the process that is to do it, and write what came out, whole.
+
+        An attempt that was made before, or is being made now, writes the same: the last one stays.
+        """
+        try:
+            with (self.folder / f"pieces-{place.job}").open("rb") as file:
+                file.seek(place.start)
+                piece = file.read(place.end - place.start)
+        except FileNotFoundError:
+            raise ConfigError(
+                "engine",
+                place=f"worker {socket.gethostname()}",
+                found=f"no work in {self.folder}",
+                expected="the folder of the run on a file system that all machines share",
+            ) from None
+        try:
+            made = _function(self.folder)(pickle.loads(piece))
+        except HeadcountError as error:
+            made = _Refused(error)
+        target = self._result(place)
+        attempt = target.with_name(f"{target.name}.{secrets.token_hex(6)}")
+        attempt.write_bytes(_pickled(made))
+        attempt.replace(target)
+
+    def take(self, place: Place) -> R:
+        """The result of one piece, whose file goes; or the error that was raised."""
+        file = self._result(place)
+        made = pickle.loads(file.read_bytes())
+        file.unlink()
+        if isinstance(made, _Refused):
+            raise made.error
+        return made  # type: ignore[no-any-return]
+
+    def _result(self, place: Place) -> Path:
+        return self.folder / f"result-{place.job}-{place.number}"
+
+
+@lru_cache(maxsize=1)
+def _function(folder: Path) -> Callable[[Any], Any]:
+    """What is done, read once in each process: the name of the folder is new for each map."""
+    function: Callable[[Any], Any] = pickle.loads((folder / "function").read_bytes())
+    return function
+
+
+def _pickled(thing: object) -> bytes:
+    """Also functions that are made inside others, which Python's own pickle cannot write."""
+    from pyspark import cloudpickle
+
+    return bytes(cloudpickle.dumps(thing))  # type: ignore[no-untyped-call]
