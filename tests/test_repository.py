@@ -204,7 +204,7 @@ def test_library_never_prints() -> None:
 ROOMS = (
     *("cli", "bench", "run", "studies", "config", "report", "evaluation", "mechanisms", "attacks"),
     *("release", "privacy", "noise", "solve", "tabulate", "population", "schema", "geography"),
-    *("engines", "testing", "init"),
+    *("engines", "storage", "testing", "init"),
 )
 FILES = (
     *("__main__", "_version", "arrays", "compiled", "draws", "errors", "fields", "files"),

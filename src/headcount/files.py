@@ -7,7 +7,9 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from headcount.errors import RunError
 
@@ -21,6 +23,7 @@ UNCHECKED = (
 """Said where a file that must stay secret is made and its mode says nothing."""
 
 _JUNCTION = 0xA0000003
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 _SAFELY = sum(
     getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
 )
@@ -95,29 +98,67 @@ def close_folder(folder: Path) -> None:
         os.close(handle)
 
 
+@contextlib.contextmanager
+def temporary_beside(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """A new file in the folder of ``path``, for ``take_name``; it goes if it gets no other name.
+
+    The folder is the same because a name can be given only within one file system. The file's own
+    name is unlike any other, so that several may be written at once.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+    # An opener rather than tempfile: the finished file gets the usual permissions of the user's
+    # umask, where tempfile would leave it readable by the owner only.
+    with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+        try:
+            yield stream
+        finally:
+            stream.close()
+            temporary.unlink(missing_ok=True)
+
+
+def take_name(stream: BinaryIO, path: Path, *, replace: bool = True) -> bool:
+    """Give a file of ``temporary_beside`` its final name, once its bytes are on the disk.
+
+    Without ``replace``, only if nothing has the name: whether it was given comes back.
+    """
+    stream.flush()
+    os.fsync(stream.fileno())
+    stream.close()
+    temporary = Path(stream.name)
+    if replace:
+        temporary.replace(path)
+    elif not _take_free_name(temporary, path):
+        return False
+    sync_directory(path.parent)
+    return True
+
+
+def _take_free_name(temporary: Path, path: Path) -> bool:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        # A file system without second names: two at once may both find the name free, and then
+        # the later one has it. Whole it is in any case.
+        if path.exists():
+            return False
+        temporary.replace(path)
+    return True
+
+
 def write_bytes_atomic(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Replace ``path`` by ``data``: a crash leaves the old file or the new one, never a part.
 
-    The bytes go to a temporary file in the same directory (a rename is atomic only within one
-    file system), are flushed to disk, and take the final name last.
+    The bytes go to a temporary file in the same directory, are flushed to disk, and take the final
+    name last.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
-    # os.open rather than tempfile: the finished file gets the usual permissions of the user's
-    # umask, where tempfile would leave it readable by the owner only.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    handle = os.open(temporary, flags, mode)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
-    sync_directory(path.parent)
+    with temporary_beside(path, mode=mode) as stream:
+        stream.write(data)
+        take_name(stream, path)
 
 
 def write_text_atomic(path: Path, text: str) -> None:

@@ -1,0 +1,6 @@
+"""Where the files of an unfinished run are kept: a folder, or a place in an object store."""
+
+from headcount.storage.protocol import Storage, Whole
+from headcount.storage.uri import storage_at
+
+__all__ = ["Storage", "Whole", "storage_at"]
