@@ -17,6 +17,7 @@ from headcount.geography import Geography
 from headcount.population.quarters import Quarters
 from headcount.schema import Attribute, Schema
 from headcount.tabulate import Counts
+from headcount.tabulate.counts import sparse_counts
 
 LEVELS = ("nation", "state", "county", "tract", "block_group", "block")
 UNITS = {"state": 51, "county": 3_143, "tract": 84_000, "block_group": 240_000, "block": 8_100_000}
@@ -59,9 +60,7 @@ def nation_2020(share: float, *, seed: int) -> Counts:
     size = _block_sizes(geography, share, chance)
     schema = schema_2020()
     start, cell, count, occupied = _people(geography, size, schema, chance)
-    from scipy.sparse import csr_array
-
-    matrix = csr_array((count, cell, start), shape=(len(size), schema.size))
+    matrix = sparse_counts(start, cell, count, cells=schema.size)
     homes = np.maximum(occupied[:, 0] // 10, 0)
     quarters = Quarters(geography, "hhgq", occupied, homes)
     return Counts(schema, geography, geography.leaf, matrix, quarters=quarters)

@@ -136,15 +136,26 @@ def add_up(
 
     Children of one parent stand together, so that a pass over the rows is enough.
     """
-    from scipy.sparse import csr_array
-
     from headcount.tabulate._adding import add_rows
 
     first = np.append(geography.children_start(level), geography.size(of)).astype(np.int64)
     start, cell, value = add_rows(
         matrix.indptr, matrix.indices, matrix.data, first, matrix.shape[1]
     )
-    return csr_array((value, cell, start), shape=(geography.size(level), matrix.shape[1]))
+    return sparse_counts(start, cell, value, cells=matrix.shape[1])
+
+
+def sparse_counts(
+    start: Ints, cell: Ints32, value: NDArray[np.integer], *, cells: int
+) -> csr_array[Any, tuple[int, int]]:
+    """Counts by rows, units x cells; the arrays are used as they are, mapped ones too.
+
+    With ``start`` in 64 bits scipy would copy ``cell`` to as many.
+    """
+    from scipy.sparse import csr_array
+
+    narrow = start.astype(np.int32) if start[-1] <= np.iinfo(np.int32).max else start
+    return csr_array((value, cell, narrow), shape=(len(start) - 1, cells))
 
 
 def every_level(counts: Counts) -> dict[str, Counts]:

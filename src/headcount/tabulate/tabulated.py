@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.population import Population
-from headcount.tabulate._digest import content_digest
+from headcount.tabulate._digest import content_digest, counts_digest
 from headcount.tabulate.counts import Counts, tabulate
 
 
@@ -18,11 +18,12 @@ class Tabulated:
     where
         counts   true counts at the leaf
         digest   of the content, whatever the order of rows or files
+        people   who was counted; None where only counts are known
     """
 
-    population: Population
     counts: Counts
     digest: bytes
+    people: Population | None = None
 
     @classmethod
     def of(cls, data: Population | Counts | Tabulated) -> Tabulated:
@@ -30,18 +31,22 @@ class Tabulated:
         if isinstance(data, Tabulated):
             return data
         if isinstance(data, Counts):
-            population, counts = _of_counts(data), data
-        else:
-            population, counts = data, tabulate(data)
-        return cls(population, counts, content_digest(population, counts))
+            return cls(data, counts_digest(data))
+        counts = tabulate(data)
+        return cls(counts, content_digest(data, counts), data)
+
+    @property
+    def population(self) -> Population:
+        """Who was counted. Of counts alone it is made anew each time, because it is as large."""
+        return self.people if self.people is not None else _of_counts(self.counts)
 
     def __repr__(self) -> str:
         # Says nothing that depends on how many people there are.
-        return f"<Tabulated {self.population!r}>"
+        return f"<Tabulated {self.people if self.people is not None else self.counts!r}>"
 
 
 def _of_counts(counts: Counts) -> Population:
-    entries = counts.matrix.tocoo()
+    entries = counts.matrix.tocoo(copy=False)
     return Population(
         "counts",
         counts.schema,

@@ -99,7 +99,7 @@ def test_a_total_below_tightens_the_groups_above():
         Restriction(TOTAL, np.array([[20]]), np.array([[20]])),
     )
     made = tighten({"whole": above, "state": below}, schema=SCHEMA, geography=place)
-    assert made["whole"][0].high.tolist() == [[16, 18]]  # 18: the total says 16 anyway
+    assert made["whole"][0].high[:].tolist() == [[16, 18]]  # 18: the total says 16 anyway
     assert made["whole"][0].low.tolist() == [[4, 4]]
     assert made["state"] == below
 
@@ -121,7 +121,9 @@ def test_what_is_shown_to_be_shared_always_is():
             Restriction(
                 one.query,
                 one.low.sum(axis=0, keepdims=True),
-                np.where((one.high >= NO_BOUND).any(axis=0), NO_BOUND, one.high.sum(axis=0))[None],
+                np.where((one.high >= NO_BOUND).any(axis=0), NO_BOUND, one.high[:].sum(axis=0))[
+                    None
+                ],
             )
             for one in below
         )

@@ -18,6 +18,7 @@ from headcount.mechanisms.topdown import _kernels as kernels
 from headcount.mechanisms.topdown._level import LevelPlan
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation
+from headcount.tabulate.counts import sparse_counts
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -52,9 +53,7 @@ class SparseRows:
 
     def matrix(self, cells: int) -> csr_array[Any, tuple[int, int]]:
         """The counts as a sparse matrix, units x cells."""
-        from scipy.sparse import csr_array
-
-        return csr_array((self.value, self.cell, self.start), shape=(self.units, cells))
+        return sparse_counts(self.start, self.cell, self.value, cells=cells)
 
     def totals(self) -> Ints:
         """People per row."""

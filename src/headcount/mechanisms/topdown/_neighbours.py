@@ -99,7 +99,7 @@ def has_neighbour(restrictions: Restrictions, counts: Mapping[str, Counts]) -> b
         at_level = counts[level]
         truth = np.asarray((at_level.matrix @ one.query.matrix(schema)).toarray())
         above = geography.ancestors(level)
-        add &= (truth < one.high)[above][:, group]
+        add &= (truth < one.high[:])[above][:, group]
         remove &= (truth > one.low)[above][:, group]
     return bool(add.any() or remove.any())
 

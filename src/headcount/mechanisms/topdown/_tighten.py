@@ -22,14 +22,21 @@ import numpy as np
 from headcount.arrays import Ends, Ints
 from headcount.errors import ConfigError, TruthError
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.restrict import Restriction, Restrictions
+from headcount.mechanisms.topdown.restrict import (
+    Restriction,
+    Restrictions,
+    binding_groups,
+    sum_bounds,
+)
 from headcount.privacy import UnitOfPrivacy
 from headcount.schema import Schema
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Query
-from headcount.tabulate.counts import adder
 
 _EVERYONE = Query("everyone")
+
+PARENTS_AT_ONCE = 1 << 12
+"""Parents whose children's bounds are added up at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,24 +83,22 @@ def tighten(restrictions: Restrictions, *, schema: Schema, geography: Geography)
     """
     made: dict[str, tuple[Restriction, ...]] = {}
     passed: dict[str, Ends] = {}
-    below = ""
     for level in reversed(geography.levels):
         own = list(restrictions[level])
         alone = attained(own, schema)
         for k, one in enumerate(own):
             if one.query.name in passed:
-                low, high = _added(passed[one.query.name], geography, level, below)
+                low, high = sum_bounds(*passed[one.query.name], geography.children_start(level))
                 news_low = (low > alone[k][0]).any(axis=0)
                 news_high = (high < alone[k][1]).any(axis=0)
                 own[k] = replace(
                     one,
                     low=np.where(news_low, np.maximum(one.low, low), one.low),
-                    high=np.where(news_high, np.minimum(one.high, high), one.high),
+                    high=np.where(news_high, np.minimum(one.high[:], high), one.high[:]),
                 )
         made[level] = tuple(own)
         best = attained(own, schema)
         passed = {one.query.name: best[k] for k, one in enumerate(own)}
-        below = level
     return {level: made[level] for level in geography.levels}
 
 
@@ -112,7 +117,7 @@ def totals(restrictions: Restrictions, *, schema: Schema, geography: Geography) 
         if restrictions[level]:
             low, high = _settled(restrictions[level], schema)[-1]
         if below:
-            least, most = _added(made[below], geography, level, below)
+            least, most = sum_bounds(*made[below], geography.children_start(level))
             low, high = np.maximum(low, least), np.minimum(high, most)
         made[level] = low, high
         below = level
@@ -161,7 +166,7 @@ def refuse_fixed_units(
 
 def _settled(restrictions: Sequence[Restriction], schema: Schema) -> list[Ends]:
     """The same, and last the bounds of everyone in the unit."""
-    bounds = [(np.maximum(one.low, 0), np.minimum(one.high, NO_BOUND)) for one in restrictions]
+    bounds = [(np.maximum(one.low, 0), np.minimum(one.high[:], NO_BOUND)) for one in restrictions]
     units = len(bounds[0][0])
     bounds.append(
         (np.zeros((units, 1), dtype=np.int64), np.full((units, 1), NO_BOUND, dtype=np.int64))
@@ -204,14 +209,6 @@ def _propagate(bounds: list[Ends], pair: Refines) -> None:
     bounds[pair.fine] = low, high
 
 
-def _added(bounds: Ends, geography: Geography, level: str, below: str) -> Ends:
-    """Bounds of children added up; a sum with a free part is free."""
-    up = adder(geography, level, of=below)
-    low, high = bounds
-    free = (up @ (high >= NO_BOUND)) > 0
-    return up @ low, np.where(free, NO_BOUND, up @ np.where(high < NO_BOUND, high, 0))
-
-
 def always_shared(
     above: Sequence[Restriction],
     below: Sequence[Restriction],
@@ -232,17 +229,31 @@ def always_shared(
     if len(telling) > 1:
         return False
     (one,) = telling
-    low, high = _added((np.maximum(one.low, 0), one.high), geography, *levels)
     best = attained(above, schema)
     for k, other in enumerate(above):
         if other.query.name == one.query.name:
-            return bool((best[k][0] >= low).all() and (best[k][1] <= high).all())
+            return _within_sums(best[k], one, geography.children_start(levels[0]))
     return False
+
+
+def _within_sums(bounds: Ends, children: Restriction, first: Ints) -> bool:
+    """Whether bounds of parents lie within the sums of their children's, some parents at a time."""
+    cuts = np.append(first, len(children.low))
+    for start in range(0, len(first), PARENTS_AT_ONCE):
+        some = slice(start, start + PARENTS_AT_ONCE)
+        own = cuts[start : start + PARENTS_AT_ONCE + 1]
+        kids = slice(own[0], own[-1])
+        low, high = sum_bounds(
+            np.maximum(children.low[kids], 0), children.high[kids], own[:-1] - own[0]
+        )
+        if (bounds[0][some] < low).any() or (bounds[1][some] > high).any():
+            return False
+    return True
 
 
 def _telling(restrictions: Sequence[Restriction], schema: Schema) -> list[Restriction]:
     """Restrictions that bind and do not follow from another one with finer groups."""
-    kept = [one for one in restrictions if ((one.low > 0) | (one.high < NO_BOUND)).any()]
+    kept = [one for one in restrictions if binding_groups(one).any()]
     for one in sorted(kept, key=lambda one: one.low.shape[1]):
         others = [other for other in kept if other is not one]
         if any(_follows(one, other, schema) for other in others):
@@ -253,12 +264,20 @@ def _telling(restrictions: Sequence[Restriction], schema: Schema) -> list[Restri
 def _follows(one: Restriction, other: Restriction, schema: Schema) -> bool:
     for pair in refinements([one.query, other.query], schema):
         if pair.fine == 1:
-            low, high = np.maximum(other.low, 0), other.high
             onto = pair.onto(one.low.shape[1])
-            free = ((high >= NO_BOUND) @ onto) > 0
-            most = np.where(free, NO_BOUND, np.where(high < NO_BOUND, high, 0) @ onto)
-            return bool((one.low <= low @ onto).all() and (one.high >= most).all())
+            return all(
+                _implied(here, there, onto)
+                for here, there in zip(one.pieces(), other.pieces(), strict=True)
+            )
     return False
+
+
+def _implied(coarse: tuple[slice, Ints, Ints], fine: tuple[slice, Ints, Ints], onto: Ints) -> bool:
+    """Whether bounds of some units say nothing that those of finer groups do not."""
+    (_, low, high), (_, fine_low, fine_high) = coarse, fine
+    free = ((fine_high >= NO_BOUND) @ onto) > 0
+    most = np.where(free, NO_BOUND, np.where(fine_high < NO_BOUND, fine_high, 0) @ onto)
+    return bool((low <= np.maximum(fine_low, 0) @ onto).all() and (high >= most).all())
 
 
 def atoms(restrictions: Mapping[str, Sequence[Restriction]], schema: Schema) -> Ints:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from headcount.mechanisms.topdown._estimate import (
     refuse_broken_rounding,
     round_solved,
 )
+from headcount.mechanisms.topdown._joined import joined
 from headcount.mechanisms.topdown._level import LevelPlan, prepare_level
 from headcount.mechanisms.topdown._parents import ParentChunk, chunks, pose
 from headcount.mechanisms.topdown._room import Room
@@ -60,11 +62,13 @@ def descend(
     engine: Engine,
     progress: Progress = silent,
     parts: LevelParts | None = None,
+    workspace: Path | None = None,
     seconds: dict[str, float] | None = None,
 ) -> Descent:
     """Estimate every level from the top down; parts that are there already are taken as they are.
 
-    ``seconds`` gets the time that each level took here.
+    The finished leaf is mapped from a file in ``workspace``, if there is one. ``seconds`` gets the
+    time that each level took here.
     """
     parts = parts if parts is not None else PartsInMemory()
     estimates = Estimates(parts)
@@ -101,8 +105,9 @@ def descend(
             notes[name] = _children(task, chunks(geography, name), engine, progress, room)
         if seconds is not None:
             seconds[name] = round(seconds.get(name, 0.0) + perf_counter() - began, 1)
-    leaf = estimates.rows(geography.leaf, range(geography.size(geography.leaf)))
-    tables = _summed_from_leaf(geography, leaf, schema.size)
+    leaf = geography.leaf
+    whole = joined(estimates, leaf, geography.size(leaf), schema.size, folder=workspace)
+    tables = _summed_from_leaf(geography, whole)
     refuse_release_outside(restrictions, tables, schema=schema, geography=geography)
     return Descent(tables, notes)
 
@@ -204,10 +209,10 @@ def kept_margin(schema: Schema, settings: TopDownSettings) -> Ints32 | None:
 
 
 def _summed_from_leaf(
-    geography: Geography, leaf: SparseRows, cells: int
+    geography: Geography, leaf: csr_array[Any, tuple[int, int]]
 ) -> dict[str, csr_array[Any, tuple[int, int]]]:
     """Every level as the sum of its leaves: after a failsafe a parent is what its children say."""
-    tables = {geography.leaf: leaf.matrix(cells)}
+    tables = {geography.leaf: leaf}
     for depth in range(len(geography.levels) - 1, 0, -1):
         level, below = geography.levels[depth - 1], geography.levels[depth]
         tables[level] = add_up(tables[below], geography, level, of=below)

@@ -249,6 +249,7 @@ class TopDown(TopDownSettings, PostTabular):
                     engine=context.engine,
                     progress=context.progress,
                     parts=parts,
+                    workspace=context.workspace,
                     seconds=seconds,
                 )
             )

@@ -6,14 +6,14 @@ lists them as released without noise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from headcount.arrays import Flags, Ints
+from headcount.arrays import Ends, Flags, Ints
 from headcount.errors import ConfigError, RunError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms._preserved import LIVING_QUARTERS, PEOPLE, Preserved
@@ -24,16 +24,44 @@ from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.schema import Recode, Schema
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Counts, Query
-from headcount.tabulate.counts import adder
+
+UNITS_AT_ONCE = 1 << 16
+"""Units whose answers are held at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Multiples:
+    """Numbers of units times a factor for each column, worked out where they are asked for."""
+
+    numbers: Ints
+    factors: Ints
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Units x columns."""
+        return self.numbers.shape
+
+    def __getitem__(self, units: Any) -> Ints:
+        found: Ints = np.minimum(self.numbers[units] * self.factors, NO_BOUND)
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.asarray(self[:], dtype=dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class Restriction:
-    """Bounds on the answers of one query in every unit of one level."""
+    """Bounds on the answers of one query in every unit of one level: units x groups."""
 
     query: Query
     low: Ints
-    high: Ints
+    high: Ints | Multiples
+
+    def pieces(self) -> Iterator[tuple[slice, Ints, Ints]]:
+        """The bounds of some units after others."""
+        for first in range(0, len(self.low), UNITS_AT_ONCE):
+            units = slice(first, min(first + UNITS_AT_ONCE, len(self.low)))
+            yield units, self.low[units], self.high[units]
 
 
 Restrictions = Mapping[str, tuple[Restriction, ...]]
@@ -75,10 +103,9 @@ def truth_outside(
     found = []
     for level in reversed(tuple(restrictions)):  # the finest unit says best where to look
         for restriction in restrictions[level]:
-            truth = _answers(counts[level], restriction.query)
-            if (where := _outside(restriction, truth)) is not None:
-                bound = bound_name(restriction.query, counts[level].schema, where[1])
-                found.append((level, where[0], bound))
+            schema = counts[level].schema
+            if (where := first_outside(restriction, counts[level].matrix, schema)) is not None:
+                found.append((level, where[0], bound_name(restriction.query, schema, where[1])))
     return found
 
 
@@ -123,8 +150,7 @@ def refuse_release_outside(
     """
     for level, those in restrictions.items():
         for restriction in those:
-            answers = (tables[level] @ restriction.query.matrix(schema)).toarray()
-            if (where := _outside(restriction, answers)) is not None:
+            if (where := first_outside(restriction, tables[level], schema)) is not None:
                 code = _code(geography, level, where[0])
                 bound = bound_name(restriction.query, schema, where[1])
                 raise RunError(
@@ -133,13 +159,15 @@ def refuse_release_outside(
                 )
 
 
-def _outside(restriction: Restriction, answers: Ints) -> tuple[int, int] | None:
-    """The first unit and group outside its bounds."""
-    outside = (answers < restriction.low) | (answers > restriction.high)
-    if not outside.any():
-        return None
-    unit, group = np.nonzero(outside)
-    return int(unit[0]), int(group[0])
+def first_outside(restriction: Restriction, matrix: Any, schema: Schema) -> tuple[int, int] | None:
+    """The first unit and group of counts (units x cells, sparse) outside its bounds."""
+    groups = restriction.query.matrix(schema)
+    for units, low, high in restriction.pieces():
+        answers = (matrix[units] @ groups).toarray()
+        unit, group = np.nonzero((answers < low) | (answers > high))
+        if len(unit):
+            return units.start + int(unit[0]), int(group[0])
+    return None
 
 
 def units_outside(restriction: Restriction, answers: Ints) -> list[int]:
@@ -163,8 +191,10 @@ def nests(restrictions: tuple[Restriction, ...], schema: Schema) -> bool:
 
 def binding_groups(restriction: Restriction) -> Flags:
     """The groups of which some unit has a bound that can bind."""
-    binds: Flags = (restriction.low > 0) | (restriction.high < NO_BOUND)
-    return np.asarray(binds.any(axis=0))
+    binds = np.zeros(restriction.low.shape[1], dtype=bool)
+    for _, low, high in restriction.pieces():
+        binds |= ((low > 0) | (high < NO_BOUND)).any(axis=0)
+    return binds
 
 
 def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
@@ -222,7 +252,7 @@ def _answers(counts: Counts, query: Query) -> Ints:
 def _add(found: dict[str, Restriction], new: Restriction) -> None:
     old = found.get(new.query.name)
     if old is not None:
-        low, high = np.maximum(old.low, new.low), np.minimum(old.high, new.high)
+        low, high = np.maximum(old.low, new.low), np.minimum(old.high[:], new.high[:])
         new = Restriction(new.query, low, high)
     found[new.query.name] = new
 
@@ -236,14 +266,17 @@ def _table_bounds(
     levels = _at_or_above(bounds.level, counts)
     low, high = read_bounds(bounds, query, leaf.schema, geography)
     made = {bounds.level: [Restriction(query, low, high)]}
-    below = bounds.level
     for level in reversed(levels[:-1]):
-        up = adder(geography, level, of=below)
-        free = (up @ (high >= NO_BOUND)) > 0  # a sum with a free part is free
-        low, high = up @ low, np.where(free, NO_BOUND, up @ np.where(high < NO_BOUND, high, 0))
+        low, high = sum_bounds(low, high, geography.children_start(level))
         made[level] = [Restriction(query, low, high)]
-        below = level
     return made
+
+
+def sum_bounds(low: Ints, high: Ints, first: Ints) -> Ends:
+    """Sums of the rows from each of ``first`` on; a sum with a free part is free."""
+    free = np.logical_or.reduceat(high >= NO_BOUND, first)
+    most = np.add.reduceat(np.where(high < NO_BOUND, high, 0), first)
+    return np.add.reduceat(low, first), np.where(free, NO_BOUND, most)
 
 
 def _quarters_bounds(
@@ -258,19 +291,20 @@ def _quarters_bounds(
     query = settings.query(bounds.query)
     occupied = _occupied(bounds, counts[geography.leaf], query)
     _refuse_hidden_totals(settings, bounds, geography)
-    sets = _sets(occupied.shape[1], unions=False)
-    low, high = occupied, occupied * np.asarray(bounds.caps)
-    below = geography.leaf
-    made = {below: _split(query, counts[below].schema, sets, low, high)}
+    caps, sets = np.asarray(bounds.caps), _sets(occupied.shape[1], unions=False)
+    leaf = Restriction(query, occupied, Multiples(occupied, caps))
+    made, low, high = {geography.leaf: [leaf]}, occupied, occupied
     for level in reversed(geography.levels[:-1]):
-        up = adder(geography, level, of=below)
-        low, high = up @ low, up @ high
+        first = geography.children_start(level)
+        occupied = np.add.reduceat(occupied, first)
+        if len(made) == 1:
+            low, high = occupied, occupied * caps
+        else:
+            low, high = np.add.reduceat(low, first), np.add.reduceat(high, first)
         if level == bounds.total_level:
             sets = _sets(occupied.shape[1], unions=bounds.unions)
-            here = adder(geography, level, of=geography.leaf) @ occupied
-            low, high = _from_total(here, counts[level].totals(), sets)
+            low, high = _from_total(occupied, counts[level].totals(), sets)
         made[level] = _split(query, counts[level].schema, sets, low, high)
-        below = level
     return made
 
 
