@@ -53,8 +53,11 @@ def test_a_query_called_like_the_report_does_not_share_its_noise(town: Path, noi
         config = write_config(town, population=ONE_TRACT, mechanism=SAME_NAME, run=run, out=out)
         release, planned = open_run(protect_run(config))
         truth = planned.counts.dense()
-        (file,) = (town / out / "release/measurements").glob(f"tract-{REPORT}.parquet")
-        on_query = pl.read_parquet(file)["total"][0] - truth.sum()
+        answers = pl.read_parquet(
+            town / out / "release/measurements/tract.parquet/DPQuery/*.parquet"
+        )
+        (answer,) = answers.filter(query_name=f"{REPORT}_dpq")["value"][0]
+        on_query = answer - truth.sum()
         released = release.at("tract")
         told = release.notes[f"{REPORT}, share of people"]
         assert isinstance(told, float)

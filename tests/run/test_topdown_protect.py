@@ -67,10 +67,10 @@ def test_counts_people_quarters_measurements_and_receipt(town: Path, noise: str)
     out = protect_run(config)
     release, planned = open_run(out)
     measured = {
-        f"measurements/{level}-{query}.parquet"
+        f"measurements/{level}.parquet/{table}/part-00000.parquet"
         for level in ("whole", "county", "tract")
-        for query in ("cells", "sex")
-    }
+        for table in ("DPQuery", "Constraint")
+    } | {"measurements/units.parquet"}
     listed = json.loads((out / "release/manifest.json").read_text())
     assert measured <= set(contents(out / "release"))
     assert all(name in json.dumps(listed) for name in measured)
@@ -115,7 +115,7 @@ def test_a_run_broken_at_a_level_resumes_to_the_same_tables(
     shutil.rmtree(undisturbed / "out/internal/levels")  # all levels are estimated again
     expected = tables(protect_run(undisturbed / "config.toml") / "release")
     # A file that a killed process left half written, in a folder of the release.
-    half = town / "out/release/measurements/.county-sex.parquet.0123.tmp"
+    half = town / "out/release/measurements/county.parquet/DPQuery/.part-0.parquet.0123.tmp"
     half.write_bytes(b"half")
     assert tables(protect_run(config) / "release") == expected
     assert spends(town) == [SpendState.COMPLETE]
@@ -129,8 +129,8 @@ def test_what_is_published_is_what_was_used(town: Path, noise: str):
     run = f'{LEDGER}\npublish = ["measurements"]\nnoise = "{noise}"'
     out = protect_run(write_config(town, population=TOWN, mechanism=alone, run=run))
     release, planned = open_run(out)
-    frame = pl.read_parquet(out / "release/measurements/whole-cells.parquet")
-    answers = np.maximum(frame.drop("unit").to_numpy(), 0)
+    frame = pl.read_parquet(out / "release/measurements/whole.parquet/DPQuery/*.parquet")
+    answers = np.maximum(np.array(frame["value"].to_list()), 0)
     np.testing.assert_array_equal(answers, release.at("whole"))
     assert (answers != planned.counts.at("whole").dense()).any()  # there was noise to tell
 
@@ -204,10 +204,11 @@ def test_what_cannot_work_is_refused_before_anything_is_spent(town: Path, what: 
     assert RunDirectory(town / "out").facts() is None
 
 
-def test_names_of_queries_stay_inside_the_release(town: Path):
+def test_names_of_queries_and_levels_stay_inside_the_release(town: Path):
     queries = QUERIES.replace("sex =", '"../sex" =')
     run = f'{LEDGER}\npublish = ["measurements"]'
     out = protect_run(write_config(town, population=TOWN, mechanism=HEAD + queries, run=run))
-    names = [path.name for path in (out / "release/measurements").iterdir()]
-    assert "county-%2E.%2Fsex.parquet" in names
-    assert len(names) == 6
+    names = sorted(path.name for path in (out / "release/measurements").iterdir())
+    assert names == [f"{name}.parquet" for name in ("county", "tract", "units", "whole")]
+    frame = pl.read_parquet(out / "release/measurements/county.parquet/DPQuery/*.parquet")
+    assert "../sex_dpq" in frame["query_name"].to_list()

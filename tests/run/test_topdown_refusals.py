@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from headcount.cli.app import app
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, HeadcountError, InputError, RunError
-from headcount.mechanisms.topdown._publish import measurement_file
 from headcount.privacy import SpendState
 from headcount.release.directory import RunDirectory
 from headcount.run.evaluate import open_run
@@ -213,8 +212,11 @@ def test_recoded_queries_are_measured_and_bounded(town: Path):
     assert np.array_equal(made[:, :, 1:].sum(axis=2), truth[:, :, 1:].sum(axis=2))
     import polars as pl
 
-    frame = pl.read_parquet(out / "release/measurements/county-grown.parquet")
-    assert frame.columns == ["unit", "f_no", "f_yes", "m_no", "m_yes"]
+    frame = pl.read_parquet(out / "release/measurements/county.parquet/DPQuery/*.parquet")
+    asked = frame.filter(query_name="grown_dpq")
+    assert asked["query_shape"].to_list() == [[2, 2], [2, 2]]
+    assert asked.select("sex", "age").unique().rows() == [("sex", "grown")]
+    assert asked["value"].list.len().to_list() == [4, 4]
 
 
 @pytest.mark.parametrize(
@@ -241,22 +243,16 @@ def test_a_wrong_recode_is_refused(town: Path, old: str, new: str, message: str)
 
 
 def test_measurements_with_two_columns_of_a_name_are_refused_before_a_loss(town: Path):
-    population = TOWN.replace('"adult"', '"unit"')
-    text = (town / "people.csv").read_text().replace("adult", "unit")
-    (town / "people.csv").write_text(text)
-    queries = QUERIES + 'age = { by = ["age"] }\n'
-    queries = queries.replace('by = ["sex"], share', 'by = ["age"], share')
+    for name in ("people.csv", "quarters.csv"):
+        if (town / name).exists():
+            text = (town / name).read_text().replace("age", "value")
+            (town / name).write_text(text)
+    population = TOWN.replace("age", "value")
     run = f'{LEDGER}\npublish = ["measurements"]'
-    config = write_config(town, population=population, mechanism=HEAD + queries, run=run)
-    with pytest.raises(InputError, match=r"query 'sex', column 'unit': found two columns of that"):
+    config = write_config(town, population=population, mechanism=HEAD + QUERIES, run=run)
+    with pytest.raises(InputError, match=r"measurements: column 'value': found an attribute of"):
         protect_run(config)
     assert spends(town) == []
-
-
-def test_no_two_measurements_share_a_file():
-    names = [measurement_file(*pair) for pair in (("a-b", "c"), ("a", "b-c"), ("a%2Db", "c"))]
-    assert names[:2] == ["a%2Db-c.parquet", "a-b-c.parquet"]
-    assert len(set(names)) == 3
 
 
 def test_a_loss_of_nothing_is_in_the_currency_of_the_others(town: Path):

@@ -25,7 +25,8 @@ _MEDIA = {
 _BESIDES = {
     "microdata": "Records of people, made from the protected counts.",
     "mdf": "Records of people and living quarters, in the layout of the 2018 end-to-end test.",
-    "measurements": "Noisy answers, before they were made to add up.",
+    "measurements": "Noisy answers, before they were made to add up, and what is kept exactly or "
+    "within bounds.",
 }
 
 

@@ -26,6 +26,10 @@ class Query:
     name: str
     by: tuple[str | Recode, ...] = ()
 
+    def on(self, schema: Schema) -> Query:
+        """The query as asked of a schema: every recode with its source."""
+        return self
+
     def attributes(self, schema: Schema) -> tuple[Attribute, ...]:
         """The attributes of the answer, recodes replaced by their coarser attribute."""
         return tuple(

@@ -1,91 +1,169 @@
-"""The noisy measurements themselves, for whoever wants to work out uncertainty: Parquet files."""
+"""The noisy measurements themselves, for whoever wants to work out uncertainty, or to start anew.
+
+Below the folder of each level (``LEVEL.parquet``) two tables, each in parts: ``DPQuery``, a row for
+each unit and measured query, and ``Constraint``, a row for each unit and query that is exact or
+bounded. ``units.parquet`` has the places that each leaf lies in.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from headcount.arrays import Ints
+from headcount.engines import Engine
+from headcount.engines.protocol import InOrder
 from headcount.errors import InputError
 from headcount.geography import Geography
+from headcount.mechanisms.topdown._measured_tables import (
+    ANSWERS,
+    CONSTRAINTS,
+    MeasuredQuery,
+    answer_rows,
+    columns_of,
+    constraint_rows,
+    described,
+)
 from headcount.mechanisms.topdown.measure import Measurements
-from headcount.mechanisms.topdown.planned import planned_noise
+from headcount.mechanisms.topdown.restrict import Restriction, Restrictions
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.population import Population
 from headcount.population.quarters import Quarters
-from headcount.progress import Progress
+from headcount.progress import Progress, silent
 from headcount.release import Release
-from headcount.release.layout import LONGEST_NAME, stem_of
+from headcount.release.frames import units_frame
+from headcount.release.layout import UNITS, stem_of
 from headcount.release.publication import Publication
-from headcount.release.streamed import whole_files
+from headcount.release.streamed import ROWS_AT_ONCE, whole_files
 from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
-from headcount.tabulate import CELLS, Query, every_cell
+from headcount.tabulate import CELLS, every_cell
 
-UNIT = "unit"
-"""The column of unit codes."""
-
-_UNITS_AT_ONCE = 20_000
+UNITS_A_PART, VALUES_AT_ONCE = 1 << 14, 1 << 21
+"""Units of one part file, and answers that are drawn and written together (a row group)."""
 
 
 def write_measurements(
     measurements: Measurements,
+    restrictions: Restrictions,
     settings: TopDownSettings,
     schema: Schema,
     geography: Geography,
     folder: Path,
+    *,
+    engine: Engine,
+    progress: Progress = silent,
 ) -> None:
-    """Draw every measurement in full and write one file per level and query.
+    """Draw every measurement in full and write it, a part for each run of units.
 
-    A row is a unit, a column a group of the query; the noise's law stands in the file's metadata.
-    The estimate uses the same draws: noise is a function of its address.
+    The estimate uses the same draws: noise is a function of its address. So a part that is written
+    twice is the same, whoever writes it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    for (level, name), noise in planned_noise(settings, schema, geography).items():
-        query = every_cell(schema) if name == CELLS else settings.query(name)
-        columns = _labels(query, schema)
-        about = {b"headcount": str(noise.law or "no noise").encode()}
-        form = pa.schema([(UNIT, pa.string()), *((c, pa.int64()) for c in columns)], about)
-        with (
-            whole_files(folder / measurement_file(level, name)) as (file,),
-            pq.ParquetWriter(file, form, compression="zstd") as writer,
-        ):
-            for answers, codes in _pieces(measurements, level, name, schema, geography):
-                arrays = [pa.array(codes.tolist()), *(pa.array(a) for a in answers.T)]
-                writer.write_table(pa.Table.from_arrays(arrays, schema=form))
-
-
-def measurement_file(level: str, query: str) -> str:
-    """The file of a level and a query: the first "-" parts them, one in the level is %2D."""
-    return f"{stem_of(level).replace('-', '%2D')}-{stem_of(query)}.parquet"
-
-
-def refuse_same_columns(settings: TopDownSettings, schema: Schema, geography: Geography) -> None:
-    """Refuse measurements whose files would have two columns of one name, or too long a name."""
-    settings = settings.completed(schema, geography)
-    settings.refuse_unknown_names(schema, geography)
-    for level, name in settings.allocation(geography).measured:
-        query = every_cell(schema) if name == CELLS else settings.query(name)
-        if twice := first_repeated([UNIT, *_labels(query, schema)]):
-            raise InputError(
-                "measurements",
-                place=f"query {name!r}, column {twice!r}",
-                found="two columns of that name",
-                expected=f"levels that differ when joined by '_', none of them called {UNIT!r}",
+    allocation = settings.allocation(geography)
+    losses = allocation.losses(settings.loss) if settings.loss is not None else {}
+    # Truth and key stay in this process until both can be opened from files.
+    here = InOrder() if engine.elsewhere else engine
+    for level in geography.levels:
+        measured = [
+            MeasuredQuery(
+                every_cell(schema) if name == CELLS else settings.query(name),
+                noise,
+                losses.get((level, name)),
             )
-        if len(measurement_file(level, name).encode()) > LONGEST_NAME:
+            for (at, name), noise in measurements.planned.items()
+            if at == level
+        ]
+        task = PartTask(
+            level=level,
+            measured=measured,
+            bounded=restrictions[level],
+            measurements=measurements,
+            schema=schema,
+            geography=geography,
+            folder=folder / f"{stem_of(level)}.parquet",
+        )
+        size = geography.size(level)
+        parts = [range(a, min(a + UNITS_A_PART, size)) for a in range(0, size, UNITS_A_PART)]
+        made = here.map(task.write, parts)
+        for _ in progress(made, what=f"measurements of {level}", total=len(parts)):
+            pass
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PartTask:
+    """Writes both tables of some units of one level, each as one file."""
+
+    level: str
+    measured: list[MeasuredQuery]
+    bounded: Sequence[Restriction]
+    measurements: Measurements
+    schema: Schema
+    geography: Geography
+    folder: Path
+
+    def write(self, units: range) -> None:
+        """Write the parts of some units, whole or not at all."""
+        tables = {ANSWERS: self._answers, CONSTRAINTS: self._constraints}
+        wanted = [
+            name for name, of in ((ANSWERS, self.measured), (CONSTRAINTS, self.bounded)) if of
+        ]
+        about = described(
+            self.level, self.measured, [one.query for one in self.bounded], self.schema
+        )
+        part = f"part-{units.start // UNITS_A_PART:05d}.parquet"
+        paths = [self.folder / name / part for name in wanted]
+        with whole_files(*paths) as streams, ExitStack() as stack:
+            for name, stream in zip(wanted, streams, strict=True):
+                form = columns_of(name, self.schema).with_metadata(about)
+                options: dict[str, Any] = {"compression": "zstd"}
+                # Ranges of the answers say nothing; those of names let a reader skip row groups.
+                options["write_statistics"] = ["geocode", "query_name"]
+                writer = stack.enter_context(pq.ParquetWriter(stream, form, **options))
+                for rows in tables[name](units):
+                    writer.write_table(rows)
+
+    def _answers(self, units: range) -> Iterator[pa.Table]:
+        codes = self.geography.units[self.geography.depth(self.level)]
+        for one in self.measured:
+            step = max(1, VALUES_AT_ONCE // one.query.size(self.schema))
+            for first in range(units.start, units.stop, step):
+                some = range(first, min(first + step, units.stop))
+                answers = self._drawn(one.query.name, some)
+                yield answer_rows(one, codes[some.start : some.stop], answers, self.schema)
+
+    def _drawn(self, query: str, units: range) -> Ints:
+        if query == CELLS:
+            return self.measurements.cells(self.level, units)
+        return self.measurements.margin(self.level, query, units)
+
+    def _constraints(self, units: range) -> Iterator[pa.Table]:
+        codes = self.geography.units[self.geography.depth(self.level)][units.start : units.stop]
+        for one in self.bounded:
+            yield from constraint_rows(one, codes, units, self.schema)
+
+
+def refuse_same_names(schema: Schema, geography: Geography) -> None:
+    """Refuse measurements whose tables would have two columns, or two files, of one name."""
+    if UNITS in map(str.casefold, geography.levels):
+        raise InputError(
+            "measurements",
+            place=f"level {UNITS!r}",
+            found="the name of the file of all places",
+            expected="another name for the level",
+        )
+    for table in (ANSWERS, CONSTRAINTS):
+        if twice := first_repeated(columns_of(table, schema).names):
             raise InputError(
                 "measurements",
-                place=f"query {name!r} at {level!r}",
-                found="a very long file name",
-                expected=f"names of at most {LONGEST_NAME} bytes together",
+                place=f"column {twice!r}",
+                found="an attribute of that name",
+                expected="attributes with other names than the columns of every measurement",
             )
 
 
@@ -93,37 +171,23 @@ def refuse_same_columns(settings: TopDownSettings, schema: Schema, geography: Ge
 class PublishedMeasurements(Publication):
     """The noisy measurements, written as they are drawn."""
 
-    settings: TopDownSettings
-
     def check(self, population: Population) -> None:
-        """Refuse files with two columns of one name."""
-        refuse_same_columns(self.settings, population.schema, population.geography)
+        """Refuse two columns, or two files, of one name."""
+        refuse_same_names(population.schema, population.geography)
 
     def write(
         self, release: Release, folder: Path, *, quarters: Quarters | None, progress: Progress
     ) -> Sequence[Path]:
-        """The files, which are there already."""
-        return sorted(folder.glob("*.parquet"))
+        """The places; the measurements are there already."""
+        _write_units(release.geography, folder / f"{UNITS}.parquet")
+        return sorted(path for path in folder.rglob("*.parquet") if path.is_file())
 
 
-def _pieces(
-    measurements: Measurements, level: str, name: str, schema: Schema, geography: Geography
-) -> Iterator[tuple[Ints, NDArray[np.str_]]]:
-    codes = geography.units[geography.depth(level)]
-    for first in range(0, len(codes), _UNITS_AT_ONCE):
-        units = np.arange(first, min(first + _UNITS_AT_ONCE, len(codes)), dtype=np.int64)
-        if name != CELLS:
-            yield measurements.margin(level, name, range(first, units[-1] + 1)), codes[units]
-            continue
-        possible = np.flatnonzero(schema.possible)
-        answers = measurements.detail(
-            level, np.repeat(units, len(possible)), np.tile(possible, len(units))
-        )
-        whole = np.zeros((len(units), schema.size), dtype=np.int64)
-        whole[:, possible] = answers.reshape(len(units), -1)
-        yield whole, codes[units]
-
-
-def _labels(query: Query, schema: Schema) -> list[str]:
-    levels = [attribute.levels for attribute in query.attributes(schema)]
-    return ["_".join(combination) or "total" for combination in product(*levels)]
+def _write_units(geography: Geography, path: Path) -> None:
+    """Every leaf with the places that it lies in."""
+    leaf, size = geography.leaf, geography.size(geography.leaf)
+    form = units_frame(geography, leaf, range(0)).to_arrow().schema
+    with whole_files(path) as (file,), pq.ParquetWriter(file, form, compression="zstd") as writer:
+        for first in range(0, size, ROWS_AT_ONCE):
+            some = range(first, min(first + ROWS_AT_ONCE, size))
+            writer.write_table(units_frame(geography, leaf, some).to_arrow())

@@ -153,7 +153,7 @@ class TopDown(TopDownSettings, PostTabular):
 
     def publications(self) -> Mapping[str, Publication]:
         """Measurements; and people, where the counts are bounded to fit living quarters."""
-        found: dict[str, Publication] = {"measurements": PublishedMeasurements(self)}
+        found: dict[str, Publication] = {"measurements": PublishedMeasurements()}
         if any(isinstance(one, QuartersBounds) for one in self.bounds):
             found |= {"microdata": PeopleInQuarters(), "mdf": PeopleInQuarters(mdf=True)}
         return found
@@ -233,7 +233,14 @@ class TopDown(TopDownSettings, PostTabular):
             measurements = Measurements(levels, settings, noise, run=run)
             if context.measurements is not None:
                 write_measurements(
-                    measurements, settings, counts.schema, counts.geography, context.measurements
+                    measurements,
+                    restrictions,
+                    settings,
+                    counts.schema,
+                    counts.geography,
+                    context.measurements,
+                    engine=context.engine,
+                    progress=context.progress,
                 )
             parts = None
             if context.workspace:

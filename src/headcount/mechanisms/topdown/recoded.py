@@ -58,13 +58,14 @@ class RecodedQuery(Query):
 
     def attributes(self, schema: Schema) -> tuple[Attribute, ...]:
         """The attributes of the answer, recodes replaced by their coarser attribute."""
-        return self._on(schema).attributes(schema)
+        return self.on(schema).attributes(schema)
 
     def groups(self, schema: Schema) -> Ints:
         """For each cell of the schema the number of the answer's group it is counted in."""
-        return self._on(schema).groups(schema)
+        return self.on(schema).groups(schema)
 
-    def _on(self, schema: Schema) -> Query:
+    def on(self, schema: Schema) -> Query:
+        """The query with recodes of that schema's attributes."""
         known = {one.name: one for one in self.groupings}
         axes = (a if isinstance(a, Recode) else known.get(a, a) for a in self.by)
         return Query(self.name, tuple(a.on(schema) if isinstance(a, Grouping) else a for a in axes))

@@ -1,0 +1,160 @@
+"""Measurements as two tables: noisy answers, and what the release keeps exactly or within bounds.
+
+The form is that of the noisy measurement files of the 2020 census: a row for each unit and query,
+with all answers of the query in one list.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from headcount.arrays import Ints
+from headcount.mechanisms.topdown.planned import PlannedNoise
+from headcount.mechanisms.topdown.restrict import Restriction
+from headcount.privacy import Loss
+from headcount.schema import Recode, Schema
+from headcount.solve.batch import NO_BOUND
+from headcount.tabulate import Query
+
+ANSWERS, CONSTRAINTS = "DPQuery", "Constraint"
+"""The two tables of a level, by the names of their folders."""
+
+SUMMED_OVER = "*"
+"""What stands in the column of an attribute that a query does not tell apart."""
+
+_NUMBERS = pa.list_(pa.field("element", pa.int64(), nullable=False))
+_SHAPE = pa.list_(pa.field("element", pa.int32(), nullable=False))
+_ABOUT_QUERY = (("geocode", pa.string()), ("query_name", pa.string()), ("query_shape", _SHAPE))
+
+
+def columns_of(table: str, schema: Schema) -> pa.Schema:
+    """The columns of one of the tables; the last are the attributes."""
+    own: tuple[pa.Field, ...]
+    if table == ANSWERS:
+        own = (
+            pa.field("value", _NUMBERS, nullable=False),
+            pa.field("variance", pa.float64(), nullable=False),
+            pa.field("plb", pa.float64()),
+        )
+    else:
+        own = (
+            pa.field("sign", pa.string(), nullable=False),
+            pa.field("value", pa.list_(pa.int64()), nullable=False),
+        )
+    first = (pa.field(name, kind, nullable=False) for name, kind in _ABOUT_QUERY)
+    attributes = (pa.field(name, pa.string(), nullable=False) for name in schema.names)
+    return pa.schema([*first, *own, *attributes])
+
+
+@dataclass(frozen=True)
+class MeasuredQuery:
+    """A query at a level, its noise, and the exact part of the loss that it has."""
+
+    query: Query
+    noise: PlannedNoise
+    loss: Loss | None
+
+
+def answer_rows(
+    one: MeasuredQuery, codes: NDArray[np.str_], answers: Ints, schema: Schema
+) -> pa.Table:
+    """Rows of noisy answers to one query (units x groups) in some units."""
+    law, loss = one.noise.law, one.loss
+    columns = _about(one.query, f"{one.query.name}_dpq", codes, schema)
+    columns["value"] = _lists(pa.array(answers.reshape(-1)), answers.shape)
+    columns["variance"] = np.full(len(codes), 0.0 if law is None else law.variance)
+    plb = None if loss is None else float(loss.amount)
+    columns["plb"] = pa.repeat(pa.scalar(plb, pa.float64()), len(codes))
+    return _table(columns, columns_of(ANSWERS, schema))
+
+
+def constraint_rows(
+    one: Restriction, codes: NDArray[np.str_], units: range, schema: Schema
+) -> Iterator[pa.Table]:
+    """Rows of what one query keeps in some units: exactly, or no less and no more than.
+
+    A group without a bound has no value. A unit with no bound at all has no row.
+    """
+    low, high = (np.asarray(side[units.start : units.stop]) for side in (one.low, one.high))
+    exact = (low == high).all(axis=1)
+    for name, sign, values, bounded, chosen in (
+        ("con", "=", low, np.ones_like(low, dtype=bool), exact),
+        ("lb_con", ">=", low, low > -NO_BOUND, ~exact),
+        ("ub_con", "<=", high, high < NO_BOUND, ~exact),
+    ):
+        rows = np.flatnonzero(chosen & bounded.any(axis=1))
+        if not len(rows):
+            continue
+        some = values[rows]
+        columns = _about(one.query, f"{one.query.name}_{name}", codes[rows], schema)
+        columns["sign"] = pa.repeat(sign, len(rows))
+        flat = pa.array(some.reshape(-1), mask=~bounded[rows].reshape(-1))
+        columns["value"] = _lists(flat, some.shape)
+        yield _table(columns, columns_of(CONSTRAINTS, schema))
+
+
+def described(
+    level: str, measured: list[MeasuredQuery], bounded: list[Query], schema: Schema
+) -> dict[bytes, bytes]:
+    """What a file says about itself: its level, and each query with its groups, law and loss."""
+    queries: dict[str, dict[str, Any]] = {}
+    for one in measured:
+        law, loss = one.noise.law, one.loss
+        queries[one.query.name] = {
+            "by": _axes(one.query, schema),
+            "law": None if law is None else str(law),
+            "loss": None if loss is None else {str(loss.currency): str(loss.amount)},
+        }
+    for query in bounded:
+        queries.setdefault(query.name, {"by": _axes(query, schema)})
+    about = {"level": level, "queries": queries}
+    return {b"headcount": json.dumps(about, ensure_ascii=False).encode()}
+
+
+def _axes(query: Query, schema: Schema) -> list[str | dict[str, Any]]:
+    """The attributes of a query, in the order of its answers; of a recode its groups."""
+    return [
+        {"recode": axis.name, "of": axis.source.name, "groups": dict(axis.groups)}
+        if isinstance(axis, Recode)
+        else axis
+        for axis in query.on(schema).by
+    ]
+
+
+def _about(query: Query, name: str, codes: NDArray[np.str_], schema: Schema) -> dict[str, Any]:
+    """The columns that are the same for all units, and the units."""
+    rows = len(codes)
+    shape = [attribute.size for attribute in query.attributes(schema)] or [1]
+    asked: dict[str, list[str]] = {attribute: [] for attribute in schema.names}
+    for axis in query.on(schema).by:
+        source, own = (axis.source.name, axis.name) if isinstance(axis, Recode) else (axis, axis)
+        asked[source].append(own)
+    return {
+        "geocode": pa.array(codes, pa.string()),
+        "query_name": pa.repeat(name, rows),
+        "query_shape": _lists(
+            pa.array(np.tile(np.array(shape, dtype=np.int32), rows)), (rows, len(shape))
+        ),
+        **{
+            attribute: pa.repeat(" x ".join(names) or SUMMED_OVER, rows)
+            for attribute, names in asked.items()
+        },
+    }
+
+
+def _lists(flat: pa.Array, shape: tuple[int, ...]) -> pa.Array:
+    """A list of as many numbers in each row."""
+    rows, length = shape
+    return pa.ListArray.from_arrays(np.arange(rows + 1, dtype=np.int32) * length, flat)
+
+
+def _table(columns: dict[str, Any], form: pa.Schema) -> pa.Table:
+    arrays = [pa.array(columns[field.name]).cast(field.type) for field in form]
+    return pa.Table.from_arrays(arrays, schema=form)
