@@ -118,6 +118,7 @@ def run_nation(share: float, *, workers: int = 0, folder: Path | None = None) ->
     from headcount.engines.local import LocalEngine
     from headcount.mechanisms import Context, Tabulated, protect
     from headcount.release.store import check_files, write_release
+    from headcount.storage import storage_at
 
     counts = nation_2020(share, seed=SEED)
     facts = _facts(counts)
@@ -131,7 +132,8 @@ def run_nation(share: float, *, workers: int = 0, folder: Path | None = None) ->
         with _timed(stages, "check"):
             mechanism.check(counts)
         with _timed(stages, "protect"):
-            context = Context(engine=LocalEngine(workers), workspace=out / "work", curator=out)
+            work = storage_at(out / "work")
+            context = Context(engine=LocalEngine(workers), workspace=work, curator=out)
             release = protect(truth, mechanism, seed=SEED, context=context)
         seconds = json.loads((out / "seconds.json").read_text("utf-8"))
         with _timed(stages, "write the release"):

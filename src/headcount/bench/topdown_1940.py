@@ -8,7 +8,6 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from multiprocessing import get_context
-from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -73,12 +72,14 @@ def _release(
     from headcount.mechanisms import Context, protect
     from headcount.mechanisms.topdown.mechanism import TopDown
     from headcount.mechanisms.topdown.parts import PartFiles
+    from headcount.storage import storage_at
 
     mechanism = TopDown.from_preset("e2e-2018", epsilon=epsilon)
     with TemporaryDirectory() as folder:
-        context = Context(engine=LocalEngine(), workspace=Path(folder))
+        workspace = storage_at(folder)
+        context = Context(engine=LocalEngine(), workspace=workspace)
         release = protect(population, mechanism, context=context)
-        parts = PartFiles(Path(folder), run=0)
+        parts = PartFiles(workspace, run=0)
         estimated = {}
         for level in population.geography.levels:
             rows = parts.level(level)

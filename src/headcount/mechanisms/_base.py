@@ -30,6 +30,7 @@ from headcount.progress import Progress, silent
 from headcount.release.change_table import KnownChange
 from headcount.release.publication import Publication
 from headcount.schema import Schema
+from headcount.storage import Storage
 from headcount.tabulate import CELLS, Counts
 from headcount.tabulate.published import TableCells
 
@@ -59,7 +60,7 @@ class Context:
 
     engine: Engine = field(default_factory=InOrder)
     progress: Progress = silent
-    workspace: Path | None = None
+    workspace: Storage | None = None
     measurements: Path | None = None
     curator: Path | None = None
     reuse: ReusedRun | None = None

@@ -32,6 +32,7 @@ from headcount.run._limits import refuse_too_large
 from headcount.run._note import leave_note, refuse_unrecorded
 from headcount.run._receipt import check_receipt, draft_receipt, finished_receipt
 from headcount.run.engines import engine_named
+from headcount.storage import storage_at
 from headcount.tabulate import Counts
 
 log = logging.getLogger(__name__)
@@ -280,7 +281,7 @@ def _make(
     context = Context(
         engine=engine_named(config.run.engine, directory.internal),
         progress=progress,
-        workspace=directory.levels,
+        workspace=storage_at(directory.levels),
         measurements=measured if MEASUREMENTS in config.run.publish else None,
         curator=directory.internal,
         reuse=config.run.reuse,

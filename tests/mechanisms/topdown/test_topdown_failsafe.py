@@ -15,6 +15,7 @@ from headcount.mechanisms.topdown.parts import PartFiles
 from headcount.mechanisms.topdown.restrict import restrict
 from headcount.solve import failsafe
 from headcount.solve.mip import SolverError
+from headcount.storage import storage_at
 from tests.mechanisms.topdown.small import (
     AGE,
     OCCUPIED,
@@ -44,8 +45,8 @@ NEEDED = 0
 def rescued(tmp_path, seed, **other):
     """A run with what was estimated before leaves were summed up."""
     mechanism = bounded(FEW, bounds=(TIGHT,), **other)
-    outcome = run(mechanism, village(), seed=seed, workspace=tmp_path / str(seed))
-    kept = PartFiles(tmp_path / str(seed), 0)
+    outcome = run(mechanism, village(), seed=seed, workspace=storage_at(tmp_path / str(seed)))
+    kept = PartFiles(storage_at(tmp_path / str(seed)), 0)
     estimated = {}
     for level in VILLAGE.levels:
         rows = kept.level(level)
@@ -171,11 +172,11 @@ def test_the_least_change_is_the_least(tmp_path):
     mechanism = bounded(FEW, bounds=(caps,))
     times = 0
     for seed in range(40):
-        outcome = run(mechanism, counts, seed=seed, workspace=tmp_path / str(seed))
+        outcome = run(mechanism, counts, seed=seed, workspace=storage_at(tmp_path / str(seed)))
         if not outcome.notes["leaf: failsafe"]:
             continue
         times += 1
-        found = PartFiles(tmp_path / str(seed), 0).level("state")
+        found = PartFiles(storage_at(tmp_path / str(seed)), 0).level("state")
         assert found is not None
         state = np.zeros(6, dtype=np.int64)
         state[found.cell] = found.value

@@ -23,6 +23,7 @@ from headcount.mechanisms.topdown._estimate import NodeWork, SparseRows, estimat
 from headcount.mechanisms.topdown._parents import chunks
 from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.parts import Estimates, LevelPart, PartFiles, PartsInMemory
+from headcount.storage import storage_at
 from tests.mechanisms.topdown.small import (
     AGE,
     KIND,
@@ -139,10 +140,10 @@ def test_a_broken_run_resumes_to_the_same_release(pieces, tmp_path, monkeypatch)
     with monkeypatch.context() as patch:
         crash_after(patch, pieces)
         with pytest.raises(Broken):
-            run(mechanism, TOWN, workspace=tmp_path, engine=InOrder())
+            run(mechanism, TOWN, workspace=storage_at(tmp_path), engine=InOrder())
     assert len(list(tmp_path.rglob("*-*.arrow"))) == pieces + 1
     again = crash_after(monkeypatch, 10_000)
-    made = run(mechanism, TOWN, workspace=tmp_path)
+    made = run(mechanism, TOWN, workspace=storage_at(tmp_path))
     assert same(dense(made), dense(expected))
     assert made.notes == expected.notes
     every = [one for level in PLACE.levels[1:] for one in chunks(PLACE, level, children_at_once=7)]
@@ -215,13 +216,13 @@ def damage_by_a_stranger(path):
 )
 def test_a_damaged_part_is_reported_and_estimated_again(damage, tmp_path, caplog):
     mechanism = WAYS["as in 2018"]
-    expected = run(mechanism, TOWN, workspace=tmp_path)
+    expected = run(mechanism, TOWN, workspace=storage_at(tmp_path))
     path = tmp_path / "run-0" / "county" / "0-11.arrow"
     good = path.read_bytes()
     damage(path)
     assert path.read_bytes() != good
     with caplog.at_level(logging.WARNING):
-        made = run(mechanism, TOWN, workspace=tmp_path)
+        made = run(mechanism, TOWN, workspace=storage_at(tmp_path))
     assert same(dense(made), dense(expected))
     assert made.notes == expected.notes
     assert "0-11.arrow cannot be used" in caplog.text
@@ -231,8 +232,8 @@ def test_a_damaged_part_is_reported_and_estimated_again(damage, tmp_path, caplog
 
 def test_a_part_that_is_lost_or_damaged_while_the_run_goes_on_stops_it(tmp_path):
     """The children of its units would be estimated from other counts."""
-    run(WAYS["as in 2018"], TOWN, workspace=tmp_path)
-    estimates = Estimates(PartFiles(tmp_path, 0))
+    run(WAYS["as in 2018"], TOWN, workspace=storage_at(tmp_path))
+    estimates = Estimates(PartFiles(storage_at(tmp_path), 0))
     estimates.finish("whole", [range(1)])
     assert estimates.rows("whole", range(1)).units == 1
     path = tmp_path / "run-0" / "whole" / "0-1.arrow"
@@ -243,8 +244,8 @@ def test_a_part_that_is_lost_or_damaged_while_the_run_goes_on_stops_it(tmp_path)
 
 
 def test_one_wrong_bit_is_found_or_harmless(tmp_path):
-    run(WAYS["as in 2018"], TOWN, workspace=tmp_path)
-    kept = PartFiles(tmp_path, 0)
+    run(WAYS["as in 2018"], TOWN, workspace=storage_at(tmp_path))
+    kept = PartFiles(storage_at(tmp_path), 0)
     path = tmp_path / "run-0" / "county" / "0-11.arrow"
     good, found = path.read_bytes(), 0
     expected = kept.load("county", range(11))
@@ -262,7 +263,7 @@ def test_one_wrong_bit_is_found_or_harmless(tmp_path):
 
 
 def test_parts_of_other_runs_are_not_taken(tmp_path):
-    both = PartFiles(tmp_path, 0), PartFiles(tmp_path, 1)
+    both = PartFiles(storage_at(tmp_path), 0), PartFiles(storage_at(tmp_path), 1)
     rows = SparseRows(np.array([0, 1]), np.array([3], dtype=np.int32), np.array([7]))
     both[0].save("whole", range(1), LevelPart(rows, {"parents": 1}))
     assert both[1].load("whole", range(1)) is None
@@ -288,7 +289,7 @@ def test_any_range_of_a_level_is_read_across_parts_and_mends(tmp_path):
     mend = LevelPart(_some_rows(12, chance), {}, mended=np.array([3, 4, 9]))
     table = np.concatenate([rows.matrix(9).toarray() for rows in made])
     table[mend.mended] = mend.rows.matrix(9).toarray()[mend.mended]
-    for parts in (PartsInMemory(), PartFiles(tmp_path, 0)):
+    for parts in (PartsInMemory(), PartFiles(storage_at(tmp_path), 0)):
         for units, rows in zip(pieces, made, strict=True):
             parts.save("leaf", units, LevelPart(rows, {}))
         estimates = Estimates(parts)
@@ -302,7 +303,7 @@ def test_any_range_of_a_level_is_read_across_parts_and_mends(tmp_path):
 def test_parts_hold_nothing_but_estimates(tmp_path):
     """The columns of a part, and the release they lead to, are all there is."""
     mechanism = bounded(pure("1/2"), bounds=(CAPS,), report_epsilon=Fraction(1, 10))
-    made = dense(run(mechanism, TOWN, workspace=tmp_path))
+    made = dense(run(mechanism, TOWN, workspace=storage_at(tmp_path)))
     units = PLACE.size("leaf")
     path = tmp_path / "run-0" / "leaf" / f"0-{units}.arrow"
     with pa.memory_map(str(path)) as source:
@@ -322,14 +323,14 @@ def test_parts_hold_nothing_but_estimates(tmp_path):
 def test_parts_of_other_data_or_settings_are_not_taken(tmp_path, caplog):
     """A workspace that is used again by hand: nothing of the first run slips into the second."""
     first, second = WAYS["as in 2018"], bounded(pure(3), bounds=(CAPS,))
-    run(first, TOWN, workspace=tmp_path)
+    run(first, TOWN, workspace=storage_at(tmp_path))
     with caplog.at_level(logging.WARNING):
-        made = run(second, TOWN, workspace=tmp_path)
+        made = run(second, TOWN, workspace=storage_at(tmp_path))
     assert same(dense(made), dense(run(second, TOWN)))
     assert "made from other data or with other settings" in caplog.text
     free, doubled = settings(pure(3)), replace(TOWN, matrix=TOWN.matrix * 2)
-    run(free, TOWN, workspace=tmp_path)
-    made = run(free, doubled, workspace=tmp_path)
+    run(free, TOWN, workspace=storage_at(tmp_path))
+    made = run(free, doubled, workspace=storage_at(tmp_path))
     assert same(dense(made), dense(run(free, doubled)))
 
 

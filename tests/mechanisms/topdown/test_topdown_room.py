@@ -21,6 +21,7 @@ from headcount.mechanisms.topdown.restrict import Restriction
 from headcount.release.layout import stem_of
 from headcount.schema import Attribute, Schema
 from headcount.solve import worker
+from headcount.storage import storage_at
 from headcount.tabulate import Query
 from headcount.tabulate import counts as tabulate_counts
 from tests.mechanisms.topdown.small import (
@@ -90,12 +91,12 @@ def test_a_failsafe_that_breaks_a_bound_above_is_not_kept(tmp_path, monkeypatch)
 def test_a_run_resumed_after_room_was_made_is_the_same(number, tmp_path):
     case = topdown_bounds.draw_case(number, tmp_path)
     place, space = case.counts.geography, tmp_path / "space"
-    first = run(case.mechanism, case.counts, seed=number, workspace=space)
+    first = run(case.mechanism, case.counts, seed=number, workspace=storage_at(space))
     assert first.notes[f"{place.leaf}: room made"]
     mended = space / "run-0" / stem_of(place.leaf) / "mended.arrow"
     mended.unlink()
-    assert PartFiles(space, 0).level(place.levels[-2]) is not None
-    again = run(case.mechanism, case.counts, seed=number, workspace=space)
+    assert PartFiles(storage_at(space), 0).level(place.levels[-2]) is not None
+    again = run(case.mechanism, case.counts, seed=number, workspace=storage_at(space))
     assert all(np.array_equal(dense(first)[k], dense(again)[k]) for k in place.levels)
     assert again.notes == first.notes
     assert mended.is_file()

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,9 +23,9 @@ from pyarrow import ipc
 
 from headcount.arrays import Flags, Ints
 from headcount.errors import RunError
-from headcount.files import write_bytes_atomic
 from headcount.mechanisms.topdown._estimate import SparseRows
 from headcount.release.layout import stem_of
+from headcount.storage import Storage
 
 _log = logging.getLogger(__name__)
 
@@ -71,32 +71,33 @@ class PartsInMemory:
 
 
 class PartFiles:
-    """The parts of one run below a workspace folder: an Arrow file each, read as mapped pages.
+    """The parts of one run in a workspace: an Arrow file each, on a disk read as mapped pages.
 
     A row is a unit, with a list of (cell, count) in the narrowest integers. A resumed run reads
     the parts that are there instead of estimating again, and would get the same counts if they
     were lost. So a damaged file is reported and not used, and so is a part of another run in the
-    same folder: ``made_from`` names the data and the settings (None to read whatever is there).
+    same place: ``made_from`` names the data and the settings (None to read whatever is there).
     """
 
-    def __init__(self, folder: Path, run: int, *, made_from: bytes | None = None) -> None:
-        self._folder = folder / f"run-{run}"
+    def __init__(self, workspace: Storage, run: int, *, made_from: bytes | None = None) -> None:
+        self._storage = workspace.below(f"run-{run}")
         self._made_from = sha256(made_from).hexdigest() if made_from is not None else None
 
     def load(self, level: str, units: range, *, mends: bool = False) -> LevelPart | None:
         """A sound part of exactly these units, or None."""
-        path = self._path(level, units, mends)
-        if not path.is_file():
-            return None
+        name = _name(level, units, mends)
         try:
-            return self._read(path, level, units)
+            return self._read(name, level, units)
+        except FileNotFoundError:
+            return None
         # A damaged file fails in whatever way the reader happens to stumble.
         except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-            _log.warning("%s cannot be used (%s): its units are estimated again", path, error)
+            where = f"{self._storage.uri}/{name}"
+            _log.warning("%s cannot be used (%s): its units are estimated again", where, error)
             return None
 
     def save(self, level: str, units: range, part: LevelPart, *, mends: bool = False) -> None:
-        """Write a part's file."""
+        """Write a part's file, unless another attempt has: a sound part stays as it is."""
         rows = part.rows
         cell, count = _narrow(rows.cell), _narrow(rows.value)
         entries = pa.StructArray.from_arrays([cell, count], names=["cell", "count"])
@@ -111,15 +112,17 @@ class PartFiles:
         sink = pa.BufferOutputStream()
         with ipc.new_file(sink, batch.schema) as writer:
             writer.write_batch(batch)
-        path = self._path(level, units, mends)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_bytes_atomic(path, sink.getvalue())
+        name, data = _name(level, units, mends), sink.getvalue()
+        if self._storage.put_if_absent(name, data):
+            return
+        if self.load(level, units, mends=mends) is None:
+            self._storage.put(name, data)
 
     def level(self, level: str) -> SparseRows | None:
         """All counts of a level whose parts are all there; None if one is missing."""
-        folder = self._folder / stem_of(level)
-        files = [path for path in folder.glob("*.arrow") if path.stem.partition("-")[0].isdigit()]
-        ranges = sorted((range(*map(int, path.stem.split("-"))) for path in files), key=_start)
+        names = self._storage.below(stem_of(level)).names()
+        found = (re.fullmatch(r"(\d+)-(\d+)\.arrow", name) for name in names)
+        ranges = sorted((range(int(one[1]), int(one[2])) for one in found if one), key=_start)
         if not ranges or any(a.stop != b.start for a, b in pairwise(ranges)):
             return None
         estimates = Estimates(self)
@@ -127,8 +130,8 @@ class PartFiles:
         estimates.finish(level, ranges, self.load(level, whole, mends=True))
         return estimates.rows(level, whole)
 
-    def _read(self, path: Path, level: str, units: range) -> LevelPart:
-        with pa.memory_map(str(path)) as source, ipc.open_file(source) as reader:
+    def _read(self, name: str, level: str, units: range) -> LevelPart:
+        with ipc.open_file(self._storage.read(name)) as reader:
             batch = reader.get_batch(0)
             about = json.loads(batch.schema.metadata[b"headcount"])
             entries = batch["counts"].values
@@ -145,10 +148,6 @@ class PartFiles:
             raise ValueError("it was made from other data or with other settings")
         stuck, mended = (np.array(about[name], dtype=np.int64) for name in ("stuck", "mended"))
         return LevelPart(rows, about["notes"], stuck, mended)
-
-    def _path(self, level: str, units: range, mends: bool) -> Path:
-        name = "mended" if mends else f"{units.start}-{units.stop}"
-        return self._folder / stem_of(level) / f"{name}.arrow"
 
 
 class Estimates:
@@ -210,6 +209,11 @@ def _chosen(rows: SparseRows, others: SparseRows, use_other: Flags) -> SparseRow
         return rows
     made = [(others if use else rows).some(unit, unit + 1) for unit, use in enumerate(use_other)]
     return join(made)
+
+
+def _name(level: str, units: range, mends: bool) -> str:
+    name = "mended" if mends else f"{units.start}-{units.stop}"
+    return f"{stem_of(level)}/{name}.arrow"
 
 
 def _start(units: range) -> int:
