@@ -1,16 +1,19 @@
 """Runs ``protect`` in children that are killed; a program of its own, see ``test_crash.py``.
 
-One warm process forks a child for each line of JSON on standard input, so that an import costs
-once and not a hundred times. It does nothing with polars itself: polars' threads do not survive
-a fork, and start afresh in each child.
+One warm process forks a child for each line of JSON on standard input, so that imports and compiled
+loops cost once and not a hundred times: what a child had to import to finish, the process imports
+too, for the next. It does nothing with polars itself: polars' threads do not survive a fork, and
+start afresh in each child.
 
     {"config": path, "line": 17}      kill -9 at the 17th line of watched code
     {"config": path, "at": "write_release"}     kill -9 when this function is entered
     {"config": path, "seconds": 0.01} kill -9 from outside after a while
-    {"config": path}                  let it finish, and count the lines
+    {"config": path}                  let it finish
+    {"config": path, "look": folder}  the same; count lines, and look at the files below the folder
     "broken": name                    with a fault in the program, as a negative control
 
-Each answer is {"ended": "killed" | "finished" | the error, "lines": lines counted}.
+Each answer is {"ended": "killed" | "finished" | the error}; after a look also {"lines": how many,
+"changes": [line, paths of files that were not there, or not the same, at the line before]}.
 """
 
 from __future__ import annotations
@@ -21,21 +24,29 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import opendp.prelude  # noqa: F401
-import scipy.sparse  # noqa: F401
+from scipy.sparse import csr_array
 
 import headcount.run.protect
 from headcount.errors import HeadcountError
-from headcount.noise import KeyedNoise, OpenDPNoise, RunKey, Stream, TwoSidedGeometric
+from headcount.geography import Geography
+from headcount.mechanisms import Tabulated, protect
+from headcount.mechanisms.raked import Raked
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.noise import OpenDPNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.release import directory
 from headcount.release.directory import RunDirectory
 from headcount.release.store import write_release
 from headcount.run.protect import protect_run
+from headcount.schema import Attribute, Schema
+from headcount.tabulate import Counts
 
 ROOT = Path(headcount.__file__).parent
 WATCHED = {
@@ -59,25 +70,53 @@ WATCHED = {
 assert all(Path(name).is_file() for name in WATCHED)
 
 
-def watch(kill_line: int | None, kill_at: str | None) -> Callable[[], int]:
-    """Count the lines of watched code from now on, and die at one of them."""
-    lines = 0
+class Watch:
+    """Counts the lines of watched code, and dies at one of them."""
 
-    def trace(frame: Any, event: str, _argument: object) -> Any:
-        nonlocal lines
+    def __init__(self, job: dict[str, Any]) -> None:
+        self.lines = 0
+        self.changes: list[tuple[int, list[str]]] = []
+        self._kill_line, self._kill_at = job.get("line"), job.get("at")
+        self._folder = Path(job["look"]) if "look" in job else None
+        self._before = self._files()
+
+    def start(self) -> None:
+        """From now on, in this thread and in those that it starts."""
+        threading.settrace(self._trace)  # pieces of work run in threads
+        sys.settrace(self._trace)
+
+    def _trace(self, frame: Any, event: str, _argument: object) -> Any:
         if frame.f_code.co_filename not in WATCHED:
             return None
-        if event == "call" and frame.f_code.co_name == kill_at:
+        if event == "call" and frame.f_code.co_name == self._kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
         if event == "line":
-            lines += 1
-            if kill_line is not None and lines >= kill_line:
+            self.lines += 1
+            if self._folder is not None:
+                self._look()
+            if self._kill_line is not None and self.lines >= self._kill_line:
                 os.kill(os.getpid(), signal.SIGKILL)
-        return trace
+        return self._trace
 
-    threading.settrace(trace)  # pieces of work run in threads
-    sys.settrace(trace)
-    return lambda: lines
+    def _look(self) -> None:
+        now = self._files()
+        changed = [path for path, _ in now.items() ^ self._before.items()]
+        self._before = now
+        if changed:
+            self.changes.append((self.lines, sorted(set(changed))))
+
+    def _files(self) -> dict[str, tuple[int, int, int]]:
+        """Every file and folder below the folder, and what changes with its content."""
+        found, left = {}, [self._folder] if self._folder else []
+        while left:
+            with os.scandir(left.pop()) as entries:
+                for entry in entries:
+                    with suppress(FileNotFoundError):  # a thread may take it away meanwhile
+                        facts = entry.stat(follow_symlinks=False)
+                        found[entry.path] = facts.st_ino, facts.st_size, facts.st_mtime_ns
+                        if entry.is_dir():
+                            left.append(Path(entry.path))
+        return found
 
 
 def break_program(name: str) -> None:
@@ -108,17 +147,22 @@ def _replace(owner: object, name: str, value: object) -> None:
 def child(job: dict[str, Any], answer: int) -> None:
     """Run one job and say how it ended, unless killed."""
     break_program(job.get("broken", ""))
-    count = watch(job.get("line"), job.get("at"))
+    known = set(sys.modules)
+    watch = Watch(job)
+    if job.keys() & {"line", "at", "look"}:
+        watch.start()
     try:
         protect_run(Path(job["config"]))
         ended = "finished"
     except (HeadcountError, OSError) as error:
         ended = str(error)
     sys.settrace(None)
-    os.write(answer, json.dumps({"ended": ended, "lines": count()}).encode())
+    said = {"ended": ended, "lines": watch.lines, "changes": watch.changes}
+    with os.fdopen(answer, "w") as pipe:
+        json.dump({**said, "imported": sorted(set(sys.modules) - known)}, pipe)
 
 
-def run(job: dict[str, Any]) -> str:
+def run(job: dict[str, Any]) -> dict[str, Any]:
     """One job in a child of its own."""
     read, write = os.pipe()
     process = os.fork()
@@ -135,19 +179,40 @@ def run(job: dict[str, Any]) -> str:
         answer = pipe.read()
     _, status = os.waitpid(process, 0)
     if answer:
-        return answer
+        return dict(json.loads(answer))
     killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-    return json.dumps({"ended": "killed" if killed else "failed", "lines": -1})
+    return {"ended": "killed" if killed else "failed"}
+
+
+def warm_up() -> None:
+    """Load the compiled loops by releases in memory, and OpenDP: slow, and without threads."""
+    schema = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("minor", "adult"))))
+    parents = [np.empty(0, dtype=np.int32), *(np.zeros(n, dtype=np.int32) for n in (1, 3))]
+    units = ["whole"], ["a"], ["a1", "a2", "a3"]
+    geography = Geography(
+        ("nation", "county", "tract"), tuple(np.array(one) for one in units), tuple(parents)
+    )
+    matrix = csr_array(np.arange(12, dtype=np.int64).reshape(3, 4))
+    counts = Counts(schema, geography, "tract", matrix)
+    halves: dict[str, Any] = {
+        "cells": {"share": Fraction(1, 2)},
+        "by_age": {"by": ["age"], "share": Fraction(1, 2)},
+    }
+    topdown = TopDown(epsilon=Fraction(1), unit="add-remove", queries=halves)
+    for mechanism in (Raked(epsilon=Fraction(1, 2)), topdown):
+        protect(Tabulated.of(counts), mechanism, seed=0)
+    OpenDPNoise().draw(Stream("warm", "up", 10), TwoSidedGeometric(Fraction(1)), draws=range(1))
 
 
 def main() -> None:
-    """Warm up what is slow and has no threads, then serve."""
-    stream = Stream("warm", "up", 10)
-    noise = KeyedNoise(RunKey.from_seed(0), "warm", b"", b"")
-    noise.draw(stream, TwoSidedGeometric(Fraction(1, 6)), draws=range(1))
-    OpenDPNoise().draw(stream, TwoSidedGeometric(Fraction(1)), draws=range(1))
+    """Warm up, then serve."""
+    warm_up()
     for line in sys.stdin:
-        sys.stdout.write(run(json.loads(line)) + "\n")
+        answer = run(json.loads(line))
+        for name in answer.pop("imported", ()):
+            with suppress(ImportError):  # some are made by others, and cannot be imported alone
+                import_module(name)
+        sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
 
 

@@ -34,9 +34,9 @@ CASES: dict[str, dict[str, str]] = {
 }
 
 
-def kill_runs(kills: int, seed: int, *, names: tuple[str, ...] = tuple(CASES)) -> Counter[str]:
+def kill_runs(drive: Driver, kills: int, *, seed: int) -> Counter[str]:
     """Kill as many runs, resume each, and compare; any fault is an AssertionError."""
-    drive, generator, done = Driver(), random.Random(seed), Counter[str]()
+    generator, done, names = random.Random(seed), Counter[str](), tuple(CASES)
     with tempfile.TemporaryDirectory() as folder:
         for number, name in enumerate(names):
             home = Path(folder) / name
@@ -55,7 +55,6 @@ def kill_runs(kills: int, seed: int, *, names: tuple[str, ...] = tuple(CASES)) -
                 assert faults(copy, start.whole) == [], (name, line)
                 shutil.rmtree(copy)
                 done[name] += 1
-    drive.close()
     return done
 
 
@@ -65,7 +64,9 @@ def main() -> None:
     parser.add_argument("kills", type=int)
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
-    done = kill_runs(chosen.kills, chosen.seed)
+    drive = Driver()
+    done = kill_runs(drive, chosen.kills, seed=chosen.seed)
+    drive.close()
     for name, number in done.items():
         sys.stdout.write(f"{name:12} {number} resumed: one entry, same release, no key\n")
     sys.stdout.write(f"{sum(done.values())} kills, 0 faults\n")
