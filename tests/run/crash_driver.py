@@ -194,12 +194,13 @@ def warm_up() -> None:
     )
     matrix = csr_array(np.arange(12, dtype=np.int64).reshape(3, 4))
     counts = Counts(schema, geography, "tract", matrix)
-    halves: dict[str, Any] = {
-        "cells": {"share": Fraction(1, 2)},
-        "by_age": {"by": ["age"], "share": Fraction(1, 2)},
+    half = Fraction(1, 2)
+    keys: dict[str, Any] = {
+        "epsilon": Fraction(1),
+        "unit": "add-remove",
+        "queries": {"cells": {"share": half}, "by_age": {"by": ["age"], "share": half}},
     }
-    topdown = TopDown(epsilon=Fraction(1), unit="add-remove", queries=halves)
-    for mechanism in (Raked(epsilon=Fraction(1, 2)), topdown):
+    for mechanism in (Raked(epsilon=half), TopDown(**keys)):
         protect(Tabulated.of(counts), mechanism, seed=0)
     OpenDPNoise().draw(Stream("warm", "up", 10), TwoSidedGeometric(Fraction(1)), draws=range(1))
 
