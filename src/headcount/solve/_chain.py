@@ -85,6 +85,12 @@ def chain_forest(
     )
 
 
+def nest(partitions: Sequence[Partition]) -> bool:
+    """Whether of any two groups of some partitions one holds the other, or they share no cell."""
+    layers = [_Layer(one, np.full(int(one.max()) + 1, -1), True) for one in partitions]
+    return _grow(layers, len(partitions[0])) is not None
+
+
 def is_by_cell(group: Partition) -> bool:
     """Whether every group of a partition is one cell."""
     return int(group.max()) + 1 == len(group) and len(np.unique(group)) == len(group)
@@ -93,6 +99,8 @@ def is_by_cell(group: Partition) -> bool:
 def _bounded_families(batch: Batch) -> list[tuple[int, Ints]]:
     """The families with bounds that can bind, each with its bounded columns."""
     columns = bounded_columns(batch)
+    if batch.forest is not None:  # decided for the whole level
+        columns = np.sort(np.concatenate([batch.forest.column, batch.forest.left_out]))
     family = np.searchsorted(batch.bound_start, columns, side="right") - 1
     return [(int(f), columns[family == f]) for f in np.unique(family)]
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import HeadcountError
-from headcount.solve._chain import ChainForest, Partition, chain_forest
+from headcount.solve._chain import ChainForest, Partition, chain_forest, nest
 from headcount.solve.batch import Batch
 from headcount.solve.rounding import Rounded, RoundingMethod, checked_estimate, map_parents, settled
 
@@ -81,6 +81,19 @@ def round_passes(
         after.append(counts.copy())
         fixed += [(query, margin_counts(batch, query, counts)) for query in one.queries]
     return settled(batch, counts, method, widened, repairs), tuple(after)
+
+
+def first_crossing(passes: Sequence[RoundPass], bounds: Sequence[Partition]) -> int | None:
+    """The first pass (0 ...) with queries that cross each other, a bound or an earlier query.
+
+    ``bounds`` has the bounded groups, -1 for cells in none. None if all nest.
+    """
+    layers = list(bounds)
+    for number, one in enumerate(passes):
+        layers += one.queries
+        if not nest(layers):
+            return number
+    return None
 
 
 def margin_counts(batch: Batch, group: Partition, counts: Ints) -> Ints:

@@ -86,7 +86,7 @@ def inside(thing: Any, seen: set[int] | None = None) -> Iterator[Any]:
 
 PLAIN = (np.ndarray, np.generic, str, int, float, range, dict, list, tuple, type(None))
 OWN = {"ParentChunk", "PieceOutcome"}
-SENT = {"NodeWork", "Reopened", "NodeProblem", "Batch", "Nesting"}
+SENT = {"NodeWork", "Reopened", "NodeProblem", "Batch", "Nesting", "PassPlan"}
 
 
 class Elsewhere(Watching):

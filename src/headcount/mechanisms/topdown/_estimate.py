@@ -16,6 +16,7 @@ from headcount.arrays import Ints, Ints32
 from headcount.errors import RunError
 from headcount.mechanisms.topdown import _kernels as kernels
 from headcount.mechanisms.topdown._level import LevelPlan
+from headcount.mechanisms.topdown._passes import PassPlan
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation
 from headcount.tabulate.counts import sparse_counts
@@ -68,12 +69,14 @@ class NodeProblem:
     where
         child        positions of the batch's children in their level
         unit, cell   of each variable
+        passes       what is fitted and rounded first
     """
 
     batch: Batch
     child: Ints
     unit: Ints
     cell: Ints
+    passes: PassPlan
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -113,7 +116,7 @@ def estimate(work: NodeWork) -> Step:
     pieces, stuck, notes = [work.copies], work.stuck, dict(work.notes)
     broken: tuple[Violation, ...] = ()
     if (problem := work.problem) is not None:
-        counts, left, happened, broken = solve_batch(problem.batch)
+        counts, left, happened, broken = solve_batch(problem.batch, problem.passes)
         pieces.append((problem.unit, problem.cell, counts))
         stuck = np.concatenate([stuck, problem.batch.parent[left]])
         notes |= happened
@@ -156,30 +159,22 @@ def rescue(work: Reopened) -> tuple[Triples, bool] | None:
 
 
 def solve_batch(
-    batch: Batch,
+    batch: Batch, passes: PassPlan
 ) -> tuple[Ints, Ints, dict[str, float], tuple[Violation, ...]]:
     """Least squares, then rounding: the counts, the parents left without any, and what happened.
 
     One thread, because engines run chunks side by side. Parents without an answer have counts 0.
     """
-    solved = least_squares_of(batch)
-    return round_solved(batch, solved)
-
-
-def least_squares_of(batch: Batch) -> Solved:
-    """Least squares on one thread."""
-    from headcount.solve.leastsquares import least_squares
-
-    return least_squares(batch, threads=1)
+    return round_solved(batch, passes.fitted(batch), passes)
 
 
 def round_solved(
-    batch: Batch, solved: Solved
+    batch: Batch, solved: Solved, passes: PassPlan
 ) -> tuple[Ints, Ints, dict[str, float], tuple[Violation, ...]]:
     """See ``solve_batch``."""
-    from headcount.solve.rounding import RoundingMethod, round_batch
+    from headcount.solve.rounding import RoundingMethod
 
-    rounded = round_batch(batch, solved.x, threads=1)
+    rounded = passes.rounded(batch, solved.x)
     stuck = np.union1d(
         solved.outcome.unsolved, np.flatnonzero(rounded.method == RoundingMethod.NONE)
     )

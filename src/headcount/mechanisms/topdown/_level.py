@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints32
+from headcount.mechanisms.topdown._passes import PassPlan, plan_passes
 from headcount.mechanisms.topdown.planned import PlannedNoise
 from headcount.mechanisms.topdown.restrict import Restriction, binding_groups
 from headcount.mechanisms.topdown.settings import TopDownSettings
@@ -27,6 +28,7 @@ class LevelPlan:
     where
         limits   the bounds of the bounded families, in the order of the families
         weight   of the detailed answers; 0 where they are not measured
+        passes   what is fitted and rounded first
     """
 
     name: str
@@ -38,6 +40,7 @@ class LevelPlan:
     limits: tuple[Restriction, ...]
     forest: Nesting
     weight: float
+    passes: PassPlan
 
     @property
     def column(self) -> Ints32:
@@ -95,6 +98,7 @@ def prepare_level(
         limits=limits,
         forest=forest_of(binding, group=group, bound_start=bound_start),
         weight=detail.weight if detail is not None else 0.0,
+        passes=plan_passes(settings, level, families=tuple(queries), schema=schema),
     )
 
 

@@ -101,7 +101,7 @@ def pose(
         high=high,
         forest=level.forest,
     )
-    return NodeProblem(batch, child, child[var_child], var_cell)
+    return NodeProblem(batch, child, child[var_child], var_cell, level.passes)
 
 
 def piece(above: SparseRows, chunk: ParentChunk, child_first: Ints, level: LevelPlan) -> NodeWork:

@@ -167,7 +167,7 @@ class Room:
         level = self.level(self.geography.levels[depth])
         if cells.any():
             problem = self._problem(level, kids, cells)
-            counts, stuck, _, broken = solve_batch(problem.batch)
+            counts, stuck, _, broken = solve_batch(problem.batch, problem.passes)
             if not len(stuck) and not broken:
                 return problem.unit, problem.cell, counts
         return self._share(depth, kids, cells, plan.of(depth, kids))
@@ -181,7 +181,7 @@ class Room:
         problem = self._problem(self._exactly(level), kids, cells, limits=(wanted, wanted))
         if not len(problem.unit):
             return problem.unit, problem.cell, np.zeros(0, dtype=np.int64)
-        counts, stuck, _, broken = solve_batch(problem.batch)
+        counts, stuck, _, broken = solve_batch(problem.batch, problem.passes)
         if not len(stuck) and not broken:
             return problem.unit, problem.cell, counts
         return _dealt(self.planner.atom, kids, cells, wanted)

@@ -1,4 +1,4 @@
-"""Single choices of TopDown's user: a query, a recode, an invariant, bounds."""
+"""Single choices of TopDown's user: a query, a recode, an invariant, bounds, passes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Annotated
 
 from headcount.errors import ConfigError, InputError
-from headcount.fields import ByKey, FilePath, Named, Pairs, Share
+from headcount.fields import ByKey, FilePath, Named, Pairs, Positive, Share
 from headcount.privacy.loss import positive
+from headcount.schema.attribute import first_repeated
+from headcount.tabulate import CELLS
 
 MOST_PEOPLE = 10**9
 """The largest cap: with billions of living quarters, sums still fit 64 bits."""
@@ -149,6 +151,48 @@ class Grouped:
     def __post_init__(self) -> None:
         groups = Pairs((name, tuple(levels)) for name, levels in Pairs.of(self.groups))
         object.__setattr__(self, "groups", groups)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelPasses:
+    """What goes first at a level, in least squares and in rounding.
+
+    where
+        fit      the measured queries of each pass of least squares, "cells" in the last; () for one
+                 pass over all of them
+        within   how far, in persons, a later pass may move the answers of earlier ones
+        round    the queries of each pass of rounding, measured or not. One that stands twice counts
+                 twice. () for rounding by cells alone, as in the 2018 test
+        nested   True to refuse queries that cross each other or a bound, and so need an integer
+                 programme
+    """
+
+    fit: tuple[tuple[str, ...], ...] = ()
+    within: Positive = Fraction(1, 10)
+    round: tuple[tuple[str, ...], ...] = ()
+    nested: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("fit", "round"):
+            given = tuple(tuple(one) for one in getattr(self, name))
+            object.__setattr__(self, name, given)
+            if not all(given):
+                raise ConfigError(
+                    "passes", place=name, found="a pass without queries", expected="some in each"
+                )
+        object.__setattr__(self, "within", positive(self.within, name="within"))
+        fitted = [query for one in self.fit for query in one]
+        if twice := first_repeated(fitted):
+            raise ConfigError(
+                "passes", place="fit", found=f"{twice!r} twice", expected="each query in one pass"
+            )
+        if CELLS in [query for one in self.fit[:-1] for query in one]:
+            raise ConfigError(
+                "passes",
+                place="fit",
+                found=f"{CELLS!r} in an early pass",
+                expected="it in the last: nothing is left to fit after the cells",
+            )
 
 
 SharesTable = Annotated[Shares, Named(Share)]

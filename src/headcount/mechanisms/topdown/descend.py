@@ -18,7 +18,6 @@ from headcount.mechanisms.topdown._estimate import (
     SparseRows,
     Triples,
     gather,
-    least_squares_of,
     refuse_broken,
     refuse_broken_rounding,
     round_solved,
@@ -124,8 +123,8 @@ def _root(
     everything = SparseRows(np.array([0, len(cell)]), cell, np.zeros(len(cell), dtype=np.int64))
     problem = room.measurements.answered(level, pose(everything, np.array([0, 1]), level))
     batch = replace(problem.batch, is_root=True)
-    solved = least_squares_of(batch)
-    counts, stuck, notes, broken = round_solved(batch, solved)
+    solved = level.passes.fitted(batch)
+    counts, stuck, notes, broken = round_solved(batch, solved, level.passes)
     codes = np.array([level.name])
     refuse_broken_rounding(broken, codes)
     found: Triples = problem.unit, problem.cell, counts

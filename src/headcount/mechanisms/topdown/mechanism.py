@@ -14,6 +14,7 @@ from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all, m
 from headcount.mechanisms._preserved import Preserved
 from headcount.mechanisms._units import refuse_uncut
 from headcount.mechanisms.topdown._neighbours import refuse_no_neighbour
+from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_passes
 from headcount.mechanisms.topdown._publish import PublishedMeasurements, write_measurements
 from headcount.mechanisms.topdown._room_plan import refuse_too_wide
 from headcount.mechanisms.topdown._tighten import refuse_fixed_units, tighten
@@ -183,6 +184,7 @@ class TopDown(TopDownSettings, PostTabular):
         """
         settings = self.completed(counts.schema, counts.geography)
         settings.refuse_unknown_names(counts.schema, counts.geography)
+        refuse_passes(settings, counts.geography)
         planned_noise(settings, counts.schema, counts.geography)  # without a loss too
         self.plan(counts.schema, counts.geography)
         levels = every_level(counts)
@@ -216,6 +218,7 @@ class TopDown(TopDownSettings, PostTabular):
             public=all(isinstance(one, TableBounds) and one.public for one in self.bounds),
         )
         refuse_too_wide(restrictions, schema=leaf.schema, geography=leaf.geography)
+        refuse_crossing(self, restrictions, leaf.schema)
         return restrictions
 
     def run(
@@ -225,6 +228,7 @@ class TopDown(TopDownSettings, PostTabular):
         context = context or Context()
         settings = self.completed(counts.schema, counts.geography)
         settings.refuse_unknown_names(counts.schema, counts.geography)
+        refuse_passes(settings, counts.geography)
         levels = every_level(counts)
         restrictions = self._restrictions(levels)
         made: list[Descent] = []

@@ -26,6 +26,7 @@ from headcount.mechanisms.topdown.choices import (
     Bounds,
     Grouped,
     Invariant,
+    LevelPasses,
     Marginal,
     QuartersBounds,
     Shares,
@@ -93,6 +94,7 @@ class TopDownSettings:
         level_queries  4. other shares of the queries at some levels
         invariant      5. what is published exactly
         bounds         6. what bounds the counts
+        passes         what is estimated and rounded before other queries, at some levels
         nurse_nva_0    6. the schema must rule out minors in homes for the elderly or poor
         (7. what to publish is the run's business: counts, microdata, measurements)
         failsafe_over    attributes to sum over when a parent cannot be met: the margin of all
@@ -113,6 +115,7 @@ class TopDownSettings:
     level_queries: Annotated[tuple[tuple[str, Shares], ...], Named(SharesTable)] = Pairs()
     invariant: tuple[Invariant, ...] = ()
     bounds: tuple[Bounds, ...] = ()
+    passes: Annotated[tuple[tuple[str, LevelPasses], ...], Named(LevelPasses)] = Pairs()
     failsafe_over: tuple[str, ...] = ()
     report_epsilon: NotNegative = Fraction(0)
     nurse_nva_0: bool = False
@@ -159,7 +162,7 @@ class TopDownSettings:
         """
         given: dict[str, Any] = {"failsafe_over": tuple(self.failsafe_over)}
         kind: Any
-        for name, kind in (("queries", Marginal), ("recodes", Grouped)):
+        for name, kind in (("queries", Marginal), ("recodes", Grouped), ("passes", LevelPasses)):
             given[name] = Pairs(
                 (key, _made(kind, value, f"{name}.{key}"))
                 for key, value in Pairs.of(getattr(self, name))
@@ -259,6 +262,8 @@ class TopDownSettings:
             said["count_housemates"] = True
         if self.largest_household is not None:
             said["largest_household"] = self.largest_household
+        if self.passes:
+            said["passes"] = self.passes
         return f"TopDown({', '.join(f'{name}={value!r}' for name, value in said.items())})"
 
     @cached_property
@@ -353,6 +358,9 @@ class TopDownSettings:
         for invariant in self.invariant:
             with _asked_by(f"invariant {invariant.query!r}"):
                 geography.depth(invariant.level)
+        for level, _ in self.passes:
+            with _asked_by(f"passes.{level}"):
+                geography.depth(level)
         for bounds in self.bounds:
             if isinstance(bounds, TableBounds):
                 with _asked_by(f"bounds on {bounds.query!r}"):
