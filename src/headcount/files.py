@@ -108,7 +108,7 @@ def temporary_beside(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     # An opener rather than tempfile: the finished file gets the usual permissions of the user's
     # umask, where tempfile would leave it readable by the owner only.
-    with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+    with open(temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
         try:
             yield stream
         finally:

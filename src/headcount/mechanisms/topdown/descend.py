@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from headcount.mechanisms.topdown.restrict import Restrictions, refuse_release_o
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.progress import Progress, silent
 from headcount.schema import Schema
+from headcount.storage import Storage
 from headcount.tabulate import Query
 from headcount.tabulate.counts import add_up
 
@@ -61,7 +61,7 @@ def descend(
     engine: Engine,
     progress: Progress = silent,
     parts: LevelParts | None = None,
-    workspace: Path | None = None,
+    workspace: Storage | None = None,
     seconds: dict[str, float] | None = None,
 ) -> Descent:
     """Estimate every level from the top down; parts that are there already are taken as they are.
@@ -105,7 +105,7 @@ def descend(
         if seconds is not None:
             seconds[name] = round(seconds.get(name, 0.0) + perf_counter() - began, 1)
     leaf = geography.leaf
-    whole = joined(estimates, leaf, geography.size(leaf), schema.size, folder=workspace)
+    whole = joined(estimates, leaf, geography.size(leaf), schema.size, workspace=workspace)
     tables = _summed_from_leaf(geography, whole)
     refuse_release_outside(restrictions, tables, schema=schema, geography=geography)
     return Descent(tables, notes)
