@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.evaluation.error import CountPairs, median_of
+from headcount.evaluation._tallied import Pairs
+from headcount.evaluation.error import median_of, sum_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,19 +38,21 @@ class SizeSummary:
     negative: int
 
 
-def beside_size(pairs: CountPairs) -> SizeSummary:
+def beside_size(pairs: Pairs) -> SizeSummary:
     """Errors of a set of counts relative to the counts, and what is missing from the release."""
     there = pairs.truth > 0
     exact = pairs.truth[there].astype(np.float64)
     apart = np.abs(pairs.residuals()).astype(np.float64)
     gone = pairs.released[there] <= 0
-    people, some = float(exact.sum()), bool(exact.size)
+    times = pairs.times
+    own = None if times is None else times[there]
+    people, some = sum_of(exact, own), bool(exact.size)
     return SizeSummary(
         mean_count=people / pairs.n,
-        median_count=median_of(exact) if some else None,
-        percent_of_mean=100 * float(apart.sum()) / people if some else None,
-        median_percent=median_of(100 * apart[there] / exact) if some else None,
-        lost=int(gone.sum()),
-        lost_people=float(exact[gone].sum()),
-        negative=int((pairs.released < 0).sum()),
+        median_count=median_of(exact, times=own) if some else None,
+        percent_of_mean=100 * sum_of(apart, times) / people if some else None,
+        median_percent=median_of(100 * apart[there] / exact, times=own) if some else None,
+        lost=int(sum_of(gone, own)),
+        lost_people=sum_of(exact * gone, own),
+        negative=int(sum_of(pairs.released < 0, times)),
     )

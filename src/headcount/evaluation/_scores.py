@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,17 @@ import polars as pl
 
 from headcount.errors import InputError
 from headcount.evaluation._relative import beside_size
+from headcount.evaluation._tallied import Pairs, tally
 from headcount.evaluation.error import CellSet, CountPairs, pair_counts
 from headcount.evaluation.published_answers import published_answers
 from headcount.mechanisms.histogram import clips_answers
 from headcount.release import Release, TablesRelease
+from headcount.release.frames import LevelTable
 from headcount.schema import Schema
 from headcount.tabulate import TOTAL, Counts, Query, every_cell
+
+PAIRS_AT_ONCE = 1 << 22
+"""Counts that are not zero, of both sides together, that are compared at once."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,7 +53,7 @@ def score(counts: Counts, release: Release, *, cells: CellSet = "all") -> Scores
     errors: list[dict[str, Any]] = []
     groups: list[dict[str, Any]] = []
     for level in release.geography.levels:
-        for query, pairs in answers(counts, release, level, cells):
+        for query, pairs in tallied_answers(counts, release, level, cells):
             if not pairs.n:
                 continue
             errors.append({"level": level, "query": query.name, **_row(pairs)})
@@ -68,11 +74,7 @@ def answers(
     ``only`` are the names of the queries that are wanted; all if empty. Tables give the answers
     that they publish.
     """
-    schema = release.schema
-    queries = [TOTAL, *(Query(name, (name,)) for name in schema.names)]
-    if len(schema.attributes) > 1:
-        queries.append(every_cell(schema))
-    queries = [one for one in queries if not only or one.name in only]
+    schema, queries = release.schema, _queries(release.schema, only)
     if isinstance(release, TablesRelease):
         yield from published_answers(counts, release, level, queries, cells)
         return
@@ -81,11 +83,64 @@ def answers(
     missing = release.as_counts().missing_at(level)
     for query in queries:
         answer = query.matrix(schema)[:, possible_groups(query, schema)]
-        made: Any = released @ answer
-        if clipped:
-            made = np.maximum(made, 0) if isinstance(made, np.ndarray) else made.maximum(0)
         gone = None if missing is None else (missing @ answer) > 0
-        yield query, pair_counts(truth @ answer, made, cells=cells, missing=gone)
+        yield query, _pairs(truth, released, answer, cells, clipped, missing=gone)
+
+
+def _queries(schema: Schema, only: Sequence[str]) -> list[Query]:
+    """The total, each attribute, every cell; or those of them that are named."""
+    queries = [TOTAL, *(Query(name, (name,)) for name in schema.names)]
+    if len(schema.attributes) > 1:
+        queries.append(every_cell(schema))
+    return [one for one in queries if not only or one.name in only]
+
+
+def _pairs(
+    truth: Any,
+    released: Any,
+    answer: Any,
+    cells: CellSet,
+    clipped: bool,
+    *,
+    missing: Any = None,
+) -> CountPairs:
+    """Exact beside released answers of some units."""
+    made: Any = released @ answer
+    if clipped:
+        made = np.maximum(made, 0) if isinstance(made, np.ndarray) else made.maximum(0)
+    return pair_counts(truth @ answer, made, cells=cells, missing=missing)
+
+
+def tallied_answers(
+    counts: Counts, release: Release, level: str, cells: CellSet, *, only: Sequence[str] = ()
+) -> Iterator[tuple[Query, Pairs]]:
+    """The same as ``answers``, but of a table too large to be held twice: pairs without places.
+
+    It is then read some units at a time.
+    """
+    if isinstance(release, TablesRelease) or release.as_counts().missing_at(level) is not None:
+        yield from answers(counts, release, level, cells, only=only)
+        return
+    truth, table = counts.at(level).matrix, release.table(level)
+    if len(runs := _runs(truth, table)) < 2:
+        yield from answers(counts, release, level, cells, only=only)
+        return
+    clipped = clips_answers(release)
+    for query in _queries(release.schema, only):
+        answer = query.matrix(release.schema)[:, possible_groups(query, release.schema)]
+        pieces = (_pairs(truth[some], table[some], answer, cells, clipped) for some in runs)
+        yield query, tally(pieces, cells, by_column=len(query.by) == 1)
+
+
+def _runs(truth: Any, released: LevelTable) -> list[slice]:
+    """Runs of units with about as many counts that are not zero; one if all are few, or dense."""
+    if isinstance(released, np.ndarray) or not np.issubdtype(released.dtype, np.integer):
+        return [slice(None)]
+    ends = truth.indptr.astype(np.int64) + released.indptr
+    pieces = -(-int(ends[-1]) // PAIRS_AT_ONCE)
+    targets = np.arange(1, pieces) * (int(ends[-1]) // max(pieces, 1))
+    cuts = [0, *np.unique(np.searchsorted(ends, targets)).tolist(), len(ends) - 1]
+    return [slice(a, b) for a, b in pairwise(cuts) if a < b]
 
 
 def possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
@@ -93,7 +148,7 @@ def possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
     return np.unique(query.groups(schema)[schema.possible])
 
 
-def _row(pairs: CountPairs) -> dict[str, Any]:
+def _row(pairs: Pairs) -> dict[str, Any]:
     """Figures of a set of counts: what is counted, then its errors, then what is missing."""
     error, size = asdict(pairs.summary()), asdict(beside_size(pairs))
     first = {"cells": error.pop("cells"), "n": error.pop("n")}
@@ -102,12 +157,11 @@ def _row(pairs: CountPairs) -> dict[str, Any]:
     return {**first, **sizes, **error, **size}
 
 
-def _group_rows(
-    level: str, query: Query, schema: Schema, pairs: CountPairs
-) -> Iterator[dict[str, Any]]:
+def _group_rows(level: str, query: Query, schema: Schema, pairs: Pairs) -> Iterator[dict[str, Any]]:
     (attribute,) = query.attributes(schema)
     names = [attribute.levels[number] for number in possible_groups(query, schema)]
-    for name, own in zip(names, pairs.columns(), strict=True):
+    columns: Iterator[Pairs] = pairs.columns()
+    for name, own in zip(names, columns, strict=True):
         if own.n:
             yield {"level": level, "attribute": attribute.name, "group": name, **_row(own)}
 

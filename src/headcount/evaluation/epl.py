@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import factorial, inf, isfinite, log, pi, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError, InputError
-from headcount.evaluation.error import finite_vector
+from headcount.evaluation.error import finite_vector, quantile_of
 
 _TAIL = 1e-14  # share of a density that may be left out beyond the window
 _TERMS = 20  # of the series below; its remainder is at most e^2/20! = 3e-18 of each addend
@@ -40,6 +42,8 @@ class EmpiricalLoss:
 
 def published(
     residuals: ArrayLike,
+    times: Ints | None = None,
+    /,
     *,
     kernel_factor: float = 0.1,
     range_percentile: float = 95.0,
@@ -53,7 +57,8 @@ def published(
 
     - b = `range_multiplier` x max(|P_{100-p}|, |P_p|) of the residuals, p = `range_percentile`;
     - the x_i are the midpoints of the bins with edges -b, -b+1, ... below b;
-    - the kernel's standard deviation is `kernel_factor` x the sample SD (n-1) of the residuals.
+    - the kernel's standard deviation is `kernel_factor` x the sample SD (n-1) of the residuals;
+    - `times` says how often each of the residuals, whole numbers then, occurs; if None, once.
 
     Flaxman (2019), "less-obvious estimate", uses (0.15, 95, 2); Petti & Flaxman (2020) use
     (0.1, 95, 1), the defaults here. As the bins stop below b, the grid reaches one unit further
@@ -62,18 +67,18 @@ def published(
     """
     _check(kernel_factor, range_percentile, range_multiplier)
     values = finite_vector(residuals, "residuals").astype(np.float64)
-    sd = float(values.std(ddof=1)) if values.size > 1 else 0.0
-    kernel_sd = kernel_factor * sd
-    half_width, points = _grid(values, range_percentile, range_multiplier)
+    n = values.size if times is None else int(times.sum())
+    kernel_sd = kernel_factor * (_sample_sd(values, times) if n > 1 else 0.0)
+    half_width, points = _grid(values, times, range_percentile, range_multiplier)
     reason, curve = None, np.empty(0)
-    if values.size < 2:
+    if n < 2:
         reason = "there are fewer than two residuals"
     elif values.min() == values.max() or kernel_sd < _TINY:
         reason = "all residuals are equal"
     elif points.size < 2:
         reason = f"the range of errors looked at, {half_width:g} to each side, is too narrow"
     else:
-        density = gaussian_density(values, points, kernel_sd=kernel_sd)
+        density = gaussian_density(values, points, kernel_sd=kernel_sd, times=times)
         curve = _log_steps(density)
         gaps = int(np.isnan(curve).sum())
         if gaps:
@@ -86,12 +91,24 @@ def published(
         median_abs=None if reason else float(np.median(size)),
         half_width=half_width,
         kernel_sd=kernel_sd,
-        n=values.size,
+        n=n,
         undefined=reason,
     )
 
 
-def gaussian_density(values: ArrayLike, points: ArrayLike, *, kernel_sd: float) -> Floats:
+def _sample_sd(values: Floats, times: Ints | None) -> float:
+    """The standard deviation with n - 1; of whole numbers with their numbers, exact sums."""
+    if times is None:
+        return float(values.std(ddof=1))
+    n, whole = int(times.sum()), values.astype(np.int64)
+    first = sum(int(v) * int(t) for v, t in zip(whole, times, strict=True))
+    second = sum(int(v) ** 2 * int(t) for v, t in zip(whole, times, strict=True))
+    return sqrt(Fraction(n * second - first * first, n * (n - 1)))
+
+
+def gaussian_density(
+    values: ArrayLike, points: ArrayLike, *, kernel_sd: float, times: Ints | None = None
+) -> Floats:
     """Gaussian kernel density of `values` at `points`, to a relative error below 1e-12.
 
         f(x) = 1 / (n h sqrt(2 pi)) sum_j exp(-(x - r_j)^2 / (2 h^2)),    h = `kernel_sd`
@@ -109,7 +126,7 @@ def gaussian_density(values: ArrayLike, points: ArrayLike, *, kernel_sd: float) 
 
       needs 20 terms, and a bin needs only the sums of its brackets.
     """
-    unique, weights = np.unique(finite_vector(values, "values"), return_counts=True)
+    unique, weights = _distinct(finite_vector(values, "values"), times)
     where = np.asarray(points, dtype=np.float64)
     n, scale = int(weights.sum()), 1.0 / kernel_sd
     unique = unique.astype(np.float64)
@@ -180,10 +197,26 @@ def _distance_to_nearest(ordered: Floats, points: Floats) -> Floats:
     return np.asarray(np.minimum(np.abs(above - points), np.abs(points - below)))
 
 
-def _grid(values: Floats, percentile: float, multiplier: float) -> tuple[float, Floats]:
+def _distinct(values: NDArray[Any], times: Ints | None) -> tuple[NDArray[Any], Ints]:
+    """Each value once, ascending, and how often it occurs."""
+    if times is None:
+        return np.unique(values, return_counts=True)
+    unique, which = np.unique(values, return_inverse=True)
+    weights = np.zeros(unique.size, dtype=np.int64)
+    np.add.at(weights, which, times)
+    return unique, weights
+
+
+def _grid(
+    values: Floats, times: Ints | None, percentile: float, multiplier: float
+) -> tuple[float, Floats]:
     if values.size == 0:
         return 0.0, np.empty(0)
-    ends = np.percentile(values, [100.0 - percentile, percentile])
+    shares = [100.0 - percentile, percentile]
+    if times is None:
+        ends = np.percentile(values, shares)
+    else:
+        ends = np.array([quantile_of(values, share / 100, times=times) for share in shares])
     half_width = multiplier * float(np.abs(ends).max())
     if 2 * half_width > _MOST_POINTS:
         raise InputError(

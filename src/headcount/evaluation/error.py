@@ -96,6 +96,9 @@ class CountPairs:
     empty: int
     missing: Ints
 
+    times = None
+    """Each pair is listed as often as it occurs."""
+
     @property
     def n(self) -> int:
         """How many counts the set has."""
@@ -173,53 +176,65 @@ def summarise(
     values: ArrayLike,
     *,
     zeros: int = 0,
+    times: Ints | None = None,
     sign: Sign = RELEASED_MINUS_EXACT,
     cells: CellSet = "all",
 ) -> ErrorSummary:
     """Sum up residuals and `zeros` more that are zero; `sign` records which way they were taken.
 
-    The 95th percentile is that of the absolute values, by linear interpolation.
+    ``times`` says how often each residual occurs; without it, once. The 95th percentile is that of
+    the absolute values, by linear interpolation.
     """
     errors = finite_vector(values, "residuals").astype(np.float64)
-    n = errors.size + zeros
+    n = (errors.size if times is None else int(times.sum())) + zeros
     if n == 0:
         raise InputError("residuals", found="no values", expected="at least one residual")
     size = np.abs(errors)
     return ErrorSummary(
         n=n,
-        median_absolute=median_of(size, zeros=zeros),
-        mean_absolute=float(size.sum() / n),
-        p95_absolute=quantile_of(size, 0.95, zeros=zeros),
+        median_absolute=median_of(size, zeros=zeros, times=times),
+        mean_absolute=float(sum_of(size, times) / n),
+        p95_absolute=quantile_of(size, 0.95, zeros=zeros, times=times),
         max_absolute=float(size.max(initial=0)),
-        rmse=float(np.sqrt(np.square(errors).sum() / n)),
-        bias=float(errors.sum() / n),
+        rmse=float(np.sqrt(sum_of(np.square(errors), times) / n)),
+        bias=float(sum_of(errors, times) / n),
         sign=sign,
         cells=cells,
     )
 
 
-def median_of(sizes: Floats, *, zeros: int = 0) -> float:
+def sum_of(values: Floats | Flags, times: Ints | None) -> float:
+    """The sum of values that occur so many times each: exact for whole numbers below 2^53."""
+    return float(values.sum() if times is None else (values * times).sum())
+
+
+def median_of(sizes: Floats, *, zeros: int = 0, times: Ints | None = None) -> float:
     """The median of sizes of 0 or more, and of as many zeros besides."""
-    low, high, _ = _around(sizes, 0.5, zeros)
+    low, high, _ = _around(sizes, 0.5, zeros, times)
     return float((low + high) / 2)
 
 
-def quantile_of(sizes: Floats, q: float, *, zeros: int = 0) -> float:
-    """The quantile, by linear interpolation, of sizes of 0 or more, and of zeros besides."""
-    low, high, between = _around(sizes, q, zeros)
+def quantile_of(sizes: Floats, q: float, *, zeros: int = 0, times: Ints | None = None) -> float:
+    """The quantile, by linear interpolation, of values, and of zeros before all of them."""
+    low, high, between = _around(sizes, q, zeros, times)
     return float(np.quantile([low, high], between))  # numpy's own interpolation, to the bit
 
 
-def _around(sizes: Floats, q: float, zeros: int) -> tuple[Any, Any, float]:
+def _around(sizes: Floats, q: float, zeros: int, times: Ints | None) -> tuple[Any, Any, float]:
     """The order statistics on either side of rank q (n - 1), and how far between them it lies.
 
     The first `zeros` order statistics are known, so only the listed sizes are looked at.
     """
-    last = sizes.size + zeros - 1
+    last = (sizes.size if times is None else int(times.sum())) + zeros - 1
     rank = q * last
     below = int(rank)
     above = min(below + 1, last) if rank > below else below
     listed = [k - zeros for k in (below, above) if k >= zeros]
+    if times is not None:
+        order = np.argsort(sizes, kind="stable")
+        place = np.searchsorted(np.cumsum(times[order]), listed, side="right")
+        found = [0.0] * (2 - len(listed)) + sizes[order][place].tolist()
+        return found[0], found[1], rank - below
     ordered = np.partition(sizes, listed) if listed else sizes
     low, high = (ordered[k - zeros] if k >= zeros else 0.0 for k in (below, above))
     return low, high, rank - below

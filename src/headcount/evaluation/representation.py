@@ -28,8 +28,8 @@ UNDER = 0.75
 SIZE_BANDS = (100, 1_000, 10_000, 100_000)
 """Edges of area sizes in people, where nobody names others."""
 
-MOST_ANSWERS = 20_000_000
-"""A level of more groups of people than this is left out of an evaluation."""
+ANSWERS_AT_ONCE = 1 << 22
+"""Groups of people of some areas that are compared at once."""
 
 HISPANIC_BY_RACE = Query("hispanic x race", ("hispanic", "race"))
 
@@ -158,14 +158,23 @@ def represent(
     lives are left out. ``bands`` are the edges of size bands, in people of a unit.
     """
     answer = query.matrix(counts.schema)
-    exact = np.asarray((counts.at(level).matrix @ answer).toarray())
-    asked = released @ answer
-    made = np.maximum(asked if isinstance(asked, np.ndarray) else asked.toarray(), 0)
-    lived_in = exact.sum(axis=1) > 0
-    exact, made = exact[lived_in], made[lived_in]
+    truth = counts.at(level).matrix
+    step = max(1, ANSWERS_AT_ONCE // answer.shape[1])
+    people: list[Ints] = []
+    found: dict[tuple[str, str], list[Floats]] = {}
+    for first in range(0, truth.shape[0], step):
+        some = slice(first, first + step)
+        exact = np.asarray((truth[some] @ answer).toarray())
+        asked = released[some] @ answer
+        made = np.maximum(asked if isinstance(asked, np.ndarray) else asked.toarray(), 0)
+        lived_in = exact.sum(axis=1) > 0
+        exact, made = exact[lived_in], made[lived_in]
+        people.append(exact.sum(axis=1))
+        for name, values in metrics(exact, made, by=by).items():
+            found.setdefault(name, []).append(values)
     rows = []
-    for (metric, group), values in metrics(exact, made, by=by).items():
-        for band in size_bands(exact.sum(axis=1), values, edges=bands):
+    for (metric, group), pieces in found.items():
+        for band in size_bands(np.concatenate(people), np.concatenate(pieces), edges=bands):
             named = {"level": level, "query": query.name, "metric": metric, "group": group}
             rows.append({**named, **asdict(band)})
     if not rows:

@@ -17,6 +17,7 @@ from headcount.errors import InputError, RunError
 from headcount.files import write_bytes_atomic
 from headcount.geography.geography import Geography
 from headcount.progress import Progress, silent
+from headcount.release._rows import OLDER_COUNT, geography_in_order, read_rows
 from headcount.release._sheets import ROWS_AT_ONCE, Sheet, long_levels, sheets_of
 from headcount.release.dictionary import DICTIONARY, described
 from headcount.release.frames import COUNT, LevelTable, units_frame
@@ -34,8 +35,6 @@ from headcount.schema import Attribute, Schema, impossible
 
 MANIFEST = "manifest.json"
 RECEIPT = "receipt.json"
-OLDER_COUNT = "count"
-"""What older versions called the column of counts."""
 
 
 def write_release(
@@ -93,7 +92,7 @@ def release_folder(source: Path) -> Path:
 def read_release(folder: Path) -> Release:
     """Read a release back, after checking every file against the manifest."""
     manifest = check_files(folder)
-    receipt = read_receipt(folder)
+    receipt = _read_json(folder / RECEIPT)
     domain = manifest["domain"]
     schema = schema_from_json(domain)
     read = _read_published if "tables" in domain else _read_counts
@@ -172,6 +171,21 @@ def _read_table(folder: Path, stem: str, domain: Mapping[str, Any]) -> pl.DataFr
     return frame.with_columns(pl.col(*text).fill_null(""))  # a code may be the empty text
 
 
+def _geography(folder: Path, stem: str, domain: Mapping[str, Any]) -> Geography:
+    """The geography of a table that has the codes of each leaf, a column of them at a time."""
+    levels = domain["levels"]
+    if domain.get("formats", ["parquet"])[0] != "parquet":
+        return geography_of_units(_read_table(folder, stem, domain), levels)
+    path = folder / f"{stem}.parquet"
+    columns = (pl.read_parquet(path, columns=[level])[level] for level in levels[1:])
+    return geography_in_order(levels, columns)
+
+
+def geography_of_units(leaf: pl.DataFrame, levels: list[str]) -> Geography:
+    """The geography of a frame that has the codes of each leaf."""
+    return geography_in_order(levels, (leaf[level] for level in levels[1:]))
+
+
 def _from_rows(
     frame: pl.DataFrame, level: str, schema: Schema, geography: Geography, *, sparse: bool
 ) -> LevelTable:
@@ -203,7 +217,7 @@ def _read_published(
             f"{folder}: found tables with withheld cells and no rules for them, as an older "
             f"version of headcount wrote them, expected a release that states its rules"
         )
-    geography = geography_of_units(_read_table(folder, UNITS, domain), domain["levels"])
+    geography = _geography(folder, UNITS, domain)
     published = tuple(
         read_published(
             _read_table(folder, published_stem(one["table"]["name"], one["level"]), domain),
@@ -222,12 +236,16 @@ def _read_published(
 def _read_counts(
     folder: Path, domain: dict[str, Any], *, schema: Schema, **made: Any
 ) -> CountsRelease:
-    frames = {one: _read_table(folder, stem_of(one), domain) for one in domain["published"]}
     leaf, long, tidy = domain["levels"][-1], domain.get("long", ()), domain.get("tidy", False)
-    units = _read_table(folder, UNITS, domain) if long or tidy else frames[leaf]
-    geography = geography_of_units(units, domain["levels"])
+    geography = _geography(folder, UNITS if long or tidy else stem_of(leaf), domain)
+    in_parquet = domain.get("formats", ["parquet"])[0] == "parquet"
     tables: dict[str, LevelTable] = {}
-    for level, frame in frames.items():
+    for level in domain["published"]:
+        if level in long and in_parquet:
+            path = folder / f"{stem_of(level)}.parquet"
+            tables[level] = read_rows(path, level, schema, geography)
+            continue
+        frame = _read_table(folder, stem_of(level), domain)
         if tidy or level in long:
             tables[level] = _from_rows(frame, level, schema, geography, sparse=level in long)
             continue
@@ -238,21 +256,6 @@ def _read_counts(
         tables[level] = np.column_stack(columns)
     weight = Fraction(domain.get("weight", 1))
     return CountsRelease(schema=schema, geography=geography, tables=tables, weight=weight, **made)
-
-
-def geography_of_units(leaf: pl.DataFrame, levels: list[str]) -> Geography:
-    """The geography in the order in which it was written: rows of tables stay where they are."""
-    root, *below = levels
-    units, parents = [np.array([root])], [np.empty(0, dtype=np.int32)]
-    number = np.zeros(leaf.height, dtype=np.int32)  # of each leaf's ancestor at the level above
-    for level in below:
-        codes = leaf[level].to_numpy().astype(np.str_)
-        _, first, group = np.unique(codes, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        units.append(codes[first[order]])
-        parents.append(number[first[order]])
-        number = np.argsort(order).astype(np.int32)[group]
-    return Geography(tuple(levels), tuple(units), tuple(parents))
 
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:

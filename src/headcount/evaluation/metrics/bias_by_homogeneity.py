@@ -18,7 +18,7 @@ from headcount.report.model import Column, Figure
 from headcount.tabulate import Query
 
 STRATA = ("voting_age", "hispanic", "race")
-MOST_CELLS, MOST_ANSWERS = 256, 20_000_000
+MOST_CELLS, ANSWERS_AT_ONCE = 256, 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,18 +49,13 @@ class BiasByHomogeneity(Metric):
             return Support(
                 f"{' x '.join(names)} has {cells:,} kinds of people, more than {MOST_CELLS}"
             )
-        if not self._levels(release, cells):
-            return Support("no level below the whole has few enough units")
+        if len(release.geography.levels) < 2:
+            return Support("there is no level below the whole")
         return SUPPORTED
 
     def _kinds(self, release: Release) -> tuple[str, ...]:
         some = tuple(name for name in STRATA if name in release.schema.names)
         return self.by or (some if len(some) > 1 else release.schema.names)
-
-    def _levels(self, release: Release, cells: int) -> tuple[str, ...]:
-        geography = release.geography
-        small = (lv for lv in geography.levels[1:] if geography.size(lv) * cells <= MOST_ANSWERS)
-        return tuple(small)
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """Errors of totals, grouped by how many kinds of people a place lacks."""
@@ -69,12 +64,17 @@ class BiasByHomogeneity(Metric):
         query = Query(" x ".join(names), names)
         shape = tuple(schema.attribute(name).size for name in names)
         counts, answer = release.as_counts(), query.matrix(schema)
-        levels = self._levels(release, int(np.prod(shape)))
+        levels = release.geography.levels[1:]
         rows = []
         for level in progress(levels, what="Bias by homogeneity", total=len(levels)):
             exact = truth.counts.at(level)
-            index = homogeneity_index(
-                (exact.matrix @ answer).toarray(), shape=shape, definition="words"
+            step = max(1, ANSWERS_AT_ONCE // answer.shape[1])
+            pieces = (exact.matrix[a : a + step] for a in range(0, exact.matrix.shape[0], step))
+            index = np.concatenate(
+                [
+                    homogeneity_index((some @ answer).toarray(), shape=shape, definition="words")
+                    for some in pieces
+                ]
             )
             made = np.asarray(counts.table(level).sum(axis=1)).reshape(-1)
             errors = made - exact.totals()

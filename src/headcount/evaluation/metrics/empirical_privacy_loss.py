@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from headcount.evaluation._scores import answers
+from headcount.evaluation._scores import tallied_answers
 from headcount.evaluation.calibration import Recipe, calibrate
 from headcount.evaluation.epl import published
 from headcount.evaluation.metrics._base import (
@@ -88,10 +88,11 @@ class EmpiricalPrivacyLoss(Metric):
     def _rows(self, release: Any, truth: Truth, level: str) -> list[dict[str, Any]]:
         rows = []
         asked = (TOTAL.name, CELLS)
-        for query, pairs in answers(truth.counts, release, level, "either", only=asked):
+        for query, pairs in tallied_answers(truth.counts, release, level, "either", only=asked):
             recipe = self.recipe
             found = published(
                 pairs.residuals(),
+                pairs.times,
                 kernel_factor=recipe.kernel_factor,
                 range_percentile=recipe.range_percentile,
                 range_multiplier=recipe.range_multiplier,

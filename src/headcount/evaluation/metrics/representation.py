@@ -8,8 +8,6 @@ import polars as pl
 
 from headcount.evaluation.metrics._base import LEVEL, Metric, publishes_counts
 from headcount.evaluation.representation import (
-    HISPANIC_BY_RACE,
-    MOST_ANSWERS,
     SIZE_BANDS,
     Yardsticks,
     represent,
@@ -55,29 +53,17 @@ class Representation(Metric):
             return Support(f"the schema has no attribute {' and no '.join(missing)}")
         if len(release.geography.levels) < 2:
             return Support("there is no level below the whole")
-        if not self._levels(release):
-            return Support(f"every level has more than {MOST_ANSWERS:,} groups of people")
         return SUPPORTED
-
-    def _levels(self, release: Release) -> list[str]:
-        groups = HISPANIC_BY_RACE.size(release.schema)
-        geography = release.geography
-        return [
-            level
-            for level in geography.levels[1:]
-            if geography.size(level) * groups <= MOST_ANSWERS
-        ]
 
     def compute(self, release: Release, truth: Truth, *, progress: Progress = silent) -> Finding:
         """Every metric at every level below the whole, by size of area."""
         by = Yardsticks(mu=self.smoothing, minority_below=self.minority_below, under=self.under)
-        levels = self._levels(release)
+        levels = release.geography.levels[1:]
         tables = [
             represent(truth.counts, release.table(level), level=level, by=by, bands=SIZE_BANDS)
             for level in progress(levels, what="Representation", total=len(levels))
         ]
-        left_out = tuple(level for level in release.geography.levels[1:] if level not in levels)
-        return Represented(table=pl.concat(tables), by=by, levels=tuple(levels), left_out=left_out)
+        return Represented(table=pl.concat(tables), by=by, levels=levels)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -95,15 +81,9 @@ class Represented(Finding):
 
     by: Yardsticks
     levels: tuple[str, ...]
-    left_out: tuple[str, ...]
 
     def explain(self) -> str:
         """What the three metrics are."""
-        left = (
-            f" Left out, because there are too many areas: {', '.join(self.left_out)}."
-            if self.left_out
-            else ""
-        )
         return (
             "People are grouped by Hispanic origin and race, area by area. *Divergence* is the "
             "Kullback-Leibler divergence of the released shares of an area from the true ones, "
@@ -112,7 +92,7 @@ class Represented(Finding):
             f"people* are released at {100 * self.by.under:g} % of their size or less. "
             f"*Minorities* are groups below {100 * self.by.minority_below:g} % of their area. "
             "Answers below 0 are taken as 0. Means and standard deviations are over areas of one "
-            "release, not over new noise, and areas where nobody lives are left out." + left
+            "release, not over new noise, and areas where nobody lives are left out."
         )
 
     def figure(self) -> Figure:

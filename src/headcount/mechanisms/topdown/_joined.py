@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from headcount.mapped import append, mapped
 from headcount.mechanisms.topdown.parts import Estimates
 from headcount.storage import Storage
 from headcount.tabulate.counts import sparse_counts
@@ -29,18 +29,7 @@ def joined(
         for first in range(0, units, UNITS_AT_ONCE):
             rows = estimates.rows(level, range(first, min(first + UNITS_AT_ONCE, units)))
             sizes.append(np.diff(rows.start))
-            cell.write(np.ascontiguousarray(rows.cell, dtype=np.int32).data)
-            value.write(np.ascontiguousarray(rows.value, dtype=np.int64).data)
+            append(cell, rows.cell, np.int32)
+            append(value, rows.value, np.int64)
         start = np.concatenate([[0], np.cumsum(np.concatenate(sizes))])
-        return sparse_counts(start, _mapped(cell, np.int32), _mapped(value, np.int64), cells=cells)
-
-
-def _mapped(file: BinaryIO, kind: type[np.signedinteger[Any]]) -> NDArray[Any]:
-    """All numbers in a file, as pages of it, which stay when its name goes.
-
-    Whoever changes one changes a copy.
-    """
-    file.flush()
-    if not file.tell():
-        return np.zeros(0, dtype=kind)  # nothing cannot be mapped
-    return np.asarray(np.memmap(file, dtype=kind, mode="c"))
+        return sparse_counts(start, mapped(cell, np.int32), mapped(value, np.int64), cells=cells)
