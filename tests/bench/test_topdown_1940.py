@@ -66,7 +66,7 @@ def test_constraints_are_those_of_the_mechanism(population):
         assert np.array_equal(by_query["hhgq"].high, high[level])
         assert ("total" in by_query) == (level in total)
         if level in total:
-            assert np.array_equal(by_query["total"].low[:, 0], total[level])
+            assert np.array_equal(by_query["total"].low[:][:, 0], total[level])
 
 
 def test_one_person_too_many_is_seen_at_every_level(population):

@@ -35,7 +35,7 @@ class OneDraw(Measurements):
     """A wrong build: all answers of a unit reuse one draw."""
 
     def _draw(self, law: Law | None, stream: Stream, index: Positions) -> Ints:
-        units = self._counts[stream.level].geography.size(stream.level)
+        units = self._truth.units(stream.level)
         place = np.arange(index.start, index.stop) if isinstance(index, range) else index
         return super()._draw(law, stream, place - place % (stream.size // units))
 

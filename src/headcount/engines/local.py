@@ -6,8 +6,9 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -18,7 +19,6 @@ class LocalEngine:
     """All cores of this machine, or as many as told; a few pieces in memory at a time."""
 
     workers: int = 0
-    elsewhere: ClassVar[bool] = False
 
     def map(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
         """Yield the results in order; an error in one piece stops the rest.
@@ -40,3 +40,7 @@ class LocalEngine:
                 yield waiting.popleft().result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def private_folder(self) -> AbstractContextManager[None]:
+        """None: threads share the memory of this process."""
+        return nullcontext()

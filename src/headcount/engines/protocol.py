@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 T = TypeVar("T")
@@ -18,14 +20,10 @@ HANDED = "handed-"
 class Engine(Protocol):
     """Runs pieces of work, in any order and place, and returns the results in order.
 
-    ``elsewhere`` says that pieces go to other processes, by files that nobody else can read. The
-    function and the pieces may hold true counts, but not the key of a release, which other
-    processes read from its own file.
+    Where pieces go to other processes, function, pieces and results pass by files that nobody else
+    can read. They may hold true counts, but not the key of a release, which other processes read
+    from its own file.
     """
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether function and pieces are pickled."""
 
     def map(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
         """Yield ``function(piece)`` for each piece, in the order of the pieces.
@@ -33,12 +31,20 @@ class Engine(Protocol):
         ``pieces`` may be made on the way, and should be taken a few at a time.
         """
 
+    def private_folder(self) -> AbstractContextManager[Path | None]:
+        """A folder of this user's that all processes which do pieces can read; it goes in the end.
+
+        None where pieces are done in this process, which needs no files.
+        """
+
 
 class InOrder:
     """One piece after the other, here: the plainest engine."""
 
-    elsewhere = False
-
     def map(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
         """Yield ``function(piece)`` for each piece."""
         return map(function, pieces)
+
+    def private_folder(self) -> AbstractContextManager[None]:
+        """None."""
+        return nullcontext()

@@ -14,13 +14,14 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
 from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from headcount.engines._by_file import HandedWork, Place
 from headcount.engines.protocol import HANDED, InOrder
@@ -49,17 +50,13 @@ class SparkEngine:
     """
 
     folder: Path | None = None
-    elsewhere: ClassVar[bool] = True
 
     def map(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
         """Yield the results in order; an error in one piece stops the rest."""
         context = spark_context()
         tasks = int(context.getConf().get("spark.default.parallelism", str(PIECES)))
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # An attempt that Spark has given up may still write while the folder goes.
-        with TemporaryDirectory(prefix=HANDED, dir=self.folder, ignore_cleanup_errors=True) as own:
-            work, waiting = HandedWork[T, R](Path(own)), iter(pieces)
+        with self.private_folder() as own:
+            work, waiting = HandedWork[T, R](own), iter(pieces)
             work.put_function(function)
             do = partial(_do, work, libraries())
             for job in count():
@@ -72,6 +69,15 @@ class SparkEngine:
                     if refused is not None:
                         raise refused
                 yield from map(work.take, places)
+
+    @contextmanager
+    def private_folder(self) -> Iterator[Path]:
+        """A new folder in that of the run, or among temporary files."""
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # An attempt that Spark has given up may still write while the folder goes.
+        with TemporaryDirectory(prefix=HANDED, dir=self.folder, ignore_cleanup_errors=True) as own:
+            yield Path(own).absolute()
 
     def __reduce__(self) -> tuple[type[InOrder], tuple[()]]:
         # A task cannot start tasks of Spark: what it maps in turn it does itself.

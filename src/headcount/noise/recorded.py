@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -16,6 +17,25 @@ from headcount.files import write_bytes_atomic
 from headcount.noise._keys import encode
 from headcount.noise.law import Law
 from headcount.noise.source import KeyKind, Noise, Positions, Stream
+
+
+@dataclass(frozen=True)
+class AllWritten:
+    """A source with nothing left to draw: every draw is on disk."""
+
+    key_kind: KeyKind
+    backend: str
+
+    def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
+        """An error: draws are made by the process that began the run."""
+        raise RunError(
+            f"noise {stream.level}/{stream.query}: found no record of this draw, expected the one "
+            f"that was written before work was handed out"
+        )
+
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Positions) -> Ints:
+        """The same."""
+        return self.draw(stream, law, draws=range(draw, draw + 1))
 
 
 class RecordedNoise:
@@ -32,6 +52,11 @@ class RecordedNoise:
         self.backend = source.backend
         self._drawing = Lock()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Another process reads what is written, and draws nothing: two would draw twice.
+        written = AllWritten(self.key_kind, self.backend)
+        return (RecordedNoise, (written, self._folder.absolute()))
 
     def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
         """Every scalar of the given draws, drawn once."""

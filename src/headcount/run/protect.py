@@ -281,7 +281,7 @@ def _make(
     context = Context(
         engine=engine_named(config.run.engine, directory.internal),
         progress=progress,
-        workspace=storage_at(directory.levels),
+        workspace=storage_at(directory.levels.absolute()),
         measurements=measured if MEASUREMENTS in config.run.publish else None,
         curator=directory.internal,
         reuse=config.run.reuse,

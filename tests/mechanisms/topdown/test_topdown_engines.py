@@ -5,7 +5,11 @@ from __future__ import annotations
 import ast
 import dataclasses
 import pickle
+import shutil
+import stat
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,12 +18,17 @@ import numpy as np
 import pytest
 
 from headcount.engines.local import LocalEngine
-from headcount.errors import PrivacyError
+from headcount.engines.protocol import InOrder
+from headcount.errors import PrivacyError, RunError
 from headcount.mechanisms._base import Context
 from headcount.mechanisms.topdown import descend as descending
 from headcount.mechanisms.topdown._parents import chunks
 from headcount.mechanisms.topdown.choices import QuartersBounds
+from headcount.mechanisms.topdown.truth import truth_in_files
 from headcount.noise import KeyedNoise, RunKey
+from headcount.storage import storage_at
+from headcount.tabulate import Counts
+from headcount.tabulate.counts import every_level
 from tests.mechanisms.topdown.small import (
     bounded,
     counts_of,
@@ -43,10 +52,8 @@ def small_chunks(monkeypatch):
     monkeypatch.setattr(descending, "chunks", partial(chunks, children_at_once=2))
 
 
-class Watching:
+class Watching(InOrder):
     """One piece after the other; pieces, and what comes back, are kept."""
-
-    elsewhere = False
 
     def __init__(self) -> None:
         self.tasks: list[Any] = []
@@ -86,19 +93,29 @@ def inside(thing: Any, seen: set[int] | None = None) -> Iterator[Any]:
 
 PLAIN = (np.ndarray, np.generic, str, int, float, range, dict, list, tuple, type(None))
 OWN = {"ParentChunk", "PieceOutcome"}
-SENT = {"NodeWork", "Reopened", "NodeProblem", "Batch", "Nesting", "PassPlan"}
 
 
 class Elsewhere(Watching):
     """As another process would do it: function and piece are pickled, and the result is."""
 
-    elsewhere = True
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.sent: list[bytes] = []
 
     def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Any]:
         for piece in pieces:
-            call, copy = pickle.loads(pickle.dumps((function, piece)))
+            self.sent.append(pickle.dumps((function, piece)))
+            call, copy = pickle.loads(self.sent[-1])
             self.pieces.append(copy)
             yield pickle.loads(pickle.dumps(call(copy)))
+
+    @contextmanager
+    def private_folder(self) -> Iterator[Path]:  # type: ignore[override]
+        own = self.folder / "own"
+        own.mkdir(mode=0o700)
+        yield own
+        shutil.rmtree(own)
 
 
 def secrets_in(sent, counts, key: RunKey) -> list[str]:
@@ -106,7 +123,7 @@ def secrets_in(sent, counts, key: RunKey) -> list[str]:
     found = []
     truth = [counts.at(level).matrix.data for level in counts.geography.levels]
     for thing in inside(sent):
-        if not isinstance(thing, PLAIN) and type(thing).__name__ not in OWN | SENT:
+        if not isinstance(thing, PLAIN) and type(thing).__name__ not in OWN:
             found.append(type(thing).__name__)
         if isinstance(thing, bytes | bytearray):
             found.append("bytes")
@@ -139,18 +156,76 @@ def test_pieces_are_ranges_and_outcomes_hold_neither_the_truth_nor_the_key(mecha
         assert secrets_in(sent, counts, key) == []
 
 
-@pytest.mark.parametrize("mechanism", [RESCUED, settings(pure(1))], ids=["rescued", "free"])
-def test_what_goes_to_other_processes_is_measured_here_and_makes_the_same_release(mechanism):
+PLANTED = 918_273_645
+"""A true count that nothing else is."""
+
+
+def planted() -> Counts:
+    """The village, in which one cell of one leaf has a count that can be searched for."""
     counts = village()
-    engine, key, outcome = watched(mechanism, counts, Elsewhere())
+    matrix = counts.matrix.copy()
+    matrix.data[0] = PLANTED
+    return dataclasses.replace(counts, matrix=matrix)
+
+
+def forms_of(number: int) -> list[bytes]:
+    """How a count could stand in bytes: as text, in binary, and these as hex and base64."""
+    plain = [str(number).encode(), number.to_bytes(4, "little")]
+    return [*plain, *(one.hex().encode() for one in plain), *(b64encode(one) for one in plain)]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "counts"),
+    [(RESCUED, village()), (settings(pure(1)), planted())],
+    ids=["rescued", "free"],
+)
+def test_other_processes_are_sent_ranges_and_where_files_are_and_make_the_same_release(
+    mechanism, counts, tmp_path: Path
+):
+    engine, key, outcome = watched(mechanism, counts, Elsewhere(tmp_path))
     kinds = {type(piece).__name__ for piece in engine.pieces}
-    assert kinds == ({"NodeWork", "Reopened"} if mechanism is RESCUED else {"NodeWork"})
-    for sent in engine.pieces:
-        assert secrets_in(sent, counts, key) == []
-        assert key.material not in pickle.dumps(sent)
+    assert kinds == ({"ParentChunk", "int"} if mechanism is RESCUED else {"ParentChunk"})
+    for sent in engine.sent:
+        assert key.material not in sent
+        assert not any(form in sent for form in forms_of(PLANTED))
+    assert list(tmp_path.iterdir()) == []  # the truth is gone
     _, _, here = watched(mechanism, counts)
     assert same(dense(outcome), dense(here))
     assert outcome.notes == here.notes
+
+
+def test_files_of_the_truth_are_its_owners_alone_and_go_when_the_run_ends_or_fails(tmp_path: Path):
+    seen: dict[str, int] = {}
+
+    class Looking(Watching):
+        def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Any]:
+            for path in (tmp_path / "truth").rglob("*"):
+                seen[path.name] = stat.S_IMODE(path.stat().st_mode)
+            raise OSError("the disk is full")
+
+    context = Context(engine=Looking(), workspace=storage_at(tmp_path))
+    with pytest.raises(OSError, match="the disk is full"):
+        settings(pure(1)).run(village(), keyed(), runs=range(1), context=context)
+    assert {"start", "cell", "count"} <= set(seen)
+    assert {seen[name] for name in ("start", "cell", "count")} == {0o600}
+    assert seen["leaf"] == 0o700
+    assert not (tmp_path / "truth").exists()
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (lambda path: path.unlink(), "count: found no file on .*, expected the run's"),
+        (lambda path: path.write_bytes(b""), "count: found 0 bytes of rows 0 to .*, expected"),
+    ],
+    ids=["missing", "cut off"],
+)
+def test_a_file_of_the_truth_that_is_not_there_or_cut_off_is_an_error(harm, said, tmp_path: Path):
+    with truth_in_files(every_level(village()), storage_at(tmp_path / "truth")) as truth:
+        assert truth.rows("leaf", range(1)).value.sum() == village().totals()[0]
+        harm(tmp_path / "truth" / "leaf" / "count")
+        with pytest.raises(RunError, match=said):
+            truth.rows("leaf", range(1))
 
 
 def test_the_walk_would_find_a_truth_or_a_key():
@@ -171,7 +246,7 @@ def test_the_walk_would_find_a_truth_or_a_key():
     assert "bytes" in secrets_in(ParentChunk(piece, key.material), counts, key)
 
 
-def test_a_task_which_holds_truth_and_key_cannot_be_sent():
+def test_a_task_whose_truth_is_in_memory_cannot_be_sent():
     engine, _, _ = watched(settings(pure(1)), village())
     assert engine.tasks
     for task in engine.tasks:
@@ -192,7 +267,7 @@ def test_what_estimates_cannot_import_what_measures():
                 names = [own.lstrip(".")] if own else [one.name for one in node.names]
                 todo += [one for one in names if found and one not in seen]
     assert {"_estimate", "_level", "planned"} <= seen
-    assert not seen & {"measure", "_task", "descend", "mechanism"}
+    assert not seen & {"measure", "truth", "_task", "descend", "mechanism"}
 
 
 def test_pieces_are_drawn_a_few_at_a_time():

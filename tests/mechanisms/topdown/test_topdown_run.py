@@ -212,7 +212,7 @@ def test_the_estimate_depends_on_the_truth_only_through_noisy_answers(monkeypatc
     mechanism = settings(pure(1))
     answered = measure.Measurements(by_level(village()), mechanism, _noise(), run=0)
     expected = dense(run(mechanism, village()))
-    monkeypatch.setattr(room, "Measurements", lambda *_, **__: Fixed(answered))
+    monkeypatch.setattr(room, "measured", lambda *_, **__: Fixed(answered))
     generator = np.random.default_rng(3)
     for _ in range(3):
         other = generator.permutation(PEOPLE.ravel()).reshape(PEOPLE.shape) * SCHEMA.possible
@@ -227,7 +227,7 @@ def test_with_bounds_only_the_published_numbers_matter_besides(monkeypatch):
     mechanism = bounded(pure(1))
     answered = measure.Measurements(by_level(village()), mechanism, _noise(), run=0)
     expected = dense(run(mechanism, village()))
-    monkeypatch.setattr(room, "Measurements", lambda *_, **__: Fixed(answered))
+    monkeypatch.setattr(room, "measured", lambda *_, **__: Fixed(answered))
     other = PEOPLE.copy()
     other[:, [0, 1]] = other[:, [1, 0]]
     other[:, 3], other[:, 2] = other[:, 2] + other[:, 3], 0

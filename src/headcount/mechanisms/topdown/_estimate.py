@@ -186,24 +186,37 @@ def round_solved(
     return counts, stuck, notes, tuple(rounded.broken)
 
 
-def refuse_broken_rounding(broken: tuple[Violation, ...], codes: NDArray[np.str_]) -> None:
-    """Stop if rounding broke a constraint; ``codes`` name all parents of the level."""
-    if broken:
-        raise RunError(
-            f"topdown: children of {str(codes[broken[0].parent])!r}: found a constraint broken by "
-            f"rounding ({broken[0]}), expected every one kept"
+@dataclass(frozen=True)
+class Broken:
+    """A constraint that counts do not keep: of the children of a parent, or of one unit."""
+
+    unit: int
+    of_children: bool
+    what: str
+
+    def error(self, level: str, above: NDArray[np.str_], codes: NDArray[np.str_]) -> RunError:
+        """What stops the run; the codes of a level and of the one above it name the unit."""
+        if self.of_children:
+            return RunError(
+                f"topdown: children of {str(above[self.unit])!r}: found a constraint broken by "
+                f"rounding ({self.what}), expected every one kept"
+            )
+        return RunError(
+            f"topdown: level {level!r}, unit {str(codes[self.unit])!r}: found the bound on "
+            f"{self.what} broken, expected it kept"
         )
 
 
-def refuse_broken(
-    rows: SparseRows, units: range, level: LevelPlan, codes: NDArray[np.str_]
-) -> None:
+def broken_rounding(broken: tuple[Violation, ...]) -> Broken | None:
+    """The first constraint that rounding broke."""
+    return Broken(broken[0].parent, True, str(broken[0])) if broken else None
+
+
+def broken_bound(rows: SparseRows, units: range, level: LevelPlan) -> Broken | None:
     """Check every bound of some units of a level again, in integers, whoever solved it."""
     low, high = level.bounds_of(np.arange(units.start, units.stop))
     bad = kernels.first_broken(rows.start, rows.cell, rows.value, level.column, low, high)
-    if bad >= 0:
-        unit, column = divmod(int(bad), low.shape[1])
-        raise RunError(
-            f"topdown: level {level.name!r}, unit {str(codes[units[unit]])!r}: found the bound on "
-            f"{level.family_of(column)!r} broken, expected it kept"
-        )
+    if bad < 0:
+        return None
+    unit, column = divmod(int(bad), low.shape[1])
+    return Broken(units[unit], False, repr(level.family_of(column)))

@@ -10,7 +10,7 @@ from headcount.compiled import njit
 
 @njit(cache=True, nogil=True)
 def add_truth(
-    indptr: Ints32,
+    indptr: Ints,
     indices: Ints32,
     data: Ints,
     unit: Ints,
@@ -32,7 +32,7 @@ def add_truth(
 
 @njit(cache=True, nogil=True)
 def add_true_groups(
-    indptr: Ints32,
+    indptr: Ints,
     indices: Ints32,
     data: Ints,
     of_cell: Ints,
@@ -59,12 +59,10 @@ def add_true_groups(
 
 
 @njit(cache=True, nogil=True)
-def add_true_rows(
-    indptr: Ints32, indices: Ints32, data: Ints, of_cell: Ints, first: int, answers: Ints
-) -> None:
-    """Add the true counts of units from ``first`` on to a row of answers for each of them."""
+def add_true_rows(indptr: Ints, indices: Ints32, data: Ints, of_cell: Ints, answers: Ints) -> None:
+    """Add the true counts of each unit to its row of answers."""
     for row in range(len(answers)):
-        for k in range(indptr[first + row], indptr[first + row + 1]):
+        for k in range(indptr[row], indptr[row + 1]):
             answers[row, of_cell[indices[k]]] += data[k]
 
 

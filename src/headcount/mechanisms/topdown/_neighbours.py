@@ -70,9 +70,9 @@ def total_range(whole: Sequence[Restriction], schema: Schema) -> tuple[float, fl
         member = coo_array(
             (np.ones(len(group)), (group, np.arange(len(group)))), shape=shape
         ).tocsr()
-        high, low = one.high[0] < NO_BOUND, one.low[0] > 0
-        rows += [member[high], -member[low]]
-        limits += [one.high[0][high], -one.low[0][low]]
+        (low,), (high,) = one.low[:1], one.high[:1]
+        rows += [member[high < NO_BOUND], -member[low > 0]]
+        limits += [high[high < NO_BOUND], -low[low > 0]]
     ends = []
     for sign in (1.0, -1.0):
         found = linprog(
@@ -100,7 +100,7 @@ def has_neighbour(restrictions: Restrictions, counts: Mapping[str, Counts]) -> b
         truth = np.asarray((at_level.matrix @ one.query.matrix(schema)).toarray())
         above = geography.ancestors(level)
         add &= (truth < one.high[:])[above][:, group]
-        remove &= (truth > one.low)[above][:, group]
+        remove &= (truth > one.low[:])[above][:, group]
     return bool(add.any() or remove.any())
 
 

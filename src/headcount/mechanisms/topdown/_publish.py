@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from headcount.arrays import Ints
 from headcount.engines import Engine
-from headcount.engines.protocol import InOrder
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown._measured_tables import (
@@ -30,7 +31,7 @@ from headcount.mechanisms.topdown._measured_tables import (
     constraint_rows,
     described,
 )
-from headcount.mechanisms.topdown.measure import Measurements
+from headcount.mechanisms.topdown.measure import MeasurementFiles, Measurements
 from headcount.mechanisms.topdown.restrict import Restriction, Restrictions
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.population import Population
@@ -50,7 +51,7 @@ UNITS_A_PART, VALUES_AT_ONCE = 1 << 14, 1 << 21
 
 
 def write_measurements(
-    measurements: Measurements,
+    measurements: Measurements | MeasurementFiles,
     restrictions: Restrictions,
     settings: TopDownSettings,
     schema: Schema,
@@ -67,8 +68,6 @@ def write_measurements(
     """
     allocation = settings.allocation(geography)
     losses = allocation.losses(settings.loss) if settings.loss is not None else {}
-    # Truth and key stay in this process until both can be opened from files.
-    here = InOrder() if engine.elsewhere else engine
     for level in geography.levels:
         measured = [
             MeasuredQuery(
@@ -76,7 +75,7 @@ def write_measurements(
                 noise,
                 losses.get((level, name)),
             )
-            for (at, name), noise in measurements.planned.items()
+            for (at, name), noise in measurements.open().planned.items()
             if at == level
         ]
         task = PartTask(
@@ -85,14 +84,22 @@ def write_measurements(
             bounded=restrictions[level],
             measurements=measurements,
             schema=schema,
-            geography=geography,
-            folder=folder / f"{stem_of(level)}.parquet",
+            folder=folder.absolute() / f"{stem_of(level)}.parquet",
         )
-        size = geography.size(level)
-        parts = [range(a, min(a + UNITS_A_PART, size)) for a in range(0, size, UNITS_A_PART)]
-        made = here.map(task.write, parts)
-        for _ in progress(made, what=f"measurements of {level}", total=len(parts)):
+        codes = geography.units[geography.depth(level)]
+        starts = range(0, len(codes), UNITS_A_PART)
+        parts = (Units(first, codes[first : first + UNITS_A_PART]) for first in starts)
+        made = engine.map(task.write, parts)
+        for _ in progress(made, what=f"measurements of {level}", total=len(starts)):
             pass
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """A run of units: the number of the first, and their codes."""
+
+    first: int
+    codes: NDArray[np.str_]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -102,12 +109,11 @@ class PartTask:
     level: str
     measured: list[MeasuredQuery]
     bounded: Sequence[Restriction]
-    measurements: Measurements
+    measurements: Measurements | MeasurementFiles
     schema: Schema
-    geography: Geography
     folder: Path
 
-    def write(self, units: range) -> None:
+    def write(self, units: Units) -> None:
         """Write the parts of some units, whole or not at all."""
         tables = {ANSWERS: self._answers, CONSTRAINTS: self._constraints}
         wanted = [
@@ -116,7 +122,7 @@ class PartTask:
         about = described(
             self.level, self.measured, [one.query for one in self.bounded], self.schema
         )
-        part = f"part-{units.start // UNITS_A_PART:05d}.parquet"
+        part = f"part-{units.first // UNITS_A_PART:05d}.parquet"
         paths = [self.folder / name / part for name in wanted]
         with whole_files(*paths) as streams, ExitStack() as stack:
             for name, stream in zip(wanted, streams, strict=True):
@@ -128,24 +134,25 @@ class PartTask:
                 for rows in tables[name](units):
                     writer.write_table(rows)
 
-    def _answers(self, units: range) -> Iterator[pa.Table]:
-        codes = self.geography.units[self.geography.depth(self.level)]
+    def _answers(self, units: Units) -> Iterator[pa.Table]:
         for one in self.measured:
             step = max(1, VALUES_AT_ONCE // one.query.size(self.schema))
-            for first in range(units.start, units.stop, step):
-                some = range(first, min(first + step, units.stop))
-                answers = self._drawn(one.query.name, some)
-                yield answer_rows(one, codes[some.start : some.stop], answers, self.schema)
+            for first in range(0, len(units.codes), step):
+                codes = units.codes[first : first + step]
+                start = units.first + first
+                answers = self._drawn(one.query.name, range(start, start + len(codes)))
+                yield answer_rows(one, codes, answers, self.schema)
 
     def _drawn(self, query: str, units: range) -> Ints:
+        measurements = self.measurements.open()
         if query == CELLS:
-            return self.measurements.cells(self.level, units)
-        return self.measurements.margin(self.level, query, units)
+            return measurements.cells(self.level, units)
+        return measurements.margin(self.level, query, units)
 
-    def _constraints(self, units: range) -> Iterator[pa.Table]:
-        codes = self.geography.units[self.geography.depth(self.level)][units.start : units.stop]
+    def _constraints(self, units: Units) -> Iterator[pa.Table]:
+        some = range(units.first, units.first + len(units.codes))
         for one in self.bounded:
-            yield from constraint_rows(one, codes, units, self.schema)
+            yield from constraint_rows(one, units.codes, some, self.schema)
 
 
 def refuse_same_names(schema: Schema, geography: Geography) -> None:

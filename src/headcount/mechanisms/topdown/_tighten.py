@@ -93,7 +93,7 @@ def tighten(restrictions: Restrictions, *, schema: Schema, geography: Geography)
                 news_high = (high < alone[k][1]).any(axis=0)
                 own[k] = replace(
                     one,
-                    low=np.where(news_low, np.maximum(one.low, low), one.low),
+                    low=np.where(news_low, np.maximum(one.low[:], low), one.low[:]),
                     high=np.where(news_high, np.minimum(one.high[:], high), one.high[:]),
                 )
         made[level] = tuple(own)
@@ -166,7 +166,9 @@ def refuse_fixed_units(
 
 def _settled(restrictions: Sequence[Restriction], schema: Schema) -> list[Ends]:
     """The same, and last the bounds of everyone in the unit."""
-    bounds = [(np.maximum(one.low, 0), np.minimum(one.high[:], NO_BOUND)) for one in restrictions]
+    bounds = [
+        (np.maximum(one.low[:], 0), np.minimum(one.high[:], NO_BOUND)) for one in restrictions
+    ]
     units = len(bounds[0][0])
     bounds.append(
         (np.zeros((units, 1), dtype=np.int64), np.full((units, 1), NO_BOUND, dtype=np.int64))

@@ -16,9 +16,9 @@ from headcount.geography import Geography
 from headcount.mechanisms.topdown._estimate import (
     SparseRows,
     Triples,
+    broken_bound,
+    broken_rounding,
     gather,
-    refuse_broken,
-    refuse_broken_rounding,
     round_solved,
 )
 from headcount.mechanisms.topdown._joined import joined
@@ -27,13 +27,16 @@ from headcount.mechanisms.topdown._parents import ParentChunk, chunks, pose
 from headcount.mechanisms.topdown._room import Room
 from headcount.mechanisms.topdown._room_plan import Planner
 from headcount.mechanisms.topdown._task import LevelTask
-from headcount.mechanisms.topdown.measure import Measurements
+from headcount.mechanisms.topdown.measure import MeasurementFiles, Measurements
 from headcount.mechanisms.topdown.parts import Estimates, LevelPart, LevelParts, PartsInMemory
 from headcount.mechanisms.topdown.restrict import Restrictions, refuse_release_outside
 from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.mechanisms.topdown.truth import TRUTH
 from headcount.progress import Progress, silent
+from headcount.release.layout import stem_of
 from headcount.schema import Schema
 from headcount.storage import Storage
+from headcount.storage.numbers import StoredNumbers, store_numbers
 from headcount.tabulate import Query
 from headcount.tabulate.counts import add_up
 
@@ -56,7 +59,7 @@ def descend(
     schema: Schema,
     geography: Geography,
     settings: TopDownSettings,
-    measurements: Measurements,
+    measurements: Measurements | MeasurementFiles,
     restrictions: Restrictions,
     engine: Engine,
     progress: Progress = silent,
@@ -66,11 +69,11 @@ def descend(
 ) -> Descent:
     """Estimate every level from the top down; parts that are there already are taken as they are.
 
-    The finished leaf is mapped from a file in ``workspace``, if there is one. ``seconds`` gets the
-    time that each level took here.
+    The finished leaf is mapped from a file in ``workspace``, if there is one, and so is where
+    children are. ``seconds`` gets the time that each level took here.
     """
     parts = parts if parts is not None else PartsInMemory()
-    estimates = Estimates(parts)
+    estimates, here = Estimates(parts), measurements.open()
     notes: dict[str, dict[str, float]] = {}
 
     @cache
@@ -79,12 +82,12 @@ def descend(
             name,
             schema=schema,
             settings=settings,
-            planned=measurements.planned,
+            planned=here.planned,
             restrictions=restrictions[name],
         )
 
     planner = Planner(schema=schema, geography=geography, restrictions=restrictions)
-    room = Room(planner=planner, measurements=measurements, level=level_of)
+    room = Room(planner=planner, measurements=here, level=level_of)
     for depth, name in enumerate(geography.levels):
         began = perf_counter()
         if depth == 0:
@@ -93,8 +96,7 @@ def descend(
             task = LevelTask(
                 level=level_of(name),
                 above=geography.levels[depth - 1],
-                child_first=_child_first(geography, depth),
-                codes=(geography.units[depth - 1], geography.units[depth]),
+                child_first=_child_first(geography, depth, workspace),
                 estimates=estimates,
                 parts=parts,
                 measurements=measurements,
@@ -126,14 +128,16 @@ def _root(
     solved = level.passes.fitted(batch)
     counts, stuck, notes, broken = round_solved(batch, solved, level.passes)
     codes = np.array([level.name])
-    refuse_broken_rounding(broken, codes)
+    if (rounding := broken_rounding(broken)) is not None:
+        raise rounding.error(level.name, codes, codes)
     found: Triples = problem.unit, problem.cell, counts
     moved = 0
     if len(stuck):
         found, moved = room.whole(problem.cell, solved.x)
     notes |= {"room made": len(stuck), "moved to make room": moved}
     rows = gather([found], whole)
-    refuse_broken(rows, whole, level, codes)
+    if (bound := broken_bound(rows, whole, level)) is not None:
+        raise bound.error(level.name, codes, codes)
     parts.save(level.name, whole, LevelPart(rows, notes))
     return notes
 
@@ -143,13 +147,19 @@ def _children(
 ) -> dict[str, float]:
     """Every child of a level: all parents, then those that cannot be met once more."""
     name, pieces = task.level.name, [chunk.children for chunk in families]
-    outcomes = list(progress(task.outcomes(engine, families), what=name, total=len(families)))
+    depth = room.geography.depth(name)
+    above, codes = room.geography.units[depth - 1 : depth + 1]
+    outcomes = []
+    for one in progress(engine.map(task.estimate, families), what=name, total=len(families)):
+        if one.broken is not None:
+            raise one.broken.error(name, above, codes)
+        outcomes.append(one)
     task.estimates.finish(name, pieces)
     notes = _add_notes([one.notes for one in outcomes])
     stuck = [parent for one in outcomes for parent in one.stuck]
     if not stuck:
         return notes
-    whole = range(len(task.codes[1]))
+    whole = range(len(codes))
     mend = task.parts.load(name, whole, mends=True)
     if mend is None:
         mend = _mended(task, stuck, engine, room)
@@ -157,14 +167,16 @@ def _children(
     task.estimates.finish(name, pieces, mend)
     for units in pieces:
         if np.diff(np.searchsorted(mend.mended, [units.start, units.stop]))[0]:
-            refuse_broken(task.estimates.rows(name, units), units, task.level, task.codes[1])
+            broken = broken_bound(task.estimates.rows(name, units), units, task.level)
+            if broken is not None:
+                raise broken.error(name, above, codes)
     return _add_notes([notes, mend.notes])
 
 
 def _mended(task: LevelTask, stuck: list[int], engine: Engine, room: Room) -> LevelPart:
     """Counts for the children of parents without an answer, and of all that must move for them."""
     rescued, wider = _rescued(task, stuck, engine)
-    parents = range(len(task.codes[0]))
+    parents = range(room.geography.size(task.above))
     above = task.estimates.rows(task.above, parents).matrix(room.schema.size)
     rescued = room.kept(task.level.name, above, rescued)
     left = [parent for parent in stuck if parent not in rescued]
@@ -177,9 +189,8 @@ def _mended(task: LevelTask, stuck: list[int], engine: Engine, room: Room) -> Le
         made, moved = room.make(task.level.name, left, room.summed(above, rescued))
         rescued |= made
         notes["moved to make room"] = moved
-    first = task.child_first
-    mended = [np.arange(first[parent], first[parent + 1]) for parent in sorted(rescued)]
-    rows = gather(list(rescued.values()), range(len(task.codes[1])))
+    mended = [np.arange(*task.child_first[parent : parent + 2]) for parent in sorted(rescued)]
+    rows = gather(list(rescued.values()), range(room.geography.size(task.level.name)))
     return LevelPart(rows, notes, mended=np.concatenate(mended))
 
 
@@ -189,14 +200,21 @@ def _rescued(
     """Stuck parents' children by the failsafe, if one is set and finds any; and which are wide."""
     if task.keep is None:
         return {}, {}
-    found = zip(stuck, task.rescued(engine, stuck), strict=True)
+    found = zip(stuck, engine.map(task.rescue, stuck), strict=True)
     made = {parent: one for parent, one in found if one is not None}
     return {p: one[0] for p, one in made.items()}, {p: one[1] for p, one in made.items()}
 
 
-def _child_first(geography: Geography, depth: int) -> Ints:
-    first = geography.children_start(geography.levels[depth - 1])
-    return np.append(first, len(geography.units[depth])).astype(np.int64)
+def _child_first(
+    geography: Geography, depth: int, workspace: Storage | None
+) -> Ints | StoredNumbers:
+    """The first child of every parent, and the end; in a file where there is a place for one."""
+    level, units = geography.levels[depth - 1], len(geography.units[depth])
+    first = np.append(geography.children_start(level), units).astype(np.int64)
+    if workspace is None:
+        return first
+    name = f"{stem_of(level)}/children"
+    return store_numbers(workspace.below(TRUTH), name, [first], least=0, most=units)
 
 
 def kept_margin(schema: Schema, settings: TopDownSettings) -> Ints32 | None:

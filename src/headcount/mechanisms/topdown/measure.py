@@ -10,17 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from headcount.arrays import Flags, Ints
 from headcount.errors import PrivacyError
+from headcount.geography import Geography
 from headcount.mechanisms.topdown import _kernels as kernels
-from headcount.mechanisms.topdown._estimate import NodeProblem
+from headcount.mechanisms.topdown._estimate import NodeProblem, SparseRows
 from headcount.mechanisms.topdown._level import LevelPlan
 from headcount.mechanisms.topdown.planned import PlannedNoise, planned_noise
+from headcount.mechanisms.topdown.restrict import UNITS_AT_ONCE
 from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.mechanisms.topdown.truth import Truth, TruthFiles, TruthHere
 from headcount.noise import Law, Noise, Stream
 from headcount.noise.source import Positions
 from headcount.tabulate import CELLS, Counts
@@ -28,6 +31,10 @@ from headcount.tabulate import CELLS, Counts
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+Planned: TypeAlias = Mapping[tuple[str, str], PlannedNoise]
+"""The noise of each measured level and query."""
+TrueRows: TypeAlias = tuple[int, SparseRows]
+"""True counts of a run of units, and the number of the first."""
 
 REPORT = "report"
 """The purpose of the noise on the distance to the truth."""
@@ -36,45 +43,73 @@ LARGEST_COUNT = 1 << 40
 
 
 class Measurements:
-    """Noisy answers of one run, by level and query; holds the truth, and never gives it out."""
+    """Noisy answers of one run, by level and query; opens the truth, and never gives it out.
+
+    where
+        counts    of every level: in memory, or in files
+        planned   the noise of each query, where ``settings`` have been looked at before
+    """
 
     def __init__(
-        self, counts: Mapping[str, Counts], settings: TopDownSettings, noise: Noise, *, run: int
+        self,
+        counts: Mapping[str, Counts] | TruthFiles,
+        settings: TopDownSettings,
+        noise: Noise,
+        *,
+        run: int,
+        planned: Planned | None = None,
     ) -> None:
-        leaf = next(iter(counts.values()))
         self._counts = counts
+        self._truth: Truth = counts if isinstance(counts, TruthFiles) else TruthHere(counts)
         self._settings = settings
         self._noise = noise
         self._run = run
-        self.planned = planned_noise(settings, leaf.schema, leaf.geography)
+        if planned is None:
+            assert not isinstance(counts, TruthFiles)
+            leaf = next(iter(counts.values()))
+            planned = planned_noise(settings, leaf.schema, leaf.geography)
+        self.planned = planned
+        schema = self._truth.schema
         self._asked = {
-            query.name: (query.size(leaf.schema), query.groups(leaf.schema))
-            for query in settings.marginals
+            query.name: (query.size(schema), query.groups(schema)) for query in settings.marginals
         }
-        for level in counts.values():
-            level.matrix.sum_duplicates()  # detail looks counts up by bisection
 
     def noise_of(self, level: str, query: str) -> PlannedNoise | None:
         """The noise of a query at a level; None where it is not measured."""
         return self.planned.get((level, query))
+
+    def open(self) -> Measurements:
+        """Itself: see ``MeasurementFiles``."""
+        return self
+
+    def begin(self) -> None:
+        """Begin every stream, so that noise which is drawn once only is drawn, and written, here.
+
+        Elsewhere it is then read; see ``noise.recorded``.
+        """
+        nowhere = np.zeros(0, dtype=np.int64)
+        for level, query in self.planned:
+            size = self._truth.schema.size if query == CELLS else self._asked[query][0]
+            self._draw(self._law(level, query), self._stream(level, query, size), nowhere)
 
     def __reduce__(self) -> NoReturn:
         raise PrivacyError("measurements: found a copy being made, expected truth to stay here")
 
     def answered(self, level: LevelPlan, problem: NodeProblem) -> NodeProblem:
         """The problem with noisy answers: to its variables, and to groups that hold any of them."""
-        batch = problem.batch
+        batch, true = problem.batch, self._true(level.name, problem.child)
         detail = np.zeros(len(problem.unit))
         if level.weight > 0:
-            detail = self.detail(level.name, problem.unit, problem.cell).astype(np.float64)
+            answers = self._detail(level.name, problem.unit, problem.cell, true)
+            detail = answers.astype(np.float64)
         margin = np.zeros((len(problem.child), int(level.family_start[-1])))
         for f in np.flatnonzero(level.family_weight > 0):
             first, last = level.family_start[f : f + 2]
             child, group = kernels.groups_in_use(
                 batch.cell_start, batch.cell, batch.child_start, level.group[f], last - first
             )
-            found = self.groups(level.name, level.families[f], problem.child[child], group)
-            margin[child, first + group] = found
+            name, unit = level.families[f], problem.child[child]
+            margin[child, first + group] = self._groups(level.name, name, unit, group, true)
         return replace(problem, batch=replace(batch, answer=detail, margin=margin))
 
     def margin(self, level: str, query: str, units: range | None = None) -> Ints:
@@ -84,7 +119,7 @@ class Measurements:
 
     def cells(self, level: str, units: range | None = None) -> Ints:
         """Noisy detailed answers of some units, or all: units x cells, structural zeros 0."""
-        schema = self._counts[level].schema
+        schema = self._truth.schema
         every = np.arange(schema.size, dtype=np.int64)
         return self._whole(level, CELLS, units, possible=schema.possible, of_cell=every)
 
@@ -92,18 +127,14 @@ class Measurements:
         self, level: str, query: str, units: range | None, *, possible: Flags, of_cell: Ints
     ) -> Ints:
         """Every answer of some units, in the order of the stream; 0 where nobody is possible."""
-        counts, size = self._counts[level], len(possible)
-        every = counts.geography.size(level)
-        units = range(every) if units is None else units
-        stream = Stream(level=level, query=query, size=every * size)
+        units, size = range(self._truth.units(level)) if units is None else units, len(possible)
         positions = range(units.start * size, units.stop * size)
-        answers = self._draw(self._law(level, query), stream, positions).reshape(-1, size)
+        law, stream = self._law(level, query), self._stream(level, query, size)
+        answers = self._draw(law, stream, positions).reshape(-1, size)
         if not possible.all():
             answers *= possible
-        matrix = counts.matrix
-        kernels.add_true_rows(
-            matrix.indptr, matrix.indices, matrix.data, of_cell, units.start, answers
-        )
+        rows = self._truth.rows(level, units)
+        kernels.add_true_rows(rows.start, rows.cell, rows.value, of_cell, answers)
         return answers
 
     def groups(self, level: str, query: str, unit: Ints, group: Ints) -> Ints:
@@ -111,26 +142,36 @@ class Measurements:
 
         Always summed over the full truth of the unit.
         """
-        counts, (size, of_cell) = self._counts[level], self._asked[query]
-        law = self._law(level, query)
-        stream = Stream(level=level, query=query, size=counts.geography.size(level) * size)
-        answers = self._draw(law, stream, unit * size + group)
-        matrix = counts.matrix
-        kernels.add_true_groups(
-            matrix.indptr, matrix.indices, matrix.data, of_cell, size, unit, group, answers
-        )
-        return answers
+        return self._groups(level, query, unit, group, self._true(level, unit))
 
     def detail(self, level: str, unit: Ints, cell: Ints) -> Ints:
         """Noisy detailed answers of some (unit, cell) pairs of a level."""
-        counts = self._counts[level]
-        law = self._law(level, CELLS)
-        cells = counts.schema.size
-        stream = Stream(level=level, query=CELLS, size=counts.geography.size(level) * cells)
-        answers = self._draw(law, stream, unit * cells + cell)
-        matrix = counts.matrix
-        kernels.add_truth(matrix.indptr, matrix.indices, matrix.data, unit, cell, answers)
+        return self._detail(level, unit, cell, self._true(level, unit))
+
+    def _groups(self, level: str, query: str, unit: Ints, group: Ints, true: TrueRows) -> Ints:
+        (size, of_cell), (first, rows) = self._asked[query], true
+        law, stream = self._law(level, query), self._stream(level, query, size)
+        answers = self._draw(law, stream, unit * size + group)
+        kernels.add_true_groups(
+            rows.start, rows.cell, rows.value, of_cell, size, unit - first, group, answers
+        )
         return answers
+
+    def _detail(self, level: str, unit: Ints, cell: Ints, true: TrueRows) -> Ints:
+        cells, (first, rows) = self._truth.schema.size, true
+        law, stream = self._law(level, CELLS), self._stream(level, CELLS, cells)
+        answers = self._draw(law, stream, unit * cells + cell)
+        kernels.add_truth(rows.start, rows.cell, rows.value, unit - first, cell, answers)
+        return answers
+
+    def _true(self, level: str, unit: Ints) -> TrueRows:
+        """The counts of all units from the first to the last of some."""
+        first, last = (int(unit.min()), int(unit.max()) + 1) if len(unit) else (0, 0)
+        return first, self._truth.rows(level, range(first, last))
+
+    def _stream(self, level: str, query: str, size: int) -> Stream:
+        """The noise of a query with so many answers in each unit."""
+        return Stream(level=level, query=query, size=self._truth.units(level) * size)
 
     def _law(self, level: str, query: str) -> Law | None:
         if (planned := self.noise_of(level, query)) is None:
@@ -141,6 +182,51 @@ class Measurements:
         if law is None:
             return np.zeros(len(index), dtype=np.int64)
         return self._noise.draw_at(stream, law, draw=self._run, index=index)
+
+
+class MeasurementFiles:
+    """Where measurements are made from: small, and without a count or a key, so that it travels.
+
+    Who gets it opens the files of the truth, and the key in its own file.
+    """
+
+    def __init__(
+        self,
+        truth: TruthFiles,
+        settings: TopDownSettings,
+        planned: Planned,
+        noise: Noise,
+        run: int,
+    ) -> None:
+        self._parts = (truth, settings, planned, noise, run)
+        self._opened: Measurements | None = None
+
+    def open(self) -> Measurements:
+        """The measurements, in this process."""
+        if self._opened is None:
+            truth, settings, planned, noise, run = self._parts
+            self._opened = Measurements(truth, settings, noise, run=run, planned=planned)
+        return self._opened
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (MeasurementFiles, self._parts)
+
+
+def measured(
+    truth: Mapping[str, Counts] | TruthFiles,
+    settings: TopDownSettings,
+    noise: Noise,
+    geography: Geography,
+    *,
+    run: int,
+) -> Measurements | MeasurementFiles:
+    """The measurements of a run; those of a truth in files may be opened by other processes."""
+    if not isinstance(truth, TruthFiles):
+        return Measurements(truth, settings, noise, run=run)
+    planned = planned_noise(settings, truth.schema, geography)
+    files = MeasurementFiles(truth, settings, planned, noise, run)
+    files.open().begin()
+    return files
 
 
 def distance_to_truth(
@@ -157,7 +243,10 @@ def distance_to_truth(
     changed record: noise of rate epsilon / 2 then costs epsilon (the report of the 2018 test).
     Its noise has a purpose of its own, because a query of the user's may have any name.
     """
-    distance = int(abs(counts.matrix - released).sum())
+    units, matrix, distance = released.shape[0], counts.matrix, 0
+    for first in range(0, units, UNITS_AT_ONCE):
+        some = slice(first, first + UNITS_AT_ONCE)
+        distance += int(abs(matrix[some] - released[some]).sum())
     stream = Stream(level=counts.level, query="distance to the truth", size=1, purpose=REPORT)
     drawn = noise.draw_at(stream, law, draw=run, index=np.zeros(1, dtype=np.int64))
     return distance + int(drawn[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, floor, log
@@ -22,8 +23,8 @@ from headcount.mechanisms.topdown.choices import QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
     LARGEST_COUNT,
-    Measurements,
     distance_to_truth,
+    measured,
 )
 from headcount.mechanisms.topdown.parts import PartFiles
 from headcount.mechanisms.topdown.planned import planned_noise
@@ -36,11 +37,13 @@ from headcount.mechanisms.topdown.restrict import (
     restrict,
 )
 from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.mechanisms.topdown.truth import TRUTH, TruthFiles, bounds_in_files, truth_in_files
 from headcount.noise import Noise, TwoSidedGeometric
 from headcount.population import Population
 from headcount.privacy import Guarantee
 from headcount.release.publication import PeopleInQuarters, Publication
 from headcount.schema import Schema
+from headcount.storage import storage_at
 from headcount.tabulate import CELLS, Counts, counts_digest
 from headcount.tabulate.counts import every_level
 
@@ -226,44 +229,8 @@ class TopDown(TopDownSettings, PostTabular):
     ) -> CountsOutcome:
         """Protect the counts once for each run number."""
         context = context or Context()
-        settings = self.completed(counts.schema, counts.geography)
-        settings.refuse_unknown_names(counts.schema, counts.geography)
-        refuse_passes(settings, counts.geography)
-        levels = every_level(counts)
-        restrictions = self._restrictions(levels)
-        made: list[Descent] = []
-        seconds: dict[str, float] = {}
-        for run in runs:
-            measurements = Measurements(levels, settings, noise, run=run)
-            if context.measurements is not None:
-                write_measurements(
-                    measurements,
-                    restrictions,
-                    settings,
-                    counts.schema,
-                    counts.geography,
-                    context.measurements,
-                    engine=context.engine,
-                    progress=context.progress,
-                )
-            parts = None
-            if context.workspace:
-                made_from = counts_digest(counts) + repr(settings).encode()
-                parts = PartFiles(context.workspace, run, made_from=made_from)
-            made.append(
-                descend(
-                    schema=counts.schema,
-                    geography=counts.geography,
-                    settings=settings,
-                    measurements=measurements,
-                    restrictions=restrictions,
-                    engine=context.engine,
-                    progress=context.progress,
-                    parts=parts,
-                    workspace=context.workspace,
-                    seconds=seconds,
-                )
-            )
+        with _with_workspace(context) as own:
+            made, seconds = self._descents(counts, noise, runs, own)
         notes: dict[str, float | str] = {
             f"{level}: {what}": value
             for level, happened in made[0].notes.items()
@@ -273,6 +240,60 @@ class TopDown(TopDownSettings, PostTabular):
             notes |= self._report(counts, made[0], noise, run=runs.start)
         tables = {level: [one.tables[level] for one in made] for level in counts.geography.levels}
         return CountsOutcome(tables, notes, seconds)
+
+    def _descents(
+        self, counts: Counts, noise: Noise, runs: range, context: Context
+    ) -> tuple[list[Descent], dict[str, float]]:
+        """One descent for each run, and how long each level took.
+
+        With a workspace the truth and the bounds of every level are in files, which go in the end.
+        """
+        settings = self.completed(counts.schema, counts.geography)
+        settings.refuse_unknown_names(counts.schema, counts.geography)
+        refuse_passes(settings, counts.geography)
+        levels = every_level(counts)
+        truth: Mapping[str, Counts] | TruthFiles = levels
+        restrictions = self._restrictions(levels)
+        made: list[Descent] = []
+        seconds: dict[str, float] = {}
+        with ExitStack() as stack:
+            if context.workspace is not None:
+                place = context.workspace.below(TRUTH)
+                truth = stack.enter_context(truth_in_files(levels, place))
+                restrictions = bounds_in_files(restrictions, place)
+            del levels  # as large as the truth
+            for run in runs:
+                measurements = measured(truth, settings, noise, counts.geography, run=run)
+                if context.measurements is not None:
+                    write_measurements(
+                        measurements,
+                        restrictions,
+                        settings,
+                        counts.schema,
+                        counts.geography,
+                        context.measurements,
+                        engine=context.engine,
+                        progress=context.progress,
+                    )
+                parts = None
+                if context.workspace is not None:
+                    made_from = counts_digest(counts) + repr(settings).encode()
+                    parts = PartFiles(context.workspace, run, made_from=made_from)
+                made.append(
+                    descend(
+                        schema=counts.schema,
+                        geography=counts.geography,
+                        settings=settings,
+                        measurements=measurements,
+                        restrictions=restrictions,
+                        engine=context.engine,
+                        progress=context.progress,
+                        parts=parts,
+                        workspace=context.workspace,
+                        seconds=seconds,
+                    )
+                )
+        return made, seconds
 
     def _report(self, counts: Counts, made: Descent, noise: Noise, *, run: int) -> dict[str, float]:
         """The protected share of people whose record differs, with an upper bound (E18)."""
@@ -286,6 +307,16 @@ class TopDown(TopDownSettings, PostTabular):
             f"{REPORT}, upper bound at {_CONFIDENCE:.0%} confidence": (distance + reach)
             / (2 * people),
         }
+
+
+@contextmanager
+def _with_workspace(context: Context) -> Iterator[Context]:
+    """A context with a workspace, if it had one or its engine works in other processes."""
+    if context.workspace is not None:
+        yield context
+        return
+    with context.engine.private_folder() as folder:
+        yield context if folder is None else replace(context, workspace=storage_at(folder))
 
 
 def noise_quantile(rate: Fraction, *, confidence: float) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds, Tabl
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.schema import Recode, Schema
 from headcount.solve.batch import NO_BOUND
+from headcount.storage.numbers import StoredNumbers
 from headcount.tabulate import Counts, Query
 
 UNITS_AT_ONCE = 1 << 16
@@ -41,7 +42,10 @@ class Multiples:
         """Units x columns."""
         return self.numbers.shape
 
-    def __getitem__(self, units: Any) -> Ints:
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, units: slice | Ints) -> Ints:
         found: Ints = np.minimum(self.numbers[units] * self.factors, NO_BOUND)
         return found
 
@@ -49,13 +53,17 @@ class Multiples:
         return np.asarray(self[:], dtype=dtype)
 
 
+Bounds: TypeAlias = Ints | Multiples | StoredNumbers
+"""Numbers, units x groups, of which some units are asked for at a time."""
+
+
 @dataclass(frozen=True, eq=False)
 class Restriction:
     """Bounds on the answers of one query in every unit of one level: units x groups."""
 
     query: Query
-    low: Ints
-    high: Ints | Multiples
+    low: Bounds
+    high: Bounds
 
     def pieces(self) -> Iterator[tuple[slice, Ints, Ints]]:
         """The bounds of some units after others."""
@@ -172,7 +180,7 @@ def first_outside(restriction: Restriction, matrix: Any, schema: Schema) -> tupl
 
 def units_outside(restriction: Restriction, answers: Ints) -> list[int]:
     """The units with a group outside its bounds."""
-    outside = (answers < restriction.low) | (answers > restriction.high)
+    outside = (answers < restriction.low[:]) | (answers > restriction.high[:])
     return [int(unit) for unit in np.flatnonzero(outside.any(axis=1))]
 
 
@@ -252,7 +260,7 @@ def _answers(counts: Counts, query: Query) -> Ints:
 def _add(found: dict[str, Restriction], new: Restriction) -> None:
     old = found.get(new.query.name)
     if old is not None:
-        low, high = np.maximum(old.low, new.low), np.minimum(old.high[:], new.high[:])
+        low, high = np.maximum(old.low[:], new.low[:]), np.minimum(old.high[:], new.high[:])
         new = Restriction(new.query, low, high)
     found[new.query.name] = new
 
