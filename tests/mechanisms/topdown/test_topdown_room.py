@@ -66,7 +66,7 @@ def test_a_broken_bound_of_a_release_is_seen(tmp_path):
 
 @pytest.mark.parametrize("number", [3, 10, 27, 37, 58])
 def test_if_every_solver_fails_people_are_dealt_out(number, tmp_path, monkeypatch):
-    def fails(batch):
+    def fails(batch, passes):
         counts = np.zeros(len(batch.answer), dtype=np.int64)
         return counts, np.arange(batch.parents), {}, ()
 
