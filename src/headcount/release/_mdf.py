@@ -66,8 +66,8 @@ def write_mdf(
     for the attributes of the schema e2e-2018 only. Both files appear whole or not at all.
     """
     refuse_other_layout(schema, geography, quarters)
-    person_head = _comments(metadata, PERSON_FIELDS)
-    unit_head = _comments(metadata, UNIT_FIELDS)
+    person_head = comments([*metadata, _fields(PERSON_FIELDS)])
+    unit_head = comments([*metadata, _fields(UNIT_FIELDS)])
     placed = place(counts, schema=schema, geography=geography, quarters=quarters)
     people = _MdfPeople(geography)
     units = _MdfUnits(geography)
@@ -90,7 +90,7 @@ class _MdfPeople:
         self.traits = pl.Series([_traits(*levels) for levels in cells])
 
     def text(self, people: PlacedPeople) -> bytes:
-        return _bars(
+        return bars(
             self.places.gather(people.leaf),
             pl.Series(people.quarters),
             pl.Series(people.number),
@@ -114,7 +114,7 @@ class _MdfUnits:
 
     def text(self, dwellings: PlacedDwellings, first: int) -> bytes:
         rows = len(dwellings.leaf)
-        return _bars(
+        return bars(
             self.places.gather(dwellings.leaf),
             pl.Series(np.arange(first, first + rows)),
             self.kinds.gather(dwellings.slot),
@@ -129,7 +129,7 @@ def _places(layout: str, geography: Geography) -> pl.Series:
     return pl.Series([f"{layout}|{BUILD}|{code[:2]}|{code[2:6]}|{code[6:]}" for code in codes])
 
 
-def _bars(*columns: pl.Series) -> bytes:
+def bars(*columns: pl.Series) -> bytes:
     """Lines of columns between bars; a column may itself hold several fields."""
     buffer = io.BytesIO()
     frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
@@ -137,14 +137,18 @@ def _bars(*columns: pl.Series) -> bytes:
     return buffer.getvalue()
 
 
-def _comments(metadata: Sequence[str], fields: Sequence[str]) -> bytes:
+def comments(metadata: Sequence[str]) -> bytes:
+    """Lines that begin with '#', before all others."""
     for line in metadata:
         if line.splitlines() not in ([line], []):
             raise InputError(
                 "metadata", found=f"a line break in {line!r}", expected="single lines of text"
             )
-    lines = [*metadata, f"Fields: {'|'.join(fields)}"]
-    return "".join(f"# {line}\n" for line in lines).encode()
+    return "".join(f"# {line}\n" for line in metadata).encode()
+
+
+def _fields(names: Sequence[str]) -> str:
+    return f"Fields: {'|'.join(names)}"
 
 
 def refuse_other_layout(schema: Schema, geography: Geography, quarters: Quarters) -> None:

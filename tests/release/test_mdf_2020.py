@@ -1,0 +1,134 @@
+"""Records of the redistricting product of 2020: exact lines, and faults that are found in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from headcount.errors import InputError
+from headcount.geography import Geography
+from headcount.release import _mdf_2020
+from headcount.release._mdf_2020 import (
+    PERSON_FIELDS,
+    UNIT_FIELDS,
+    refuse_other_codes,
+    write_persons_2020,
+    write_units_2020,
+)
+from headcount.release.mdf_2020_check import faults_of_persons, faults_of_units
+from headcount.schema.load import load_schema
+
+PERSONS, UNITS = load_schema("redistricting-2020"), load_schema("h1-2020")
+CODES = ("440010001001000", "440010001001001", "440010001002000")
+
+
+def place(codes: tuple[str, ...] = CODES) -> Geography:
+    none = np.empty(0, dtype=np.int32)
+    return Geography(
+        ("us", "block"),
+        (np.array(["us"]), np.array(codes)),
+        (none, np.zeros(len(codes), np.int32)),
+    )
+
+
+def people() -> csr_array:
+    counts = np.zeros((3, PERSONS.size), dtype=np.int64)
+    counts[0, np.ravel_multi_index((0, 0, 0, 0), PERSONS.shape)] = 2
+    counts[0, np.ravel_multi_index((3, 1, 1, 62), PERSONS.shape)] = 1
+    counts[2, np.ravel_multi_index((7, 1, 0, 6), PERSONS.shape)] = 1
+    return csr_array(counts)
+
+
+STAND = {
+    CODES[0]: np.array([1, 0, 0, 1, 0, 0, 0, 0]),
+    CODES[1]: np.array([4, 0, 0, 0, 0, 0, 0, 0]),
+    CODES[2]: np.array([0, 0, 0, 0, 0, 0, 0, 1]),
+}
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_people_are_written_line_by_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(_mdf_2020, "LEAVES_AT_ONCE", 2)  # so that pieces join
+    (path,) = write_persons_2020(
+        people(), geography=place(), folder=tmp_path, metadata=["made by a test"]
+    )
+    first = "MDFPL942020|1.1.0|44|001|000100|1|1000"
+    assert lines(path) == [
+        "# made by a test",
+        "|".join(PERSON_FIELDS),
+        f"{first}|0|3|0|1|1|01",
+        f"{first}|1|3|0|1|1|01",
+        f"{first}|2|5|3|2|2|63",
+        "MDFPL942020|1.1.0|44|001|000100|2|2000|3|5|7|2|1|07",
+    ]
+    assert faults_of_persons(path, quarters=STAND, states={"44": 4}) == []
+
+
+def test_units_are_written_line_by_line(tmp_path: Path):
+    counts = np.array([[1, 2], [0, 0], [0, 1]])
+    facilities = np.array([1, 0, 0])
+    (path,) = write_units_2020(counts, geography=place(), facilities=facilities, folder=tmp_path)
+    first = "MDF2020H1|1.1.0|44|001|000100|1|1000"
+    assert lines(path) == [
+        "|".join(UNIT_FIELDS),
+        f"{first}|2|2",
+        f"{first}|2|1",
+        f"{first}|2|1",
+        f"{first}|4|0",
+        "MDF2020H1|1.1.0|44|001|000100|2|2000|2|1",
+    ]
+    homes = {CODES[0]: 3, CODES[2]: 1}
+    assert faults_of_units(path, homes=homes, facilities={CODES[0]: 1}) == []
+    assert faults_of_units(path, homes={CODES[0]: 3}, facilities={CODES[0]: 2}) == [
+        f"block {CODES[2]}: 1 housing units, published 0",
+        f"block {CODES[0]}: 1 facilities, published 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("|0|3|0|1|1|01", "|7|3|0|1|1|01", "1 people whose EPNUM is not their row"),
+        ("|1|3|0|1|1|01", "|1|3|0|1|1|64", "CENRACE '64' is no value of the layout"),
+        ("|1|3|0|1|1|01", "|1|5|0|1|1|01", "1 people whose RTYPE is not that of their"),
+        ("|2|5|3|2|2|63", "|2|5|3|1|2|63", "1 people under 18 in nursing homes"),
+        ("44|001|000100|2|2000", "44|001|000100|1|2000", "1 records whose block is not in their"),
+        ("44|001|000100|2|2000", "44|001|000099|2|2000", "1 records stand after one of a later"),
+        ("44|001|000100|2|2000", "45|001|000100|2|2000", "state 44: 3 people, published 4"),
+        ("|3|5|7|2|1|07", "|3|5|6|2|1|07", f"block {CODES[2]}: 1 people of type 6, expected 0 to"),
+        ("|2|5|3|2|2|63", "|2|3|0|2|2|63", f"block {CODES[0]}: 0 people of type 3, expected 1 to"),
+    ],
+)
+def test_each_rule_that_a_file_breaks_is_named(tmp_path: Path, old: str, new: str, said: str):
+    (path,) = write_persons_2020(people(), geography=place(), folder=tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    found = faults_of_persons(path, quarters=STAND, states={"44": 4})
+    assert any(one.startswith(said) for one in found), found
+
+
+def test_people_of_no_state_that_was_published_are_found(tmp_path: Path):
+    (path,) = write_persons_2020(people(), geography=place(), folder=tmp_path)
+    assert faults_of_persons(path, quarters=None, states={"44": 4, "45": 1}) == [
+        "state 45: 0 people, published 1"
+    ]
+
+
+def test_other_people_and_other_codes_have_no_layout():
+    with pytest.raises(InputError, match="expected the attributes and levels of schema"):
+        refuse_other_codes(load_schema("e2e-2018"), place())
+    with pytest.raises(InputError, match="block '4400': found a code of a different length"):
+        refuse_other_codes(UNITS, place(("4400",)))
+
+
+def test_a_negative_count_is_no_number_of_people(tmp_path: Path):
+    with pytest.raises(InputError, match="found a negative count, expected 0 or more"):
+        write_persons_2020(-people(), geography=place(), folder=tmp_path)
+    assert list(tmp_path.iterdir()) == []
