@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headcount.errors import PrivacyError
 from headcount.geography import Geography, regular
 from headcount.mechanisms import Averaged, Geometric, Identity, Raked
-from headcount.mechanisms._base import cell_stream
+from headcount.mechanisms._noisy_cells import cell_stream
 from headcount.mechanisms.raked import rake
 from headcount.noise import KeyedNoise, RunKey, Stream, TwoSidedGeometric
 from headcount.population import uniform

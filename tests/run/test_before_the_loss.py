@@ -79,7 +79,7 @@ def test_averaging_many_parts_holds_no_more_than_some_draws_at_once(
     mechanism = Averaged(epsilon=1000, parts=2000)  # type: ignore[arg-type]
     noise = KeyedNoise(RunKey.from_seed(3), "averaged", b"", b"")
     at_once = mechanism.run(counts, noise, runs=range(2)).tables["tract"]
-    monkeypatch.setattr("headcount.mechanisms._base.DRAWN_AT_ONCE", 1000)
+    monkeypatch.setattr("headcount.mechanisms._noisy_cells.DRAWN_AT_ONCE", 1000)
     monkeypatch.setattr(KeyedNoise, "draw", counted)
     in_pieces = mechanism.run(counts, noise, runs=range(2)).tables["tract"]
     np.testing.assert_array_equal(at_once, in_pieces)

@@ -16,6 +16,7 @@ from headcount.report.model import CONFIDENTIAL_BANNER
 from headcount.run.study import run_study
 from headcount.studies.christ_2022.people import Synthetic
 from headcount.studies.christ_2022.settings import Settings
+from tests.engines.by_files import by_files
 from tests.report.browser import choose, open_report
 from tests.report.layout import layout_faults
 
@@ -30,7 +31,9 @@ SETTINGS = Settings(
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study") / "christ"
-    assert run_study(NAME, folder, SETTINGS) == folder / "report.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headcount.run.study.engine_named", lambda *_: by_files())
+        assert run_study(NAME, folder, SETTINGS) == folder / "report.html"
     return folder
 
 

@@ -579,7 +579,7 @@ from headcount.studies.compare.settings import Settings
 
 def progress(items, *, what, total=None):
     for number, item in enumerate(items):
-        if number == 2:
+        if number == 1:
             os.kill(os.getpid(), getattr(signal, sys.argv[2]))
         yield item
 
@@ -597,7 +597,7 @@ def test_a_stopped_comparison_goes_on_with_the_same_command(town, tmp_path, how)
     done = subprocess.run(command, env=os.environ, capture_output=True, check=False)
     assert done.returncode in (-getattr(signal, how), 1, 130)
     kept = sorted((tmp_path / "compared.cache").glob("*.frames"))
-    assert len(kept) == 2  # two cases were finished
+    assert len(kept) >= 2  # two pieces were finished, and those that other threads had begun
     assert not (tmp_path / "compared" / "internal" / "manifest.json").exists()
     times = {path: path.stat().st_mtime_ns for path in kept}
     compare_run(config, quick(), out=tmp_path / "compared")
@@ -610,7 +610,7 @@ def test_a_damaged_piece_is_named_and_made_again(tmp_path, town, caplog):
     config = write_config(tmp_path, mechanism='name = "topdown"\nepsilon = 1')
     first = quick()
     compare_run(config, first, out=tmp_path / "compared")
-    (damaged,) = (tmp_path / "compared.cache").glob("geometric*.frames")
+    damaged, _ = (tmp_path / "compared.cache").glob("geometric*.frames")
     damaged.write_bytes(damaged.read_bytes()[:-40])
     for path in sorted((tmp_path / "compared").rglob("*"), reverse=True):
         path.unlink() if path.is_file() else path.rmdir()

@@ -28,6 +28,7 @@ from headcount.studies.hawes_rodriguez_2021.methods import (
     methods,
 )
 from headcount.studies.hawes_rodriguez_2021.settings import Settings
+from tests.engines.by_files import by_files
 from tests.report.browser import choose, open_report
 from tests.report.layout import layout_faults
 
@@ -54,7 +55,9 @@ def command(out: Path, *, seed: int = 7, cache: Path | None = None) -> None:
     settings = Settings(
         people=1_200, counties=3, replicates=2, epsilons=EPSILONS, states=1, seed=seed
     )
-    run_study(NAME, out, settings, cache=cache)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headcount.run.study.engine_named", lambda *_: by_files())
+        run_study(NAME, out, settings, cache=cache)
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ from headcount.studies.swapping_and_cell_keys.settings import (
 )
 from headcount.studies.swapping_and_cell_keys.surface import Surface, contour, crossing
 from headcount.studies.swapping_and_cell_keys.targets import BetTargets
+from tests.engines.by_files import by_files
 
 # --- bets
 
@@ -217,7 +218,7 @@ def tiny() -> Findings:
         patch.setattr(chains, "OTHER_KEYS", ())
         patch.setattr(chains, "BASES", (3,))
         settings = Settings(people=2_000, replicates=2, epsilons=(Fraction(4),), slow=10, seed=1)
-        return study.run(settings, Work(cache=Cache(None)))
+        return study.run(settings, Work(cache=Cache(None), engine=by_files()))
 
 
 def test_nothing_done_has_the_highest_risk_and_totals_alone_give_none(tiny):
@@ -352,7 +353,7 @@ def test_own_data_are_published_in_tables_of_each_attribute(tmp_path: Path):
     targets = BetTargets(counts=data.counts, tables=published, seed=0)
     assert targets.lowest == "block"
     case = chains.chains(settings)[14 * 3 + 1]
-    people = chains.people_of(settings, data)(case)
+    people = chains.PeopleOf(settings, data)(case)
     (one,) = releases(case, people, seed=0)
     found = measures.bets_frame(measures.seen_by(one.release, targets), targets)
     assert min(found["small"].to_list()) > 0

@@ -12,9 +12,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-import numpy as np
-
-from headcount.arrays import Ints
 from headcount.engines.protocol import Engine, InOrder
 from headcount.errors import ConfigError, did_you_mean
 from headcount.geography import Geography
@@ -23,7 +20,7 @@ from headcount.mechanisms._outcome import CountsOutcome as CountsOutcome
 from headcount.mechanisms._outcome import Outcome
 from headcount.mechanisms._outcome import TablesOutcome as TablesOutcome
 from headcount.mechanisms._preserved import LIVING_QUARTERS, Preserved
-from headcount.noise import Law, Noise, Stream
+from headcount.noise import Noise
 from headcount.population import Population
 from headcount.privacy import Guarantee, UnitOfPrivacy
 from headcount.progress import Progress, silent
@@ -31,14 +28,11 @@ from headcount.release.change_table import KnownChange
 from headcount.release.publication import Publication
 from headcount.schema import Schema
 from headcount.storage import Storage
-from headcount.tabulate import CELLS, Counts
+from headcount.tabulate import Counts
 from headcount.tabulate.published import TableCells
 
 if TYPE_CHECKING:
     from headcount.mechanisms._stored_people import ReusedRun
-
-DRAWN_AT_ONCE = 1 << 20
-"""Scalars of noise held at once where many draws are added up."""
 
 SCALAR = 8
 """Bytes of a count, and of a draw."""
@@ -270,32 +264,3 @@ class PostTabular(MethodBase):
             geography.size(one.level) * schema.size * one.draws * SCALAR
             for one in self.plan(schema, geography)
         )
-
-
-def cell_stream(counts: Counts) -> Stream:
-    """The stream that feeds every unit x cell of the public domain at the counts' level."""
-    size = counts.geography.size(counts.level) * counts.schema.size
-    return Stream(level=counts.level, query=CELLS, size=size)
-
-
-def noisy(counts: Counts, drawn: Ints, *, times: int = 1) -> Ints:
-    """Truth plus noise for each run: on every possible cell, zeros included.
-
-    Structural zeros stay 0 because everyone knows them. ``times`` is for the sum of so many noisy
-    answers, whose noise is already summed.
-    """
-    truth = counts.dense()
-    answers = drawn.reshape(len(drawn), *truth.shape)
-    answers *= counts.schema.possible
-    answers += times * truth
-    return answers
-
-
-def summed_draws(noise: Noise, stream: Stream, law: Law, *, draws: range) -> Ints:
-    """The sum of several draws of a law, in pieces: memory does not grow with them."""
-    total = np.zeros(stream.size, dtype=np.int64)
-    at_once = max(1, DRAWN_AT_ONCE // stream.size)
-    for start in range(draws.start, draws.stop, at_once):
-        some = range(start, min(start + at_once, draws.stop))
-        total += noise.draw(stream, law, draws=some).sum(axis=0)
-    return total

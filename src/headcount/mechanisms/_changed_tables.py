@@ -7,15 +7,16 @@ counts of every unit and cell, and a value may not be taken for the count behind
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from headcount.arrays import Ints
+from headcount.engines.protocol import InOrder
 from headcount.errors import InputError
 from headcount.fields import FilePath, Named
 from headcount.geography import Geography
@@ -31,6 +32,8 @@ from headcount.schema.bins import BinsField
 from headcount.tabulate import Counts
 from headcount.tabulate.linked_tables import table_values
 from headcount.tabulate.published import TableCells
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,13 +207,37 @@ class TablesRun:
     number: int
     context: Context
 
-    def true_tables(self) -> Iterator[tuple[TableCells, Counts, Ints]]:
-        """Each table with the counts of its level and its true values."""
-        at: dict[str, Counts] = {}
-        for number, level in self.where:
-            if level not in at:
-                at[level] = self.counts.at(level)
-            yield self.made[number], at[level], table_values(at[level], self.made[number])
+    def map_tables(self, function: Callable[[TrueTable], R]) -> Iterator[R]:
+        """What a function makes of each table at each of its levels: pieces of work of the engine.
+
+        Draws of OpenDP have no address at which another process could make them again.
+        """
+        tables = TrueTables(self.counts, self.made)
+        engine = InOrder() if self.noise.backend == "opendp" else self.context.engine
+        return engine.map(lambda where: function(tables.at(*where)), self.where)
+
+
+class TrueTable(NamedTuple):
+    """A table, the counts of its level, and its true values."""
+
+    cells: TableCells
+    here: Counts
+    values: Ints
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrueTables:
+    """Tables of some counts, which are added up once for each level."""
+
+    counts: Counts
+    made: Sequence[TableCells]
+    levels: dict[str, Counts] = field(default_factory=dict)
+
+    def at(self, number: int, level: str) -> TrueTable:
+        """A table by its number, at a level."""
+        if (here := self.levels.get(level)) is None:
+            here = self.levels[level] = self.counts.at(level)
+        return TrueTable(self.made[number], here, table_values(here, self.made[number]))
 
 
 def overlapping(made: Sequence[TableCells]) -> str:

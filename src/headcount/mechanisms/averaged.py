@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isqrt
 
-import numpy as np
-
 from headcount.errors import ConfigError, PrivacyError, TruthError
 from headcount.fields import AtLeast1
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome, cell_stream, noisy, summed_draws
+from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms._measured import Measured, measure_cells
 from headcount.mechanisms._noisy import Noisy
+from headcount.mechanisms._noisy_cells import noisy_cells
 from headcount.noise import Noise
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -74,9 +73,6 @@ class Averaged(Noisy):
         """Sum the P integer answers of each run, then divide."""
         self.check(counts)
         law = self.law(counts.schema, counts.geography)
-        stream, parts = cell_stream(counts), self.parts
-        drawn = [
-            summed_draws(noise, stream, law, draws=range(first, first + parts))
-            for first in (run * parts for run in runs)
-        ]
-        return CountsOutcome({counts.level: noisy(counts, np.stack(drawn), times=parts) / parts})
+        engine, parts = (context or Context()).engine, self.parts
+        summed = noisy_cells(counts, noise, law, runs=runs, engine=engine, times=parts)
+        return CountsOutcome({counts.level: summed / parts})

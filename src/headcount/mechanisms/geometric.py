@@ -15,9 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headcount.geography import Geography
-from headcount.mechanisms._base import Context, CountsOutcome, cell_stream, noisy
+from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms._measured import Measured, measure_cells
 from headcount.mechanisms._noisy import Noisy
+from headcount.mechanisms._noisy_cells import noisy_cells
 from headcount.noise import Noise
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -38,5 +39,6 @@ class Geometric(Noisy):
     ) -> CountsOutcome:
         """Leaf counts plus noise."""
         law = self.law(counts.schema, counts.geography)
-        drawn = noise.draw(cell_stream(counts), law, draws=runs)
-        return CountsOutcome({counts.level: noisy(counts, drawn)})
+        engine = (context or Context()).engine
+        cells = noisy_cells(counts, noise, law, runs=runs, engine=engine)
+        return CountsOutcome({counts.level: cells})

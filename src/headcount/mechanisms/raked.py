@@ -13,11 +13,10 @@ from headcount.mechanisms._base import (
     SCALAR,
     Context,
     CountsOutcome,
-    cell_stream,
-    noisy,
 )
 from headcount.mechanisms._measured import Measured, measure_cells
 from headcount.mechanisms._noisy import Noisy
+from headcount.mechanisms._noisy_cells import noisy_cells
 from headcount.noise import Noise
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -50,14 +49,13 @@ class Raked(Noisy):
         self, counts: Counts, noise: Noise, *, runs: range, context: Context | None = None
     ) -> CountsOutcome:
         """Measure every level, then rake from the top."""
-        geography = counts.geography
+        geography, engine = counts.geography, (context or Context()).engine
         law = self.law(counts.schema, geography)
         tables: dict[str, Floats] = {}
         shared_equally = 0
         for depth, level in enumerate(geography.levels):
             here = counts.at(level)
-            drawn = noise.draw(cell_stream(here), law, draws=runs)
-            answers = noisy(here, drawn)
+            answers = noisy_cells(here, noise, law, runs=runs, engine=engine)
             if depth == 0:
                 tables[level] = answers.astype(np.float64)
                 continue

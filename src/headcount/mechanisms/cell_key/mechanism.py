@@ -16,7 +16,7 @@ from headcount.errors import did_you_mean
 from headcount.fields import AtLeast0, Positive, Rate
 from headcount.files import write_text_atomic
 from headcount.geography import Geography
-from headcount.mechanisms._changed_tables import Changed, ChangedTables, TablesRun
+from headcount.mechanisms._changed_tables import Changed, ChangedTables, TablesRun, TrueTable
 from headcount.mechanisms._key_file import (
     KeySecret,
     WordArray,
@@ -280,12 +280,17 @@ class CellKey(ChangedTables):
         laws = laws_of(lookup)
         off = self._off(laws)
         words = CellWords.of(run.counts, secret)
-        published = []
-        for cells, here, values in run.true_tables():
+        raised = RaisedZeros.of(run, secret, laws) if self.zeros == "balance" else None
+
+        def changed(table: TrueTable) -> tuple[Ints, Ints]:
+            cells, here, values = table
             changes = lookup.changes(values, words.at(here.level).keys(cells))
-            if self.zeros == "balance":
-                changes += _raised(values, laws, cells, here, secret)
-            published.append(self._published(cells, here.level, values, changes, off))
+            return values, changes if raised is None else changes + raised.changes(table)
+
+        published = [
+            self._published(run.made[number], level, *values, off)
+            for (number, level), values in zip(run.where, run.map_tables(changed), strict=True)
+        ]
         digest = settings_digest(secret.digest_key(), self.said(hidden=("keys",)), laws)
         if run.context.curator is not None:
             self._account(run.context.curator, lookup, laws, secret, digest)
@@ -397,21 +402,43 @@ def _off_means(laws: Sequence[ChangeLaw]) -> list[str]:
     ]
 
 
-def _raised(
-    values: Ints, laws: Sequence[ChangeLaw], cells: TableCells, here: Counts, secret: KeySecret
-) -> Ints:
-    """Changes of empty cells, which are raised where their categories have the largest keys."""
-    possible = np.asarray(cells.matrix.T @ here.schema.possible.astype(np.int64) > 0, dtype=bool)
-    units = here.geography.units[here.geography.depth(here.level)]
-    of_unit = np.array([secret.word_of("unit", here.level, code) for code in units.tolist()])
-    keys = of_unit[:, None] + _category_words(cells, secret)[None, :]
-    may = np.broadcast_to(possible, values.shape)
-    left, wanted = int(((values == 0) & may).sum()), []
-    for many in wanted_zeros(values, laws):
-        wanted.append(min(many, left))
-        left -= wanted[-1]
-    changes = raise_zeros(values.ravel(), keys.ravel(), may.ravel(), wanted)
-    return changes.reshape(values.shape)
+@dataclass(frozen=True, eq=False, repr=False)
+class RaisedZeros:
+    """Words of units, by level, and of the categories of tables, by name: for empty cells."""
+
+    units: Mapping[str, WordArray]
+    categories: Mapping[str, WordArray]
+    laws: Sequence[ChangeLaw]
+
+    @classmethod
+    def of(cls, run: TablesRun, secret: KeySecret, laws: Sequence[ChangeLaw]) -> RaisedZeros:
+        """Made where the secret is, which no other process is given."""
+        geography = run.counts.geography
+        units = {
+            level: [
+                secret.word_of("unit", level, code)
+                for code in geography.units[geography.depth(level)].tolist()
+            ]
+            for level in {level for _, level in run.where}
+        }
+        return cls(
+            {level: np.array(words) for level, words in units.items()},
+            {cells.table.name: _category_words(cells, secret) for cells in run.made},
+            laws,
+        )
+
+    def changes(self, table: TrueTable) -> Ints:
+        """Changes of empty cells, which are raised where their categories have the largest keys."""
+        cells, here, values = table
+        possible = np.asarray(cells.matrix.T @ here.schema.possible.astype(np.int64) > 0)
+        keys = self.units[here.level][:, None] + self.categories[cells.table.name][None, :]
+        may = np.broadcast_to(possible, values.shape)
+        left, wanted = int(((values == 0) & may).sum()), []
+        for many in wanted_zeros(values, self.laws):
+            wanted.append(min(many, left))
+            left -= wanted[-1]
+        changes = raise_zeros(values.ravel(), keys.ravel(), may.ravel(), wanted)
+        return changes.reshape(values.shape)
 
 
 def _category_words(cells: TableCells, secret: KeySecret) -> WordArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, get_args
@@ -19,6 +19,7 @@ from headcount.mechanisms._changed_tables import (
     Changed,
     ChangedTables,
     TablesRun,
+    TrueTable,
     overlapping,
 )
 from headcount.mechanisms._key_file import KeySecret, origin_of_words, record_secret
@@ -193,10 +194,10 @@ class Rounding(ChangedTables):
             if self.how == "fixed":
                 secret = record_secret(self.keys, run.counts, run.noise, run.number, way=self.way)
                 notes["record keys"] = origin_of_words(secret, run.counts)
-            published = tuple(self._by_cell(run, secret))
+            published = self._by_cell(run, secret)
         return Changed(published, self._words(run.counts.weight), notes)
 
-    def _by_cell(self, run: TablesRun, secret: KeySecret | None) -> Iterator[PublishedCells]:
+    def _by_cell(self, run: TablesRun, secret: KeySecret | None) -> tuple[PublishedCells, ...]:
         """Each cell rounded by itself; by keys of its people, where there are any."""
         rule = CellRule(
             base=self.base,
@@ -206,27 +207,35 @@ class Rounding(ChangedTables):
         )
         off = self._off(run.counts.weight)
         people = None if secret is None else CellWords.of(run.counts, secret)
-        by_chance = rule.how == How.RANDOM
-        for cells, here, values in run.true_tables():
+        noise, number = (run.noise if rule.how == How.RANDOM else None), run.number
+
+        def rounded(table: TrueTable) -> tuple[Ints, Flags]:
+            cells, here, values = table
             name = cells.table.name
             stream = Stream(level=here.level, query=name, size=SEED_DRAWS, purpose=PURPOSE)
-            rounded = round_cells(
+            found = round_cells(
                 values,
                 rule,
-                words=cipher_words(run.noise, stream, run.number) if by_chance else None,
+                words=None if noise is None else cipher_words(noise, stream, number),
                 keys=None if people is None else people.at(here.level).keys(cells),
             )
             if self.small_only:
-                rounded = np.asarray(rounded[:, cells.inner] @ sums_of_detail(cells))
-            gone = self._withheld(values, cells, here)
-            yield PublishedCells(
-                cells=cells,
-                level=here.level,
-                value=np.where(gone, 0, rounded),
+                found = np.asarray(found[:, cells.inner] @ sums_of_detail(cells))
+            return found, self._withheld(values, cells, here)
+
+        return tuple(
+            PublishedCells(
+                cells=run.made[table],
+                level=level,
+                value=np.where(gone, 0, value),
                 withheld=gone,
                 holds=0 if self.withhold_zeros or self.areas else 1,
                 off=off,
             )
+            for (table, level), (value, gone) in zip(
+                run.where, run.map_tables(rounded), strict=True
+            )
+        )
 
     def _withheld(self, values: Ints, cells: TableCells, here: Counts) -> Flags:
         gone = np.zeros(values.shape, dtype=bool)

@@ -182,7 +182,7 @@ class Synthetic:
         )
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)  # pieces of several counties may be at work at once
 def _pool(state: str, seed: int, people: int, detailed: bool) -> Codes:
     return places.state_pool(state, seed=seed, people=people, detailed=detailed)
 

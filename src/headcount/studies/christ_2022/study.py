@@ -14,6 +14,7 @@ from headcount.studies.christ_2022.pieces import Piece
 from headcount.studies.christ_2022.settings import Settings
 from headcount.studies.christ_2022.theory import combinations, variances
 from headcount.studies.frame.cache import FRAMES, Frames
+from headcount.studies.frame.cases import joined
 from headcount.studies.frame.claims import verdicts
 from headcount.studies.frame.study import Findings, Work
 
@@ -72,15 +73,16 @@ def judged(drawn: Frames, theory: Frames, *, examined: bool = False) -> pl.DataF
 
 def _made(wanted: Sequence[Piece], settings: Settings, work: Work) -> Frames:
     inputs = {name: value for name, value in settings.identity().items() if name != "counties"}
-    found: dict[str, list[pl.DataFrame]] = {}
-    for piece in work.progress(wanted, what="Swaps, noise and attacks", total=len(wanted)):
-        made = work.cache.get(
+    cache = work.cache
+
+    def made(piece: Piece) -> Frames:
+        return cache.get(
             piece.make,
             name="piece",
             inputs=f"{inputs} {piece.name}",
             made_by=pieces.__name__,
             codec=FRAMES,
         )
-        for table, rows in made.items():
-            found.setdefault(table, []).append(rows)
-    return {table: pl.concat(parts) for table, parts in found.items()}
+
+    found = work.engine.map(made, wanted)
+    return joined(list(work.progress(found, what="Swaps, noise and attacks", total=len(wanted))))

@@ -33,7 +33,7 @@ from headcount.studies.compare.tables import (
     who_is_hurt,
 )
 from headcount.studies.frame.cache import FRAMES, Frames, source_digest
-from headcount.studies.frame.cases import Case, Released, run_cases
+from headcount.studies.frame.cases import Case, Released, joined, run_cases
 from headcount.studies.frame.study import Findings, Work
 from headcount.tabulate import Tabulated
 from headcount.tabulate.published import TableCells
@@ -99,8 +99,10 @@ def run(
         for way in chosen.ways
     ]
 
+    engine = work.engine
+
     def reduce(made: Iterator[Released]) -> Frames:
-        return measuring.measured(made, work.engine)
+        return measuring.measured(made, engine)
 
     found = run_cases(
         cases,
@@ -112,8 +114,9 @@ def run(
         inputs=f"{data.digest.hex()} {measuring!r} {_sources(chosen.ways)} {_tables(measuring)}",
         made_by="headcount.studies.compare.measures",
         codec=FRAMES,
+        join=joined,
     )
-    frames = {name: pl.concat([one[name] for one in found]) for name in found[0]}
+    frames = joined(found)
     left_out = [*offer.left_out, *chosen.refused]
     tables = made_tables(frames, chosen.ways, promised, domain, left_out)
     return Findings(

@@ -235,7 +235,7 @@ class Settings(StudySettings):
         return Raked(epsilon=epsilon, unit=unit)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)  # a sweep moves on to other people while some are still at work
 def _uniform(people: int, depth: int, mean: int, seed: int) -> Population:
     """People spread evenly at random."""
     from headcount.population.uniform import uniform

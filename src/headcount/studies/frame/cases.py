@@ -59,12 +59,16 @@ class Case:
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Released:
-    """One run of a case: its release, and the truth with what the curator has of the run."""
+    """One run of a case: its release, and the truth with what the curator has of the run.
+
+    ``shared`` is for what one measure makes of the release and another needs as well.
+    """
 
     case: Case
     replicate: int
     release: Release
     truth: Truth
+    shared: dict[str, Any] = field(default_factory=dict)
 
 
 Measure: TypeAlias = Metric | Attack | Callable[[Released], pl.DataFrame]
@@ -86,9 +90,14 @@ def seeded_noise(
 
 
 def releases(
-    case: Case, data: Tabulated, *, seed: int, engine: Engine | None = None
+    case: Case,
+    data: Tabulated,
+    *,
+    seed: int,
+    runs: range | None = None,
+    engine: Engine | None = None,
 ) -> Iterator[Released]:
-    """Yield the releases of a case in the order of its runs.
+    """Yield the releases of a case in the order of its runs, or of some of them.
 
     A release that does not depend on chance is made once and yielded for every run. What the
     curator has of a run is there until the next is asked for.
@@ -102,11 +111,16 @@ def releases(
             counts=data.counts, protected=protected, folders=(internal,), mechanism=chain
         )
         context = Context(engine=engine or InOrder(), curator=internal)
-        runs = case.runs if chain.draws_noise else case.runs[:1]
-        made = protect_runs(data, chain, noise, runs=runs, context=context)
-        every = made if chain.draws_noise else repeat(next(made), len(case.runs))
-        for run, release in zip(case.runs, every, strict=True):
-            yield Released(case=case, replicate=run, release=release, truth=truth)
+        wanted = case.runs if runs is None else runs
+        once = not chain.draws_noise
+        made = protect_runs(
+            data, chain, noise, runs=wanted[:1] if once else wanted, context=context
+        )
+        every = repeat(next(made), len(wanted)) if once else made
+        shared: dict[str, Any] = {}
+        for run, release in zip(wanted, every, strict=True):
+            shared = shared if once else {}
+            yield Released(case=case, replicate=run, release=release, truth=truth, shared=shared)
 
 
 def run_cases(
@@ -120,8 +134,11 @@ def run_cases(
     inputs: str = "",
     made_by: str = "",
     codec: Codec[T] | None = None,
+    join: Callable[[Sequence[T]], T] | None = None,
 ) -> list[T]:
     """What ``reduce`` makes of the releases of each case, in the order of the cases.
+
+    A case is a piece of work for the engine, or each of its runs is.
 
     where
         what      what is counted on the progress bar
@@ -129,26 +146,39 @@ def run_cases(
                   the seed are added
         made_by   the module with ``reduce``: its source and all that it imports key the cache
         codec     how a result is written to the cache; None if it is not
+        join      puts together what was made of single runs, where that can be done
     """
+    cache, engine = work.cache, work.engine
 
-    def made(case: Case) -> T:
-        people = data(case) if callable(data) else data
-        return reduce(releases(case, people, seed=seed, engine=work.engine))
+    def made(piece: tuple[Case, range]) -> T:
+        case, runs = piece
 
-    found = []
-    for case in work.progress(cases, what=what, total=len(cases)):
+        def make() -> T:
+            people = data(case) if callable(data) else data
+            return reduce(releases(case, people, seed=seed, runs=runs, engine=engine))
+
         if codec is None:
-            found.append(made(case))
-            continue
-        piece = work.cache.get(
-            lambda case=case: made(case),  # type: ignore[misc]
+            return make()
+        return cache.get(
+            make,
             name=re.sub(r"[^\w.]+", "-", case.name),
-            inputs=f"{inputs} {seed} {case!r} {_settings(case)}",
+            inputs=f"{inputs} {seed} {case!r} {runs} {_settings(case)}",
             made_by=made_by,
             codec=codec,
         )
-        found.append(piece)
-    return found
+
+    runs_of = [_pieces(case) if join is not None else [case.runs] for case in cases]
+    pieces = [(case, runs) for case, own in zip(cases, runs_of, strict=True) for runs in own]
+    found = iter(work.progress(engine.map(made, pieces), what=what, total=len(pieces)))
+    whole = [[next(found) for _ in own] for own in runs_of]
+    return [parts[0] if join is None else join(parts) for parts in whole]
+
+
+def _pieces(case: Case) -> list[range]:
+    """Each run of a case by itself, but for a release that is made once for all of them."""
+    if not Chain.of(case.mechanism).draws_noise:
+        return [case.runs]
+    return [case.runs[n : n + 1] for n in range(len(case.runs))]
 
 
 def _settings(case: Case) -> list[Any]:
@@ -171,14 +201,10 @@ def score_cases(
 
     Rows carry the columns of their case, the number of the replicate, and what was measured.
     """
+    engine = work.engine
 
     def measured(made: Iterator[Released]) -> Frames:
-        rows: dict[str, list[pl.DataFrame]] = {name: [] for name in measures}
-        for one in made:
-            about = {**one.case.columns, "replicate": one.replicate}
-            for name, measure in measures.items():
-                rows[name].append(labelled(_measure(measure, one, work.engine), about))
-        return {name: pl.concat(parts, how="vertical_relaxed") for name, parts in rows.items()}
+        return joined([_measured(one, measures, engine) for one in made])
 
     found = run_cases(
         cases,
@@ -190,9 +216,25 @@ def score_cases(
         inputs=inputs,
         made_by=made_by,
         codec=FRAMES,
+        join=joined,
     )
+    return joined(found)
+
+
+def _measured(one: Released, measures: Mapping[str, Measure], engine: Engine) -> Frames:
+    """Every measure of one release, with what its rows carry."""
+    about = {**one.case.columns, "replicate": one.replicate}
     return {
-        name: pl.concat([one[name] for one in found], how="vertical_relaxed") for name in measures
+        name: labelled(_measure(measure, one, engine), about) for name, measure in measures.items()
+    }
+
+
+def joined(parts: Sequence[Frames]) -> Frames:
+    """Tables of the same name as one, their rows in the order of the parts."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {
+        name: pl.concat([part[name] for part in parts if name in part], how="vertical_relaxed")
+        for name in names
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import polars as pl
 
@@ -29,11 +29,14 @@ def suppression_table(settings: Settings, attacked: Tabulated, work: Work) -> pl
     return added_up([withheld_in(attacked)] if settings.population else _states(settings, work))
 
 
-def _states(settings: Settings, work: Work) -> Iterator[pl.DataFrame]:
-    schema = load_schema(SCHEMA)
+def _states(settings: Settings, work: Work) -> Iterable[pl.DataFrame]:
     seeds = range(settings.seed, settings.seed + settings.states)
-    for seed in work.progress(seeds, what="States", total=len(seeds)):
-        yield withheld_in(Tabulated.of(to_population(large_state(seed), schema=schema)))
+    return work.progress(work.engine.map(_state, seeds), what="States", total=len(seeds))
+
+
+def _state(seed: int) -> pl.DataFrame:
+    people = to_population(large_state(seed), schema=load_schema(SCHEMA))
+    return withheld_in(Tabulated.of(people))
 
 
 def added_up(states: Iterable[pl.DataFrame]) -> pl.DataFrame:

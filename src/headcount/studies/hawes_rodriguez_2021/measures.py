@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import polars as pl
 from scipy.sparse import csr_array
 
 from headcount.evaluation.metrics.withheld import Withheld, WithheldCells
-from headcount.release import Release
 from headcount.studies.frame.cases import Measure, Released
 from headcount.studies.hawes_rodriguez_2021.accuracy import errors, errors_of_race_alone
 from headcount.studies.hawes_rodriguez_2021.methods import COMPLEMENTARY, MICRODATA, NONE, TOPDOWN
@@ -33,12 +31,10 @@ def measures(setup: Setup, *, seed: int) -> dict[str, Measure]:
     that the Bureau publishes. So its functions are called, and errors are by size of a county.
     """
 
-    @lru_cache(maxsize=1)  # a release without chance is attacked in every replicate
-    def records(release: Release) -> Any:
-        return setup.reconstructed(release)
-
     def attacked(one: Released, attack: Callable[[Any], pl.DataFrame]) -> pl.DataFrame:
-        found = [attack(records(one.release)).select(pl.lit("").alias("source"), pl.all())]
+        if "records" not in one.shared:
+            one.shared["records"] = setup.reconstructed(one.release)
+        found = [attack(one.shared["records"]).select(pl.lit("").alias("source"), pl.all())]
         if one.case.columns["kind"] in (NONE, TOPDOWN):
             own = csr_array(one.release.as_counts().table(setup.counts.level))
             found.append(attack(own).select(pl.lit(MICRODATA).alias("source"), pl.all()))

@@ -6,10 +6,8 @@ them are then not those of two swaps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 from headcount.mechanisms import Context, Identity, PostTabular
@@ -133,16 +131,31 @@ def topdown(settings: Settings) -> list[Case]:
     ]
 
 
-def people_of(settings: Settings, data: Tabulated) -> Callable[[Case], Tabulated]:
-    """The people whom a chain publishes tables of: after the swap of its rate and replicate."""
+@dataclass(frozen=True, eq=False, repr=False)
+class PeopleOf:
+    """The people whom a chain publishes tables of: after the swap of its rate and replicate.
 
-    @lru_cache(maxsize=1)
-    def after(rate: float, run: int) -> Tabulated:
+    ``made`` has the last two swaps: chains of one swap follow each other.
+    """
+
+    settings: Settings
+    data: Tabulated
+    made: dict[tuple[float, int], Tabulated] = field(default_factory=dict)
+
+    def __call__(self, case: Case) -> Tabulated:
+        """The swapped people of a case."""
+        key = case.columns["rate"], case.runs[0]
+        if (found := self.made.get(key)) is None:
+            found = self._after(*key)
+            for old in list(self.made)[:-1]:
+                self.made.pop(old, None)
+            self.made[key] = found
+        return found
+
+    def _after(self, rate: float, run: int) -> Tabulated:
         exact = next(one for one in RATES if float(one) == rate)
         if not exact:
-            return data
-        step = swap_step(settings, exact)
-        noise = seeded_noise(step, seed=settings.seed, digest=data.digest)
-        return swapped(data.population, step, noise, run=run)
-
-    return lambda case: after(case.columns["rate"], case.runs[0])
+            return self.data
+        step = swap_step(self.settings, exact)
+        noise = seeded_noise(step, seed=self.settings.seed, digest=self.data.digest)
+        return swapped(self.data.population, step, noise, run=run)

@@ -14,7 +14,7 @@ from headcount.studies.frame.cases import labelled, score_cases
 from headcount.studies.frame.claims import verdicts
 from headcount.studies.frame.study import Findings, Work
 from headcount.studies.swapping_and_cell_keys.bets import CLAIMS
-from headcount.studies.swapping_and_cell_keys.chains import chains, people_of, topdown, ways
+from headcount.studies.swapping_and_cell_keys.chains import PeopleOf, chains, topdown, ways
 from headcount.studies.swapping_and_cell_keys.measures import TOGETHER, measures
 from headcount.studies.swapping_and_cell_keys.settings import RATES, Settings
 from headcount.studies.swapping_and_cell_keys.slow import is_slow, rebuilt_frame, slow_frame
@@ -52,7 +52,7 @@ def run(settings: Settings, work: Work) -> Findings:
     schema, geography = data.counts.schema, data.counts.geography
     published = methods[1].method.changed_tables(schema, geography)
     targets = BetTargets(counts=data.counts, tables=published, seed=settings.seed)
-    people = people_of(settings, data)
+    people = PeopleOf(settings, data)
     about: dict[str, Any] = {
         "data": people,
         "seed": settings.seed,

@@ -1,0 +1,38 @@
+"""An engine that hands work over by files, as Spark does, and does it in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from headcount.engines._by_file import HandedWork
+from headcount.engines.protocol import Engine, InOrder
+
+
+class ByFiles:
+    """One piece after the other: function, pieces and results are written and read again."""
+
+    elsewhere = True
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Any]:
+        with TemporaryDirectory() as folder:
+            work = HandedWork[Any, Any](Path(folder))
+            work.put_function(function)
+            for place in work.put_pieces(0, pieces):
+                work.do(place)
+                self.done += 1
+                yield work.take(place)
+
+    def __reduce__(self) -> tuple[type[InOrder], tuple[()]]:
+        return (InOrder, ())
+
+
+def by_files() -> Engine:
+    """That engine where PySpark is, which writes the files; else pieces are done as they are."""
+    return ByFiles() if find_spec("pyspark") else InOrder()
