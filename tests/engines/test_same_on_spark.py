@@ -26,6 +26,7 @@ from headcount.mechanisms.identity import Identity
 from headcount.mechanisms.raked import Raked
 from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.sampling import Sampling
+from headcount.mechanisms.targeted_swapping import TargetedSwapping
 from headcount.noise import KeyedNoise, RunKey, save_run_key
 from headcount.population.from_households import to_population
 from headcount.population.workload_s import workload_s
@@ -47,6 +48,9 @@ MECHANISMS: dict[str, Mechanism] = {
     "cell-key, zeros raised": CellKey(tables=TABLES, rule="10-5", zeros="balance"),
     "rounding, random": Rounding(tables=TABLES, base=5, how="random"),
     "rounding, fixed": Rounding(tables=TABLES, base=5, how="fixed"),
+    "targeted swapping, within counties": TargetedSwapping(
+        rate=Fraction(1, 10), risk_variables=("race", "hispanic"), within="county"
+    ),
     "sampling, then geometric": Chain.of(
         (Sampling(fraction=Fraction(1, 2)), Geometric(epsilon=ONE))
     ),
@@ -96,6 +100,7 @@ def test_a_release_is_the_same_on_every_engine(name, data, key, context, monkeyp
     mechanism = MECHANISMS[name]
     whole = made(data, mechanism, key, InOrder())
     monkeypatch.setattr("headcount.mechanisms._noisy_cells.PIECE", 200_000)
+    monkeypatch.setattr("headcount.mechanisms.swapping._donors.PIECE", 200)
     by_files = ByFiles()
     assert made(data, mechanism, key, by_files) == whole
     assert by_files.done > 1  # in several pieces

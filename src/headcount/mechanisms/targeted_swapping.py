@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
+from headcount.engines.protocol import Engine
 from headcount.errors import ConfigError, InputError
 from headcount.fields import AtLeast0, Rate
 from headcount.geography import Geography
+from headcount.mechanisms._base import Context
 from headcount.mechanisms._preserved import EVERYTHING, HOUSEHOLDS, PEOPLE, Preserved
 from headcount.mechanisms.swapping._donors import swap_areas
 from headcount.mechanisms.swapping._moving import (
@@ -18,6 +21,7 @@ from headcount.mechanisms.swapping._moving import (
     carried,
     move,
     some_households,
+    swapped_population,
 )
 from headcount.mechanisms.swapping.keys import (
     ADULTS,
@@ -31,6 +35,7 @@ from headcount.mechanisms.swapping.keys import (
 )
 from headcount.mechanisms.swapping.report import Swapped, make_report
 from headcount.mechanisms.swapping.risk import DwellingRisk, Risk, standing
+from headcount.noise import Noise
 from headcount.population import Population
 from headcount.population.households import Households
 from headcount.schema import Schema
@@ -111,6 +116,15 @@ class TargetedSwapping(HouseholdStep):
             self._refuse_nobody(alike, finest)
         return ()
 
+    def apply(
+        self, population: Population, noise: Noise, *, run: int, context: Context
+    ) -> Population:
+        """The population after the swap of a run, made by units of ``within``."""
+        swap = partial(self.swap, engine=context.engine)
+        return swapped_population(
+            self.name, swap, population, noise, rate=self.rate, run=run, context=context
+        )
+
     def swap(
         self,
         households: Households,
@@ -118,6 +132,7 @@ class TargetedSwapping(HouseholdStep):
         *,
         risk: Floats | None = None,
         threshold: float = 0,
+        engine: Engine | None = None,
     ) -> Swapped:
         """Swap the households once.
 
@@ -140,6 +155,8 @@ class TargetedSwapping(HouseholdStep):
             quota=quota,
             rng=rng,
             first_level=sum(geography.depth(level) <= within for level in levels),
+            within=geography.ancestors(geography.levels[within])[households.block[rows]],
+            engine=engine,
         )
         if quota.sum() and (mate < 0).all():
             self._refuse_nobody(alike, unit[-1])

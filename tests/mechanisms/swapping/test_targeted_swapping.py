@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, InputError
 from headcount.mechanisms import Chain, protect
 from headcount.mechanisms.swapping._donors import swap_areas
@@ -82,6 +84,27 @@ def test_a_plain_scan_finds_the_same_donors(households, seed, first_level, often
     )
     expected = scan(unit, chance, must, alike, quota, np.random.default_rng(seed), first_level)
     assert (mate.tolist(), unpaired) == expected
+
+
+@given(st.integers(1, 60), st.integers(0, 10**6), st.integers(1, 9), st.floats(0, 0.6))
+def test_units_that_nobody_leaves_are_swapped_in_pieces_as_in_one(households, seed, piece, often):
+    draw = np.random.default_rng(seed)
+    block = draw.integers(0, 16, households).astype(np.int32)
+    unit = np.stack([block // 4, block // 2, block])
+    within = unit[0]
+    about: dict[str, Any] = {
+        "chance": 1 / draw.integers(1, 4, (3, households)),
+        "must": draw.random((3, households)) < often,
+        "alike": [4 * draw.integers(0, n, households) + within for n in (3, 2)],
+        "quota": draw.integers(0, 3, 16),
+        "first_level": 1,
+    }
+    mate, unpaired = swap_areas(unit, **about, rng=np.random.default_rng(seed))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("headcount.mechanisms.swapping._donors.PIECE", piece)
+        rng = np.random.default_rng(seed)
+        pieces = swap_areas(unit, **about, rng=rng, within=within, engine=LocalEngine(2))
+    assert (pieces[0].tolist(), pieces[1]) == (mate.tolist(), unpaired)
 
 
 @given(

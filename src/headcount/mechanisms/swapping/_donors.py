@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from headcount.arrays import Flags, Floats, Ints, Ints32
 from headcount.compiled import njit
+from headcount.engines.protocol import Engine, InOrder
 from headcount.mechanisms.swapping._pair_kernels import first_free
+
+PIECE = 1 << 16
+"""Households of a piece of work, or somewhat more: units that nobody leaves stay whole."""
 
 
 def swap_areas(
@@ -20,6 +25,8 @@ def swap_areas(
     quota: Ints,
     rng: np.random.Generator,
     first_level: int = 0,
+    within: Ints32 | None = None,
+    engine: Engine | None = None,
 ) -> tuple[Ints, int]:
     """For each household the one it is swapped with, or -1; and how many found no donor.
 
@@ -29,7 +36,70 @@ def swap_areas(
         alike          for each profile the group of each household
         quota          swaps for each unit of the finest level
         first_level    levels before this one are left out
+        within         the unit that each household stays in, which ``alike`` tells apart: units
+                       have nothing to do with each other, and are pieces of work of the engine
     """
+    levels, households = unit.shape
+    # The largest of risk / Exp(1): sampling by risk without replacement.
+    order = np.empty((levels - first_level, households))
+    for level, row in enumerate(order, start=first_level):
+        row[:] = -chance[level] / rng.standard_exponential(households)
+    seeking = Seeking(unit, order, must, tuple(alike), quota, first_level)
+    if within is None:
+        return seeking.paired(np.arange(households))
+    mate, unpaired = np.full(households, -1, dtype=np.int64), 0
+    pieces = _pieces(within)
+    for rows, (own, alone) in zip(
+        pieces, (engine or InOrder()).map(seeking.paired, pieces), strict=True
+    ):
+        mate[rows] = np.where(own >= 0, rows[own], -1)
+        unpaired += alone
+    return mate, unpaired
+
+
+def _pieces(within: Ints32) -> list[Ints]:
+    """Households of whole units, some of them together: each piece in the order of all."""
+    by_unit = np.argsort(within, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(within[by_unit])) + 1, len(within))
+    full = np.diff(ends // PIECE, prepend=0) > 0
+    return [np.sort(rows) for rows in np.split(by_unit, ends[full & (ends < len(within))])]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Seeking:
+    """Who seeks, in what order at each level, and among whom; see ``swap_areas``."""
+
+    unit: Ints32
+    order: Floats
+    must: Flags
+    alike: tuple[Ints, ...]
+    quota: Ints
+    first_level: int
+
+    def paired(self, rows: Ints) -> tuple[Ints, int]:
+        """Some households: who is swapped with whom, as places in ``rows``, and who is left."""
+        finest, own = np.unique(self.unit[-1, rows], return_inverse=True)
+        unit = np.concatenate([self.unit[:-1, rows], own[None].astype(np.int32)])
+        return _swap(
+            unit,
+            order=self.order[:, rows],
+            must=self.must[:, rows],
+            alike=[group[rows] for group in self.alike],
+            quota=self.quota[finest],
+            first_level=self.first_level,
+        )
+
+
+def _swap(
+    unit: Ints32,
+    *,
+    order: Floats,
+    must: Flags,
+    alike: Sequence[Ints],
+    quota: Ints,
+    first_level: int,
+) -> tuple[Ints, int]:
+    """The pairs of households that have nothing to do with others."""
     levels, households = unit.shape
     mate = np.full(households, -1, dtype=np.int64)
     started = np.zeros(len(quota), dtype=np.int64)
@@ -38,20 +108,19 @@ def swap_areas(
     for level in range(first_level, levels):
         due |= must[level]
         finest = level == levels - 1
-        # the largest of risk / Exp(1): sampling by risk without replacement
-        drawn = np.argsort(-chance[level] / rng.standard_exponential(households), kind="stable")
+        drawn = np.argsort(order[level - first_level], kind="stable")
         seeking = drawn if finest else drawn[due[drawn]]
         seeking = seeking[mate[seeking] < 0]
         found_nobody[:] = False  # they seek again
         if not len(seeking):
             continue
         seeking = seeking[np.lexsort((~due[seeking], unit[level][seeking]))]
-        order = np.stack([drawn[np.argsort(group[drawn], kind="stable")] for group in alike])
-        place = np.empty_like(order)
+        donors = np.stack([drawn[np.argsort(group[drawn], kind="stable")] for group in alike])
+        place = np.empty_like(donors)
         for profile in range(len(alike)):
-            place[profile, order[profile]] = np.arange(households)
-        end = np.stack([_ends(group, row) for group, row in zip(alike, order, strict=True)])
-        begin = np.stack([_begins(group, row) for group, row in zip(alike, order, strict=True)])
+            place[profile, donors[profile]] = np.arange(households)
+        end = np.stack([_ends(group, row) for group, row in zip(alike, donors, strict=True)])
+        begin = np.stack([_begins(group, row) for group, row in zip(alike, donors, strict=True)])
         match(
             seeking,
             due,
@@ -59,7 +128,7 @@ def swap_areas(
             unit[-1].astype(np.int64),
             quota if finest else np.zeros_like(quota),
             started,
-            order,
+            donors,
             place,
             begin,
             end,
