@@ -83,11 +83,22 @@ class Positions(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-class Problems:
-    """All that is wrong with the rows of a file, refused together: the first, and how many more."""
+Noted = tuple[int, tuple[tuple[int, str, str, str], ...]]
+"""Problems without their file: how many, and of the first the row, place, found and expected."""
 
-    def __init__(self, source: str, where: Where) -> None:
-        self.source, self.where = source, where
+
+class Problems:
+    """All that is wrong with the rows of a file, refused together: the first, and how many more.
+
+    where
+        where      names rows of the file, by their positions in it
+        position   where in the file a row stands, given by its number here
+    """
+
+    def __init__(
+        self, source: str, where: Where, position: Callable[[int], int] | None = None
+    ) -> None:
+        self.source, self.where, self._position = source, where, position
         self._number = 0
         self._first: list[tuple[int, str, str, str]] = []
 
@@ -96,15 +107,29 @@ class Problems:
     ) -> None:
         """Note rows, in their order, that have one fault in common."""
         self._number += len(rows)
-        first = (int(row) for row in islice(rows, MOST_PROBLEMS))
-        self._first += [(row, place, found(row), expected) for row in first]
+        for row in (int(row) for row in islice(rows, MOST_PROBLEMS)):
+            at = row if self._position is None else self._position(row)
+            self._first.append((at, place, found(row), expected))
+
+    @property
+    def noted(self) -> Noted:
+        """What was noted, to be told elsewhere."""
+        return self._number, tuple(self._in_order())
+
+    def take(self, noted: Noted) -> None:
+        """Note what was noted of other rows of the file."""
+        number, first = noted
+        self._number += number
+        self._first += first
+
+    def _in_order(self) -> list[tuple[int, str, str, str]]:
+        return sorted(self._first, key=lambda problem: problem[0])[:MOST_PROBLEMS]
 
     def refuse(self) -> None:
         """Raise an InputError if there are any."""
         if not self._number:
             return
-        self._first.sort(key=lambda problem: problem[0])
-        first = self._first[:MOST_PROBLEMS]
+        first = self._in_order()
         names = self.where([row for row, *_ in first])
         errors = [
             InputError(

@@ -98,6 +98,13 @@ class Prefixes:
         code = self.full(table)
         return [code.str.slice(0, length) for _, length in self.prefixes]
 
+    def cut(self, length: int) -> tuple[str, ...]:
+        """What to tell of codes of that length that go on after the last prefix."""
+        last = self.prefixes[-1][1]
+        if length <= last:
+            return ()
+        return (f"codes in {self.column!r} are cut to the first {last} of {length} characters",)
+
     def full(self, table: pl.DataFrame) -> pl.Series:
         """The codes of the leaves, with the zeros that were lost."""
         code = table[self.column].cast(pl.String)
@@ -166,39 +173,65 @@ def build_geography(
     problems = Problems(name, where)
     check_codes(table, source, problems)
     problems.refuse()
-    codes = pl.DataFrame(dict(zip(_keys(source), source.codes(table), strict=True)))
-    places = codes.unique().sort(codes.columns)
-    _refuse_two_parents(places, source, name)  # first: it says more than "a second row"
+    # First: "two parents" says more than "a second row".
+    geography = geography_of(places_of(table, source), source, name=name)
+    leaf = source.codes(table)[-1]
     if distinct:
-        _refuse_repeated_leaf(codes[codes.columns[-1]], source, problems)
+        _refuse_repeated_leaf(leaf, source, problems)
+    return geography, place_rows(leaf, geography, name=name)
+
+
+def places_of(table: pl.DataFrame, source: GeographySource) -> pl.DataFrame:
+    """The codes of each place that stands in a table, one column for each level, in order."""
+    codes = pl.DataFrame(dict(zip(_keys(source), source.codes(table), strict=True)))
+    return codes.unique().sort(codes.columns)
+
+
+def geography_of(places: pl.DataFrame, source: GeographySource, *, name: str) -> Geography:
+    """The geography of places, each once and in order; ``name`` is their file."""
+    _refuse_two_parents(places, source, name)
     units: list[NDArray[np.str_]] = [np.array([source.root])]
     parents: list[Ints32] = [np.empty(0, dtype=np.int32)]
     above: pl.DataFrame | None = None
-    for key in codes.columns:
-        level = places.select(codes.columns[: codes.columns.index(key) + 1]).unique(
+    for key in places.columns:
+        level = places.select(places.columns[: places.columns.index(key) + 1]).unique(
             maintain_order=True
         )
         units.append(level[key].to_numpy().astype(np.str_))
         parents.append(_parent_numbers(level, above))
         above = level
-    geography = Geography(source.levels, tuple(units), tuple(parents))
-    return geography, place_rows(codes[codes.columns[-1]], geography, name=name)
+    return Geography(source.levels, tuple(units), tuple(parents))
 
 
 def place_rows(
     leaf: pl.Series, geography: Geography, *, name: str, where: Where = by_row
 ) -> Ints32:
     """For each row the position of its leaf unit; a code outside the geography is an error."""
-    known = pl.DataFrame({"code": geography.units[-1].tolist()}).with_row_index("unit")
-    found = leaf.to_frame("code").join(known, on="code", how="left", maintain_order="left")["unit"]
     problems = Problems(name, where)
+    unit = note_places(leaf, geography, problems)
+    problems.refuse()
+    return unit
+
+
+def note_places(leaf: pl.Series, geography: Geography, problems: Problems) -> Ints32:
+    """For each row the position of its leaf unit; codes outside the geography are noted."""
+    unit = find_units(leaf, geography, geography.leaf)
     problems.add(
-        found.is_null().arg_true(),
+        np.flatnonzero(unit < 0),
         found=lambda row: f"unit {leaf[row]!r}",
         expected=f"one of the {geography.size(geography.leaf):,} units of level {geography.leaf!r}",
     )
-    problems.refuse()
-    return found.to_numpy().astype(np.int32)
+    return unit
+
+
+def find_units(codes: pl.Series, geography: Geography, level: str) -> Ints32:
+    """For each code the position of its unit at a level, or -1; each code is looked up once."""
+    known = codes.drop_nulls().unique()
+    at = geography.find(level, np.array(known.to_list(), dtype=np.str_))
+    numbered = pl.DataFrame({"code": known, "unit": at})
+    found = codes.to_frame("code").join(numbered, on="code", how="left", maintain_order="left")
+    unit: Ints32 = found["unit"].fill_null(-1).to_numpy()
+    return unit
 
 
 def check_codes(table: pl.DataFrame, source: GeographySource, problems: Problems) -> None:
@@ -214,22 +247,31 @@ def check_codes(table: pl.DataFrame, source: GeographySource, problems: Problems
             )
     if table.is_empty():
         raise InputError(name, found="no rows", expected="at least one")
+    note_short(table, source, problems)
     if isinstance(source, Prefixes):
-        _check_lengths(source.full(table), source, problems)
-        return
+        note_longer(code_lengths(table, source), source, problems)
+
+
+def note_short(table: pl.DataFrame, source: GeographySource, problems: Problems) -> pl.Series:
+    """Note codes that are missing or too short to cut; returns which rows have one."""
+    if isinstance(source, Prefixes):
+        return _note_too_short(source.full(table), source, problems)
+    any_short = pl.Series(np.zeros(table.height, dtype=bool))
     for column in source.columns:
         code = table[column].cast(pl.String)
+        short = (code.str.len_chars() < 1).fill_null(True)
         problems.add(
-            (code.str.len_chars() < 1).fill_null(True).arg_true(),
+            short.arg_true(),
             place=f"column {column!r}",
             found=lambda row, code=code: _said(code[row]),  # type: ignore[misc]
             expected="a code of at least 1 character",
         )
+        any_short |= short
+    return any_short
 
 
-def _check_lengths(code: pl.Series, source: Prefixes, problems: Problems) -> None:
-    """Note codes too short to cut, and those that go on: cut, units would be merged."""
-    (level, last), place = source.prefixes[-1], f"column {source.column!r}"
+def _note_too_short(code: pl.Series, source: Prefixes, problems: Problems) -> pl.Series:
+    last = source.prefixes[-1][1]
     length = code.str.len_chars()
     short = (length < last).fill_null(True)
     lost = (length >= last - source.prefixes[0][1] + 1).fill_null(False)
@@ -238,22 +280,40 @@ def _check_lengths(code: pl.Series, source: Prefixes, problems: Problems) -> Non
     for rows, more in ((short & ~lost, ""), (short & lost, "" if source.fill_zeros else hint)):
         problems.add(
             rows.arg_true(),
-            place=place,
+            place=f"column {source.column!r}",
             found=lambda row: _said(code[row]),
             expected=f"a code of at least {last} character{'s' * (last > 1)}{more}",
         )
-    longer = (length > last).fill_null(False)
-    if not longer.any():
+    return short
+
+
+def code_lengths(
+    table: pl.DataFrame, source: Prefixes, positions: pl.Series | None = None
+) -> dict[int, int]:
+    """Lengths of codes, each with the first row of it, or the first of the rows' positions."""
+    length = source.full(table).str.len_chars().to_frame("length")
+    row = pl.int_range(table.height, eager=True) if positions is None else positions
+    length = length.with_columns(row.alias("row"))
+    first = length.drop_nulls().group_by("length").agg(pl.col("row").min()).sort("row")
+    return dict(zip(first["length"].to_list(), first["row"].to_list(), strict=True))
+
+
+def note_longer(first: Mapping[int, int], source: Prefixes, problems: Problems) -> None:
+    """Note codes that go on, by the rows with the first of each length: cut, units would merge."""
+    level, last = source.prefixes[-1]
+    longer = [row for length, row in first.items() if length > last]
+    if not longer:
         return
-    if length.drop_nulls().n_unique() > 1:
+    if len(first) > 1:
         found, expected = "codes of different lengths", f"codes of {last} characters, all of them"
     elif source.longer == "refuse":
-        found = f"codes of {length.drop_nulls()[0]} characters"
+        found = f"codes of {next(iter(first))} characters"
         expected = f'{last}, where the prefix of {level!r} ends (longer = "cut" under '
         expected += "[population.geography] says that the rest is to be cut off)"
     else:
         return
-    problems.add(longer.arg_true()[:1], place=place, found=lambda row: found, expected=expected)
+    place = f"column {source.column!r}"
+    problems.add([min(longer)], place=place, found=lambda row: found, expected=expected)
 
 
 def _keys(source: GeographySource) -> Sequence[str]:

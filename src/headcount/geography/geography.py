@@ -129,6 +129,26 @@ class Geography:
             unit = int(self.parents[depth][unit])
         return tuple(reversed(codes))
 
+    def find(self, level: str, codes: NDArray[np.str_]) -> Ints32:
+        """The position of the unit of each code at a level; -1 where there is none."""
+        depth = self.depth(level)
+        units, order = self.units[depth], self._orders[depth]
+        # As wide as the units, so that these are not copied; what is cut off is not found.
+        at = np.searchsorted(units, codes.astype(units.dtype), sorter=order)
+        at = np.minimum(at, len(units) - 1)
+        number = at if order is None else order[at]
+        found: Ints32 = np.where(units[number] == codes, number, -1).astype(np.int32)
+        return found
+
+    @cached_property
+    def _orders(self) -> tuple[Ints | None, ...]:
+        """For each level what sorts its codes; None where they are in order."""
+        in_order = [bool((codes[1:] > codes[:-1]).all()) for codes in self.units]
+        return tuple(
+            None if sorted_already else np.argsort(codes)
+            for codes, sorted_already in zip(self.units, in_order, strict=True)
+        )
+
     @cached_property
     def unit_numbers(self) -> dict[str, int]:
         """Position of each leaf unit by its code."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, NoReturn
 
 import numpy as np
 import polars as pl
@@ -142,7 +142,18 @@ class AttributeColumn:
 
 
 def without_missing(rows: Rows, columns: Iterable[AttributeColumn]) -> Rows:
-    """The rows without those that lack an attribute which says that they are to be left out."""
+    """The rows without those that lack an attribute which says that they are to be left out.
+
+    None at all is an error.
+    """
+    kept = with_values(rows, columns)
+    if kept.frame.is_empty():
+        refuse_no_values(rows.name)
+    return kept
+
+
+def with_values(rows: Rows, columns: Iterable[AttributeColumn]) -> Rows:
+    """The same, among some rows of a file."""
     for column in columns:
         if column.missing == "drop":
             values = rows.frame[column.column].cast(pl.String).fill_null(_NOTHING)
@@ -152,9 +163,32 @@ def without_missing(rows: Rows, columns: Iterable[AttributeColumn]) -> Rows:
                 if column.is_missing(None if value == _NOTHING else value)
             ]
             rows = rows.only(~values.is_in(gone), without=f"rows without {column.name!r}")
-    if rows.frame.is_empty():
-        raise InputError(rows.name, found="no rows that remain", expected="at least one")
     return rows
+
+
+def refuse_no_values(name: str) -> NoReturn:
+    """Refuse a file all of whose rows are left out."""
+    raise InputError(name, found="no rows that remain", expected="at least one")
+
+
+def with_levels(
+    rows: Rows, column: AttributeColumn, *, counted: bool = False
+) -> tuple[AttributeColumn, tuple[str, ...]]:
+    """The column with all its levels, read from the rows if need be, and whether they were.
+
+    With ``counted`` a row stands for several people, and a level such as "Total" is refused.
+    """
+    said = (f"which levels of {column.name!r} exist",)
+    if column.known_levels is not None:
+        return column, said if column.levels_from_data else ()
+    values = rows.frame[column.column].cast(pl.String).unique().fill_null(_NOTHING)
+    levels, _, _ = _translated(column, values.to_list(), rows.form)
+    found = levels_of(levels.values())
+    refuse_missing_levels(found, column, rows)
+    if counted:
+        refuse_total_levels(found, column, rows)
+    known = found if column.with_missing(found) else ("nothing",)
+    return replace(column, levels=known, real_levels=()), said
 
 
 def coded(
@@ -162,20 +196,18 @@ def coded(
 ) -> tuple[Attribute, Ints32, tuple[str, ...]]:
     """An attribute, each row's level by its number, and what of it was read from the data.
 
-    Values that are no level are noted as problems. With ``counted`` a row stands for several
-    people, and a level such as "Total" is refused.
+    Values that are no level are noted as problems.
     """
-    raw = rows.frame[column.column].cast(pl.String)
-    values = raw.fill_null(_NOTHING)
+    column, said = with_levels(rows, column, counted=counted)
+    attribute = column.attribute(column.known_levels or ())
+    return attribute, level_numbers(rows, column, problems), said
+
+
+def level_numbers(rows: Rows, column: AttributeColumn, problems: Problems) -> Ints32:
+    """Each row's level by its number; values that are no level are noted as problems."""
+    known = column.known_levels or ()
+    values = rows.frame[column.column].cast(pl.String).fill_null(_NOTHING)
     levels, missing, faults = _translated(column, values.unique().to_list(), rows.form)
-    known, read_off = column.known_levels, column.levels_from_data
-    if known is None:
-        read_off, found = True, levels_of(levels.values())
-        refuse_missing_levels(found, column, rows)
-        if counted:
-            refuse_total_levels(found, column, rows)
-        known = column.with_missing(found) or ("nothing",)
-    attribute = column.attribute(known)
     numbers = {level: number for number, level in enumerate(known)}
     codes = {value: numbers[level] for value, level in levels.items() if level in numbers}
     if column.missing == "level":
@@ -183,8 +215,8 @@ def coded(
     code = values.replace_strict(codes, default=None, return_dtype=pl.Int32)
     if code.null_count():
         _note(column, values, code.is_null(), known, faults, problems, missing)
-    said = (f"which levels of {column.name!r} exist",) if read_off else ()
-    return attribute, code.fill_null(0).to_numpy(), said
+    found: Ints32 = code.fill_null(0).to_numpy()
+    return found
 
 
 def _translated(

@@ -23,7 +23,8 @@ from headcount.population.format import PLAIN, Format
 from headcount.population.frames import AnyTable, table_of
 from headcount.population.households import HOUSEHOLD, VACANT, Households
 from headcount.population.key_column import KeyColumn
-from headcount.population.readers import cut_codes, left_out_by, place_table
+from headcount.population.people_table import left_out_by
+from headcount.population.readers import cut_codes, place_table
 from headcount.population.reading import ReadSummary
 from headcount.population.row_choice import EVERY_ROW, RowChoice
 from headcount.population.suspicious import Totals, without_totals

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Ints, Ints32
-from headcount.errors import InputError, Problems
+from headcount.arrays import Ints32
+from headcount.errors import InputError
 from headcount.geography.build import (
     GeographyLike,
     GeographySource,
@@ -20,22 +20,18 @@ from headcount.geography.build import (
     place_rows,
 )
 from headcount.geography.geography import Geography
-from headcount.population.attribute_column import AttributeColumn, coded, without_missing
+from headcount.population._placed import listed_geography, note_impossible, note_other_parents
+from headcount.population.attribute_column import AttributeColumn
 from headcount.population.format import PLAIN, Format
 from headcount.population.frames import AnyTable, table_of
 from headcount.population.key_column import KeyColumn
+from headcount.population.people import read_people
+from headcount.population.people_table import PeopleTable, left_out_by, nobodys
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
 from headcount.population.row_choice import EVERY_ROW, RowChoice
-from headcount.population.suspicious import (
-    COUNT_COLUMNS,
-    Totals,
-    refuse_counts_of_people,
-    refuse_sums,
-    sums_of_others,
-    without_totals,
-)
+from headcount.population.suspicious import Totals, refuse_sums, sums_of_others, without_totals
 from headcount.population.tables import Rows, read_rows
 from headcount.population.whole_numbers import BlankCounts, whole_numbers
 from headcount.schema import Schema, load_schema
@@ -60,53 +56,25 @@ def read_microdata(
 ) -> Population:
     """Read one row per person: geography columns and one column per attribute.
 
-    ``units`` is a file with the geography columns, one row for each leaf that exists; without it
-    the units are read from the data, and the population says so, as with ``units_from_data``.
-    ``count`` is a column that says for how many people a row stands. ``totals`` says what to do
-    with rows that look like totals, ``not_counts`` names columns that are not numbers of people
-    though they are called so, ``keys`` the column of ids or record keys that goes with the people,
-    ``choice`` which rows are read, ``form`` how files are written.
+    The other keys are those of ``PeopleTable``.
     """
-    if keys is not None and count:
-        keys.refuse_counted(f"it beside counts in {count!r}")
-    geography = geography_source(geography)
-    used = [*geography.columns, *(a.column for a in attributes), *([count] if count else [])]
-    asked = [*used, *([keys.column] if keys else []), *choice.columns]
-    more = [] if count else COUNT_COLUMNS
-    rows = read_rows(table_of(path), [*asked, *more], optional={*more} - {*asked}, form=form)
-    rows = choice.of(rows)
-    refuse_counts_of_people(rows, asked, not_counts)
-    rows = without_missing(without_totals(rows, geography, totals), attributes)
-    problems = rows.problems()
-    check_codes(rows.frame, geography, problems)
-    counts = None
-    if count:
-        counts = whole_numbers(rows, count, problems, blank=blank_counts)
-    made = [coded(rows, column, problems, counted=bool(count)) for column in attributes]
-    problems.refuse()
-    schema = Schema(tuple(attribute for attribute, _, _ in made), structural_zeros)
-    cell = np.zeros(rows.frame.height, dtype=np.int32)
-    for attribute, code, _ in made:
-        cell = cell * np.int32(attribute.size) + code
-    _refuse_impossible(schema, cell, problems, counts=counts)
-    tree, unit, read_off = place_table(
-        rows, geography, units, totals=totals, from_data=units_from_data
-    )
-    one = "one of the people for whom a row stands" if count else "one row of the file"
-    return Population(
-        rows.name,
-        schema,
-        tree,
-        unit,
-        cell,
-        counts,
-        public=public,
-        read_off=(*read_off, *(said for _, _, several in made for said in several)),
-        reading=reading_of(rows, geography),
-        record_keys=None if keys is None else keys.read(rows),
-        one_person=f"one person is {one}, and nothing of any other row"
-        + _nobodys(totals)
-        + left_out_by(choice, attributes),
+    return read_people(
+        PeopleTable(
+            path=table_of(path),
+            attributes=tuple(attributes),
+            geography=geography_source(geography),
+            structural_zeros=structural_zeros,
+            units=None if units is None else table_of(units),
+            units_from_data=units_from_data,
+            public=public,
+            totals=totals,
+            not_counts=tuple(not_counts),
+            count=count,
+            blank_counts=blank_counts,
+            keys=keys,
+            choice=choice,
+            form=form,
+        )
     )
 
 
@@ -130,7 +98,7 @@ def read_counts(
     ``columns`` maps a column to the levels of its cell; without it a cell's column is the cell's
     levels joined by '_' (see ``Schema.cell_names``). Columns of one cell are added up. Structural
     zeros may have no column. ``totals`` says what to do with rows that look like totals by their
-    code, ``sums`` with those that equal the sum of others; the rest is as for ``read_microdata``.
+    code, ``sums`` with those that equal the sum of others; the rest is as for ``PeopleTable``.
     """
     schema = load_schema(schema) if isinstance(schema, str) else schema
     geography = geography_source(geography)
@@ -153,7 +121,8 @@ def read_counts(
         refuse_sums(sums_of_others(counts, unit, tree), geography.codes(rows.frame)[-1], rows)
     row, position = np.nonzero(counts)
     cell = np.fromiter(present.values(), dtype=np.int32)[position]
-    _refuse_impossible(schema, cell, problems, rows=row)
+    note_impossible(schema, cell, problems, rows=row)
+    problems.refuse()
     return Population(
         rows.name,
         schema,
@@ -165,24 +134,9 @@ def read_counts(
         read_off=read_off,
         reading=reading_of(rows, geography),
         one_person="one person is one count in one cell of one row of the table"
-        + _nobodys(totals)
+        + nobodys(totals)
         + left_out_by(choice, ()),
     )
-
-
-def _nobodys(totals: Totals) -> str:
-    """What the guarantee says of rows that are left out: by the setting, not by the data."""
-    return "; a row of totals is left out, and is nobody's" if totals == "drop" else ""
-
-
-def left_out_by(choice: RowChoice, attributes: Sequence[AttributeColumn]) -> str:
-    """What the guarantee says of people who are left out: by the settings, not by the data."""
-    dropped = [repr(one.name) for one in attributes if one.missing == "drop"]
-    why = [choice.said] if choice.said else []
-    why += [f"rows without a value of {' or '.join(dropped)}"] if dropped else []
-    if not why:
-        return ""
-    return f"; {' and '.join(why)} are left out, and no record changes into one of them"
 
 
 def reading_of(rows: Rows, source: GeographySource) -> ReadSummary:
@@ -198,10 +152,7 @@ def cut_codes(table: pl.DataFrame, source: GeographySource) -> tuple[str, ...]:
     """What to tell of codes that go on after the last prefix."""
     if not isinstance(source, Prefixes) or table.is_empty():
         return ()
-    (_, last), length = source.prefixes[-1], len(str(table[source.column][0]))
-    if length <= last:
-        return ()
-    return (f"codes in {source.column!r} are cut to the first {last} of {length} characters",)
+    return source.cut(len(str(table[source.column][0])))
 
 
 def place_table(
@@ -219,37 +170,17 @@ def place_table(
     if units is None:
         tree, unit = build_geography(table, source, name=name, where=where, distinct=distinct)
         return tree, unit, read_off
-    listed = read_rows(table_of(units), source.columns, form=rows.form)
-    listed = without_totals(listed, source, totals, may_drop=False)
-    tree, _ = build_geography(
-        listed.frame, source, name=listed.name, where=listed.where, distinct=True
-    )
+    tree = listed_geography(table_of(units), source, totals, rows.form)
     if distinct:
         build_geography(table, source, name=name, where=where, distinct=True)
     problems = rows.problems()
     check_codes(table, source, problems)
     problems.refuse()
-    _refuse_other_parents(table, listed.frame, source, problems)
-    unit = place_rows(source.codes(table)[-1], tree, name=name, where=where)
-    return tree, unit, read_off if from_data else ()
-
-
-def _refuse_other_parents(
-    table: pl.DataFrame, listed: pl.DataFrame, source: GeographySource, problems: Problems
-) -> None:
-    """A row whose leaf is known but whose upper codes differ from the list's is an error."""
-    keys = [f"{number}" for number in range(len(source.levels) - 1)]
-    known = pl.DataFrame(dict(zip(keys, source.codes(listed), strict=True)))
-    rows = pl.DataFrame(dict(zip(keys, source.codes(table), strict=True))).with_row_index("row")
-    listed_rows = rows.join(known.select(keys[-1]), on=keys[-1], how="semi")
-    wrong = listed_rows.join(known, on=keys, how="anti").sort("row")
-    leaf = dict(zip(wrong["row"].to_list(), wrong[keys[-1]].to_list(), strict=True))
-    problems.add(
-        wrong["row"].to_list(),
-        found=lambda row: f"unit {leaf[row]!r} under other parents than in the list of units",
-        expected="the same parent units in both files",
-    )
+    codes = source.codes(table)
+    note_other_parents(codes, tree, problems)
     problems.refuse()
+    unit = place_rows(codes[-1], tree, name=name, where=where)
+    return tree, unit, read_off if from_data else ()
 
 
 def _cell_columns(
@@ -267,28 +198,6 @@ def _cell_columns(
             expected="a column for every possible cell",
         )
     return cells
-
-
-def _refuse_impossible(
-    schema: Schema,
-    cell: Ints32,
-    problems: Problems,
-    *,
-    rows: Ints | None = None,
-    counts: Ints | None = None,
-) -> None:
-    wrong = ~schema.possible[cell]
-    if counts is not None:
-        wrong &= counts > 0
-    bad = np.flatnonzero(wrong)
-    at = bad if rows is None else rows[bad]
-    cells = dict(zip(at.tolist(), cell[bad].tolist(), strict=True))
-    problems.add(
-        sorted(cells),
-        found=lambda row: f"someone in cell {schema.cell_names[cells[row]]!r}, a structural zero",
-        expected="nobody there",
-    )
-    problems.refuse()
 
 
 def read_quarters(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NoReturn
 
 import polars as pl
 
@@ -45,6 +46,13 @@ class RowChoice:
 
     def of(self, rows: Rows) -> Rows:
         """The rows that are chosen; none at all is an error."""
+        chosen = self.among(rows)
+        if chosen.frame.is_empty():
+            refuse_no_choice(rows.name)
+        return chosen
+
+    def among(self, rows: Rows) -> Rows:
+        """The rows that are chosen, among some of a file."""
         for values_of, wanted, verb in (
             (self.include, True, "outside include"),
             (self.exclude, False, "by exclude"),
@@ -52,17 +60,20 @@ class RowChoice:
             for column, values in values_of:
                 has = rows.frame[column].cast(pl.String).fill_null("").is_in(list(values))
                 rows = rows.only(has if wanted else ~has, without=f"rows {verb} ({column})")
-        if rows.frame.is_empty():
-            raise InputError(
-                rows.name,
-                place="include and exclude",
-                found="no row that they choose",
-                expected="values that stand in the file",
-            )
         return rows
 
 
 EVERY_ROW = RowChoice()
+
+
+def refuse_no_choice(name: str) -> NoReturn:
+    """Refuse a file of which no row is chosen."""
+    raise InputError(
+        name,
+        place="include and exclude",
+        found="no row that they choose",
+        expected="values that stand in the file",
+    )
 
 
 def _some(values: tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ the run stops. Nothing is guessed and nothing is mended in silence.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints, Ints32
-from headcount.errors import InputError
+from headcount.errors import InputError, Problems
 from headcount.geography import Geography
 from headcount.geography.build import GeographySource
 from headcount.population.tables import Rows
@@ -126,10 +126,25 @@ def without_totals(
     rows: Rows, source: GeographySource, totals: Totals, *, may_drop: bool = True
 ) -> Rows:
     """The rows without those whose code is blank or a word for a total."""
+    problems = rows.problems()
+    kept = note_totals(rows, source, totals, problems, may_drop=may_drop)
+    if totals == "refuse":
+        problems.refuse()
+    return kept
+
+
+def note_totals(
+    rows: Rows,
+    source: GeographySource,
+    totals: Totals,
+    problems: Problems,
+    *,
+    may_drop: bool = True,
+) -> Rows:
+    """The same, and each of these noted."""
     if totals == "keep":
         return rows
     wrong = pl.Series(np.zeros(rows.frame.height, dtype=bool))
-    problems = rows.problems()
     for column in source.columns:
         values = rows.frame[column].cast(pl.String)
         code = values.fill_null("").str.strip_chars()
@@ -148,8 +163,6 @@ def without_totals(
             expected=_with_codes(may_drop=may_drop, may_keep=False),
         )
         wrong |= named | (code == "")
-    if totals == "refuse":
-        problems.refuse()
     return rows.only(~wrong, without="rows of totals")
 
 
@@ -214,9 +227,11 @@ def refuse_sums(sums: Ints, leaf: pl.Series, rows: Rows) -> None:
     problems.refuse()
 
 
-def refuse_counts_of_people(rows: Rows, used: Sequence[str], not_counts: Sequence[str]) -> None:
-    """Refuse a column that says how many people a row stands for, where a row is one person."""
-    table = rows.frame
+def counts_of_people(
+    rows: Rows, used: Sequence[str], not_counts: Sequence[str]
+) -> dict[str, tuple[bool, bool]]:
+    """Columns with the name of a count: whether all are whole numbers, and whether all are 1."""
+    found, table = {}, rows.frame
     for column in table.columns:
         if column in used or column in not_counts or column not in COUNT_COLUMNS:
             continue
@@ -225,9 +240,16 @@ def refuse_counts_of_people(rows: Rows, used: Sequence[str], not_counts: Sequenc
         text = (
             table[column].cast(pl.String).drop_nulls().str.strip_chars().str.replace(r"\.0*$", "")
         )
-        if text.str.contains(r"^\d+$").all() and not (text == "1").all():
+        found[column] = (text.str.contains(r"^\d+$").all(), (text == "1").all())
+    return found
+
+
+def refuse_counts_of_people(name: str, found: Mapping[str, tuple[bool, bool]]) -> None:
+    """Refuse a column that says how many people a row stands for, where a row is one person."""
+    for column, (whole, ones) in found.items():
+        if whole and not ones:
             raise InputError(
-                rows.name,
+                name,
                 place=f"column {column!r}",
                 found="whole numbers, as if a row stood for several people",
                 expected=f'one row per person (count = "{column}" under [population] says that '

@@ -6,10 +6,11 @@ before they take memory; polars panics on some damage, and stops the process on 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -34,9 +35,11 @@ from headcount.population.text_files import (
 )
 
 if TYPE_CHECKING:
-    from pyarrow import DataType
+    from pyarrow import DataType, Table
     from pyarrow import Schema as ArrowSchema
     from pyarrow.parquet import ParquetFile
+
+T = TypeVar("T")
 
 ROW_BYTES, VALUE_BYTES = 64, 40
 """Memory that a row takes while it is coded, and each of its values: for the estimate."""
@@ -56,6 +59,7 @@ class Rows:
         frame      the columns that were asked for
         at         the position of each row in the file; None if all are there
         left_out   how many rows are not, by reason: for the curator's eyes
+        times      how many rows of the file each stands for, where equal ones stand together
     """
 
     path: AnyTable
@@ -63,35 +67,75 @@ class Rows:
     frame: pl.DataFrame
     at: pl.Series | None = None
     left_out: tuple[tuple[str, int], ...] = ()
+    times: pl.Series | None = None
 
     @property
     def name(self) -> str:
         """The file, for errors."""
         return str(self.path)
 
+    @property
+    def number(self) -> int:
+        """How many rows of the file these are."""
+        return self.frame.height if self.times is None else int(self.times.sum())
+
+    @property
+    def positions(self) -> pl.Series:
+        """Where in the file each row stands, the first of equal ones."""
+        return pl.int_range(self.frame.height, eager=True) if self.at is None else self.at
+
+    def position(self, row: int) -> int:
+        """Where in the file a row stands."""
+        return row if self.at is None else int(self.at[row])
+
     def where(self, rows: Sequence[int]) -> list[str]:
         """What the file calls these rows: the line, the row of the sheet, or the number."""
-        if self.at is not None:
-            rows = self.at.gather(list(rows)).to_list()
-        if isinstance(self.path, FrameTable):
-            return by_row(rows)
-        if is_text(self.path):
-            return open_text(self.path, self.form, too_large(self.name)).lines(rows)
-        if self.path.suffix.lower() in EXCEL:
-            return [f"row {row + 2}" for row in rows]
-        return by_row(rows)
+        return rows_named(self.path, self.form, [self.position(row) for row in rows])
 
     def problems(self) -> Problems:
         """What is wrong with these rows, still to be found."""
-        return Problems(self.name, self.where)
+        return Problems(self.name, partial(rows_named, self.path, self.form), self.position)
 
     def only(self, wanted: pl.Series, *, without: str) -> Rows:
         """The rows that are wanted; ``without`` names the others."""
         if wanted.all():
             return self
-        at = pl.Series(range(self.frame.height), dtype=pl.Int64) if self.at is None else self.at
-        said = (*self.left_out, (without, int((~wanted).sum()))) if without else self.left_out
-        return replace(self, frame=self.frame.filter(wanted), at=at.filter(wanted), left_out=said)
+        kept = replace(
+            self,
+            frame=self.frame.filter(wanted),
+            at=self.positions.filter(wanted),
+            times=None if self.times is None else self.times.filter(wanted),
+        )
+        if not without:
+            return kept
+        return replace(kept, left_out=(*self.left_out, (without, self.number - kept.number)))
+
+    def together(self, *, numbers: Sequence[str] = ()) -> Rows:
+        """The same with equal rows as one, the first of them: what is said of one holds for all.
+
+        Fractions are compared as they are written, but in columns of ``numbers``.
+        """
+        written = [o.name for o in self.frame if o.dtype.is_float() and o.name not in numbers]
+        given = self.frame.with_columns(pl.col(written).cast(pl.String))  # 0.0 is not -0.0
+        found = (
+            given.with_columns(self.positions.alias("\0row"))
+            .group_by(given.columns)
+            .agg(pl.len().cast(pl.Int64).alias("\0times"), pl.col("\0row").min())
+        )
+        return replace(
+            self, frame=found.select(given.columns), at=found["\0row"], times=found["\0times"]
+        )
+
+
+def rows_named(path: AnyTable, form: Format, rows: Sequence[int]) -> list[str]:
+    """What a file calls its rows, given by their positions: a line, a row of a sheet, a number."""
+    if isinstance(path, FrameTable):
+        return by_row(rows)
+    if is_text(path):
+        return open_text(path, form, too_large(str(path)), whole=False).lines(rows)
+    if path.suffix.lower() in EXCEL:
+        return [f"row {row + 2}" for row in rows]
+    return by_row(rows)
 
 
 def read_table(
@@ -121,7 +165,7 @@ def read_rows(
     elif path.suffix.lower() in (*EXCEL, *STATISTICS):
         rows = _read_office(path, wanted, may_lack, form)
     else:
-        _refuse_no_permission(path)
+        refuse_no_permission(path)
         rows = Rows(path, form, _read_parquet(path, wanted, may_lack))
     if rows.frame.is_empty():
         raise InputError(rows.name, found="no rows", expected="at least one")
@@ -130,7 +174,7 @@ def read_rows(
 
 def read_parquet(path: Path) -> pl.DataFrame:
     """Read every column of a Parquet file."""
-    _refuse_no_file(path)
+    refuse_no_file(path)
     return _read_parquet(path, None, set())
 
 
@@ -156,15 +200,16 @@ def header_of(path: AnyTable, form: Format = PLAIN) -> list[str]:
     """The names of a file's columns, as they are written."""
     if isinstance(path, FrameTable):
         return path.frame.columns
-    _refuse_no_file(path)
+    refuse_no_file(path)
     if is_text(path):
-        return list(open_text(path, form, too_large(str(path))).header)
+        return list(open_text(path, form, too_large(str(path)), whole=False).header)
     if path.suffix.lower() in (*EXCEL, *STATISTICS):
         return _office_table(path, form)[1]
-    return list(_parquet_file(path).schema_arrow.names)
+    return list(parquet_file(path).schema_arrow.names)
 
 
-def _refuse_no_file(path: Path) -> None:
+def refuse_no_file(path: Path) -> None:
+    """Refuse what is no file, none of a known kind, or empty."""
     name, expected = str(path), "a .parquet or .csv file, or another table"
     if path.is_dir():
         raise InputError(name, found="a directory", expected=expected)
@@ -181,39 +226,53 @@ def _refuse_no_file(path: Path) -> None:
 
 def _file(path: Path) -> Path:
     """A file that can be read; an error if it is none."""
-    _refuse_no_file(path)
+    refuse_no_file(path)
     return path
 
 
 def _read_frame(
     table: FrameTable, columns: Sequence[str], optional: set[str], form: Format
 ) -> Rows:
-    wanted = _present(table.name, columns, optional, table.frame.columns)
+    wanted = present(table.name, columns, optional, table.frame.columns)
     frame = table.frame.select(wanted)
-    _refuse_other_types(table.name, frame.head(0).to_arrow().schema)
+    refuse_other_types(table.name, frame.head(0).to_arrow().schema)
     return Rows(table, form, frame).only(~_blank(table.frame), without="")
 
 
-def _refuse_no_permission(path: Path) -> None:
-    with path.open("rb"):  # a file that may not be read is the system's error, not damage
+def refuse_no_permission(path: Path) -> None:
+    """Raise the system's error about a file that may not be read, which is no damage."""
+    with path.open("rb"):
         pass
 
 
 def _read_text(path: Path, columns: Sequence[str], optional: set[str], form: Format) -> Rows:
     text = open_text(path, form, too_large(str(path)))
-    wanted = _present(str(path), columns, optional, text.header)
+    return text_rows(text, columns, optional, form)
+
+
+def text_rows(
+    text: TextFile,
+    columns: Sequence[str],
+    optional: set[str],
+    form: Format,
+    *,
+    part: tuple[int, int] | None = None,
+    first: int = 0,
+) -> Rows:
+    """Rows of a text file: of all, or of the records in a range of bytes, the first of them."""
+    wanted = present(str(text.path), columns, optional, text.header)
     if not wanted:
-        return Rows(path, form, pl.DataFrame())
-    lazy = text.scan()
+        return Rows(text.path, form, pl.DataFrame())
+    lazy = (text if part is None else text.part(*part)).scan()
     try:
         frame = lazy.select(wanted).collect()
-        rows = Rows(path, form, frame)
         blank = _blank(frame)
         if blank.any() and len(text.header) > len(wanted):
             blank &= lazy.select(_all_null()).collect().to_series()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise _damaged(text, error) from None
-    return rows.only(~blank, without="")
+    at = None if part is None else pl.int_range(first, first + frame.height, eager=True)
+    return Rows(text.path, form, frame, at).only(~blank, without="")
 
 
 def _damaged(text: TextFile, error: BaseException) -> InputError:
@@ -234,7 +293,7 @@ def _collected(lazy: pl.LazyFrame, path: Path) -> pl.DataFrame:
 def _read_office(path: Path, columns: Sequence[str], optional: set[str], form: Format) -> Rows:
     name = str(path)
     frame, header = _office_table(path, form)
-    wanted = _present(name, columns, optional, header)
+    wanted = present(name, columns, optional, header)
     rows = Rows(path, form, frame.select(wanted))
     blank = (
         frame.select(_all_null()).to_series() if frame.width else pl.Series([], dtype=pl.Boolean)
@@ -244,7 +303,7 @@ def _read_office(path: Path, columns: Sequence[str], optional: set[str], form: F
 
 def _office_table(path: Path, form: Format) -> tuple[pl.DataFrame, list[str]]:
     name, size = str(path), path.stat().st_size
-    _refuse_no_permission(path)
+    refuse_no_permission(path)
     if path.suffix.lower() in EXCEL:
         if LARGER_AS_SHEET * size > memory_limit():
             raise too_large(name)(size, LARGER_AS_SHEET * size)
@@ -265,30 +324,41 @@ def _all_null() -> pl.Expr:
 
 def _read_parquet(path: Path, columns: Sequence[str] | None, optional: set[str]) -> pl.DataFrame:
     name = str(path)
-    file = _parquet_file(path)
-    with file:
+    with parquet_file(path) as file:
         header = file.schema_arrow.names
-        wanted = header if columns is None else _present(name, columns, optional, header)
-        _refuse_other_types(name, file.schema_arrow, wanted)
+        wanted = header if columns is None else present(name, columns, optional, header)
+        refuse_other_types(name, file.schema_arrow, wanted)
         _refuse_too_large(name, file.metadata.num_rows, len(wanted))
-        try:
-            table = file.read(wanted).select(wanted)
-            table.validate(full=True)
-            frame = pl.from_arrow(table)
-        except _damage() as error:
-            raise _unreadable(name, error) from None
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+        return sound_frame(name, undamaged(name, lambda: file.read(wanted)), wanted)
 
 
-def _parquet_file(path: Path) -> ParquetFile:
+def sound_frame(name: str, table: Table, columns: Sequence[str]) -> pl.DataFrame:
+    """Columns of a table that was read from Parquet; damage is an error."""
+
+    def checked() -> pl.DataFrame:
+        chosen = table.select(list(columns))
+        chosen.validate(full=True)
+        frame = pl.from_arrow(chosen)
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    return undamaged(name, checked)
+
+
+def undamaged(name: str, read: Callable[[], T]) -> T:
+    """What is read of a Parquet file; whatever the reader stumbles over is damage."""
+    try:
+        return read()
+    except _damage() as error:
+        raise _unreadable(name, error) from None
+
+
+def parquet_file(path: Path, **options: Any) -> ParquetFile:
+    """A Parquet file with its schema; damage is an error."""
     from pyarrow.parquet import ParquetFile
 
-    try:
-        file = ParquetFile(path)
-        file.schema_arrow.names  # noqa: B018  the schema is read when it is asked for
-    except _damage() as error:
-        raise _unreadable(str(path), error) from None
+    file = undamaged(str(path), lambda: ParquetFile(path, **options))
+    undamaged(str(path), lambda: file.schema_arrow.names)  # read when it is asked for
     return file
 
 
@@ -300,7 +370,7 @@ def _damage() -> tuple[type[BaseException], ...]:
     return (ArrowException, OSError, ValueError, OverflowError, MemoryError, *of_polars)
 
 
-def _present(
+def present(
     name: str, columns: Sequence[str], optional: set[str], header: Sequence[str]
 ) -> list[str]:
     """The wanted columns that are there; those missing, or one that is twice, are an error."""
@@ -322,9 +392,10 @@ def _present(
     return [column for column in columns if column in header]
 
 
-def _refuse_other_types(
+def refuse_other_types(
     name: str, schema: ArrowSchema, columns: Sequence[str] | None = None
 ) -> None:
+    """Refuse columns of lists and other values that are no text, number or date."""
     for column in schema.names if columns is None else columns:
         kind = schema.field(column).type
         if not _is_plain(kind):

@@ -6,9 +6,9 @@ import csv
 import gzip
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO, StringIO
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TextIO
 
@@ -55,6 +55,17 @@ class TextFile:
         source = self.path if self.content is None else BytesIO(self.content)
         return pl.scan_csv(source, infer_schema=False, separator=self.delimiter)
 
+    def part(self, start: int, stop: int) -> TextFile:
+        """Some whole records of the file, given by their bytes, as a text with the same header."""
+        with self.path.open("rb") as file:
+            file.seek(start)
+            some = file.read(stop - start)
+        if not start:
+            return replace(self, content=some)
+        header = StringIO()
+        csv.writer(header, delimiter=self.delimiter, lineterminator="\n").writerow(self.header)
+        return replace(self, content=header.getvalue().encode() + some)
+
     def lines(self, rows: Sequence[int]) -> list[str]:
         """The lines on which rows begin, by their positions; a quoted field may hold several."""
         wanted, found = set(rows), {}
@@ -67,6 +78,11 @@ class TextFile:
         except csv.Error:  # a field of more than 131,072 characters
             pass
         return [f"line {found[row]}" if row in found else f"row {row + 1}" for row in rows]
+
+    def lines_before_header(self) -> int:
+        """Blank lines at the top."""
+        with self._open() as text:
+            return sum(1 for _ in takewhile(lambda line: not line.strip("\r\n"), text))
 
     def parted_below(self, *, sample: int = 200) -> bool:
         """Whether most lines below the first have a delimiter: then a title may be above them."""
@@ -118,8 +134,11 @@ def is_text(path: Path) -> bool:
     return bool(suffixes) and suffixes[-1] in SUFFIXES
 
 
-def open_text(path: Path, form: Format, too_large: TooLarge) -> TextFile:
-    """Open a text file: unpacked and decoded if need be, with its delimiter and header."""
+def open_text(path: Path, form: Format, too_large: TooLarge, *, whole: bool = True) -> TextFile:
+    """Open a text file: unpacked and decoded if need be, with its delimiter and header.
+
+    One that is to be read whole, or that must be unpacked or decoded, has to fit into memory.
+    """
     name, packed = str(path), path.suffix.lower() == PACKED
     most = memory_limit() // LARGER_AS_TEXT
     with path.open("rb") as file:  # a file that may not be read is the system's error, not damage
@@ -131,7 +150,7 @@ def open_text(path: Path, form: Format, too_large: TooLarge) -> TextFile:
             expected="plain text (a file that ends in .gz is unpacked)",
         )
     size = path.stat().st_size
-    if size > most:
+    if size > most and (whole or packed):
         raise too_large(size, LARGER_AS_TEXT * size)
     raw = _unpacked(path, most, too_large) if packed else None
     start = start if raw is None else raw[:4]
@@ -139,6 +158,8 @@ def open_text(path: Path, form: Format, too_large: TooLarge) -> TextFile:
     encoding = marked or form.encoding
     content = raw
     if encoding.lower().replace("_", "-") not in ("utf-8", "utf8", "ascii", "utf-8-sig"):
+        if size > most:
+            raise too_large(size, LARGER_AS_TEXT * size)
         content = _decoded(path.read_bytes() if raw is None else raw, encoding, name)
     made = TextFile(path, form.delimiter or ",", encoding, (), content)
     delimiter = form.delimiter or max(DELIMITERS, key=lambda one: len(_header(made, one)))

@@ -1,0 +1,205 @@
+"""Where the people of a table are: leaf unit and cell of each row, checked batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Ints, Ints32
+from headcount.errors import InputError, Noted, Problems
+from headcount.geography import Geography
+from headcount.geography.build import (
+    GeographySource,
+    Prefixes,
+    build_geography,
+    find_units,
+    geography_of,
+    note_longer,
+    note_places,
+    note_short,
+)
+from headcount.population._seen import ROW, VALUE, Seen, problems_of
+from headcount.population.attribute_column import AttributeColumn, level_numbers, with_levels
+from headcount.population.format import Format
+from headcount.population.frames import AnyTable
+from headcount.population.people_table import PeopleTable
+from headcount.population.population import MOST_PEOPLE
+from headcount.population.suspicious import Totals, without_totals
+from headcount.population.tables import Rows, read_rows
+from headcount.population.whole_numbers import whole_numbers
+from headcount.schema import Schema
+
+STAGES = 4
+"""Checks of rows, each of which supposes that the one before found nothing."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Domain:
+    """What exists: the schema, the places, and what of them was read from the data.
+
+    where
+        columns     attributes with all their levels
+        geography   None while codes are wrong: then rows are checked, but not placed
+        refused     why there is none, where codes do not make a tree
+    """
+
+    schema: Schema
+    columns: tuple[AttributeColumn, ...]
+    geography: Geography | None
+    read_off: tuple[str, ...]
+    refused: InputError | None = None
+
+    @classmethod
+    def of(cls, seen: Seen, table: PeopleTable) -> Domain:
+        """From what was seen of a table, and its list of units if it has one."""
+        columns: list[AttributeColumn] = []
+        read_off: list[str] = []
+        for column in table.attributes:
+            values = seen.values.get(column.name)
+            rows = Rows(table.path, table.form, pl.DataFrame())
+            if values is not None:
+                frame = values.select(pl.col(VALUE).alias(column.column))
+                rows = Rows(table.path, table.form, frame, values[ROW])
+            known, said = with_levels(rows, column, counted=bool(table.count))
+            columns.append(known)
+            read_off += said
+        attributes = [one.attribute(one.known_levels or ()) for one in columns]
+        schema = Schema(tuple(attributes), table.structural_zeros)
+        from_data = table.units is None or table.units_from_data
+        places = ("which units exist",) if from_data else ()
+        geography, refused = None, None
+        if table.units is not None:
+            geography = listed_geography(table.units, table.geography, table.totals, table.form)
+        elif not seen.any_short:
+            try:
+                geography = geography_of(seen.all_places(), table.geography, name=table.name)
+            except InputError as error:  # first what is wrong with single rows
+                refused = error
+        return cls(schema, tuple(columns), geography, (*places, *read_off), refused)
+
+    def refuse(self, seen: Seen, table: PeopleTable, noted: Sequence[Sequence[Noted]]) -> None:
+        """Refuse what is wrong with rows: all faults of the first stage that found any."""
+        for stage in range(STAGES):
+            problems = problems_of(table)
+            if stage == 0 and isinstance(table.geography, Prefixes):
+                note_longer(seen.lengths, table.geography, problems)
+            for stages in noted:
+                problems.take(stages[stage])
+            problems.refuse()
+        if self.refused is not None:
+            raise self.refused
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Placed:
+    """Rows of a table that are people.
+
+    where
+        noted      what is wrong, by stage; where anything is, there is no more
+        unit, cell of each row
+        many       people for whom it stands; None for one each
+    """
+
+    noted: tuple[Noted, ...]
+    rows: Rows
+    unit: Ints32
+    cell: Ints32
+    many: Ints | None
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not any(number for number, _ in self.noted)
+
+
+def placed(rows: Rows, table: PeopleTable, domain: Domain) -> Placed:
+    """The people among some rows, and where they are."""
+    people = table.people(table.choice.among(rows), rows.problems())
+    stages = [people.problems() for _ in range(STAGES)]
+    note_short(people.frame, table.geography, stages[0])
+    counts = None
+    if table.count:
+        counts = whole_numbers(people, table.count, stages[0], blank=table.blank_counts)
+    cell = np.zeros(people.frame.height, dtype=np.int32)
+    for column, attribute in zip(domain.columns, domain.schema.attributes, strict=True):
+        number = level_numbers(people, column, stages[0])
+        cell = cell * np.int32(attribute.size) + number
+    unit = np.zeros(len(cell), dtype=np.int32)
+    tree = domain.geography
+    if not stages[0].noted[0]:
+        note_impossible(domain.schema, cell, stages[1], counts=counts)
+        if tree is not None:
+            codes = table.geography.codes(people.frame)
+            if table.units is not None:
+                note_other_parents(codes, tree, stages[2])
+            unit = note_places(codes[-1], tree, stages[3])
+    noted = tuple(one.noted for one in stages)
+    return Placed(noted, people, unit, cell, _times(people, counts))
+
+
+def _times(people: Rows, counts: Ints | None) -> Ints | None:
+    """For how many people each row stands; None for one each."""
+    if people.times is None:
+        return counts
+    times: Ints = people.times.to_numpy()
+    if counts is None:
+        return times
+    refuse_too_many(people.name, float((counts * times.astype(np.float64)).sum()))
+    many: Ints = counts * times
+    return many
+
+
+def refuse_too_many(name: str, people: float) -> None:
+    """Refuse sums that could leave 64 bits."""
+    if people > MOST_PEOPLE:
+        raise InputError(name, place="count", found="too many people", expected="at most 2^62")
+
+
+def note_impossible(
+    schema: Schema,
+    cell: Ints32,
+    problems: Problems,
+    *,
+    rows: Ints | None = None,
+    counts: Ints | None = None,
+) -> None:
+    """Note rows with someone in a structural zero."""
+    wrong = ~schema.possible[cell]
+    if counts is not None:
+        wrong &= counts > 0
+    bad = np.flatnonzero(wrong)
+    at = bad if rows is None else rows[bad]
+    cells = dict(zip(at.tolist(), cell[bad].tolist(), strict=True))
+    problems.add(
+        sorted(cells),
+        found=lambda row: f"someone in cell {schema.cell_names[cells[row]]!r}, a structural zero",
+        expected="nobody there",
+    )
+
+
+def listed_geography(
+    units: AnyTable, source: GeographySource, totals: Totals, form: Format
+) -> Geography:
+    """The geography of a list of units."""
+    listed = read_rows(units, source.columns, form=form)
+    listed = without_totals(listed, source, totals, may_drop=False)
+    tree, _ = build_geography(
+        listed.frame, source, name=listed.name, where=listed.where, distinct=True
+    )
+    return tree
+
+
+def note_other_parents(codes: Sequence[pl.Series], tree: Geography, problems: Problems) -> None:
+    """Note rows whose leaf is in the tree but whose upper codes are not those above it."""
+    unit = find_units(codes[-1], tree, tree.leaf)
+    wrong = np.zeros(len(unit), dtype=bool)
+    for level, here in zip(tree.levels[1:-1], codes, strict=False):
+        wrong |= find_units(here, tree, level) != tree.ancestors(level)[unit]
+    problems.add(
+        np.flatnonzero(wrong & (unit >= 0)),
+        found=lambda row: f"unit {codes[-1][row]!r} under other parents than in the list of units",
+        expected="the same parent units in both files",
+    )

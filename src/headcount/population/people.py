@@ -1,0 +1,142 @@
+"""People from a table: one by one, or counted while the table is read, however large it is.
+
+What exists in a table is found first, then who is where; both look at a batch of rows at a time,
+with the same checks. Read for its records, a table is one batch that stays in memory. Counted, it
+is read in pieces, and all that remains of a piece is how many people are in which unit and cell.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from headcount.arrays import Ints, Ints32
+from headcount.engines.protocol import Engine, InOrder
+from headcount.errors import Noted
+from headcount.population._placed import STAGES, Domain, placed, refuse_too_many
+from headcount.population._seen import Seen
+from headcount.population._sums import Sums
+from headcount.population.people_table import PeopleTable, left_out_by, nobodys
+from headcount.population.pieces import Piece, pieces_of
+from headcount.population.population import Population
+from headcount.population.record_keys import RecordKeys
+from headcount.population.tables import header_of, present, read_rows
+
+
+def read_people(table: PeopleTable) -> Population:
+    """One entry for each row that is read."""
+    columns = [*table.columns, *table.suspects]
+    rows = read_rows(table.path, columns, optional=set(table.suspects), form=table.form)
+    seen = Seen.of(rows, table)
+    seen.refuse(table)
+    domain = Domain.of(seen, table)
+    found = placed(rows, table, domain)
+    domain.refuse(seen, table, [found.noted])
+    keys = None if table.keys is None else table.keys.read(found.rows)
+    return _population(table, seen, domain, found.unit, found.cell, found.many, keys)
+
+
+def count_people(table: PeopleTable, *, engine: Engine | None = None) -> Population:
+    """One entry for each unit and cell with people; equal to ``read_people``, counted.
+
+    Record keys belong to people one by one, so with these there is an entry for each of them.
+    """
+    if table.keys is not None:
+        return read_people(table)
+    pieces = pieces_of(table.path, table.form)
+    present(table.name, table.columns, set(), header_of(table.path, table.form))
+    on = engine if engine is not None and len(pieces) > 1 else InOrder()
+    seen = Seen.together(on.map(partial(_look, table), pieces))
+    seen.refuse(table)
+    domain = Domain.of(seen, table)
+    sums, noted = Sums(), []
+    for part in on.map(partial(_count, table, domain), pieces):
+        noted.append(part.noted)
+        sums.add(part.key, part.many)
+        refuse_too_many(table.name, sums.people)
+    domain.refuse(seen, table, noted)
+    key, many = sums.result()
+    unit, cell = np.divmod(key, domain.schema.size)
+    return _population(
+        table, seen, domain, unit.astype(np.int32), cell.astype(np.int32), many, None
+    )
+
+
+class Counted(NamedTuple):
+    """What remains of a piece: what is wrong by stage, and people by unit and cell."""
+
+    noted: tuple[Noted, ...]
+    key: Ints
+    many: Ints
+
+
+def _look(table: PeopleTable, piece: Piece) -> Seen:
+    """What exists in a piece; where rows are noted it is looked at row by row, to name them all."""
+    for together in (True, False):
+        batches = piece.batches(
+            [*table.telling, *table.suspects],
+            set(table.suspects),
+            together=together,
+            numbers=table.suspects,
+        )
+        seen = Seen.together(Seen.of(rows, table) for rows in batches)
+        if not seen.noted:
+            break
+    return seen
+
+
+def _count(table: PeopleTable, domain: Domain, piece: Piece) -> Counted:
+    """The people of a piece, counted; where one is wrong, row by row as well."""
+    for together in (True, False):
+        sums, noted = Sums(), []
+        for rows in piece.batches(table.columns, set(), together=together, numbers=table.numbers):
+            found = placed(rows, table, domain)
+            noted.append(found.noted)
+            if found.sound:
+                key = found.unit.astype(np.int64) * domain.schema.size + found.cell
+                sums.add(
+                    key, np.ones(len(key), dtype=np.int64) if found.many is None else found.many
+                )
+                refuse_too_many(table.name, sums.people)
+        wrong = _together(noted)
+        if not any(number for number, _ in wrong):
+            break
+    return Counted(wrong, *sums.result())
+
+
+def _together(noted: list[tuple[Noted, ...]]) -> tuple[Noted, ...]:
+    """What several batches noted, by stage."""
+    return tuple(
+        (sum(one[stage][0] for one in noted), tuple(f for one in noted for f in one[stage][1]))
+        for stage in range(STAGES)
+    )
+
+
+def _population(
+    table: PeopleTable,
+    seen: Seen,
+    domain: Domain,
+    unit: Ints32,
+    cell: Ints32,
+    many: Ints | None,
+    keys: RecordKeys | None,
+) -> Population:
+    assert domain.geography is not None  # or refused
+    one = "one of the people for whom a row stands" if table.count else "one row of the file"
+    return Population(
+        table.name,
+        domain.schema,
+        domain.geography,
+        unit,
+        cell,
+        many,
+        public=table.public,
+        read_off=domain.read_off,
+        reading=seen.summary(table),
+        record_keys=keys,
+        one_person=f"one person is {one}, and nothing of any other row"
+        + nobodys(table.totals)
+        + left_out_by(table.choice, table.attributes),
+    )

@@ -1,0 +1,184 @@
+"""A table in pieces that are read one by one, so that it need not fit into memory.
+
+A piece is a range of the file, not its content: row groups of Parquet, bytes of text. Other files
+are one piece: sheets, files of statistics programs, and text that must be unpacked or decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+
+from headcount.errors import InputError
+from headcount.memory import gib
+from headcount.population.format import Format
+from headcount.population.frames import AnyTable
+from headcount.population.tables import (
+    Rows,
+    parquet_file,
+    present,
+    read_rows,
+    refuse_no_file,
+    refuse_no_permission,
+    refuse_other_types,
+    sound_frame,
+    text_rows,
+    too_large,
+    undamaged,
+)
+from headcount.population.text_files import is_text, open_text
+
+ROWS = 1 << 20
+"""Rows that are read at once."""
+
+TEXT = 1 << 26
+"""Bytes of text that are read at once."""
+
+LONGEST_RECORD = 1 << 30
+"""Bytes without an end of a record, after which a text is taken for no table."""
+
+
+class Piece(Protocol):
+    """A part of a table; it can be pickled unless the table is in memory."""
+
+    def batches(
+        self, columns: Sequence[str], optional: set[str], *, together: bool, numbers: Sequence[str]
+    ) -> Iterator[Rows]:
+        """The rows of the piece, some at a time.
+
+        With ``together`` equal rows are one, but for columns of ``numbers``, which are compared by
+        their values.
+        """
+
+
+@dataclass(frozen=True)
+class WholeTable:
+    """All of a table."""
+
+    path: AnyTable
+    form: Format
+
+    def batches(
+        self, columns: Sequence[str], optional: set[str], *, together: bool, numbers: Sequence[str]
+    ) -> Iterator[Rows]:
+        """The rows, at once."""
+        rows = read_rows(self.path, columns, optional=optional, form=self.form)
+        yield rows.together(numbers=numbers) if together else rows
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """Row groups of a Parquet file; ``first`` is the position of their first row in the file."""
+
+    path: Path
+    form: Format
+    groups: range
+    first: int
+
+    def batches(
+        self, columns: Sequence[str], optional: set[str], *, together: bool, numbers: Sequence[str]
+    ) -> Iterator[Rows]:
+        """The rows; texts are grouped by the dictionaries in which Parquet has them."""
+        from pyarrow import Table, types
+
+        name = str(self.path)
+        with parquet_file(self.path) as file:
+            schema, metadata = file.schema_arrow, file.metadata
+        wanted = present(name, columns, optional, schema.names)
+        refuse_other_types(name, schema, wanted)
+        texts = [one for one in wanted if types.is_string(schema.field(one).type)]
+        options = {"read_dictionary": texts if together else None, "buffer_size": 1 << 22}
+        at = self.first
+        with parquet_file(self.path, metadata=metadata, **options) as file:
+            read = file.iter_batches(ROWS, row_groups=list(self.groups), columns=wanted)
+            while (batch := undamaged(name, lambda: next(read, None))) is not None:
+                frame = sound_frame(name, Table.from_batches([batch]), wanted)
+                stop = at + frame.height
+                rows = Rows(self.path, self.form, frame, pl.int_range(at, stop, eager=True))
+                if together:
+                    rows = rows.together(numbers=numbers)
+                    frame = rows.frame.with_columns(pl.col(texts).cast(pl.String))
+                    rows = replace(rows, frame=frame)
+                yield rows
+                at = stop
+
+
+@dataclass(frozen=True)
+class TextRange:
+    """Whole records of a text file, from one byte to another."""
+
+    path: Path
+    form: Format
+    start: int
+    stop: int
+    first: int
+
+    def batches(
+        self, columns: Sequence[str], optional: set[str], *, together: bool, numbers: Sequence[str]
+    ) -> Iterator[Rows]:
+        """The rows, at once."""
+        text = open_text(self.path, self.form, too_large(str(self.path)), whole=False)
+        part = (self.start, self.stop)
+        rows = text_rows(text, columns, optional, self.form, part=part, first=self.first)
+        yield rows.together(numbers=numbers) if together else rows
+
+
+def pieces_of(path: AnyTable, form: Format) -> Sequence[Piece]:
+    """The pieces of a table, in the order of its rows; a small one is one piece."""
+    if isinstance(path, Path):
+        refuse_no_file(path)
+        if path.suffix.lower() == ".parquet":
+            return _row_groups(path, form) or [WholeTable(path, form)]
+        if is_text(path) and path.stat().st_size > TEXT:
+            return _text_ranges(path, form) or [WholeTable(path, form)]
+    return [WholeTable(path, form)]
+
+
+def _row_groups(path: Path, form: Format) -> Sequence[Piece]:
+    """Row groups with up to ``ROWS`` rows together; nothing if all have no more than that."""
+    refuse_no_permission(path)
+    with parquet_file(path) as file:
+        sizes = [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
+    if sum(sizes) <= ROWS:
+        return []
+    pieces, begin, first, rows = [], 0, 0, 0
+    for number, size in enumerate(sizes):
+        if rows and rows + size > ROWS:
+            pieces.append(RowGroups(path, form, range(begin, number), first))
+            begin, first, rows = number, first + rows, 0
+        rows += size
+    return [*pieces, RowGroups(path, form, range(begin, len(sizes)), first)]
+
+
+def _text_ranges(path: Path, form: Format) -> Sequence[Piece]:
+    """Ranges of about ``TEXT`` bytes; nothing if the text must be unpacked or decoded."""
+    from headcount.population._cuts import last_cut
+
+    text = open_text(path, form, too_large(str(path)), whole=False)
+    if text.content is not None:
+        return []
+    size, start, first = path.stat().st_size, 0, -1 - text.lines_before_header()
+    pieces, length = [], TEXT
+    with path.open("rb") as file:
+        while start + length < size:
+            file.seek(start)
+            some = np.frombuffer(file.read(length), dtype=np.uint8)
+            cut, records = last_cut(some, ord(text.delimiter))
+            if not cut:
+                if length >= LONGEST_RECORD:
+                    raise InputError(
+                        str(path),
+                        place=f"byte {start:,} and after",
+                        found=f"no end of a record within {gib(length)}",
+                        expected="lines of a table (is there a quotation mark that none closes?)",
+                    )
+                length *= 2
+                continue
+            pieces.append(TextRange(path, form, start, start + cut, max(first, 0)))
+            start, first, length = start + cut, first + records, TEXT
+    return [*pieces, TextRange(path, form, start, size, max(first, 0))]
