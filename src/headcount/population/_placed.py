@@ -21,11 +21,11 @@ from headcount.geography.build import (
     note_places,
     note_short,
 )
-from headcount.population._seen import ROW, VALUE, Seen, problems_of
+from headcount.population._seen import ROW, VALUE, SeenTable, problems_of
 from headcount.population.attribute_column import AttributeColumn, level_numbers, with_levels
 from headcount.population.format import Format
 from headcount.population.frames import AnyTable
-from headcount.population.people_table import PeopleTable
+from headcount.population.people_table import TableOfPeople
 from headcount.population.population import MOST_PEOPLE
 from headcount.population.suspicious import Totals, without_totals
 from headcount.population.tables import Rows, read_rows
@@ -37,7 +37,7 @@ STAGES = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Domain:
+class KnownDomain:
     """What exists: the schema, the places, and what of them was read from the data.
 
     where
@@ -53,7 +53,7 @@ class Domain:
     refused: InputError | None = None
 
     @classmethod
-    def of(cls, seen: Seen, table: PeopleTable) -> Domain:
+    def of(cls, seen: SeenTable, table: TableOfPeople) -> KnownDomain:
         """From what was seen of a table, and its list of units if it has one."""
         columns: list[AttributeColumn] = []
         read_off: list[str] = []
@@ -80,7 +80,9 @@ class Domain:
                 refused = error
         return cls(schema, tuple(columns), geography, (*places, *read_off), refused)
 
-    def refuse(self, seen: Seen, table: PeopleTable, noted: Sequence[Sequence[Noted]]) -> None:
+    def refuse(
+        self, seen: SeenTable, table: TableOfPeople, noted: Sequence[Sequence[Noted]]
+    ) -> None:
         """Refuse what is wrong with rows: all faults of the first stage that found any."""
         for stage in range(STAGES):
             problems = problems_of(table)
@@ -115,7 +117,7 @@ class Placed:
         return not any(number for number, _ in self.noted)
 
 
-def placed(rows: Rows, table: PeopleTable, domain: Domain) -> Placed:
+def placed(rows: Rows, table: TableOfPeople, domain: KnownDomain) -> Placed:
     """The people among some rows, and where they are."""
     people = table.people(table.choice.among(rows), rows.problems())
     stages = [people.problems() for _ in range(STAGES)]

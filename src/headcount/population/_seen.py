@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +12,7 @@ import polars as pl
 from headcount.errors import InputError, Noted, Problems
 from headcount.geography.build import Prefixes, code_lengths, note_short, places_of
 from headcount.population.attribute_column import refuse_no_values
-from headcount.population.people_table import PeopleTable
+from headcount.population.people_table import TableOfPeople
 from headcount.population.reading import ReadSummary
 from headcount.population.row_choice import refuse_no_choice
 from headcount.population.suspicious import counts_of_people, refuse_counts_of_people
@@ -24,7 +25,7 @@ MANY_PLACES = 1 << 22
 
 
 @dataclass(eq=False, repr=False)
-class Seen:
+class SeenTable:
     """What was seen of a table; the rows of each file are its own, so batches add up.
 
     where
@@ -41,7 +42,7 @@ class Seen:
     read: int = 0
     chosen: int = 0
     people: int = 0
-    left_out: list[tuple[str, int]] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
     counts: dict[str, tuple[bool, bool]] = field(default_factory=dict)
     totals: list[Noted] = field(default_factory=list)
     any_short: bool = False
@@ -50,13 +51,13 @@ class Seen:
     values: dict[str, pl.DataFrame] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, rows: Rows, table: PeopleTable) -> Seen:
+    def of(cls, rows: Rows, table: TableOfPeople) -> SeenTable:
         """What is seen of some rows."""
         chosen = table.choice.among(rows)
         problems = chosen.problems()
         people = table.people(chosen, problems)
         short = note_short(people.frame, table.geography, people.problems())
-        seen = cls(rows.number, chosen.number, people.number, list(people.left_out))
+        seen = cls(rows.number, chosen.number, people.number, Counter(dict(people.left_out)))
         seen.counts = counts_of_people(chosen, table.columns, table.not_counts)
         seen.totals = [problems.noted] if table.totals == "refuse" else []
         seen.any_short = bool(short.any())
@@ -74,11 +75,11 @@ class Seen:
         """How many rows were noted."""
         return sum(number for number, _ in self.totals)
 
-    def add(self, other: Seen) -> None:
+    def add(self, other: SeenTable) -> None:
         """See what another part of the table has, too."""
         self.read, self.chosen = self.read + other.read, self.chosen + other.chosen
         self.people += other.people
-        _add_reasons(self.left_out, other.left_out)
+        self.left_out += other.left_out
         for column, (whole, ones) in other.counts.items():
             before = self.counts.get(column, (True, True))
             self.counts[column] = (before[0] and whole, before[1] and ones)
@@ -94,7 +95,7 @@ class Seen:
             self.values[name] = _first(pl.concat(both))
 
     @classmethod
-    def together(cls, parts: Iterable[Seen]) -> Seen:
+    def together(cls, parts: Iterable[SeenTable]) -> SeenTable:
         """What all parts of a table have."""
         whole = cls()
         for part in parts:
@@ -106,7 +107,7 @@ class Seen:
         places = pl.concat(self.places).unique()
         return places.sort(places.columns)
 
-    def refuse(self, table: PeopleTable) -> None:
+    def refuse(self, table: TableOfPeople) -> None:
         """Refuse a table without people, and what is not a table of people."""
         if not self.read:
             raise InputError(table.name, found="no rows", expected="at least one")
@@ -120,31 +121,19 @@ class Seen:
         if not self.people:
             refuse_no_values(table.name)
 
-    def summary(self, table: PeopleTable) -> ReadSummary:
+    def summary(self, table: TableOfPeople) -> ReadSummary:
         """What was read, for the curator's eyes."""
         source, longest = table.geography, max(self.lengths, default=0)
         remarks = source.cut(longest) if isinstance(source, Prefixes) else ()
-        rows, left_out = ((table.name, self.people),), tuple(self.left_out)
-        return ReadSummary(rows=rows, left_out=left_out, remarks=remarks)
+        left_out = [(why, self.left_out[why]) for why in table.reasons if self.left_out[why]]
+        rows = ((table.name, self.people),)
+        return ReadSummary(rows=rows, left_out=tuple(left_out), remarks=remarks)
 
 
-def problems_of(table: PeopleTable) -> Problems:
+def problems_of(table: TableOfPeople) -> Problems:
     """What is wrong with a table, by positions in it."""
     return Problems(table.name, partial(rows_named, table.path, table.form))
 
 
 def _first(values: pl.DataFrame) -> pl.DataFrame:
     return values.group_by(VALUE).agg(pl.col(ROW).min()).sort(ROW)
-
-
-def _add_reasons(known: list[tuple[str, int]], more: Iterable[tuple[str, int]]) -> None:
-    """Numbers by reason added up, reasons in the order in which rows were left out."""
-    place = 0
-    for reason, number in more:
-        names = [name for name, _ in known]
-        if reason in names:
-            place = names.index(reason)
-            known[place] = (reason, known[place][1] + number)
-        else:
-            known.insert(place, (reason, number))
-        place += 1

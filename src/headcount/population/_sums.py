@@ -7,8 +7,8 @@ import numpy as np
 from headcount.arrays import Ints
 
 
-class Sums:
-    """Sums of whole numbers by key.
+class SumsByKey:
+    """SumsByKey of whole numbers by key.
 
     Batches wait until they are as many as the keys so far, so that each number is sorted a few
     times only, however many batches there are.

@@ -131,6 +131,11 @@ class AttributeColumn:
             self.follows or (Follows.UNSTATED if unsaid else Follows.PERSON),
         )
 
+    @property
+    def reason(self) -> str:
+        """Why rows are left out that have no value."""
+        return f"rows without {self.name!r}"
+
     def is_missing(self, value: str | None) -> bool:
         """Whether a value stands for nothing; a fixed rule, which no other row changes."""
         if value is None or value in self.missing_values:
@@ -162,7 +167,7 @@ def with_values(rows: Rows, columns: Iterable[AttributeColumn]) -> Rows:
                 for value in values.unique().to_list()
                 if column.is_missing(None if value == _NOTHING else value)
             ]
-            rows = rows.only(~values.is_in(gone), without=f"rows without {column.name!r}")
+            rows = rows.only(~values.is_in(gone), without=column.reason)
     return rows
 
 

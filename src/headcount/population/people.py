@@ -7,6 +7,8 @@ is read in pieces, and all that remains of a piece is how many people are in whi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -14,31 +16,32 @@ import numpy as np
 
 from headcount.arrays import Ints, Ints32
 from headcount.engines.protocol import Engine, InOrder
-from headcount.errors import Noted
-from headcount.population._placed import STAGES, Domain, placed, refuse_too_many
-from headcount.population._seen import Seen
-from headcount.population._sums import Sums
-from headcount.population.people_table import PeopleTable, left_out_by, nobodys
-from headcount.population.pieces import Piece, pieces_of
+from headcount.errors import InputError, Noted
+from headcount.population._placed import STAGES, KnownDomain, placed, refuse_too_many
+from headcount.population._seen import SeenTable
+from headcount.population._sums import SumsByKey
+from headcount.population.people_table import TableOfPeople, left_out_by, nobodys
+from headcount.population.pieces import TablePiece, pieces_of
 from headcount.population.population import Population
 from headcount.population.record_keys import RecordKeys
-from headcount.population.tables import header_of, present, read_rows
+from headcount.population.tables import TooLargeError, header_of, present, read_rows
 
 
-def read_people(table: PeopleTable) -> Population:
+def read_people(table: TableOfPeople) -> Population:
     """One entry for each row that is read."""
     columns = [*table.columns, *table.suspects]
-    rows = read_rows(table.path, columns, optional=set(table.suspects), form=table.form)
-    seen = Seen.of(rows, table)
+    with _saying_what_fits():
+        rows = read_rows(table.path, columns, optional=set(table.suspects), form=table.form)
+    seen = SeenTable.of(rows, table)
     seen.refuse(table)
-    domain = Domain.of(seen, table)
+    domain = KnownDomain.of(seen, table)
     found = placed(rows, table, domain)
     domain.refuse(seen, table, [found.noted])
     keys = None if table.keys is None else table.keys.read(found.rows)
     return _population(table, seen, domain, found.unit, found.cell, found.many, keys)
 
 
-def count_people(table: PeopleTable, *, engine: Engine | None = None) -> Population:
+def count_people(table: TableOfPeople, *, engine: Engine | None = None) -> Population:
     """One entry for each unit and cell with people; equal to ``read_people``, counted.
 
     Record keys belong to people one by one, so with these there is an entry for each of them.
@@ -48,10 +51,11 @@ def count_people(table: PeopleTable, *, engine: Engine | None = None) -> Populat
     pieces = pieces_of(table.path, table.form)
     present(table.name, table.columns, set(), header_of(table.path, table.form))
     on = engine if engine is not None and len(pieces) > 1 else InOrder()
-    seen = Seen.together(on.map(partial(_look, table), pieces))
+    with _saying_what_fits():
+        seen = SeenTable.together(on.map(partial(_look, table), pieces))
     seen.refuse(table)
-    domain = Domain.of(seen, table)
-    sums, noted = Sums(), []
+    domain = KnownDomain.of(seen, table)
+    sums, noted = SumsByKey(), []
     for part in on.map(partial(_count, table, domain), pieces):
         noted.append(part.noted)
         sums.add(part.key, part.many)
@@ -64,6 +68,21 @@ def count_people(table: PeopleTable, *, engine: Engine | None = None) -> Populat
     )
 
 
+@contextmanager
+def _saying_what_fits() -> Iterator[None]:
+    """Say of a table that does not fit into memory which ones need not."""
+    try:
+        yield
+    except TooLargeError as error:
+        raise InputError(
+            error.source,
+            found=error.found,
+            expected=f"{error.expected}; or methods that change no records, without person_id or "
+            "record_keys: for these headcount protect counts Parquet, and UTF-8 text that is not "
+            "packed, of any size",
+        ) from None
+
+
 class Counted(NamedTuple):
     """What remains of a piece: what is wrong by stage, and people by unit and cell."""
 
@@ -72,7 +91,7 @@ class Counted(NamedTuple):
     many: Ints
 
 
-def _look(table: PeopleTable, piece: Piece) -> Seen:
+def _look(table: TableOfPeople, piece: TablePiece) -> SeenTable:
     """What exists in a piece; where rows are noted it is looked at row by row, to name them all."""
     for together in (True, False):
         batches = piece.batches(
@@ -81,16 +100,16 @@ def _look(table: PeopleTable, piece: Piece) -> Seen:
             together=together,
             numbers=table.suspects,
         )
-        seen = Seen.together(Seen.of(rows, table) for rows in batches)
+        seen = SeenTable.together(SeenTable.of(rows, table) for rows in batches)
         if not seen.noted:
             break
     return seen
 
 
-def _count(table: PeopleTable, domain: Domain, piece: Piece) -> Counted:
+def _count(table: TableOfPeople, domain: KnownDomain, piece: TablePiece) -> Counted:
     """The people of a piece, counted; where one is wrong, row by row as well."""
     for together in (True, False):
-        sums, noted = Sums(), []
+        sums, noted = SumsByKey(), []
         for rows in piece.batches(table.columns, set(), together=together, numbers=table.numbers):
             found = placed(rows, table, domain)
             noted.append(found.noted)
@@ -115,9 +134,9 @@ def _together(noted: list[tuple[Noted, ...]]) -> tuple[Noted, ...]:
 
 
 def _population(
-    table: PeopleTable,
-    seen: Seen,
-    domain: Domain,
+    table: TableOfPeople,
+    seen: SeenTable,
+    domain: KnownDomain,
     unit: Ints32,
     cell: Ints32,
     many: Ints | None,

@@ -12,14 +12,14 @@ from headcount.population.format import PLAIN, Format
 from headcount.population.frames import AnyTable
 from headcount.population.key_column import KeyColumn
 from headcount.population.row_choice import EVERY_ROW, RowChoice
-from headcount.population.suspicious import COUNT_COLUMNS, Totals, note_totals
+from headcount.population.suspicious import COUNT_COLUMNS, TOTAL_ROWS, Totals, note_totals
 from headcount.population.tables import Rows
 from headcount.population.whole_numbers import BlankCounts
 from headcount.schema.schema import Combination
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class PeopleTable:
+class TableOfPeople:
     """A table with a row for each person, or for several.
 
     where
@@ -86,6 +86,12 @@ class PeopleTable:
     def open_attributes(self) -> Sequence[AttributeColumn]:
         """Attributes whose levels are read from the data."""
         return [one for one in self.attributes if one.known_levels is None]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why rows may be left out, in the order in which they are."""
+        without = [one.reason for one in self.attributes if one.missing == "drop"]
+        return [*self.choice.reasons, TOTAL_ROWS, *without]
 
     def people(self, rows: Rows, problems: Problems) -> Rows:
         """Rows that are people, of those that are chosen; rows of totals are noted."""

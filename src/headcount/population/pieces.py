@@ -43,7 +43,7 @@ LONGEST_RECORD = 1 << 30
 """Bytes without an end of a record, after which a text is taken for no table."""
 
 
-class Piece(Protocol):
+class TablePiece(Protocol):
     """A part of a table; it can be pickled unless the table is in memory."""
 
     def batches(
@@ -128,7 +128,7 @@ class TextRange:
         yield rows.together(numbers=numbers) if together else rows
 
 
-def pieces_of(path: AnyTable, form: Format) -> Sequence[Piece]:
+def pieces_of(path: AnyTable, form: Format) -> Sequence[TablePiece]:
     """The pieces of a table, in the order of its rows; a small one is one piece."""
     if isinstance(path, Path):
         refuse_no_file(path)
@@ -139,7 +139,7 @@ def pieces_of(path: AnyTable, form: Format) -> Sequence[Piece]:
     return [WholeTable(path, form)]
 
 
-def _row_groups(path: Path, form: Format) -> Sequence[Piece]:
+def _row_groups(path: Path, form: Format) -> Sequence[TablePiece]:
     """Row groups with up to ``ROWS`` rows together; nothing if all have no more than that."""
     refuse_no_permission(path)
     with parquet_file(path) as file:
@@ -155,7 +155,7 @@ def _row_groups(path: Path, form: Format) -> Sequence[Piece]:
     return [*pieces, RowGroups(path, form, range(begin, len(sizes)), first)]
 
 
-def _text_ranges(path: Path, form: Format) -> Sequence[Piece]:
+def _text_ranges(path: Path, form: Format) -> Sequence[TablePiece]:
     """Ranges of about ``TEXT`` bytes; nothing if the text must be unpacked or decoded."""
     from headcount.population._cuts import last_cut
 

@@ -26,7 +26,7 @@ from headcount.population.format import PLAIN, Format
 from headcount.population.frames import AnyTable, table_of
 from headcount.population.key_column import KeyColumn
 from headcount.population.people import read_people
-from headcount.population.people_table import PeopleTable, left_out_by, nobodys
+from headcount.population.people_table import TableOfPeople, left_out_by, nobodys
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.reading import ReadSummary
@@ -56,10 +56,10 @@ def read_microdata(
 ) -> Population:
     """Read one row per person: geography columns and one column per attribute.
 
-    The other keys are those of ``PeopleTable``.
+    The other keys are those of ``TableOfPeople``.
     """
     return read_people(
-        PeopleTable(
+        TableOfPeople(
             path=table_of(path),
             attributes=tuple(attributes),
             geography=geography_source(geography),
@@ -98,7 +98,7 @@ def read_counts(
     ``columns`` maps a column to the levels of its cell; without it a cell's column is the cell's
     levels joined by '_' (see ``Schema.cell_names``). Columns of one cell are added up. Structural
     zeros may have no column. ``totals`` says what to do with rows that look like totals by their
-    code, ``sums`` with those that equal the sum of others; the rest is as for ``PeopleTable``.
+    code, ``sums`` with those that equal the sum of others; the rest is as for ``TableOfPeople``.
     """
     schema = load_schema(schema) if isinstance(schema, str) else schema
     geography = geography_source(geography)

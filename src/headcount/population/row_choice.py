@@ -53,14 +53,17 @@ class RowChoice:
 
     def among(self, rows: Rows) -> Rows:
         """The rows that are chosen, among some of a file."""
-        for values_of, wanted, verb in (
-            (self.include, True, "outside include"),
-            (self.exclude, False, "by exclude"),
-        ):
-            for column, values in values_of:
-                has = rows.frame[column].cast(pl.String).fill_null("").is_in(list(values))
-                rows = rows.only(has if wanted else ~has, without=f"rows {verb} ({column})")
+        given = [*((one, True) for one in self.include), *((one, False) for one in self.exclude)]
+        for ((column, values), wanted), reason in zip(given, self.reasons, strict=True):
+            has = rows.frame[column].cast(pl.String).fill_null("").is_in(list(values))
+            rows = rows.only(has if wanted else ~has, without=reason)
         return rows
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why rows are left out, in the order in which they are."""
+        outside = [f"rows outside include ({column})" for column, _ in self.include]
+        return [*outside, *(f"rows by exclude ({column})" for column, _ in self.exclude)]
 
 
 EVERY_ROW = RowChoice()

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Totals = Literal["refuse", "drop", "keep"]
 """What to do with rows that look like totals."""
 
+TOTAL_ROWS = "rows of totals"
+"""Why such rows are left out."""
+
 NO_VALUE = {
     *("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "nil", "missing"),
     *(".", "..", "...", "-", "--", "?", "#", "*"),
@@ -163,7 +166,7 @@ def note_totals(
             expected=_with_codes(may_drop=may_drop, may_keep=False),
         )
         wrong |= named | (code == "")
-    return rows.only(~wrong, without="rows of totals")
+    return rows.only(~wrong, without=TOTAL_ROWS)
 
 
 def _with_codes(*, may_drop: bool, may_keep: bool) -> str:

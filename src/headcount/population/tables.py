@@ -374,6 +374,7 @@ def present(
     name: str, columns: Sequence[str], optional: set[str], header: Sequence[str]
 ) -> list[str]:
     """The wanted columns that are there; those missing, or one that is twice, are an error."""
+    columns = list(dict.fromkeys(columns))
     missing = [column for column in columns if column not in header and column not in optional]
     if missing:
         one = len(missing) == 1
@@ -421,18 +422,22 @@ def _is_plain(kind: DataType) -> bool:
 def _refuse_too_large(name: str, rows: int, columns: int) -> None:
     need = rows * (ROW_BYTES + columns * VALUE_BYTES)
     if need > (most := memory_limit()):
-        raise InputError(
+        raise TooLargeError(
             name,
             found=f"{rows:,} rows of {columns} columns",
             expected=_fitting(most, need),
         )
 
 
+class TooLargeError(InputError):
+    """A table that does not fit into memory."""
+
+
 def too_large(name: str) -> TooLarge:
     """What refuses a file that does not fit into memory."""
 
     def error(size: int, need: int) -> InputError:
-        return InputError(
+        return TooLargeError(
             name, found=f"a file of {gib(size)}", expected=_fitting(memory_limit(), need)
         )
 
