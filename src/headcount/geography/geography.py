@@ -23,11 +23,13 @@ class Geography:
                     order of their parents
         parents     for each level the position of each unit's parent in the level above;
                     empty for the whole
+        spine       another tree over the same leaves, made for measuring (spine.py); None without
     """
 
     levels: tuple[str, ...]
     units: tuple[NDArray[np.str_], ...]
     parents: tuple[Ints32, ...]
+    spine: Geography | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.levels)) != len(self.levels) or not self.levels or "" in self.levels:
@@ -51,6 +53,15 @@ class Geography:
             )
         for depth in range(1, len(self.levels)):
             self._check_level(depth)
+        if self.spine is not None and not np.array_equal(
+            np.sort(self.spine.units[-1]), np.sort(self.units[-1])
+        ):
+            raise InputError(
+                "geography",
+                place="spine",
+                found=f"other leaves ({len(self.spine.units[-1]):,})",
+                expected=f"the same {len(self.units[-1]):,} units of {self.leaf!r}",
+            )
 
     def _check_level(self, depth: int) -> None:
         level, codes, parent = self.levels[depth], self.units[depth], self.parents[depth]
@@ -148,6 +159,14 @@ class Geography:
             None if sorted_already else np.argsort(codes)
             for codes, sorted_already in zip(self.units, in_order, strict=True)
         )
+
+    @cached_property
+    def along_spine(self) -> Ints:
+        """The leaves in the order of the spine: for each of its leaves the position here."""
+        if self.spine is None:
+            raise InputError("geography", found="no spine", expected="a geography with a spine")
+        own = np.argsort(self.units[-1])
+        return np.asarray(own[np.searchsorted(self.units[-1][own], self.spine.units[-1])])
 
     @cached_property
     def unit_numbers(self) -> dict[str, int]:

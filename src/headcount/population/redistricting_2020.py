@@ -1,0 +1,253 @@
+"""Tables of the census of 2020: persons, living quarters and blocks, with the recodes of its
+redistricting product.
+
+    persons   block, gqtype, age, cenhisp, cenrace     one row per person
+    units     block, gqtype, occupied                  one row per housing unit or facility
+    blocks    block, state, county, tract, area, place, subdivision   one row per block
+
+where
+    gqtype     three digits: 000 for housing units, else the type of group quarters, of which the
+               first digit counts (8 and 9 are 7)
+    age        years: voting age is 18 and more
+    cenhisp    1 not Hispanic, 2 Hispanic
+    cenrace    01 to 63
+    occupied   1 or 0: whether anybody lives in the housing unit
+    count      in persons or units, if it is there: for how many a row stands
+    area, place, subdivision   see geography/spine.py
+    block_group   of the blocks, if it is there; else the tract and one character more of the block
+
+Published tables follow the blocks' own codes; TopDown measures on the optimised spine, which the
+geography has with it. Where living quarters are given, the blocks are those with any: nobody can
+live in the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+
+from headcount.arrays import Ints, Ints32
+from headcount.errors import Problems
+from headcount.geography.build import CodeColumns, build_geography, place_rows
+from headcount.geography.geography import Geography
+from headcount.geography.spine import COLUMNS, LEVELS, optimised_spine
+from headcount.population.format import PLAIN, Format
+from headcount.population.frames import AnyTable, table_of
+from headcount.population.population import Population
+from headcount.population.quarters import Quarters
+from headcount.population.tables import Rows, read_rows
+from headcount.population.whole_numbers import whole_numbers
+from headcount.schema.load import load_schema
+
+HHGQ, TYPES = "hhgq", 8
+NO_QUARTERS = "0000000"
+BLOCK_COLUMNS = tuple(name for name in COLUMNS if name != "quarters")
+ADULT = 18
+
+
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """Living quarters row by row: block, type, whether occupied, and for how many a row stands."""
+
+    rows: Rows
+    block: pl.Series
+    type: Ints
+    occupied: Ints
+    count: Ints
+
+
+def read_persons_2020(
+    persons: AnyTable | str,
+    *,
+    blocks: AnyTable | str,
+    units: AnyTable | str | None = None,
+    public: bool = False,
+    form: Format = PLAIN,
+) -> Population:
+    """People by block and cell of the schema ``redistricting-2020``, with their living quarters."""
+    given = None if units is None else _units(units, form)
+    geography = _geography(blocks, form, given, by_type=True)
+    schema = load_schema("redistricting-2020")
+    rows = read_rows(
+        table_of(persons),
+        ["block", "gqtype", "age", "cenhisp", "cenrace", "count"],
+        optional={"count"},
+        form=form,
+    )
+    problems = rows.problems()
+    codes = (
+        _types(rows, problems),
+        (_within(rows, "age", problems, 0, 150) >= ADULT).astype(np.int64),
+        _within(rows, "cenhisp", problems, 1, 2) - 1,
+        _within(rows, "cenrace", problems, 1, 63) - 1,
+    )
+    count = whole_numbers(rows, "count", problems) if "count" in rows.frame.columns else None
+    problems.refuse()
+    unit = place_rows(_block(rows), geography, name=rows.name, where=rows.where)
+    people = Population(
+        name=rows.name,
+        schema=schema,
+        geography=geography,
+        unit=unit,
+        cell=np.ravel_multi_index(codes, [one.size for one in schema.attributes]).astype(np.int32),
+        count=count,
+        public=public,
+    )
+    if given is None:
+        return people
+    quarters = _quarters(given, geography)
+    _refuse_homeless(rows, unit, codes[0], quarters)
+    return replace(people, quarters=quarters)
+
+
+def read_units_2020(
+    units: AnyTable | str,
+    *,
+    blocks: AnyTable | str,
+    public: bool = False,
+    form: Format = PLAIN,
+) -> Population:
+    """Housing units by block, vacant or occupied: the schema ``h1-2020``.
+
+    What is counted, and protected, are housing units. Facilities make no difference.
+    """
+    given = _units(units, form)
+    homes = given.type == 0
+    geography = _geography(blocks, form, given, by_type=False)
+    unit = place_rows(given.block, geography, name=given.rows.name, where=given.rows.where)
+    return Population(
+        name=given.rows.name,
+        schema=load_schema("h1-2020"),
+        geography=geography,
+        unit=unit[homes],
+        cell=given.occupied[homes].astype(np.int32),
+        count=given.count[homes],
+        public=public,
+    )
+
+
+def _units(units: AnyTable | str, form: Format) -> _Units:
+    rows = read_rows(
+        table_of(units), ["block", "gqtype", "occupied", "count"], optional={"count"}, form=form
+    )
+    problems = rows.problems()
+    kind = _types(rows, problems)
+    occupied = _within(rows, "occupied", problems, 0, 1)
+    count = np.ones(rows.frame.height, dtype=np.int64)
+    if "count" in rows.frame.columns:
+        count = whole_numbers(rows, "count", problems)
+    problems.refuse()
+    return _Units(rows, _block(rows), kind, occupied, count)
+
+
+def _geography(
+    blocks: AnyTable | str, form: Format, units: _Units | None, *, by_type: bool
+) -> Geography:
+    """Blocks under their own codes, with the spine; ``by_type`` if kinds of quarters split it."""
+    rows = read_rows(
+        table_of(blocks), [*BLOCK_COLUMNS, "block_group"], optional={"block_group"}, form=form
+    )
+    if units is not None:
+        rows = rows.only(_block(rows).is_in(units.block.unique().implode()), without="no living quarters")
+    table = rows.frame.with_columns(pl.col(BLOCK_COLUMNS).cast(pl.String))
+    pattern = pl.Series([NO_QUARTERS]).new_from_index(0, table.height)
+    if units is not None and by_type:
+        pattern = _patterns(table["block"], units)
+    table = table.with_columns(pattern.alias("quarters"))
+    spine = optimised_spine(table.select(COLUMNS), name=rows.name, where=rows.where)
+    if "block_group" not in table.columns:
+        _refuse_other_tracts(table, rows)
+        length = pl.col("tract").str.len_chars() + 1
+        table = table.with_columns(pl.col("block").str.slice(0, length).alias("block_group"))
+    columns = CodeColumns(columns=LEVELS[1:], root=LEVELS[0])
+    geography, _ = build_geography(table, columns, name=rows.name, where=rows.where, distinct=True)
+    return replace(geography, spine=spine)
+
+
+def _refuse_other_tracts(table: pl.DataFrame, rows: Rows) -> None:
+    """Without block groups a block's code must begin with its tract's."""
+    inside = table.select(pl.col("block").str.starts_with(pl.col("tract"))).to_series()
+    problems = rows.problems()
+    problems.add(
+        (~inside).arg_true(),
+        place="column 'block'",
+        found=lambda row: f"{table['block'][row]!r} in tract {table['tract'][row]!r}",
+        expected="a code that begins with that of its tract, or a column 'block_group'",
+    )
+    problems.refuse()
+
+
+def _patterns(block: pl.Series, units: _Units) -> pl.Series:
+    """For each block seven digits, 1 for each kind of group quarters that stands there."""
+    stand = units.count > 0
+    there = pl.DataFrame({"block": units.block, "type": units.type}).filter(pl.Series(stand))
+    digits = [
+        (pl.col("type") == kind).any().cast(pl.Int8).cast(pl.String) for kind in range(1, TYPES)
+    ]
+    found = there.group_by("block").agg(pl.concat_str(digits).alias("quarters"))
+    return (
+        block.to_frame("block")
+        .join(found, on="block", how="left", maintain_order="left")["quarters"]
+        .fill_null(NO_QUARTERS)
+    )
+
+
+def _quarters(units: _Units, geography: Geography) -> Quarters:
+    """Occupied housing units and facilities by type, and vacant housing units, of each block."""
+    at = place_rows(units.block, geography, name=units.rows.name, where=units.rows.where)
+    leaves = geography.size(geography.leaf)
+    vacant = (units.type == 0) & (units.occupied == 0)
+    occupied = np.zeros((leaves, TYPES), dtype=np.int64)
+    np.add.at(occupied, (at[~vacant], units.type[~vacant]), units.count[~vacant])
+    empty = np.zeros(leaves, dtype=np.int64)
+    np.add.at(empty, at[vacant], units.count[vacant])
+    return Quarters(geography, HHGQ, occupied, empty)
+
+
+def _refuse_homeless(rows: Rows, unit: Ints32, kind: Ints, quarters: Quarters) -> None:
+    """Refuse people of a type of which nothing stands in their block; vacant homes will do."""
+    stand = quarters.occupied.copy()
+    stand[:, 0] += quarters.vacant
+    problems = rows.problems()
+    levels = load_schema("redistricting-2020").attribute(HHGQ).levels
+    problems.add(
+        np.flatnonzero(stand[unit, kind] == 0),
+        place="columns 'block' and 'gqtype'",
+        found=lambda row: f"someone in {levels[kind[row]]!r} in block {_block(rows)[row]!r}",
+        expected="living quarters of that type among the units of the block",
+    )
+    problems.refuse()
+
+
+def _block(rows: Rows) -> pl.Series:
+    return rows.frame["block"].cast(pl.String)
+
+
+def _types(rows: Rows, problems: Problems) -> Ints:
+    """The type of living quarters from three digits of which the first counts."""
+    text = rows.frame["gqtype"].cast(pl.String).str.zfill(3)
+    fine = text.str.contains(r"^(000|[1-9]\d\d)$").fill_null(False)
+    problems.add(
+        (~fine).arg_true(),
+        place="column 'gqtype'",
+        found=lambda row: repr(rows.frame["gqtype"][row]),
+        expected="000, or three digits of which the first is 1 to 9",
+    )
+    first = text.str.slice(0, 1).cast(pl.Int64, strict=False).fill_null(0)
+    return np.asarray(np.minimum(first.to_numpy(), TYPES - 1), dtype=np.int64)
+
+
+def _within(rows: Rows, column: str, problems: Problems, low: int, high: int) -> Ints:
+    """Whole numbers from ``low`` to ``high``."""
+    values = rows.frame[column].cast(pl.String).str.strip_chars()
+    number = values.cast(pl.Int64, strict=False)
+    fine = number.is_between(low, high).fill_null(False)
+    problems.add(
+        (~fine).arg_true(),
+        place=f"column {column!r}",
+        found=lambda row: repr(rows.frame[column][row]),
+        expected=f"a whole number from {low} to {high}",
+    )
+    return np.asarray(number.fill_null(low).to_numpy(), dtype=np.int64)

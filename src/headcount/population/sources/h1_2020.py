@@ -1,0 +1,46 @@
+"""``kind = "h1-2020"``: housing units of the census of 2020, vacant or occupied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from headcount.fields import APART, FilePath
+from headcount.population.format import PLAIN, Format
+from headcount.population.population import Population
+from headcount.population.redistricting_2020 import read_units_2020
+from headcount.population.source import table_digest
+from headcount.population.sources._base import Source
+from headcount.progress import Progress, silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class H12020(Source):
+    """Housing units of the redistricting product: what is protected is a housing unit.
+
+    where
+        units     one row per housing unit or facility
+        blocks    one row per block, with the codes of all places that it is in
+        format    how the files are written, where headcount must be told
+        public    whether the data are public: no "do not publish" banner
+    """
+
+    kind = "h1-2020"
+    units: FilePath
+    blocks: FilePath
+    format: Annotated[Format, APART] = PLAIN
+    public: bool = False
+
+    @property
+    def data_file(self) -> Path:
+        """The table of units."""
+        return self.units
+
+    def read(self, progress: Progress = silent) -> Population:
+        """Read the housing units and their blocks."""
+        return read_units_2020(self.units, blocks=self.blocks, public=self.public, form=self.format)
+
+    def source_digest(self) -> str:
+        """The digest of the rows of units in any order, over all columns."""
+        return table_digest(self.units, self.format)

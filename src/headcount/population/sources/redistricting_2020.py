@@ -1,0 +1,54 @@
+"""``kind = "redistricting-2020"``: people of the census of 2020, with their living quarters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from headcount.fields import APART, FilePath
+from headcount.population.format import PLAIN, Format
+from headcount.population.population import Population
+from headcount.population.redistricting_2020 import read_persons_2020
+from headcount.population.source import table_digest
+from headcount.population.sources._base import Source
+from headcount.progress import Progress, silent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redistricting2020(Source):
+    """Persons of the redistricting product, with the columns of ``population.redistricting_2020``.
+
+    where
+        persons   one row per person
+        blocks    one row per block, with the codes of all places that it is in
+        units     one row per housing unit or facility; without it nothing bounds the counts
+        format    how the files are written, where headcount must be told
+        public    whether the data are public: no "do not publish" banner
+    """
+
+    kind = "redistricting-2020"
+    persons: FilePath
+    blocks: FilePath
+    units: FilePath | None = None
+    format: Annotated[Format, APART] = PLAIN
+    public: bool = False
+
+    @property
+    def data_file(self) -> Path:
+        """The table of people."""
+        return self.persons
+
+    def read(self, progress: Progress = silent) -> Population:
+        """Read the people, their blocks and living quarters."""
+        return read_persons_2020(
+            self.persons,
+            blocks=self.blocks,
+            units=self.units,
+            public=self.public,
+            form=self.format,
+        )
+
+    def source_digest(self) -> str:
+        """The digest of the rows of people in any order, over all columns."""
+        return table_digest(self.persons, self.format)
