@@ -104,6 +104,7 @@ def test_housing_units_are_vacant_or_occupied_and_facilities_do_not_count():
     homes = read_units_2020(units(), blocks=blocks())
     assert homes.schema.attribute("h1").levels == ("vacant", "occupied")
     table = np.zeros((3, 2), dtype=int)
+    assert homes.count is not None
     np.add.at(table, (homes.unit, homes.cell), homes.count)
     assert table.tolist() == [[2, 5], [1, 0], [0, 0]]
     # Kinds of quarters do not split the spine of units.

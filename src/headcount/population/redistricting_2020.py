@@ -34,7 +34,7 @@ from headcount.geography.build import CodeColumns, build_geography, place_rows
 from headcount.geography.geography import Geography
 from headcount.geography.spine import COLUMNS, LEVELS, optimised_spine
 from headcount.population.format import PLAIN, Format
-from headcount.population.frames import AnyTable, table_of
+from headcount.population.frames import table_of
 from headcount.population.population import Population
 from headcount.population.quarters import Quarters
 from headcount.population.tables import Rows, read_rows
@@ -59,10 +59,10 @@ class _Units:
 
 
 def read_persons_2020(
-    persons: AnyTable | str,
+    persons: object,
     *,
-    blocks: AnyTable | str,
-    units: AnyTable | str | None = None,
+    blocks: object,
+    units: object | None = None,
     public: bool = False,
     form: Format = PLAIN,
 ) -> Population:
@@ -103,9 +103,9 @@ def read_persons_2020(
 
 
 def read_units_2020(
-    units: AnyTable | str,
+    units: object,
     *,
-    blocks: AnyTable | str,
+    blocks: object,
     public: bool = False,
     form: Format = PLAIN,
 ) -> Population:
@@ -128,7 +128,7 @@ def read_units_2020(
     )
 
 
-def _units(units: AnyTable | str, form: Format) -> _Units:
+def _units(units: object, form: Format) -> _Units:
     rows = read_rows(
         table_of(units), ["block", "gqtype", "occupied", "count"], optional={"count"}, form=form
     )
@@ -142,15 +142,15 @@ def _units(units: AnyTable | str, form: Format) -> _Units:
     return _Units(rows, _block(rows), kind, occupied, count)
 
 
-def _geography(
-    blocks: AnyTable | str, form: Format, units: _Units | None, *, by_type: bool
-) -> Geography:
+def _geography(blocks: object, form: Format, units: _Units | None, *, by_type: bool) -> Geography:
     """Blocks under their own codes, with the spine; ``by_type`` if kinds of quarters split it."""
     rows = read_rows(
         table_of(blocks), [*BLOCK_COLUMNS, "block_group"], optional={"block_group"}, form=form
     )
     if units is not None:
-        rows = rows.only(_block(rows).is_in(units.block.unique().implode()), without="no living quarters")
+        rows = rows.only(
+            _block(rows).is_in(units.block.unique().implode()), without="no living quarters"
+        )
     table = rows.frame.with_columns(pl.col(BLOCK_COLUMNS).cast(pl.String))
     pattern = pl.Series([NO_QUARTERS]).new_from_index(0, table.height)
     if units is not None and by_type:
