@@ -126,14 +126,25 @@ class UnitShares:
         own = np.where(self._bypassed[depth], 0, self._runs[depth] + 1)
         return (Fraction(0), *sums), own
 
-    def along_paths(self) -> tuple[Fraction, Fraction]:
-        """The smallest and the largest sum of shares along a path from the whole to a leaf."""
-        sums, number = [Fraction(0)], np.zeros(1, dtype=np.int64)
+    @cached_property
+    def paths(self) -> tuple[tuple[int, ...], ...]:
+        """The paths from the whole to a leaf that differ: of each, its units' classes by level."""
+        found: list[tuple[int, ...]] = [()]
+        number = np.zeros(1, dtype=np.int64)
         for depth, level in enumerate(self.geography.levels):
             classes, own = self.classes(level)
             above = number if depth == 0 else number[self.geography.parents[depth]]
             pairs, number = np.unique(above * len(classes) + own, return_inverse=True)
-            sums = [sums[one // len(classes)] + classes[one % len(classes)] for one in pairs]
+            found = [(*found[one // len(classes)], int(one % len(classes))) for one in pairs]
+        return tuple(found)
+
+    def along_paths(self) -> tuple[Fraction, Fraction]:
+        """The smallest and the largest sum of shares along a path from the whole to a leaf."""
+        shares = [self.classes(level)[0] for level in self.geography.levels]
+        sums = [
+            sum((own[k] for own, k in zip(shares, path, strict=True)), Fraction(0))
+            for path in self.paths
+        ]
         return min(sums), max(sums)
 
 

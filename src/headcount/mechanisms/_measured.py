@@ -17,10 +17,10 @@ from headcount.privacy import (
     Sensitivity,
     UnitOfPrivacy,
     ZCDPLoss,
+    along_paths,
     marginal_sensitivity,
     noise_loss,
     pure_to_zcdp,
-    sequential,
 )
 from headcount.schema import Schema
 from headcount.schema.follows import ALONE, Steps
@@ -41,6 +41,10 @@ class Measured:
         stability           by unit of privacy, how many of the measured records one of the people
                             can change at most, where steps changed records before (_chain.py); a
                             unit without a number has no loss about the people
+        among               where only some units of a level are measured with this law: the counts
+                            of all of them, since a record can move from one unit to another
+        paths               the paths of the geography that these units lie on, by number; None for
+                            all (privacy/compose.py)
         distance            True for the L1 distance of the vector to one that was published, one
                             number, in place of the vector: it moves as far as the vector does
     """
@@ -53,6 +57,8 @@ class Measured:
     steps: Steps = ALONE
     largest_household: int | None = None
     stability: tuple[tuple[UnitOfPrivacy, int], ...] = ONE_FOR_ONE
+    among: int | None = None
+    paths: frozenset[int] | None = None
     distance: bool = False
 
     @property
@@ -69,7 +75,7 @@ class Measured:
         """
         moved = marginal_sensitivity(
             unit=unit,
-            units=self.entries,
+            units=self.entries if self.among is None else self.among,
             cells=1,
             steps=self.steps,
             largest_household=self.largest_household,
@@ -138,9 +144,9 @@ def losses_of(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[Loss | None
 
 
 def total_loss(plan: Sequence[Measured], unit: UnitOfPrivacy) -> Loss | None:
-    """Measurements compose in sequence: their losses add up."""
-    losses = [loss for loss in losses_of(plan, unit) if loss is not None]
-    return sequential(losses) if losses else None
+    """Measurements compose in sequence: their losses add up, along each path of the geography."""
+    losses = zip(plan, losses_of(plan, unit), strict=True)
+    return along_paths((loss, one.paths) for one, loss in losses if loss is not None)
 
 
 def guarantee_of(plan: Sequence[Measured], *, first: UnitOfPrivacy) -> Guarantee:

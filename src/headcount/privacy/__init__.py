@@ -8,7 +8,7 @@ from headcount.privacy._ledger_records import (
     SpendState,
 )
 from headcount.privacy.allocation import AllocatedShare, Allocation, allocate
-from headcount.privacy.compose import sequential
+from headcount.privacy.compose import along_paths, sequential
 from headcount.privacy.convert import (
     Conversion,
     add_remove_to_change_one,
@@ -43,6 +43,7 @@ __all__ = [
     "ZCDPLoss",
     "add_remove_to_change_one",
     "allocate",
+    "along_paths",
     "law_for",
     "marginal_sensitivity",
     "noise_loss",
