@@ -194,6 +194,18 @@ FilePath = Annotated[Path, File()]
 """A path that an operating system can take."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place(File):
+    """A folder, relative to the config's own, or a URI (``s3://bucket/folder``), as it is."""
+
+    def locate(self, value: Any, folder: Path) -> Any:
+        """The same place, a folder found from ``folder``."""
+        return value if "://" in value else str(folder / value)
+
+
+FolderOrURI = Annotated[str, Place()]
+
+
 class Pairs(tuple[tuple[str, V], ...]):
     """Names with values, in the order given: a table of a file that can be hashed and compared."""
 

@@ -536,7 +536,7 @@ def _rows_of_the_table() -> list[Example]:
             more={
                 **population,
                 **mechanism("histogram", epsilon=1, clip="cell"),
-                "run": {"noise": "opendp", "engine": "local"},
+                "run": {"noise": "opendp", "engine": "local", "workspace": "elsewhere"},
             },
             data=files.people,
         ),

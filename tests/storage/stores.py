@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -31,6 +32,7 @@ def bucket(name: str = "town") -> Iterator[str]:
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
+    urlopen(Request(f"http://{host}:{port}/moto-api/reset", method="POST")).close()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", "tests")
         patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
@@ -40,7 +42,7 @@ def bucket(name: str = "town") -> Iterator[str]:
         client = s3._client("us-east-1", f"http://{host}:{port}")
         client.create_bucket(Bucket=name)
         try:
-            yield f"s3://{name}/work?endpoint_override={host}:{port}&scheme=http&region=us-east-1"
+            yield f"s3://{name}/files?endpoint_override={host}:{port}&scheme=http&region=us-east-1"
         finally:
             server.stop()
             forget()

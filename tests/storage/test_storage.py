@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from headcount.errors import RunError
+from headcount.errors import ConfigError, RunError
 from headcount.storage import Storage, storage_at
 from headcount.storage.disk import DiskStorage
 from headcount.storage.s3 import S3Storage
@@ -223,7 +223,7 @@ def test_a_put_whose_answer_is_lost_is_there_once(store: str, monkeypatch: pytes
 
 def test_a_bucket_that_does_not_exist_is_refused(store: str):
     storage = storage_at(store.replace("//town/", "//village/"))
-    message = "^s3://village/work: found no bucket 'village', expected one that exists$"
+    message = "^s3://village/files: found no bucket 'village', expected one that exists$"
     for verb in (storage.check, storage.names, lambda: storage.put("a", b"x")):
         with pytest.raises(RunError, match=message):
             verb()
@@ -232,8 +232,10 @@ def test_a_bucket_that_does_not_exist_is_refused(store: str):
 def test_a_store_that_does_not_answer_is_named(store: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("headcount.storage.s3.ATTEMPTS", 1)
     forget()
-    silent = storage_at("s3://town/work?endpoint_override=127.0.0.1:9&scheme=http")
-    message = r"s3://town/work: found no answer from http://127.0.0.1:9 \(\w+\), expected an object"
+    silent = storage_at("s3://town/files?endpoint_override=127.0.0.1:9&scheme=http")
+    message = (
+        r"s3://town/files: found no answer from http://127.0.0.1:9 \(\w+\), expected an object"
+    )
     for verb in (silent.check, lambda: silent.read("a")):
         with pytest.raises(RunError, match=message):
             verb()
@@ -247,7 +249,7 @@ def test_missing_credentials_are_named(store: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOME", str(tmp_path))
     forget()
     for verb in (storage.check, lambda: storage.read("a")):
-        with pytest.raises(RunError, match=r"/work: found no credentials in this process .*, exp"):
+        with pytest.raises(RunError, match=r"/files: found no credentials in this process .*, exp"):
             verb()
     forget()
 
@@ -311,7 +313,7 @@ def test_an_object_too_large_for_one_request_is_refused(
     store: str, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("headcount.storage.s3.LARGEST", 10)
-    message = "/work/a: found 11 bytes, expected at most 10, which S3 takes in one request"
+    message = "/files/a: found 11 bytes, expected at most 10, which S3 takes in one request"
     with pytest.raises(RunError, match=message):
         storage_at(store).put("a", b"x" * 11)
 
@@ -332,15 +334,21 @@ def test_uris_name_folders_and_buckets(tmp_path: Path):
 @pytest.mark.parametrize(
     ("uri", "message"),
     [
-        ("gs://town/a", "gs://town/a: found scheme 'gs', expected a folder, file:///folder or s3"),
-        ("file://host/a", "found scheme 'file', expected a folder"),
-        ("s3:///a", "s3:///a: found no bucket, expected s3://bucket/folder"),
-        (f"s3://me:{SECRET}@town/a", "found a name or a password in it, expected neither"),
-        (f"s3://town/a?secret_key={SECRET}", "s3://town/a: found option 'secret_key', expected so"),
+        ("gs://town/a", "gs://town/a: found a URI of scheme 'gs', expected a folder, file:///f"),
+        ("file://host/a", "found a URI of scheme 'file', expected a folder"),
+        ("s3:///a", "s3:///a: found a URI without a bucket, expected s3://bucket/"),
+        (
+            f"s3://me:{SECRET}@town/a",
+            "found a URI with a name or a password in it, expected neither",
+        ),
+        (
+            f"s3://town/a?secret_key={SECRET}",
+            "s3://town/a: found a URI with option 'secret_key', ex",
+        ),
     ],
 )
 def test_other_uris_are_refused_and_secrets_not_repeated(uri: str, message: str):
-    with pytest.raises(RunError) as caught:
+    with pytest.raises(ConfigError) as caught:
         storage_at(uri)
     assert message in str(caught.value)
     assert SECRET not in str(caught.value)

@@ -9,12 +9,13 @@ from headcount.attacks.kinds import Attack
 from headcount.engines import EngineName
 from headcount.errors import ConfigError
 from headcount.evaluation.metrics import Metric
-from headcount.fields import APART, AtLeast0, FilePath
+from headcount.fields import APART, AtLeast0, FilePath, FolderOrURI
 from headcount.mechanisms import Chain, PostTabular, PreTabular, ReusedRun
 from headcount.population.sources import Source
 from headcount.registry import MECHANISMS, POPULATIONS
 from headcount.release.foreign import ForeignFiles
 from headcount.release.layout import FileFormat, FileLayout, MarginNames
+from headcount.storage import storage_at
 
 Publishable = Literal["microdata", "mdf", "measurements"]
 
@@ -26,6 +27,8 @@ class RunSettings:
     where
         out           the run directory: new, or the same run to resume
         engine        "local", this machine, or "spark": where it runs; the release is the same
+        workspace     where TopDown keeps its files until the release is whole: another folder than
+                      ``internal/levels`` of the run, or ``s3://bucket/folder``
         noise         "table" (exact, fast, keyed) or "opendp"
         seed          makes the run repeatable, and therefore not private
         ledger        where the spend is recorded
@@ -41,6 +44,7 @@ class RunSettings:
 
     out: FilePath
     engine: Annotated[EngineName, APART] = "local"
+    workspace: FolderOrURI | None = None
     noise: Literal["table", "opendp"] = "table"
     seed: AtLeast0 | None = None
     ledger: FilePath | None = None
@@ -65,6 +69,14 @@ class RunSettings:
                 "run", place="margins", found="a list of no attribute", expected="totals = true"
             )
         _ = self.layout  # which refuses formats that are named twice
+        if self.workspace is not None:
+            try:
+                storage_at(self.workspace)
+            except ConfigError as error:
+                place, found = "workspace", error.found
+                raise ConfigError(
+                    "run", place=place, found=found, expected=error.expected
+                ) from None
         if self.seed is not None and self.noise == "opendp":
             raise ConfigError(
                 "run",

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 
 from headcount.engines.protocol import HANDED
-from headcount.errors import RunError
+from headcount.errors import HeadcountError, RunError
 from headcount.files import (
     POSIX,
     UNCHECKED,
@@ -27,6 +27,7 @@ from headcount.files import (
 )
 from headcount.noise import RunKey, destroy_run_key, load_run_key, save_run_key
 from headcount.release.store import MANIFEST, refuse_study
+from headcount.storage import Storage, storage_at
 
 MEANING = 2
 """What settings mean; raised when a default changes. An unfinished run of another is refused.
@@ -105,6 +106,10 @@ class RunDirectory:
     @property
     def _cut(self) -> Path:
         return self.internal / "cut.json"
+
+    @property
+    def _workspaces(self) -> Path:
+        return self.internal / "workspaces.json"
 
     @property
     def _closed(self) -> Path:
@@ -270,6 +275,29 @@ class RunDirectory:
         except (ValueError, TypeError, RecursionError):
             raise RunError(f"{self._cut}: found a damaged file, expected what was cut") from None
 
+    def workspace(self, place: str | None, run_id: str) -> Storage:
+        """Where the run keeps its files until it is whole: here, or below a place of its own.
+
+        The place is written down first, so that what is left there is found again.
+        """
+        if place is None:
+            return storage_at(self.levels.absolute())  # for workers in other folders
+        noted = self._noted()
+        if (place, run_id) not in noted:
+            write_text_atomic(self._workspaces, json.dumps([*noted, (place, run_id)]) + "\n")
+        return storage_at(place).below(run_id)
+
+    def _noted(self) -> list[tuple[str, str]]:
+        """Places of their own that the run was given, and its folder in each."""
+        if (text := self._read(self._workspaces)) is None:
+            return []
+        try:
+            return [(str(place), str(folder)) for place, folder in json.loads(text)]
+        except (ValueError, TypeError, RecursionError):
+            raise RunError(
+                f"{self._workspaces}: found a damaged file, expected where files of the run are"
+            ) from None
+
     def closed(self) -> str | None:
         """Why the run here was closed; None unless it was."""
         if (text := self._read(self._closed)) is None:
@@ -303,6 +331,15 @@ class RunDirectory:
         for folder in (self.internal, self.release):
             for leftover in folder.rglob(".*.tmp"):  # of a process that was killed while writing
                 leftover.unlink()
+        for place, run_id in self._noted():
+            try:
+                storage_at(place).below(run_id).remove()
+            except (HeadcountError, OSError) as error:
+                raise RunError(
+                    f"{error}. The run's key is destroyed, but files of the run are left in folder "
+                    f"{run_id!r} there: the same command again removes them"
+                ) from None
+        self._workspaces.unlink(missing_ok=True)
 
 
 def refuse_unsafe(path: Path) -> None:

@@ -21,7 +21,7 @@ from headcount.population.reading import ReadSummary
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState
 from headcount.progress import Progress, silent
 from headcount.registry import POPULATIONS
-from headcount.release.directory import RunDirectory, RunFacts
+from headcount.release.directory import RunDirectory, RunFacts, refuse_unsafe
 from headcount.release.publication import MEASUREMENTS, Publication
 from headcount.release.store import (
     check_files,
@@ -32,7 +32,7 @@ from headcount.run._limits import refuse_too_large
 from headcount.run._note import leave_note, refuse_unrecorded
 from headcount.run._receipt import check_receipt, draft_receipt, finished_receipt
 from headcount.run.engines import engine_named
-from headcount.storage import storage_at
+from headcount.storage import DiskStorage, storage_at
 from headcount.tabulate import Counts
 
 log = logging.getLogger(__name__)
@@ -181,6 +181,7 @@ def prepare_run(config: Config) -> Prepared:
     directory = RunDirectory(config.run.out)
     directory.refuse_other(config_digest=config_digest(config).hex())
     _refuse_secrets_within(config)
+    _check_workspace(config)
     ledger = _ledger(config)
     refuse_unrecorded(config.population.data_file, ledger)
     prepared = prepare_data(config)
@@ -236,6 +237,27 @@ def _refuse_secrets_within(config: Config) -> None:
             )
 
 
+def _check_workspace(config: Config) -> None:
+    """Refuse a workspace that cannot be used, or that is not apart from the run."""
+    if config.run.workspace is None:
+        return
+    workspace = storage_at(config.run.workspace)
+    if isinstance(workspace, DiskStorage):
+        folder, out = workspace.folder.resolve(), config.run.out.resolve()
+        if folder.is_relative_to(out) or out.is_relative_to(folder):
+            how = (
+                "the same as" if folder == out else "in" if folder.is_relative_to(out) else "above"
+            )
+            raise ConfigError(
+                "config",
+                place="run.workspace",
+                found=f"{folder}, {how} the run's directory {out}",
+                expected="a folder apart from it: true counts are never beside a release",
+            )
+        refuse_unsafe(workspace.folder)
+    workspace.check()
+
+
 def _warn_of_lists(prepared: Prepared) -> None:
     """Say what confidential data alone decide, and a release shows without noise."""
     if prepared.counts.read_off and not prepared.public:
@@ -281,7 +303,7 @@ def _make(
     context = Context(
         engine=engine_named(config.run.engine, directory.internal),
         progress=progress,
-        workspace=storage_at(directory.levels.absolute()),
+        workspace=directory.workspace(config.run.workspace, facts.run_id),
         measurements=measured if MEASUREMENTS in config.run.publish else None,
         curator=directory.internal,
         reuse=config.run.reuse,

@@ -90,7 +90,7 @@ def test_attempts_at_once_leave_one_sound_part(storage: Storage):
 def test_a_store_that_is_gone_is_no_missing_part(store: str):
     """It would be estimated again, written nowhere, and called damaged."""
     gone = storage_at(store.replace("//town/", "//village/"))
-    with pytest.raises(RunError, match="s3://village/work/run-0: found no bucket 'village'"):
+    with pytest.raises(RunError, match="s3://village/files/run-0: found no bucket 'village'"):
         files(gone).save(LEVEL, UNITS, part())
 
 

@@ -1,0 +1,203 @@
+"""A run that keeps its files in a place of its own: the same release, resumed, and nothing left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from headcount.cli.app import app
+from headcount.config.load import config_digest, load_config
+from headcount.errors import ConfigError, RunError
+from headcount.mechanisms.topdown import descend
+from headcount.mechanisms.topdown._level import prepare_level
+from headcount.privacy import Ledger, SpendState
+from headcount.release.directory import RunDirectory
+from headcount.run.close import close_run
+from headcount.run.protect import protect_run
+from headcount.storage import Storage, storage_at
+from headcount.storage.s3 import S3Storage
+from tests.run.town import LEDGER, Stop, contents, make_ledger, write_config, write_town
+from tests.storage.stores import SECRET, bucket
+
+TOPDOWN = 'name = "topdown"\nepsilon = 1\n[mechanism.queries]\ncells = { share = 1 }\n'
+SEEDED = f"{LEDGER}\nseed = 3"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[str]:
+    with bucket() as uri:
+        yield uri
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    write_town(tmp_path)
+    make_ledger(tmp_path, total="100")
+    return tmp_path
+
+
+@pytest.fixture(params=["disk", "s3"])
+def place(request: pytest.FixtureRequest, town: Path, store: str) -> str:
+    return "elsewhere/work" if request.param == "disk" else store
+
+
+def config_of(town: Path, place: str | None, *, out: str = "out") -> Path:
+    workspace = f'workspace = "{place}"' if place else ""
+    return write_config(town, mechanism=TOPDOWN, run=f"{SEEDED}\n{workspace}", out=out)
+
+
+def files(town: Path, place: str) -> Storage:
+    return storage_at(place if "://" in place else town / place)
+
+
+def tables(run: Path) -> dict[str, bytes]:
+    found = contents(run / "release")
+    return {name: data for name, data in found.items() if name.endswith(".parquet")}
+
+
+def break_off(config: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A run that stops before its last level; its id."""
+
+    def stop(name, **named):
+        if name == "tract":
+            raise Stop
+        return prepare_level(name, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(descend, "prepare_level", stop)
+        with pytest.raises(Stop):
+            protect_run(config)
+    return RunDirectory(config.parent / "out").require_facts().run_id
+
+
+def test_a_broken_run_is_taken_up_from_its_workspace_and_nothing_stays_there(
+    town: Path, place: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    expected = tables(protect_run(config_of(town, None, out="here")))
+    run_id = break_off(config := config_of(town, place), monkeypatch)
+    whole, county = "run-0/whole/0-1.arrow", "run-0/county/0-2.arrow"
+    work = files(town, place).below(run_id)
+    assert {whole, county} <= set(work.names())
+    assert not (town / "out/internal/levels").exists()
+    work.put(county, work.read(county).to_pybytes()[:-20])
+    assert tables(protect_run(config)) == expected
+    assert f"{work.uri}/{county} cannot be used" in caplog.text
+    assert whole not in caplog.text  # which was sound, and taken
+    assert files(town, place).names() == []
+    assert not (town / "out/internal/workspaces.json").exists()
+    history = Ledger.open(town / "ledger.db").history("town")
+    assert [spend.state for spend in history] == [SpendState.COMPLETE] * 2
+
+
+def test_a_run_may_move_to_another_workspace_and_both_are_emptied(
+    town: Path, store: str, monkeypatch: pytest.MonkeyPatch
+):
+    expected = tables(protect_run(config_of(town, None, out="here")))
+    break_off(config_of(town, "first"), monkeypatch)
+    assert files(town, "first").names()
+    assert tables(protect_run(config_of(town, store))) == expected
+    assert files(town, "first").names() == files(town, store).names() == []
+
+
+def test_the_workspace_is_no_part_of_a_runs_identity(town: Path, store: str):
+    digests = [config_digest(load_config(config_of(town, one))) for one in (None, "a", store)]
+    assert len(set(digests)) == 1
+
+
+def test_a_run_that_is_closed_leaves_nothing_in_its_workspace(
+    town: Path, place: str, monkeypatch: pytest.MonkeyPatch
+):
+    run_id = break_off(config_of(town, place), monkeypatch)
+    files(town, place).put("of another run", b"x")
+    close_run(town / "out", why="a test")
+    assert files(town, place).below(run_id).names() == []
+    assert files(town, place).names() == ["of another run"]
+    files(town, place).remove()
+
+
+def test_files_that_cannot_be_removed_are_named_and_go_the_next_time(
+    town: Path, store: str, monkeypatch: pytest.MonkeyPatch
+):
+    config, storage = config_of(town, store), storage_at(store)
+    assert isinstance(storage, S3Storage)
+    with monkeypatch.context() as patch:
+        real, keep = storage._client.delete_objects, {"Errors": [{"Code": "AccessDenied"}]}
+        patch.setattr(
+            storage._client,
+            "delete_objects",
+            lambda **named: keep if "run-0" in str(named) else real(**named),
+        )
+        with pytest.raises(
+            RunError, match=r"objects that cannot be removed \(AccessDenied\), exp"
+        ) as e:
+            protect_run(config)
+    assert "files of the run are left in folder" in str(e.value)
+    directory = RunDirectory(town / "out")
+    assert directory.is_complete
+    assert not directory.key.exists()
+    assert storage.names()
+    protect_run(config)
+    assert storage.names() == []
+
+
+@pytest.mark.parametrize(
+    ("place", "how"),
+    [("out", "the same as"), ("out/release/files", "in"), (".", "above"), ("out/../out/x", "in")],
+)
+def test_a_workspace_that_is_not_apart_from_the_run_is_refused(town: Path, place: str, how: str):
+    with pytest.raises(
+        ConfigError, match=f"run.workspace: found .*, {how} the run's directory .*/out"
+    ):
+        protect_run(config_of(town, place))
+    assert not (town / "out").exists()
+
+
+def test_a_link_into_the_release_is_no_way_round(town: Path):
+    (town / "link").symlink_to(town / "out")
+    with pytest.raises(ConfigError, match="true counts are never beside a release"):
+        protect_run(config_of(town, "link/release/x"))
+
+
+def test_a_workspace_that_anyone_can_write_to_is_refused(town: Path):
+    (town / "open").mkdir()
+    (town / "open").chmod(0o777)
+    with pytest.raises(RunError, match="open: found a folder that anyone can write to"):
+        protect_run(config_of(town, "open"))
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("hdfs://a/b", "run.workspace: found a URI of scheme 'hdfs', expected a folder, file:///"),
+        (f"s3://me:{SECRET}@town/a", "run.workspace: found a URI with a name or a password in it"),
+    ],
+)
+def test_a_uri_that_cannot_be_used_is_refused_by_its_key(town: Path, uri: str, message: str):
+    done = CliRunner().invoke(app, ["check", str(config_of(town, uri))])
+    assert isinstance(done.exception, ConfigError)
+    assert message in str(done.exception)
+    assert SECRET not in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "instead", "message"),
+    [
+        ("//town/", "//village/", "s3://village/files: found no bucket 'village', expected one"),
+        (r"0\.1:\d+", "0.1:9", "s3://town/files: found no answer from http://127.0.0.1:9 "),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "protect"])
+def test_a_store_that_cannot_be_used_is_refused_before_anything_is_spent(
+    town: Path, store: str, command: str, pattern: str, instead: str, message: str
+):
+    config = config_of(town, re.sub(pattern, instead, store))
+    done = CliRunner().invoke(app, [command, str(config)])
+    assert isinstance(done.exception, RunError)
+    assert message in str(done.exception)
+    assert SECRET not in str(done.exception)
+    assert Ledger.open(town / "ledger.db").history("town") == ()
+    assert not (town / "out/internal/run.key").exists()
