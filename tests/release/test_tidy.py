@@ -1,16 +1,19 @@
 """Tidy tables of synthetic people and living quarters, for any schema and geography."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 from headcount.errors import InputError
 from headcount.geography import Geography, regular
 from headcount.population.quarters import Quarters
 from headcount.release._placement import place
+from headcount.release._sampled import write_sample
 from headcount.release._tidy import write_tidy
 from headcount.schema import Attribute, Schema
 
@@ -53,11 +56,12 @@ def test_tables_by_hand(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("rows", [1 << 20, 5])
+@pytest.mark.parametrize(("rows", "leaves"), [(1 << 20, 1 << 16), (5, 1), (3, 3)])
 def test_tables_say_what_the_placement_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, leaves: int
 ) -> None:
     monkeypatch.setattr("headcount.release.streamed.ROWS_AT_ONCE", rows)
+    monkeypatch.setattr("headcount.release._placement.LEAVES_AT_ONCE", leaves)
     draw = np.random.default_rng(11)
     counts = draw.poisson(3.0, (4, 4))
     living = counts.reshape(4, 2, 2).sum(axis=1)
@@ -126,3 +130,37 @@ def test_an_unknown_attribute_of_quarters(tmp_path: Path) -> None:
             quarters=quarters,
             folder=tmp_path,
         )
+
+
+@pytest.mark.parametrize("leaves", [1, 3, 1 << 16])
+def test_a_misfit_is_found_in_any_piece(monkeypatch: pytest.MonkeyPatch, leaves: int) -> None:
+    monkeypatch.setattr("headcount.release._placement.LEAVES_AT_ONCE", leaves)
+    counts = np.zeros((4, 4), dtype=np.int64)
+    counts[3, SCHEMA.cell(sex="m", home="hostel")] = 1
+    empty = Quarters(PLACES, "home", np.zeros((4, 2), dtype=np.int64), np.zeros(4, dtype=np.int64))
+    given: dict[str, Any] = {"schema": SCHEMA, "geography": PLACES, "quarters": empty}
+    with pytest.raises(InputError, match=r"level_2 '1\.1', home 'hostel': found people where no"):
+        place(counts, **given)
+    with pytest.raises(InputError, match=r"level_2 '1\.1': found a negative count"):
+        place(-counts, **given)
+
+
+@pytest.mark.parametrize(("rows", "leaves"), [(1 << 20, 1 << 16), (4, 1), (3, 3), (1, 2)])
+def test_a_sample_in_pieces_has_everybody_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, leaves: int
+) -> None:
+    monkeypatch.setattr("headcount.release.streamed.ROWS_AT_ONCE", rows)
+    monkeypatch.setattr("headcount.release._sampled.LEAVES_AT_ONCE", leaves)
+    drawn = np.random.default_rng(3).poisson(1.0, (4, 4)) * np.array([[1], [0], [1], [1]])
+    weighted = csr_array(drawn * 2.5)
+    (path,) = write_sample(
+        weighted, fraction=Fraction(2, 5), schema=SCHEMA, geography=PLACES, folder=tmp_path
+    )
+    expected = [
+        (str(PLACES.units[1][leaf // 2]), str(PLACES.units[2][leaf]), sex, home, 2.5)
+        for leaf in range(4)
+        for sex in SEX.levels
+        for home in HOME.levels
+        for _ in range(int(drawn[leaf, SCHEMA.cell(sex=sex, home=home)]))
+    ]
+    assert pl.read_parquet(path).rows() == expected

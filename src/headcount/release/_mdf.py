@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.quarters import Quarters
@@ -85,13 +86,13 @@ class _MdfPeople:
     """Person lines: what depends on the leaf, EUID, EPNUM, and what depends on the cell."""
 
     def __init__(self, geography: Geography) -> None:
-        self.places = _places("MPD1940", geography)
+        self.geography = geography
         cells = np.ndindex(load_schema("e2e-2018").shape)
         self.traits = pl.Series([_traits(*levels) for levels in cells])
 
     def text(self, people: PlacedPeople) -> bytes:
         return bars(
-            self.places.gather(people.leaf),
+            _places("MPD1940", self.geography, people.leaf),
             pl.Series(people.quarters),
             pl.Series(people.number),
             self.traits.gather(people.cell),
@@ -107,7 +108,7 @@ class _MdfUnits:
     """Unit lines: what depends on the leaf, EUID, what depends on the type, and FINAL_POP."""
 
     def __init__(self, geography: Geography) -> None:
-        self.places = _places("MUD1940", geography)
+        self.geography = geography
         facilities = [f"4|{gqtype}|0|0" for gqtype in GQTYPES[1:]]
         self.kinds = pl.Series(["2|0|9|0", *facilities, "2|0|0|9"])
         self.fillers = pl.Series(["|".join(UNIT_FILLERS.values())])
@@ -115,7 +116,7 @@ class _MdfUnits:
     def text(self, dwellings: PlacedDwellings, first: int) -> bytes:
         rows = len(dwellings.leaf)
         return bars(
-            self.places.gather(dwellings.leaf),
+            _places("MUD1940", self.geography, dwellings.leaf),
             pl.Series(np.arange(first, first + rows)),
             self.kinds.gather(dwellings.slot),
             pl.Series(dwellings.people),
@@ -123,10 +124,12 @@ class _MdfUnits:
         )
 
 
-def _places(layout: str, geography: Geography) -> pl.Series:
-    """The fields before EUID, for each leaf."""
-    codes = geography.units[-1].tolist()
-    return pl.Series([f"{layout}|{BUILD}|{code[:2]}|{code[2:6]}|{code[6:]}" for code in codes])
+def _places(layout: str, geography: Geography, leaf: Ints) -> pl.Series:
+    """The fields before EUID, for each of some leaves in order, which may come several times."""
+    first, last = (int(leaf[0]), int(leaf[-1])) if len(leaf) else (0, -1)
+    codes = geography.units[-1][first : last + 1].tolist()
+    texts = [f"{layout}|{BUILD}|{code[:2]}|{code[2:6]}|{code[6:]}" for code in codes]
+    return pl.Series(texts, dtype=pl.String).gather(leaf - first)
 
 
 def bars(*columns: pl.Series) -> bytes:

@@ -1,7 +1,7 @@
 """Who lives in which unit: protected people dealt to exact living quarters.
 
-Nothing is held per person: any range of people or quarters is worked out from running sums, so
-that a nation is written piece by piece.
+Nothing is held per person or per count: any range of people or quarters is worked out from the
+counts of its own leaves, so that a nation is written piece by piece.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 LeafCounts: TypeAlias = "NDArray[np.integer[Any]] | csr_array[Any, tuple[int, int]]"
 """Protected counts, leaf units x cells, dense or sparse by rows."""
+
+LEAVES_AT_ONCE = 1 << 16
+"""Leaves whose people are looked at together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +52,77 @@ class Placement:
     """People in the order of leaf, type and cell; quarters in the order of leaf and type.
 
     Within one leaf and type, person i of those expanded in cell order goes to quarters i mod n and
-    is number i div n + 1 there (n quarters of that type), as in the 2018 end-to-end test.
+    is number i div n + 1 there (n quarters of that type), as in the 2018 end-to-end test. Only how
+    many there are in each leaf is held; leaves are placed when their people are asked for.
+
+    where
+        axis             of the attribute whose levels are the types
+        first_person     number of the first person of each leaf, and the end
+        first_quarters   number of the first living quarters of each leaf, and the end
+    """
+
+    counts: LeafCounts
+    schema: Schema
+    standing: Quarters
+    axis: int
+    first_person: Ints
+    first_quarters: Ints
+
+    @property
+    def people(self) -> int:
+        """How many people there are."""
+        return int(self.first_person[-1])
+
+    @property
+    def quarters(self) -> int:
+        """How many living quarters there are, vacant ones included."""
+        return int(self.first_quarters[-1])
+
+    def people_between(self, start: int, stop: int) -> PlacedPeople:
+        """People number ``start`` to ``stop`` (from 0, end not included)."""
+        some = self._placed(_leaves(self.first_person, start, stop))
+        return some.people_between(start, stop)
+
+    def quarters_between(self, start: int, stop: int) -> PlacedDwellings:
+        """Living quarters number ``start`` to ``stop`` (from 0, end not included)."""
+        some = self._placed(_leaves(self.first_quarters, start, stop))
+        return some.quarters_between(start, stop)
+
+    def _placed(self, leaves: range) -> _PlacedLeaves:
+        leaf, cell, people = _entries(self.counts, leaves)
+        types = self.schema.shape[self.axis]
+        kind = np.unravel_index(cell, self.schema.shape)[self.axis].astype(np.int64)
+        order = np.lexsort((cell, kind, leaf))
+        slot = (leaf * (types + 1) + kind)[order]
+        own = slice(leaves.start, leaves.stop)
+        standing = np.column_stack([self.standing.occupied[own], self.standing.vacant[own]])
+        standing = standing.astype(np.int64).reshape(-1)
+        living = np.zeros(standing.shape, dtype=np.int64)
+        np.add.at(living, slot, people[order])
+        first_person = int(self.first_person[leaves.start])
+        return _PlacedLeaves(
+            first_leaf=leaves.start,
+            types=types,
+            entry_slot=slot,
+            entry_cell=cell[order],
+            entry_end=np.cumsum(people[order]) + first_person,
+            slot_quarters=standing,
+            slot_people=living,
+            slot_first_quarters=_starts(standing) + int(self.first_quarters[leaves.start]),
+            slot_first_person=_starts(living) + first_person,
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _PlacedLeaves:
+    """The people and living quarters of a run of leaves, numbered as in the whole.
 
     where
         entry_*     one for each leaf and cell that holds anyone, in the order of people
         slot_*      one for each leaf and slot: the types, then vacant
     """
 
+    first_leaf: int
     types: int
     entry_slot: Ints
     entry_cell: Ints
@@ -65,33 +132,21 @@ class Placement:
     slot_first_quarters: Ints
     slot_first_person: Ints
 
-    @property
-    def people(self) -> int:
-        """How many people there are."""
-        return int(self.entry_end[-1]) if len(self.entry_end) else 0
-
-    @property
-    def quarters(self) -> int:
-        """How many living quarters there are, vacant ones included."""
-        return int(self.slot_first_quarters[-1] + self.slot_quarters[-1])
-
     def people_between(self, start: int, stop: int) -> PlacedPeople:
-        """People number ``start`` to ``stop`` (from 0, end not included)."""
         entry = _spread(self.entry_end, start, stop)
         slot = self.entry_slot[entry]
         rank = np.arange(start, stop) - self.slot_first_person[slot]
         turn, place = np.divmod(rank, self.slot_quarters[slot])
-        leaf = slot // (self.types + 1)
+        leaf = slot // (self.types + 1) + self.first_leaf
         quarters = self.slot_first_quarters[slot] + place
         return PlacedPeople(leaf, self.entry_cell[entry], quarters, turn + 1)
 
     def quarters_between(self, start: int, stop: int) -> PlacedDwellings:
-        """Living quarters number ``start`` to ``stop`` (from 0, end not included)."""
         slot = _spread(self.slot_first_quarters + self.slot_quarters, start, stop)
         place = np.arange(start, stop) - self.slot_first_quarters[slot]
         share, left = np.divmod(self.slot_people[slot], self.slot_quarters[slot])
         leaf, kind = np.divmod(slot, self.types + 1)
-        return PlacedDwellings(leaf, kind, share + (place < left))
+        return PlacedDwellings(leaf + self.first_leaf, kind, share + (place < left))
 
 
 def place(
@@ -102,26 +157,40 @@ def place(
     Each type in each leaf must have at least one person for each occupied quarters, and nobody
     where no quarters stand; an error names the leaf and the type.
     """
-    leaf, cell, people = _entries(counts, schema, geography)
+    _refuse_other_counts(counts, schema, geography)
     axis = _type_axis(schema, geography, quarters)
-    types = schema.shape[axis]
-    kind = np.unravel_index(cell, schema.shape)[axis].astype(np.int64)
-    order = np.lexsort((cell, kind, leaf))
-    slot = (leaf * (types + 1) + kind)[order]
-    standing = np.column_stack([quarters.occupied, quarters.vacant]).astype(np.int64)
-    living = np.zeros(standing.shape, dtype=np.int64)
-    np.add.at(living.reshape(-1), slot, people[order])
-    _refuse_misfit(living[:, :types], quarters.occupied, schema.names[axis], schema, geography)
+    size = geography.size(geography.leaf)
+    type_of_cell = np.unravel_index(np.arange(schema.size), schema.shape)[axis]
+    of_leaf = np.zeros(size, dtype=np.int64)
+    for first in range(0, size, LEAVES_AT_ONCE):
+        leaves = range(first, min(first + LEAVES_AT_ONCE, size))
+        leaf, cell, people = _entries(counts, leaves)
+        _refuse_negative(leaf + first, people, geography)
+        living = np.zeros((len(leaves), schema.shape[axis]), dtype=np.int64)
+        np.add.at(living, (leaf, type_of_cell[cell]), people)
+        _refuse_misfit(living, leaves, quarters, schema, geography)
+        of_leaf[first : leaves.stop] = living.sum(axis=1)
+    standing = quarters.occupied.sum(axis=1) + quarters.vacant
     return Placement(
-        types=types,
-        entry_slot=slot,
-        entry_cell=cell[order],
-        entry_end=np.cumsum(people[order]),
-        slot_quarters=standing.reshape(-1),
-        slot_people=living.reshape(-1),
-        slot_first_quarters=_starts(standing.reshape(-1)),
-        slot_first_person=_starts(living.reshape(-1)),
+        counts=counts,
+        schema=schema,
+        standing=quarters,
+        axis=axis,
+        first_person=_firsts(of_leaf),
+        first_quarters=_firsts(standing),
     )
+
+
+def _firsts(sizes: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def _leaves(first: Ints, start: int, stop: int) -> range:
+    """The leaves that have any of the numbers from ``start`` to ``stop``."""
+    if start >= stop:
+        return range(0)
+    a, b = np.searchsorted(first, [start, stop - 1], side="right") - 1
+    return range(int(a), int(b) + 1)
 
 
 def _starts(sizes: Ints) -> Ints:
@@ -138,8 +207,23 @@ def _spread(end: Ints, start: int, stop: int) -> Ints:
     return np.repeat(np.arange(first, last + 1), lengths)
 
 
-def _entries(counts: LeafCounts, schema: Schema, geography: Geography) -> tuple[Ints, Ints, Ints]:
-    """Leaf, cell and people of each count that is not 0; a sparse one may come in several parts."""
+def _entries(counts: LeafCounts, leaves: range) -> tuple[Ints, Ints, Ints]:
+    """Leaf (from the first of these), cell and people of each count that is not 0.
+
+    One of a sparse table may come in several parts.
+    """
+    some = counts[leaves.start : leaves.stop]
+    if isinstance(some, np.ndarray):
+        leaf, cell = np.nonzero(some)
+        people = some[leaf, cell].astype(np.int64)
+    else:
+        held = some.data != 0
+        leaf = np.repeat(np.arange(len(leaves)), np.diff(some.indptr))[held]
+        cell, people = some.indices[held], some.data[held].astype(np.int64)
+    return leaf.astype(np.int64), cell.astype(np.int64), people
+
+
+def _refuse_other_counts(counts: LeafCounts, schema: Schema, geography: Geography) -> None:
     shape = (geography.size(geography.leaf), schema.size)
     if counts.shape != shape or not np.issubdtype(counts.dtype, np.integer):
         raise InputError(
@@ -147,13 +231,9 @@ def _entries(counts: LeafCounts, schema: Schema, geography: Geography) -> tuple[
             found=f"{counts.dtype} counts of shape {counts.shape}",
             expected=f"whole numbers of shape {shape}, leaf units by cells",
         )
-    if isinstance(counts, np.ndarray):
-        leaf, cell = np.nonzero(counts)
-        people = counts[leaf, cell].astype(np.int64)
-    else:
-        held = counts.data != 0
-        leaf = np.repeat(np.arange(shape[0]), np.diff(counts.indptr))[held]
-        cell, people = counts.indices[held], counts.data[held].astype(np.int64)
+
+
+def _refuse_negative(leaf: Ints, people: Ints, geography: Geography) -> None:
     if (people < 0).any():
         code = str(geography.units[-1][leaf[np.argmax(people < 0)]])
         raise InputError(
@@ -162,7 +242,6 @@ def _entries(counts: LeafCounts, schema: Schema, geography: Geography) -> tuple[
             found="a negative count",
             expected="0 or more",
         )
-    return leaf.astype(np.int64), cell.astype(np.int64), people
 
 
 def _type_axis(schema: Schema, geography: Geography, quarters: Quarters) -> int:
@@ -186,16 +265,18 @@ def _type_axis(schema: Schema, geography: Geography, quarters: Quarters) -> int:
 
 
 def _refuse_misfit(
-    living: Ints, standing: Ints, attribute: str, schema: Schema, geography: Geography
+    living: Ints, leaves: range, quarters: Quarters, schema: Schema, geography: Geography
 ) -> None:
+    standing = quarters.occupied[leaves.start : leaves.stop]
     bad = (living < standing) | ((standing == 0) & (living > 0))
     if not bad.any():
         return
     leaf, kind = (int(axis[0]) for axis in np.nonzero(bad))
     none = standing[leaf, kind] == 0
+    code, attribute = str(geography.units[-1][leaves[leaf]]), quarters.attribute
     raise InputError(
         "counts",
-        place=f"{geography.leaf} {str(geography.units[-1][leaf])!r}, "
+        place=f"{geography.leaf} {code!r}, "
         f"{attribute} {schema.attribute(attribute).levels[kind]!r}",
         found="people where no such living quarters stand" if none else "too few people",
         expected="nobody" if none else "at least one for each occupied living quarters",

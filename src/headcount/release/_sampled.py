@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.progress import Progress, silent
+from headcount.release._placement import LEAVES_AT_ONCE
 from headcount.release.streamed import pieces, whole_files
 from headcount.schema import Schema
 
@@ -41,20 +43,49 @@ def write_sample(
     import pyarrow.parquet as pq
 
     refuse_weight(schema, geography)
-    sample = counts.tocsr()
-    drawn = np.rint(sample.data * (fraction.numerator / fraction.denominator)).astype(np.int64)
-    place = np.repeat(np.arange(sample.shape[0]), np.diff(sample.indptr))
-    ends = np.cumsum(drawn)
+    sample = _Sample(counts, fraction)
     table = _Table(schema, geography, weight=fraction.denominator / fraction.numerator)
-    total = int(ends[-1]) if ends.size else 0
     options: dict[str, Any] = {"compression": "zstd", "store_schema": False}
     with whole_files(folder / SAMPLE_FILE) as (file,):
         none = np.empty(0, dtype=np.int64)
         with pq.ParquetWriter(file, table.of(none, none).schema, **options) as writer:
-            for start, stop in pieces(total, "writing the sample", progress):
-                entry = np.searchsorted(ends, np.arange(start, stop), side="right")
-                writer.write_table(table.of(place[entry], sample.indices[entry]))
+            for start, stop in pieces(sample.people, "writing the sample", progress):
+                writer.write_table(table.of(*sample.between(start, stop)))
     return (folder / SAMPLE_FILE,)
+
+
+class _Sample:
+    """Leaf and cell of each person drawn, in the order of leaves; held are numbers a leaf alone."""
+
+    def __init__(self, counts: csr_array[Any, tuple[int, int]], fraction: Fraction) -> None:
+        self._counts = counts.tocsr()
+        self._share = fraction.numerator / fraction.denominator
+        leaves = self._counts.shape[0]
+        of_leaf = np.zeros(leaves, dtype=np.int64)
+        for first in range(0, leaves, LEAVES_AT_ONCE):
+            some = range(first, min(first + LEAVES_AT_ONCE, leaves))
+            place, _, drawn = self._entries(some)
+            np.add.at(of_leaf, place, drawn)
+        self._end = np.cumsum(of_leaf)
+
+    @property
+    def people(self) -> int:
+        """How many were drawn."""
+        return int(self._end[-1]) if self._end.size else 0
+
+    def between(self, start: int, stop: int) -> tuple[Ints, Ints]:
+        """Leaf and cell of people number ``start`` to ``stop``."""
+        first, last = np.searchsorted(self._end, [start, stop - 1], side="right")
+        place, cell, drawn = self._entries(range(int(first), int(last) + 1))
+        before = int(self._end[first - 1]) if first else 0
+        entry = np.searchsorted(np.cumsum(drawn) + before, np.arange(start, stop), side="right")
+        return place[entry], cell[entry]
+
+    def _entries(self, leaves: range) -> tuple[Ints, Ints, Ints]:
+        """Leaf, cell and people of each count of some leaves."""
+        some = self._counts[leaves.start : leaves.stop]
+        place = np.repeat(np.arange(leaves.start, leaves.stop), np.diff(some.indptr))
+        return place, some.indices, np.rint(some.data * self._share).astype(np.int64)
 
 
 def refuse_weight(schema: Schema, geography: Geography) -> None:
@@ -80,10 +111,11 @@ class _Table:
         import pyarrow as pa
 
         columns: dict[str, Any] = {}
+        some = range(int(leaf[0]), int(leaf[-1]) + 1) if len(leaf) else range(0)
         for level in self.levels:
             codes = self.geography.units[self.geography.depth(level)]
-            unit = self.geography.ancestors(level)[leaf]
-            columns[level] = pa.array(codes[unit].tolist(), pa.string())
+            unit = self.geography.ancestors(level, units=some)[leaf - some.start]
+            columns[level] = pa.array(codes[unit], pa.string())
         numbers = np.unravel_index(cell, self.schema.shape) if self.schema.names else ()
         for attribute, number in zip(self.schema.attributes, numbers, strict=True):
             columns[attribute.name] = pa.DictionaryArray.from_arrays(

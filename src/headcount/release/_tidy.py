@@ -80,7 +80,6 @@ class _Tables:
         self.schema = schema
         self.geography = geography
         self.levels = geography.levels[1:] or geography.levels
-        self.ancestors = {level: geography.ancestors(level) for level in self.levels}
         self.types = [*schema.attribute(quarters.attribute).levels]
         refuse_same_names(schema, geography)
 
@@ -108,8 +107,9 @@ class _Tables:
 
     def _codes(self, leaf: Ints) -> dict[str, pa.Array]:
         columns = {}
+        some = range(int(leaf[0]), int(leaf[-1]) + 1) if len(leaf) else range(0)
         for level in self.levels:
-            unit = self.ancestors[level][leaf]
+            unit = self.geography.ancestors(level, units=some)[leaf - some.start]
             # Leaves come in order, so their ancestors do: a short dictionary is enough.
             first, last = (int(unit[0]), int(unit[-1])) if len(unit) else (0, 0)
             codes = self.geography.units[self.geography.depth(level)][first : last + 1]
