@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from tests.release.test_store import AGE, SCHEMAS, SEX, local, release_of, wide_release
 
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.privacy import Guarantee
 from headcount.release import TablesRelease
-from headcount.release.frames import counted_rows, is_large, only_counted, units_frame
+from headcount.release.frames import counted_rows, dense, is_large, only_counted, units_frame
 from headcount.release.published import PublishedCells, Rules, Thresholds
 from headcount.schema import Attribute, Schema, impossible
 from headcount.tabulate.published import PublishedTable
@@ -149,3 +150,11 @@ def test_codes_of_some_units_are_those_of_all():
     for first in range(whole.height):
         for last in range(first, whole.height + 1):
             assert units_frame(geography, "tract", range(first, last)).equals(whole[first:last])
+
+
+def test_a_full_array_larger_than_memory_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HEADCOUNT_MEMORY", "1")
+    table = csr_array((1 << 17, 2016), dtype=np.int64)
+    with pytest.raises(InputError, match=r"131,072 units x 2,016 cells, which take 2\.0 GiB as a"):
+        dense(table)
+    assert dense(table[:3]).shape == (3, 2016)

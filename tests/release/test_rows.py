@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from scipy.sparse import csr_array
 
 from headcount.errors import InputError, RunError
 from headcount.geography import Geography, regular
-from headcount.release import _sheets
 from headcount.release._rows import geography_in_order, read_rows
 from headcount.release.frames import counted_rows
 from headcount.release.store import _from_rows, geography_of_units
@@ -32,21 +32,28 @@ def drawn(geography: Geography, *, seed: int, kind: Any = np.int64) -> Any:
     return csr_array(counts.astype(kind))
 
 
-def write(path: Path, geography: Geography, table: Any, *, step: int) -> None:
-    """As a release is written, so many units in a row group."""
+def write(
+    path: Path, geography: Geography, table: Any, *, step: int, group: int | None = None
+) -> None:
+    """As a release is written, so many units at once, in row groups of at most so many rows."""
     leaf = geography.leaf
-    with path.open("wb") as stream, _sheets._parquet(stream) as put:
+    form = counted_rows(geography, leaf, range(0), SCHEMA, table[:0]).schema
+    with pq.ParquetWriter(path, form, store_schema=False) as writer:
         for first in range(0, table.shape[0], step):
             units = range(first, min(first + step, table.shape[0]))
-            put(counted_rows(geography, leaf, units, SCHEMA, table[units.start : units.stop]))
+            some = table[units.start : units.stop]
+            writer.write_table(counted_rows(geography, leaf, units, SCHEMA, some), group)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64])
-@pytest.mark.parametrize("step", [1, 7, 1000])
-def test_a_long_table_is_read_as_the_frame_of_all_its_rows(tmp_path: Path, kind: Any, step: int):
+@pytest.mark.parametrize(("step", "group"), [(1, None), (7, None), (1000, None), (50, 11)])
+def test_a_long_table_is_read_as_the_frame_of_all_its_rows(
+    tmp_path: Path, kind: Any, step: int, group: int | None
+):
+    """Row groups of one writing share their list of codes: it has those of other rows."""
     geography = regular(children=5, depth=3)
     table = drawn(geography, seed=step, kind=kind)
-    write(tmp_path / "leaf.parquet", geography, table, step=step)
+    write(tmp_path / "leaf.parquet", geography, table, step=step, group=group)
     found: Any = read_rows(tmp_path / "leaf.parquet", geography.leaf, SCHEMA, geography)
     frame = pl.read_parquet(tmp_path / "leaf.parquet")
     oracle: Any = _from_rows(frame, geography.leaf, SCHEMA, geography, sparse=True)

@@ -93,8 +93,9 @@ def _made(
     levels = [geography.leaf] if together is None else [geography.leaf, together]
     held = []
     for level in dict.fromkeys(levels):
-        counts = release.at(level)
-        if np.any(counts < 0) or np.any(counts != np.rint(counts)):
+        counts = release.table(level)
+        given = counts if isinstance(counts, np.ndarray) else counts.data
+        if np.any(given < 0) or np.any(given != np.rint(given)):
             raise InputError(
                 "release",
                 place=f"level {level!r}",

@@ -73,7 +73,9 @@ class _Places:
 
     def of(self, column: pa.DictionaryArray) -> Ints:
         """The number of each row's unit: none is before the last one of the rows before."""
-        number: Ints = self._found(column.dictionary)[column.indices.to_numpy()]
+        # A list of codes may have those of other rows too.
+        used, which = np.unique(column.indices.to_numpy(), return_inverse=True)
+        number: Ints = self._found(column.dictionary.take(used))[which]
         if len(number):
             if number[0] < self._from or (np.diff(number) < 0).any():
                 raise RunError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from headcount.errors import InputError, did_you_mean
@@ -78,7 +79,8 @@ def counts_figure(release: CountsRelease, level: str | None, by: str | None) -> 
 
 def _totals(release: CountsRelease, level: str) -> Figure:
     """How many people units of a level have, as published."""
-    totals = pl.DataFrame({"people": release.at(level).sum(axis=1).astype(float), "release": level})
+    people = np.asarray(release.table(level).sum(axis=1), dtype=np.float64).reshape(-1)
+    totals = pl.DataFrame({"people": people, "release": level})
     low, high = (float(totals["people"].quantile(share) or 0) for share in (0.0, 0.99))
     chart = histogram_chart(
         totals.filter(pl.col("people") <= high) if high > low else totals,

@@ -11,6 +11,7 @@ import polars as pl
 from headcount.arrays import Floats, Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
+from headcount.memory import gib, memory_limit
 from headcount.release.published import (
     FLAG,
     TOTAL_LABEL,
@@ -97,7 +98,7 @@ def counted_rows(
 
 def wide_frame(units: pl.DataFrame, schema: Schema, table: LevelTable) -> pl.DataFrame:
     """Some units as a wide table: the codes from the top to the unit, then one column per cell."""
-    full = _dense(table)
+    full = dense(table)
     cells = {name: full[:, i] for i, name in enumerate(schema.cell_names) if schema.possible[i]}
     return units.with_columns(pl.Series(name, column) for name, column in cells.items())
 
@@ -142,13 +143,24 @@ def _entries(table: LevelTable, schema: Schema) -> tuple[Ints, Ints, Any]:
     if only_counted(schema, table):
         entries = table.tocoo()  # type: ignore[union-attr]
         return entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data
-    full, cells = _dense(table), np.flatnonzero(schema.possible)
+    full, cells = dense(table), np.flatnonzero(schema.possible)
     unit = np.repeat(np.arange(len(full)), len(cells))
     return unit, np.tile(cells, len(full)), full[:, cells].ravel()
 
 
-def _dense(table: LevelTable) -> Dense:
-    return table if isinstance(table, np.ndarray) else np.asarray(table.toarray())
+def dense(table: LevelTable) -> Dense:
+    """The counts as a full array; refused where that would be larger than memory."""
+    if isinstance(table, np.ndarray):
+        return table
+    needed = table.shape[0] * table.shape[1] * table.dtype.itemsize
+    if needed > (limit := memory_limit()):
+        raise InputError(
+            "release",
+            found=f"{table.shape[0]:,} units x {table.shape[1]:,} cells, which take {gib(needed)} "
+            f"as a full array, with {gib(limit)} of memory",
+            expected="the sparse table, release.table(level), or some units of it",
+        )
+    return np.asarray(table.toarray())
 
 
 def tables_frame(

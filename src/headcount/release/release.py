@@ -16,6 +16,7 @@ from headcount.privacy import Guarantee
 from headcount.release.frames import (
     Dense,
     LevelTable,
+    dense,
     tables_frame,
     tidy_frame,
     units_frame,
@@ -69,7 +70,10 @@ class Release:
         )
 
     def at(self, level: str) -> Dense:
-        """Protected counts at a level as a full array: as published, or the leaf added up."""
+        """Protected counts at a level as a full array: as published, or the leaf added up.
+
+        Of a large sparse level that is refused where it does not fit; ``table`` has it.
+        """
         return self.as_counts().at(level)
 
     def table(self, level: str) -> LevelTable:
@@ -219,8 +223,7 @@ class CountsRelease(Release):
 
     def at(self, level: str) -> Dense:
         """Protected counts at a level as a full array: as published, or the leaf added up."""
-        table = self.table(level)
-        return table if isinstance(table, np.ndarray) else np.asarray(table.toarray())
+        return dense(self.table(level))
 
 
 def _divided(table: LevelTable, weight: Fraction) -> LevelTable:
