@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,19 +16,22 @@ from headcount.engines.protocol import Engine, InOrder
 class ByFiles:
     """One piece after the other: function, pieces and results are written and read again."""
 
-    elsewhere = True
-
     def __init__(self) -> None:
         self.done = 0
 
     def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Any]:
-        with TemporaryDirectory() as folder:
-            work = HandedWork[Any, Any](Path(folder))
+        with self.private_folder() as folder:
+            work = HandedWork[Any, Any](folder)
             work.put_function(function)
             for place in work.put_pieces(0, pieces):
                 work.do(place)
                 self.done += 1
                 yield work.take(place)
+
+    @contextmanager
+    def private_folder(self) -> Iterator[Path]:
+        with TemporaryDirectory() as folder:
+            yield Path(folder)
 
     def __reduce__(self) -> tuple[type[InOrder], tuple[()]]:
         return (InOrder, ())

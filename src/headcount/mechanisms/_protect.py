@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from hashlib import sha256
 
 from headcount.errors import InputError, PrivacyError
@@ -11,7 +12,7 @@ from headcount.files import write_text_atomic
 from headcount.mechanisms._base import Context
 from headcount.mechanisms._chain import Chain, Mechanisms
 from headcount.mechanisms._outcome import Making
-from headcount.noise import KeyedNoise, Noise, RunKey
+from headcount.noise import KeyedNoise, Noise, RunKey, destroy_run_key, save_run_key
 from headcount.population import Population
 from headcount.privacy import Guarantee
 from headcount.registry import MECHANISMS
@@ -36,8 +37,9 @@ def protect(
 ) -> Release:
     """Protect a population once: one run of the mechanism, with its guarantee completed.
 
-    Without ``noise`` a fresh key comes from the operating system, and is kept nowhere; with
-    ``seed`` the same release can be made again, and is therefore not private. Nothing is recorded
+    Without ``noise`` a fresh key comes from the operating system, and is kept nowhere (but, where
+    other processes do the work, in a file of their own while they do); with ``seed`` the same
+    release can be made again, and is therefore not private. Nothing is recorded
     in a ledger: ``protect_run`` and ``headcount protect`` do that. The guarantee lists what of the
     public domain was read from the data, says whom noise from a cipher holds against, and says
     that a seeded release is not private. Secret noise that was made for other data is refused:
@@ -47,10 +49,15 @@ def protect(
     truth = _opened(data, chain, noise)
     if noise is not None and seed is not None:
         raise PrivacyError(source="protect", found="noise and a seed", expected="one or the other")
-    if noise is None:
-        key = RunKey.from_os() if seed is None else RunKey.from_seed(seed)
-        noise = KeyedNoise(key, chain.name, truth.digest, mechanism_digest(chain))
-    (outcome,) = chain.outcomes(truth, noise, runs=range(run, run + 1), context=context)
+    with ExitStack() as stack:
+        if noise is None:
+            key = RunKey.from_os() if seed is None else RunKey.from_seed(seed)
+            folder = stack.enter_context(context.engine.private_folder())
+            if folder is not None:
+                save_run_key(key, folder / "run.key")
+                stack.callback(destroy_run_key, folder / "run.key")
+            noise = KeyedNoise(key, chain.name, truth.digest, mechanism_digest(chain))
+        (outcome,) = chain.outcomes(truth, noise, runs=range(run, run + 1), context=context)
     if outcome.seconds and context.curator is not None:
         text = json.dumps(outcome.seconds, indent=2, ensure_ascii=False) + "\n"
         write_text_atomic(context.curator / SECONDS, text)
