@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 from importlib import import_module
+from math import nan
 from pathlib import Path
 
 import pytest
 
-from headcount.bench import benchmarks, run_benchmark
+from headcount.bench import Reading, Result, benchmarks, harness, run_all, run_benchmark
 from headcount.bench import start as start_benchmark
-from headcount.bench.figures import machine_facts, timed
+from headcount.bench.figures import apart, timed
+from headcount.bench.harness import machine_facts, write_results
 from headcount.errors import ConfigError
 
 
@@ -45,9 +49,59 @@ def test_the_machine_is_described():
     facts = machine_facts()
     assert facts["processor"]
     assert "numpy" in facts["versions"]
+    assert facts["cores"] >= 1
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(start_benchmark, "measure", list)
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path):
     with pytest.raises(FileNotFoundError):
-        run_benchmark("start", json_file=tmp_path / "none" / "x.json")
+        write_results(tmp_path / "none" / "x.json", [])
+
+
+def test_a_reading_beyond_its_limit_fails_its_result():
+    free, kept = Reading("speed", 7, "s"), Reading("faults", 0, "of 9", at_most=0)
+    beyond, none = Reading("faults", 1, "of 9", at_most=0), Reading("peak", nan, "GiB", at_most=4)
+    assert Result("x", (free, kept)).passed
+    assert Result("x", (free, beyond, none)).missed == (beyond, none)
+    assert not Result("x", (kept, beyond)).passed
+    assert not Result("x", (), fault="broken off").passed
+
+
+def test_all_run_apart_and_those_that_lack_something_or_break_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """In this process here; each with less of everything."""
+    some = {name: benchmarks()[name] for name in ("golden", "start", "noise", "petti-flaxman-2020")}
+    monkeypatch.setattr(harness, "benchmarks", lambda: some)
+    monkeypatch.setattr(harness, "apart", lambda work, *given, **named: work(*given, **named))
+    seen = {}
+
+    def measure(**options: object) -> list[Reading]:
+        seen.update(options)
+        return [Reading("wait", 1, "s", at_most=0.5, published="2 s")]
+
+    def break_off(**_options: object) -> list[Reading]:
+        raise RuntimeError("no such thing")
+
+    monkeypatch.setattr(start_benchmark, "measure", measure)
+    monkeypatch.setattr("headcount.bench.noise.measure", break_off)
+    results = {one.name: one for one in run_all(quick=True)}
+    assert results["golden"].fault == "left out: it needs --dir"
+    assert results["petti-flaxman-2020"].fault == "left out: it is never quick"
+    assert results["noise"].fault == "RuntimeError: no such thing"
+    assert [name for name, one in results.items() if one.left_out] == [
+        "golden",
+        "petti-flaxman-2020",
+    ]
+    assert seen == start_benchmark.QUICK
+    assert results["start"].missed == results["start"].readings
+    write_results(tmp_path / "all.json", list(results.values()))
+    written = json.loads((tmp_path / "all.json").read_text("utf-8"))
+    assert written["machine"]["versions"]["numpy"]
+    (start,) = (one for one in written["results"] if one["name"] == "start")
+    assert not start["passed"]
+    assert start["readings"][0]["published"] == "2 s"
+    assert start["readings"][0]["at_most"] == 0.5
+
+
+def test_work_apart_is_done_in_another_process():
+    assert apart(os.getpid) != os.getpid()

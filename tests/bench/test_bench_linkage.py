@@ -5,7 +5,7 @@ from headcount.bench.linkage import KINDS
 
 
 def test_it_measures_every_kind_and_names_its_readings():
-    readings = run_benchmark("linkage", households=3000)
+    readings = run_benchmark("linkage", households=3000).readings
     attacks = [reading for reading in readings if "linkage attack" in reading.what]
     assert len(attacks) == len(KINDS)
     assert all("person 0.0" in reading.note for reading in attacks)  # everyone was swapped

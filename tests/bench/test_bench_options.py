@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from headcount.bench import benchmarks, run_benchmark
-from headcount.bench.figures import OPTIONS, Reading
+from headcount.bench.figures import Reading
+from headcount.bench.harness import OPTIONS
 from headcount.cli.app import main
 from headcount.errors import ConfigError
 
@@ -100,6 +101,21 @@ def test_the_command_line_refuses(
 ):
     assert bench(*line.split(), monkeypatch=monkeypatch) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_figure_beyond_its_limit_is_marked_and_ends_in_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    found = [
+        Reading("wait", 2, "s", at_most=1, published="3 s"),
+        Reading("faults", 0, "", at_most=0),
+    ]
+    monkeypatch.setattr("headcount.bench.start.measure", lambda: found)
+    assert bench("start", monkeypatch=monkeypatch) == 1
+    said = capsys.readouterr()
+    assert "2 s  (published: 3 s; BEYOND limit 1)\n" in said.out
+    assert "(limit 0)\n" in said.out
+    assert said.err == "beyond its limits: start\n"
 
 
 def test_the_list_shows_what_is_typed(

@@ -6,7 +6,7 @@ from headcount.bench import run_benchmark
 def test_swapping_hides_some_and_every_rate_has_its_guesses():
     readings = {
         reading.what: reading
-        for reading in run_benchmark("reidentification", households=4000, replicates=2)
+        for reading in run_benchmark("reidentification", households=4000, replicates=2).readings
     }
     agree = [readings[f"{method}: binned agreement"].value for method in ("none", "lo", "hi")]
     assert agree[0] == 100 > agree[1] > agree[2]

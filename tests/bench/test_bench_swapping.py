@@ -4,7 +4,9 @@ from headcount.bench import run_benchmark
 
 
 def test_rates_bytes_and_invariants_are_read_off():
-    readings = {reading.what: reading for reading in run_benchmark("swapping", households=3_000)}
+    readings = {
+        reading.what: reading for reading in run_benchmark("swapping", households=3_000).readings
+    }
     for label in ("LO", "HI", "k = 3", "k = 3, floor", "targeted, k = 3"):
         assert readings[f"{label}: same seed, same bytes"].value == 1
         assert readings[f"{label}: swap and count again"].value > 0

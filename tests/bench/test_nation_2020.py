@@ -8,6 +8,8 @@ import pytest
 from headcount.bench import nation_2020 as bench
 from headcount.bench.nation_people import LEVELS, nation_2020, schema_2020
 from headcount.errors import ConfigError
+from headcount.mechanisms.topdown import _task
+from headcount.mechanisms.topdown._estimate import estimate
 
 SHARE = 0.001
 
@@ -58,7 +60,31 @@ def test_a_thousandth_of_the_nation_is_released_and_rechecked():
     readings = {one.what.strip(): one for one in [*bench._described(ran), *bench._stages(ran)]}
     assert readings["cells in use in a mean block_group"].note == "2020: about 40"
     assert readings["people"].value == ran["people"]
+    assert readings["constraints broken"].passed
+    ten = ran | {"people": 10 * ran["people"], "peak": 20 * ran["peak"]}
+    ten["units"] = {"block": 100 * ran["units"]["block"]}
+    slopes = {one.what: one for one in bench._slopes([ran, ten])}
+    assert slopes["slope of CPU in people"].value == 0
+    assert slopes["slope of memory in people"].value == pytest.approx(1.301, abs=1e-3)
+    assert not slopes["slope of memory in people"].passed
+    assert slopes["slope of memory in leaves"].value == pytest.approx(1.301 / 2, abs=1e-3)
     assert 0 < readings["peak anonymous memory"].value < 4
+
+
+def test_a_county_is_one_problem_with_the_variables_that_its_solver_has(monkeypatch):
+    solved = []
+
+    def watched(work):
+        if work.problem is not None:
+            solved.append(work.problem.batch.var_start[-1])
+        return estimate(work)
+
+    monkeypatch.setattr(_task, "estimate", watched)
+    monkeypatch.setattr(bench, "run_nation", lambda _share: None)  # no need to be warm
+    readings = {one.what.strip(): one for one in bench.run_county(12)}
+    assert readings["one county: tracts of one problem"].value == 12
+    assert readings["variables after reduction"].value == max(solved)
+    assert all(one.passed for one in readings.values())
 
 
 def test_shares_of_queries_add_up_at_every_level():

@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from headcount.privacy import SpendState
 from headcount.release.directory import RunDirectory
 from headcount.release.store import read_release
 from headcount.run.protect import protect_run
+from tests.run.test_crash import TOPDOWN
 from tests.run.town import LEDGER, contents, make_ledger, write_config, write_town
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -43,13 +45,18 @@ class FullDisk:
         self._real(handle)
 
 
+GEOMETRIC = 'name = "geometric"\nepsilon = 0.5'
+
+
+@pytest.mark.parametrize("mechanism", [GEOMETRIC, TOPDOWN], ids=["geometric", "topdown"])
 def test_a_disk_that_is_full_at_any_write_leaves_a_run_that_resumes(
-    town: Path, monkeypatch: pytest.MonkeyPatch
+    town: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str
 ):
+    """TopDown writes files for every level as well."""
     ledger = make_ledger(town)
-    run = f"{LEDGER}\n{SEEDED}"
-    whole = read_release(protect_run(write_config(town, run=run, out="whole")) / "release")
-    config = write_config(town, run=run)
+    made = partial(write_config, town, mechanism=mechanism, run=f"{LEDGER}\n{SEEDED}")
+    whole = read_release(protect_run(made(out="whole")) / "release")
+    config = made()
     failures = 0
     while not (town / "out/release/manifest.json").exists():
         failures += 1

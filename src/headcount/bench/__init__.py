@@ -1,5 +1,6 @@
 """Benchmarks: figures anyone can repeat, printed with the facts of the machine."""
 
-from headcount.bench.figures import Benchmark, Reading, benchmarks, run_benchmark
+from headcount.bench.figures import Reading, Result
+from headcount.bench.harness import Benchmark, benchmarks, run_all, run_benchmark
 
-__all__ = ["Benchmark", "Reading", "benchmarks", "run_benchmark"]
+__all__ = ["Benchmark", "Reading", "Result", "benchmarks", "run_all", "run_benchmark"]

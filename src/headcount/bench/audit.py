@@ -16,20 +16,23 @@ RUNS, TRIALS = 10_000, 200
 DrawCounts = Callable[[np.random.Generator, int], Ints]
 
 
-def measure() -> list[Reading]:
+QUICK = {"trials": 20}
+
+
+def measure(*, trials: int = TRIALS) -> list[Reading]:
     """The figures of 200 audits with 10,000 runs on each of two neighbouring databases."""
-    honest = audit_trials(_count(1, EPSILON), _count(0, EPSILON), runs=RUNS, trials=TRIALS)
-    broken = audit_trials(_count(1, 2 * EPSILON), _count(0, 2 * EPSILON), runs=RUNS, trials=TRIALS)
-    moved = audit_trials(_pair(1, 0), _pair(0, 1), runs=RUNS, trials=TRIALS)
+    honest = audit_trials(_count(1, EPSILON), _count(0, EPSILON), runs=RUNS, trials=trials)
+    broken = audit_trials(_count(1, 2 * EPSILON), _count(0, 2 * EPSILON), runs=RUNS, trials=trials)
+    moved = audit_trials(_pair(1, 0), _pair(0, 1), runs=RUNS, trials=trials)
     uncorrected = int((honest.uncorrected > EPSILON).sum())
-    rate = f"of {TRIALS}, confidence 95 %"
+    rate = f"of {trials}, confidence 95 %"
     return [
         Reading("bounds above the true epsilon 1", honest.above(EPSILON), rate),
         Reading("  chance of so many or more", honest.p_value(EPSILON), "p"),
         Reading("mean bound at epsilon 1, add or remove one", honest.mean, "epsilon"),
         Reading(
             "noise scale halved (true loss 2): bound above 1",
-            100 * broken.above(EPSILON) / TRIALS,
+            100 * broken.above(EPSILON) / trials,
             "% caught",
         ),
         Reading("uncorrected best of events: bounds above 1", uncorrected, rate),
@@ -38,7 +41,7 @@ def measure() -> list[Reading]:
             "mean bound, change one, joint event (true loss 2)",
             moved.mean,
             "epsilon",
-            f"{moved.above(2 * EPSILON)} of {TRIALS} above 2",
+            f"{moved.above(2 * EPSILON)} of {trials} above 2",
         ),
     ]
 

@@ -25,6 +25,8 @@ SCHEMA = Schema(tuple(Attribute(name, LEVELS) for name in "abc"))
 PEOPLE_OF_A_UNIT = 250
 SEED = 1
 
+QUICK = {"persons": 100_000}
+
 
 def measure(persons: int = 2_500_000) -> list[Reading]:
     """A table of 1,000 cells for every 250 people, and P1 to P4 of towns at every level."""

@@ -16,6 +16,8 @@ from headcount.studies.frame.cache import Cache
 from headcount.studies.frame.claims import DEPENDS
 from headcount.studies.frame.study import Work
 
+QUICK = {"seeds": "2022", "draws": 2}
+
 
 def measure(*, seeds: str = "2022,1,2", draws: int = 20) -> list[Reading]:
     """The verdicts with each of some seeds; one that differs between them is "depends"."""

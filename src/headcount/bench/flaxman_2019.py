@@ -17,13 +17,13 @@ def measure() -> list[Reading]:
     work = Work(cache=Cache())
     _, wall, cpu = timed(lambda: figure_1(Settings(replicates=1), work))
     readings = [
-        Reading("figure 1, less-obvious estimate", wall, "s wall", "paper: 20 s"),
+        Reading("figure 1, less-obvious estimate", wall, "s wall", published="20 s"),
         Reading("figure 1, less-obvious estimate", cpu, "s CPU"),
     ]
     settings = Settings()
     epsilon = settings.direct_epsilon
     _, wall, cpu = timed(lambda: direct_runs(settings, work, runs=RUNS, epsilon=epsilon))
     what = f"direct estimate, {RUNS} + {RUNS} runs, three mechanisms"
-    readings.append(Reading(what, wall, "s wall", "paper: 2 hours"))
+    readings.append(Reading(what, wall, "s wall", published="2 hours"))
     readings.append(Reading(what, cpu, "s CPU"))
     return readings

@@ -31,6 +31,8 @@ KINDS: tuple[tuple[Kind, int], ...] = (
 )
 WIDTH = 2
 
+QUICK = {"households": 20_000}
+
 
 def measure(households: int = 1_000_000) -> list[Reading]:
     """Swap one block group, then every block group; attack all released rows at once."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from hashlib import sha256
+from itertools import pairwise
 from math import log, nan
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
@@ -19,15 +18,28 @@ from typing import Any
 
 import numpy as np
 
-from headcount.bench.figures import Reading
-from headcount.bench.nation_people import LEVELS, REAL, nation_2020
+from headcount.bench.figures import Reading, apart
+from headcount.bench.nation_people import (
+    LARGEST_COUNTY,
+    LEVELS,
+    REAL,
+    county_2020,
+    nation_2020,
+)
 from headcount.bench.recheck import CAP_FACILITY, recheck
 from headcount.errors import ConfigError
 from headcount.tabulate import Counts
 
 SEED = 2020
-SMALLER = 4
-"""Slopes compare the nation with one of a quarter of its share."""
+SMALLER = (16, 4)
+"""Slopes compare the nation with others of a part of its share."""
+STEEPEST = 1.1
+LIMITS = {1: (1_200, 4.0), 0.05: (60, 1.5)}
+"""CPU seconds and GiB that a share of the nation may take."""
+COUNTY_LIMITS = 20, 1.0
+BUREAU = "the Bureau's run of the whole nation: 10.5 hours on a cluster (times in its certificates)"
+WARM_UP = 0.001
+QUICK = {"share": 0.004, "county": 100}
 
 QUERIES: Mapping[str, tuple[str, ...]] = {
     "total": (),
@@ -57,8 +69,8 @@ Ran = dict[str, Any]
 """What one run gave, as JSON."""
 
 
-def measure(*, share: float = 0.01) -> list[Reading]:
-    """Run twice, each in a fresh process: a quarter of the share, which also compiles, then all."""
+def measure(*, share: float = 0.01, county: int = LARGEST_COUNTY) -> list[Reading]:
+    """Nations of three sizes and the largest county, each in a process of its own."""
     if not 0.001 <= share <= 1:
         raise ConfigError(
             "headcount bench nation-2020",
@@ -66,23 +78,22 @@ def measure(*, share: float = 0.01) -> list[Reading]:
             found=str(share),
             expected="the part of the nation to make, 0.001 to 1",
         )
-    runs = []
-    for part in (share / SMALLER, share):
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-            runs.append(pool.submit(run_nation, part).result())
-    smaller, whole = runs
-    return [*_described(whole), *_stages(whole), *_slopes(smaller, whole)]
+    parts = [max(share / part, 0.001) for part in SMALLER if share / part < share]
+    runs = [apart(run_nation, part, warm=True) for part in (*dict.fromkeys(parts), share)]
+    whole = runs[-1]
+    return [*_described(whole), *_stages(whole), *_slopes(runs), *apart(run_county, county)]
 
 
-def topdown_2020() -> Any:
+def topdown_2020(levels: Sequence[str] = LEVELS) -> Any:
     """TopDown with the schema, the queries and the shares of the redistricting product."""
     from headcount.mechanisms.topdown.mechanism import TopDown
 
     names = [*QUERIES, "cells"]
+    shares = {name: part for name, part in zip(LEVELS, LEVEL_SHARES, strict=True) if name in levels}
     keys: dict[str, Any] = {
         "rho": RHO,
         "unit": "change-one",
-        "levels": {n: Fraction(part, 4099) for n, part in zip(LEVELS, LEVEL_SHARES, strict=True)},
+        "levels": {name: Fraction(part, sum(shares.values())) for name, part in shares.items()},
         "queries": {"cells": {}} | {name: {"by": by} for name, by in QUERIES.items()},
         "recodes": {
             "hhinstlevels": {
@@ -106,6 +117,7 @@ def topdown_2020() -> Any:
                 if part
             }
             for level, parts in QUERY_SHARES.items()
+            if level in levels
         },
         "invariant": ({"query": "total", "level": "state"},),
         "bounds": ({"query": "hhgq", "caps": (99_999,) * 8, "total_level": "state"},),
@@ -113,13 +125,20 @@ def topdown_2020() -> Any:
     return TopDown(**keys)
 
 
-def run_nation(share: float, *, workers: int = 0, folder: Path | None = None) -> Ran:
-    """Make a nation, protect it with a seeded key, write the release; times, memory, digest."""
+def run_nation(
+    share: float, *, workers: int = 0, folder: Path | None = None, warm: bool = False
+) -> Ran:
+    """Make a nation, protect it with a seeded key, write the release; times, memory, digest.
+
+    ``warm`` makes a small one before, so that no compiler is measured.
+    """
     from headcount.engines.local import LocalEngine
     from headcount.mechanisms import Context, Tabulated, protect
     from headcount.release.store import check_files, write_release
     from headcount.storage import storage_at
 
+    if warm:
+        run_nation(WARM_UP, workers=workers, folder=folder)
     counts = nation_2020(share, seed=SEED)
     facts = _facts(counts)
     stages: dict[str, list[float]] = {}
@@ -155,6 +174,46 @@ def run_nation(share: float, *, workers: int = 0, folder: Path | None = None) ->
         "bytes": size,
         "digest": digest_of(release.as_counts().tables),
     }
+
+
+def run_county(tracts: int) -> list[Reading]:
+    """The largest county's tracts, one problem of least squares and rounding."""
+    from headcount.engines.local import LocalEngine
+    from headcount.mechanisms import Context, Tabulated, protect
+
+    run_nation(WARM_UP)
+    counts = county_2020(tracts, seed=SEED)
+    levels = counts.geography.levels
+    truth, mechanism = Tabulated.of(counts), topdown_2020(levels)
+    stages: dict[str, list[float]] = {}
+    with _watched() as peak, _timed(stages, "protect"):
+        context = Context(engine=LocalEngine())
+        release = protect(truth, mechanism, seed=SEED, context=context)
+    wall, cpu = stages["protect"]
+    checked = recheck(
+        truth.population, release.as_counts().tables, exact="state", cap_household=CAP_FACILITY
+    )
+    broken = sum(pair[1] for pair in checked.values())
+    seconds, gib = COUNTY_LIMITS if tracts <= LARGEST_COUNTY else (None, None)
+    return [
+        Reading("one county: tracts of one problem", tracts, "tracts"),
+        Reading("  variables after reduction", _variables(counts, release), "variables"),
+        Reading("  protect", cpu, "s CPU", f"{wall:.1f} s wall", at_most=seconds),
+        Reading("  peak anonymous memory", peak(), "GiB", at_most=gib),
+        Reading("  constraints broken", broken, "constraints", at_most=0),
+    ]
+
+
+def _variables(counts: Counts, release: Any) -> int:
+    """Pairs (tract, cell) that can hold people: the county has some, the tract has quarters.
+
+    Worked out from the release: what it has for the county is the county's estimate.
+    """
+    assert counts.quarters is not None
+    county = release.as_counts().tables["county"][[-1]]
+    kind = county.indices[county.data > 0] // (county.shape[1] // 8)
+    inside = counts.geography.parents[-1] == counts.geography.size("county") - 1
+    return int((counts.quarters.occupied[inside] > 0).sum(axis=0)[kind].sum())
 
 
 def digest_of(tables: Mapping[str, Any]) -> str:
@@ -238,27 +297,46 @@ def _stages(ran: Ran) -> list[Reading]:
     for name, (wall, cpu) in ran["stages"].items():
         readings.append(Reading(name, cpu, "s CPU", f"{wall:.1f} s wall, {os.cpu_count()} cores"))
     readings += [Reading(f"  {level}", wall, "s wall") for level, wall in ran["levels"].items()]
-    total = sum(cpu for _, cpu in ran["stages"].values())
     many, broken = ran["constraints"]
+    seconds, gib = LIMITS.get(ran["share"], (None, None))
     readings += [
-        Reading("tabulated counts to finished release", total, "s CPU"),
-        Reading("constraints broken", broken, f"of {many:,}", "rechecked in integers"),
-        Reading("peak anonymous memory", ran["peak"], "GiB"),
+        Reading(
+            "tabulated counts to finished release",
+            _cpu(ran),
+            "s CPU",
+            at_most=seconds,
+            published=BUREAU,
+        ),
+        Reading("constraints broken", broken, f"of {many:,}", "rechecked in integers", at_most=0),
+        Reading("peak anonymous memory", ran["peak"], "GiB", at_most=gib),
         Reading("size of the release", ran["bytes"] / 2**20, "MiB", f"digest {ran['digest'][:16]}"),
     ]
     return readings
 
 
-def _slopes(smaller: Ran, whole: Ran) -> list[Reading]:
-    """Exponents of growth: 1 is in proportion."""
+def _cpu(ran: Ran) -> float:
+    return float(sum(cpu for _, cpu in ran["stages"].values()))
 
-    def slope(small: float, large: float) -> float:
-        return log(large / small) / log(whole["people"] / smaller["people"])
 
-    cpu = [sum(one for _, one in ran["stages"].values()) for ran in (smaller, whole)]
-    protecting = [ran["stages"]["protect"][1] for ran in (smaller, whole)]
-    return [
-        Reading("slope of CPU in people", slope(*cpu), "", f"from a {SMALLER}th of the share"),
-        Reading("slope of CPU in people, protect", slope(*protecting), ""),
-        Reading("slope of memory in people", slope(smaller["peak"], whole["peak"]), ""),
-    ]
+def _slopes(runs: Sequence[Ran]) -> list[Reading]:
+    """Exponents of growth from each size to the next larger one: 1 is in proportion."""
+    costs: Mapping[str, Callable[[Ran], float]] = {"CPU": _cpu, "memory": lambda ran: ran["peak"]}
+    sizes: Mapping[str, Callable[[Ran], float]] = {
+        "people": lambda ran: ran["people"],
+        "leaves": lambda ran: ran["units"]["block"],
+        "cells in use": lambda ran: ran["used"]["block"] * ran["units"]["block"],
+    }
+    readings = []
+    for cost, value in costs.items():
+        for size, of in sizes.items():
+            found = [
+                log(value(large) / value(small)) / log(of(large) / of(small))
+                for small, large in pairwise(runs)
+            ]
+            shares = " to ".join(f"{ran['share']:g}" for ran in runs)
+            steps = ", ".join(f"{one:.2f}" for one in found)
+            note = f"shares {shares}: {steps}"
+            readings.append(
+                Reading(f"slope of {cost} in {size}", max(found), "", note, at_most=STEEPEST)
+            )
+    return readings

@@ -6,6 +6,7 @@ block are near the real figures (``REAL``), because these decide what a release 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
@@ -27,15 +28,16 @@ REAL = {"block_group": 40, "county": 250}
 
 _RACES = ("white", "black", "native", "asian", "pacific", "other")
 _ALONE = (0.616, 0.124, 0.011, 0.060, 0.002, 0.084)
-_MORE = {2: 0.095, 3: 0.0065, 4: 0.0008, 5: 0.0001, 6: 0.00002}
-"""Shares of people of one race (the census of 2020), and of so many."""
+_MORE = {2: 0.095, 3: 0.009, 4: 0.0018, 5: 0.0005, 6: 0.0001}
+"""Shares of people of one race (the census of 2020), and of so many. Three and above are more than
+there are: otherwise people of a made-up county are too much alike, and too few cells in use."""
 _HISPANIC = (0.20, 0.02, 0.25, 0.02, 0.20, 0.92)
 """Of each race alone, the share that is Hispanic: roughly."""
 _COUNTY_SPREAD, _BLOCK_SPREAD = 1.3, 1.1
 """Standard deviations of the logarithms of sizes."""
-_MIX_COUNTY, _MIX_GROUP = 0.8, 1.1
+_MIX_COUNTY, _MIX_GROUP = 0.6, 1.1
 """Standard deviations of the logarithm of a kind's share between counties and block groups."""
-_UNDER_18, _FACILITIES, _IN_FACILITY, _IN_HOME = 0.22, 0.02, 0.55, 2.5
+_UNDER_18, _FACILITIES, _IN_FACILITY, _IN_HOME = 0.22, 0.035, 0.55, 2.5
 """Share of minors; of blocks with a facility, and of their people in it; people to a home."""
 
 
@@ -56,7 +58,35 @@ def schema_2020() -> Schema:
 def nation_2020(share: float, *, seed: int) -> Counts:
     """Counts of a nation with that share of the places and people of 2020."""
     chance = np.random.default_rng(seed)
-    geography = _places(share, chance)
+    sizes = {level: max(2, round(share * n)) for level, n in UNITS.items()}
+    most = sizes["tract"] - sizes["county"] + 1
+    largest = min(round(share**0.5 * LARGEST_COUNTY), most)
+    return _filled(_places(sizes, largest, chance), share, chance)
+
+
+def county_2020(tracts: int, *, seed: int) -> Counts:
+    """Counts by tract of a nation that is one county, and a second one of one tract.
+
+    Without a second state the answer to some queries could not change with a record.
+    """
+    chance, share = np.random.default_rng(seed), tracts / UNITS["tract"]
+    sizes = {level: max(2, round(share * n)) for level, n in UNITS.items()}
+    sizes |= {"state": 2, "county": 2, "tract": tracts + 1}
+    blocks = _filled(_places(sizes, tracts, chance), share, chance)
+    whole = blocks.geography
+    geography = Geography(LEVELS[:4], whole.units[:4], whole.parents[:4])
+    assert blocks.quarters is not None
+    first = np.searchsorted(whole.ancestors("tract"), np.arange(tracts + 1))
+    occupied, vacant = (
+        np.add.reduceat(part, first, axis=0)
+        for part in (blocks.quarters.occupied, blocks.quarters.vacant)
+    )
+    quarters = Quarters(geography, "hhgq", occupied, vacant)
+    return Counts(blocks.schema, geography, "tract", blocks.at("tract").matrix, quarters=quarters)
+
+
+def _filled(geography: Geography, share: float, chance: np.random.Generator) -> Counts:
+    """People and living quarters for the places of a share of the nation."""
     size = _block_sizes(geography, share, chance)
     schema = schema_2020()
     start, cell, count, occupied = _people(geography, size, schema, chance)
@@ -66,14 +96,12 @@ def nation_2020(share: float, *, seed: int) -> Counts:
     return Counts(schema, geography, geography.leaf, matrix, quarters=quarters)
 
 
-def _places(share: float, chance: np.random.Generator) -> Geography:
+def _places(sizes: Mapping[str, int], largest: int, chance: np.random.Generator) -> Geography:
     """Units of every level, in proportion; one county has far more tracts than any other.
 
     That one shrinks with the root of the share: a small nation has one as well.
     """
-    sizes = {level: max(2, round(share * n)) for level, n in UNITS.items()}
     counties, tracts = sizes["county"], sizes["tract"]
-    largest = min(round(share**0.5 * LARGEST_COUNTY), tracts - counties + 1)
     others = _lognormal(counties - 1, _COUNTY_SPREAD, chance)
     others = np.minimum(others, 0.4 * largest / tracts * others.sum())
     children = [

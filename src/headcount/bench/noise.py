@@ -31,6 +31,8 @@ MARGINALS = {
 }
 """Queries beside the cells: scalars in a unit, and their law; 224 scalars a unit in all."""
 
+QUICK = {"bulk": 1_000_000, "units": 10_000, "opendp": 10_000, "repeats": 1}
+
 
 def measure(
     *,

@@ -37,6 +37,8 @@ SEED = 1940
 Change = Callable[[PlannedNoise, str], PlannedNoise]
 Cell = tuple[CountType, Level]
 
+QUICK = None  # a study of the whole nation: many minutes
+
 
 def measure(*, replicates: int = 4) -> list[Reading]:
     """The whole study on the nation, then one run of each wrong build at epsilon 1."""

@@ -130,6 +130,7 @@ def _sureness(people: BlockPeople, found: Reconstruction) -> list[Reading]:
             "  certain blocks not recovered exactly (binned age)",
             float((missed[certain] > 0).sum()),
             "blocks",
+            at_most=0,
         ),
         Reading(
             "  people recovered, binned age",

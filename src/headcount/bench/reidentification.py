@@ -26,6 +26,8 @@ from headcount.tabulate import Tabulated
 SCHEMA_ATTRIBUTES = ("sex", "age", "race", "hispanic")
 SEED = 1
 
+QUICK = {"households": 20_000, "replicates": 2}
+
 
 def measure(households: int = 1_000_000, replicates: int = 10) -> list[Reading]:
     """Match and score everyone; then the same against records after swapping (LO and HI).

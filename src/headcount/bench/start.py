@@ -15,6 +15,8 @@ COMMANDS = {
     "headcount --help": [sys.executable, "-m", "headcount", "--help"],
 }
 
+QUICK = {"repeats": 3}
+
 
 def measure(*, repeats: int = 7) -> list[Reading]:
     """Median wall seconds of each command over several fresh processes."""

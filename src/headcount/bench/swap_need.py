@@ -61,6 +61,9 @@ class SwapVerdict:
     missed: bool
 
 
+QUICK = {"replicates": 50}
+
+
 def measure(*, replicates: int = 500) -> list[Reading]:
     """Swap small random populations of 6 to 30 households, and look for something better."""
     verdicts = [examine(seed) for seed in range(replicates)]

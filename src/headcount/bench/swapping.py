@@ -50,6 +50,9 @@ def mechanisms() -> dict[str, Swapper]:
     }
 
 
+QUICK = {"households": 20_000}
+
+
 def measure(*, households: int = FULL) -> list[Reading]:
     """Readings for each mechanism; loops are compiled before the clock starts."""
     small = counted(1_000)
@@ -92,7 +95,10 @@ def _readings(label: str, mechanism: Swapper, data: Tabulated) -> list[Reading]:
     )
     return [
         Reading(
-            f"{label}: swap and count again", cpu, "CPU s", f"{wall:.1f} s wall; {PEERS[label]}"
+            f"{label}: swap and count again",
+            cpu,
+            "CPU s",
+            f"{wall:.1f} s wall; a peer on another machine: {PEERS[label]}",
         ),
         Reading(f"{label}: same seed, same bytes", float(same), "(1 = yes)"),
         *_rate(label, report),

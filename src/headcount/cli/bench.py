@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from headcount.bench.figures import Result
 
 Dir = Annotated[Path | None, typer.Option("--dir", help="Folder of another system's files.")]
 Name = Annotated[str | None, typer.Option("--name", help="Which population of that folder.")]
@@ -17,12 +20,15 @@ Cases = Annotated[int | None, typer.Option(min=1, help="How many random cases to
 PartOfNation = Annotated[
     float | None, typer.Option(help="Which part of a nation to make, such as 0.01.")
 ]
+Tracts = Annotated[int | None, typer.Option(min=2, help="How many tracts the largest county has.")]
+Kills = Annotated[int | None, typer.Option(min=1, help="How many runs to kill.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Less of everything: minutes for all.")]
 Json = Annotated[Path | None, typer.Option(help="Also write the figures to this file.")]
 
 
 def bench(
     benchmark: Annotated[
-        str, typer.Argument(help="Which benchmark; if none is given, all are listed.")
+        str, typer.Argument(help="Which benchmark, or all of them; if none is given, a list.")
     ] = "",
     directory: Dir = None,
     name: Name = None,
@@ -32,14 +38,24 @@ def bench(
     persons: Persons = None,
     cases: Cases = None,
     share: PartOfNation = None,
+    county: Tracts = None,
+    kills: Kills = None,
+    quick: Quick = False,
     json: Json = None,
 ) -> None:
     """Measure something and print the figures with the machine's facts.
 
-    Example: headcount bench noise --json noise.json
+    A figure beyond its limit is marked, and the exit code is then 1.
+
+    Examples: headcount bench noise --json noise.json, headcount bench all --quick
     """
-    from headcount.bench import benchmarks, run_benchmark
-    from headcount.bench.figures import machine_facts
+    from headcount.bench.harness import (
+        benchmarks,
+        machine_facts,
+        run_all,
+        run_benchmark,
+        write_results,
+    )
     from headcount.privacy.loss import positive
 
     if not benchmark:
@@ -47,23 +63,46 @@ def bench(
             usage = f"  {one.usage}" if one.usage else ""
             typer.echo(f"  {known:18} {one.question}{usage}")
         return
-    readings = run_benchmark(
-        benchmark,
-        json_file=json,
-        persons=persons,
-        directory=directory,
-        name=name,
-        replicates=replicates,
-        epsilon=positive(epsilon, name="--epsilon") if epsilon is not None else None,
-        households=households,
-        cases=cases,
-        share=share,
-    )
     facts = machine_facts()
     typer.echo(f"{facts['processor']}; {facts['machine']}")
-    for reading in readings:
-        note = f"  ({reading.note})" if reading.note else ""
-        typer.echo(f"  {reading.what:58} {_short(reading.value):>14} {reading.unit}{note}")
+    results = []
+    if benchmark == "all":
+        for result in run_all(quick=quick):
+            results.append(result)
+            typer.echo(f"{result.name}: {result.seconds:.0f} s{_verdict(result)}")
+            _show(result)
+    else:
+        options: dict[str, object] = {
+            "persons": persons,
+            "directory": directory,
+            "name": name,
+            "cases": cases,
+        }
+        options |= {"replicates": replicates, "households": households, "share": share}
+        options |= {"county": county, "kills": kills}
+        amount = positive(epsilon, name="--epsilon") if epsilon is not None else None
+        result = run_benchmark(benchmark, quick=quick, epsilon=amount, **options)
+        results.append(result)
+        _show(result)
+    if json is not None:
+        write_results(json, results)
+    if failed := [one.name for one in results if not (one.passed or one.left_out)]:
+        typer.secho(f"beyond its limits: {', '.join(failed)}", fg="red", err=True)
+        raise typer.Exit(1)
+
+
+def _verdict(result: Result) -> str:
+    return f", {result.fault}" if result.fault else "" if result.passed else ", BEYOND ITS LIMITS"
+
+
+def _show(result: Result) -> None:
+    for one in result.readings:
+        said = [one.note, f"published: {one.published}" if one.published else ""]
+        if one.at_most is not None:
+            said.append(f"{'' if one.passed else 'BEYOND '}limit {_short(one.at_most)}")
+        note = "; ".join(filter(None, said))
+        shown = f"  ({note})" if note else ""
+        typer.echo(f"  {one.what:58} {_short(one.value):>14} {one.unit}{shown}")
 
 
 def _short(value: float) -> str:
