@@ -99,6 +99,16 @@ def close_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error of the system name this path, if it names none, as on a disk that is full."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+@contextlib.contextmanager
 def temporary_beside(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     """A new file in the folder of ``path``, for ``take_name``; it goes if it gets no other name.
 
@@ -110,7 +120,8 @@ def temporary_beside(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     # umask, where tempfile would leave it readable by the owner only.
     with open(temporary, "x+b", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
         try:
-            yield stream
+            with naming(path):
+                yield stream
         finally:
             stream.close()
             temporary.unlink(missing_ok=True)
@@ -172,6 +183,7 @@ def sync_directory(directory: Path) -> None:
         return
     handle = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(handle)
+        with naming(directory):
+            os.fsync(handle)
     finally:
         os.close(handle)

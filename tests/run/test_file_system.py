@@ -63,8 +63,9 @@ def test_a_disk_that_is_full_at_any_write_leaves_a_run_that_resumes(
         before = contents(town / "out")
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", FullDisk(at=failures))
-            with pytest.raises(OSError, match="No space left on device"):
+            with pytest.raises(OSError, match="No space left on device") as caught:
                 protect_run(config)
+            assert str(town) in caught.value.filename
         after = contents(town / "out")
         before.pop("internal/run.key", None)  # replaced as long as the run has not begun
         assert before.items() <= after.items()  # nothing that was good has changed
@@ -90,7 +91,7 @@ def test_a_real_limit_on_files_ends_in_one_line_and_exit_code_3(town: Path):
     command = [sys.executable, "-c", LIMITED, "1000", "protect", str(config)]
     limited = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
     assert limited.returncode == 3
-    assert limited.stderr == "error: file system: File too large\n"
+    assert limited.stderr == f"error: {town / 'out/release'}: File too large\n"
     # Bound to its key, nothing published; the same command without the limit finishes it.
     directory = RunDirectory(town / "out")
     facts = directory.require_facts()

@@ -16,10 +16,7 @@ from headcount.typed import to_table
 
 
 def write_nation(folder: Path, share: float, *, ledger: str, dataset: str) -> None:
-    """People as counted rows, blocks, living quarters, and ``config.toml`` with a seed.
-
-    The config is for a folder within this one, which has the ledger.
-    """
+    """People as counted rows, blocks, living quarters, and ``config.toml`` with a seed."""
     import polars as pl
 
     counts = nation_2020(share, seed=SEED)
@@ -33,12 +30,12 @@ def write_nation(folder: Path, share: float, *, ledger: str, dataset: str) -> No
     config = {
         "population": {
             "kind": "microdata",
-            "file": "../people.parquet",
-            "units": "../blocks.parquet",
+            "file": "people.parquet",
+            "units": "blocks.parquet",
             "count": "people",
             "geography": {"root": LEVELS[0], "columns": list(LEVELS[1:])},
             "attribute": [{"name": a.name, "levels": a.levels} for a in counts.schema.attributes],
-            "quarters": {"file": "../quarters.parquet", "attribute": "hhgq"},
+            "quarters": {"file": "quarters.parquet", "attribute": "hhgq"},
         },
         "mechanism": {"name": "topdown", **to_table(topdown_2020())},
         "run": {"out": "out", "seed": SEED, "ledger": ledger, "dataset": dataset},

@@ -36,9 +36,17 @@ QUICK = {"kills": 4, "share": 0.001, "on_spark": 1}
 
 @dataclass
 class Whole:
-    """A run that nothing disturbed: its tables, how long it took, and the most it kept inside."""
+    """A run that nothing disturbed.
+
+    where
+        tables    digests of its tables
+        begun     seconds until it wrote something
+        seconds   seconds until its end
+        inside    the most bytes that it had in ``internal/``
+    """
 
     tables: Mapping[str, str]
+    begun: float
     seconds: float
     inside: int
 
@@ -76,10 +84,12 @@ def _has(module: str) -> bool:
 
 
 def _begin(folder: Path, name: str) -> Path:
-    """A folder with the config and a ledger of its own; the nation is in the folder above."""
+    """A folder with the nation and a ledger of its own: data are bound to one ledger."""
     home = folder / name
     home.mkdir()
-    shutil.copy(folder / "config.toml", home)
+    for file in folder.iterdir():
+        if file.is_file():
+            shutil.copy(file, home)
     ledger = Ledger.create(home / "ledger.db")
     ledger.declare(DATASET, total=ZCDPLoss(rho=TOTAL, unit=UnitOfPrivacy.CHANGE_ONE))
     return home
@@ -106,15 +116,17 @@ def _finish(process: subprocess.Popen[bytes]) -> None:
         raise RuntimeError(f"a run that nobody killed ended with {process.returncode}: {last}")
 
 
-def _undisturbed(home: Path) -> Whole:
-    begin, most = time.perf_counter(), 0
-    process = start(home)
+def _undisturbed(home: Path, *, engine: str = "local") -> Whole:
+    begin, begun, most = time.perf_counter(), 0.0, 0
+    process = start(home, engine=engine)
     while process.poll() is None:
-        most = max(most, _bytes(home / "out" / "internal"))
+        inside = _bytes(home / "out" / "internal")
+        begun = begun or (time.perf_counter() - begin if inside else 0.0)
+        most = max(most, inside)
         time.sleep(0.02)
     seconds = time.perf_counter() - begin
     _finish(process)
-    return Whole(_tables(home), seconds, most)
+    return Whole(_tables(home), begun, seconds, most)
 
 
 def _bytes(folder: Path) -> int:
@@ -134,15 +146,24 @@ def _tables(home: Path) -> Mapping[str, str]:
 
 
 def _killed(folder: Path, whole: Whole, *, kills: int, engine: str) -> list[Reading]:
-    """Kill runs one after the other; each is resumed on the same engine."""
+    """Kill runs one after the other; each is resumed on the same engine.
+
+    One in five at any moment, the others after they have begun to write.
+    """
     chance, found = random.Random(SEED), Found()
-    longest = whole.seconds
     if engine == "spark":
-        longest = _undisturbed_seconds(_begin(folder, "whole-spark"), engine)
+        own = _undisturbed(_begin(folder, "whole-spark"), engine=engine)
+        found.faults["releases that differ"] += own.tables != whole.tables
+        whole = own
     for number in range(kills):
         home = _begin(folder, f"{engine}-{number}")
         process = start(home, engine=engine)
-        time.sleep(chance.uniform(0.02, 0.98) * longest)
+        if number % 5 == 4:
+            time.sleep(chance.uniform(0, whole.seconds))
+        else:
+            while process.poll() is None and not (home / "out" / "internal").exists():
+                time.sleep(0.01)
+            time.sleep(chance.uniform(0, 0.95 * (whole.seconds - whole.begun)))
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         found.stages[_stage(home, found)] += 1
@@ -151,13 +172,7 @@ def _killed(folder: Path, whole: Whole, *, kills: int, engine: str) -> list[Read
         found.seconds += time.perf_counter() - begin
         _compare(home, whole, found)
         shutil.rmtree(home)
-    return _described(found, whole, kills=kills, engine=engine, longest=longest)
-
-
-def _undisturbed_seconds(home: Path, engine: str) -> float:
-    begin = time.perf_counter()
-    _finish(start(home, engine=engine))
-    return time.perf_counter() - begin
+    return _described(found, whole, kills=kills, engine=engine)
 
 
 def _stage(home: Path, found: Found) -> str:
@@ -189,11 +204,9 @@ def _compare(home: Path, whole: Whole, found: Found) -> None:
     found.faults["keys or parts left behind"] += bool(left)
 
 
-def _described(
-    found: Found, whole: Whole, *, kills: int, engine: str, longest: float
-) -> list[Reading]:
+def _described(found: Found, whole: Whole, *, kills: int, engine: str) -> list[Reading]:
     stages = ", ".join(f"{stage} {many}" for stage, many in found.stages.most_common())
-    ratio = found.seconds / kills / longest
+    ratio = found.seconds / kills / whole.seconds
     kinds = ["unfinished releases that could be read", *found.faults]
     return [
         Reading(f"{engine}: runs killed and resumed", kills, "runs", stages),

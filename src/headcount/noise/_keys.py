@@ -17,7 +17,7 @@ from pathlib import Path
 from socket import gethostname
 
 from headcount.errors import ConfigError, PrivacyError, RunError
-from headcount.files import close_to_others, mode_of, open_own, sync_directory
+from headcount.files import close_to_others, mode_of, naming, open_own, sync_directory
 from headcount.noise.source import KeyKind
 
 KEY_BYTES = 32
@@ -115,7 +115,7 @@ def save_run_key(key: RunKey, path: Path) -> None:
         handle = os.open(path, _NEW, 0o600)
     except FileExistsError:
         raise RunError(f"{path}: found a key file, expected none: a run has one key") from None
-    with os.fdopen(handle, "wb") as file:
+    with naming(path), os.fdopen(handle, "wb") as file:
         close_to_others(file.fileno(), 0o600)  # a strict umask could clear the owner's bits
         file.write(_HEADER + b"\n" + body + b"\n")
         file.flush()
@@ -162,7 +162,7 @@ def load_run_key(path: Path) -> RunKey:
 
 def destroy_run_key(path: Path) -> None:
     """Overwrite the key file, push that to the disk, and remove it (best effort on flash)."""
-    with os.fdopen(open_own(path, os.O_RDWR), "r+b") as file:
+    with naming(path), os.fdopen(open_own(path, os.O_RDWR), "r+b") as file:
         length = os.fstat(file.fileno()).st_size
         file.write(secrets.token_bytes(length))
         file.flush()

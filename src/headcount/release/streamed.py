@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from io import BufferedWriter
 from pathlib import Path
 
-from headcount.files import sync_directory
+from headcount.files import naming, sync_directory
 from headcount.progress import Progress
 
 ROWS_AT_ONCE = 1 << 20
@@ -32,7 +32,7 @@ def whole_files(*paths: Path) -> Iterator[list[BufferedWriter]]:
     part = secrets.token_hex(6)
     temporary = [path.with_name(f".{path.name}.{part}.tmp") for path in paths]
     try:
-        with contextlib.ExitStack() as stack:
+        with naming(paths[0].parent), contextlib.ExitStack() as stack:
             streams: list[BufferedWriter] = []
             for path in temporary:
                 path.parent.mkdir(parents=True, exist_ok=True)
