@@ -142,7 +142,7 @@ def run_nation(
     counts = nation_2020(share, seed=SEED)
     facts = _facts(counts)
     stages: dict[str, list[float]] = {}
-    with TemporaryDirectory(dir=folder) as made, _watched() as peak:
+    with TemporaryDirectory(dir=folder) as made, watched_memory() as peak:
         out = Path(made)
         mechanism = topdown_2020()
         with _timed(stages, "digest of the counts"):
@@ -186,7 +186,7 @@ def run_county(tracts: int) -> list[Reading]:
     levels = counts.geography.levels
     truth, mechanism = Tabulated.of(counts), topdown_2020(levels)
     stages: dict[str, list[float]] = {}
-    with _watched() as peak, _timed(stages, "protect"):
+    with watched_memory() as peak, _timed(stages, "protect"):
         context = Context(engine=LocalEngine())
         release = protect(truth, mechanism, seed=SEED, context=context)
     wall, cpu = stages["protect"]
@@ -246,7 +246,7 @@ def _timed(stages: dict[str, list[float]], name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _watched() -> Iterator[Any]:
+def watched_memory() -> Iterator[Any]:
     """A function that gives the most anonymous memory so far, in GiB; looked at 20 times a second.
 
     Pages of mapped files are not counted: the system takes them back when it needs them.
