@@ -16,7 +16,9 @@ from polars.testing import assert_frame_equal
 from headcount.engines.local import LocalEngine
 from headcount.engines.protocol import Engine, InOrder
 from headcount.engines.spark import SparkEngine
+from headcount.errors import InputError
 from headcount.evaluation.metrics.error import Error
+from headcount.geography.build import CodeColumns
 from headcount.mechanisms import Chain, Context, Mechanism, Tabulated, protect
 from headcount.mechanisms._protect import mechanism_digest
 from headcount.mechanisms.averaged import Averaged
@@ -28,7 +30,10 @@ from headcount.mechanisms.rounding.mechanism import Rounding
 from headcount.mechanisms.sampling import Sampling
 from headcount.mechanisms.targeted_swapping import TargetedSwapping
 from headcount.noise import KeyedNoise, RunKey, save_run_key
+from headcount.population.attribute_column import AttributeColumn
 from headcount.population.from_households import to_population
+from headcount.population.people import count_people, read_people
+from headcount.population.people_table import TableOfPeople
 from headcount.population.workload_s import workload_s
 from headcount.release import Release, TablesRelease
 from headcount.run.compare import compare
@@ -107,6 +112,29 @@ def test_a_release_is_the_same_on_every_engine(name, data, key, context, monkeyp
     assert made(data, mechanism, key, LocalEngine(2)) == whole
     assert made(data, mechanism, key, SparkEngine()) == whole
     assert made(data, mechanism, RunKey.from_os(), InOrder()) != whole
+
+
+def test_people_are_counted_and_refused_alike_on_every_engine(tmp_path, context, monkeypatch):
+    monkeypatch.setattr("headcount.population.pieces.ROWS", 50)
+    sexes = ["f", "m", "m"] * 100
+    rows = {"state": ["1", "2"] * 150, "county": ["11", "22"] * 150, "sex": sexes}
+    file = tmp_path / "people.parquet"
+    pl.DataFrame(rows).write_parquet(file, row_group_size=50)
+    sex = AttributeColumn(name="sex", levels=("f", "m"))
+    table = TableOfPeople(
+        path=file, attributes=(sex,), geography=CodeColumns(columns=("state", "county"))
+    )
+    by_files = ByFiles()
+    engines = (by_files, LocalEngine(2), SparkEngine())
+    counted = [Tabulated.of(count_people(table, engine=one)) for one in engines]
+    assert by_files.done == 12  # six pieces, looked at twice
+    assert {one.digest for one in counted} == {Tabulated.of(read_people(table)).digest}
+    assert counted[0].counts.dense().tolist() == [[50, 100], [50, 100]]
+    sexes[170] = "x"
+    pl.DataFrame({**rows, "sex": sexes}).write_parquet(file, row_group_size=50)
+    for one in engines:
+        with pytest.raises(InputError, match="column 'sex', row 171: found level 'x'"):
+            count_people(table, engine=one)
 
 
 def scored(data: Tabulated, engine: Engine, folder: Path | None) -> dict[str, pl.DataFrame]:

@@ -162,6 +162,11 @@ class Chain:
         return "+".join(part.name for part in self.parts)
 
     @property
+    def needs_records(self) -> bool:
+        """Whether some step changes people; else their counts are enough."""
+        return bool(self.steps)
+
+    @property
     def draws_noise(self) -> bool:
         """Whether a release depends on chance at all."""
         return any(part.draws_noise for part in self.parts)

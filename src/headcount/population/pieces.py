@@ -6,7 +6,7 @@ are one piece: sheets, files of statistics programs, and text that must be unpac
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +20,8 @@ from headcount.population.format import Format
 from headcount.population.frames import AnyTable
 from headcount.population.tables import (
     Rows,
+    all_texts,
+    is_plain,
     parquet_file,
     present,
     read_rows,
@@ -27,6 +29,7 @@ from headcount.population.tables import (
     refuse_no_permission,
     refuse_other_types,
     sound_frame,
+    text_columns,
     text_rows,
     too_large,
     undamaged,
@@ -55,6 +58,9 @@ class TablePiece(Protocol):
         their values.
         """
 
+    def texts(self) -> Iterator[Iterable[pl.Series]]:
+        """Every column as text, some rows at a time; columns of lists are left out."""
+
 
 @dataclass(frozen=True)
 class WholeTable:
@@ -69,6 +75,11 @@ class WholeTable:
         """The rows, at once."""
         rows = read_rows(self.path, columns, optional=optional, form=self.form)
         yield rows.together(numbers=numbers) if together else rows
+
+    def texts(self) -> Iterator[Iterable[pl.Series]]:
+        """Every column, one after the other."""
+        assert isinstance(self.path, Path)
+        yield text_columns(self.path, self.form)
 
 
 @dataclass(frozen=True)
@@ -107,6 +118,13 @@ class RowGroups:
                 yield rows
                 at = stop
 
+    def texts(self) -> Iterator[Iterable[pl.Series]]:
+        """Every column, some rows at a time."""
+        with parquet_file(self.path) as file:
+            plain = [one.name for one in file.schema_arrow if is_plain(one.type)]
+        for rows in self.batches(plain, set(), together=False, numbers=()):
+            yield (column.cast(pl.String) for column in rows.frame)
+
 
 @dataclass(frozen=True)
 class TextRange:
@@ -126,6 +144,11 @@ class TextRange:
         part = (self.start, self.stop)
         rows = text_rows(text, columns, optional, self.form, part=part, first=self.first)
         yield rows.together(numbers=numbers) if together else rows
+
+    def texts(self) -> Iterator[Iterable[pl.Series]]:
+        """Every column."""
+        text = open_text(self.path, self.form, too_large(str(self.path)), whole=False)
+        yield all_texts(text, part=(self.start, self.stop))
 
 
 def pieces_of(path: AnyTable, form: Format) -> Sequence[TablePiece]:

@@ -11,7 +11,7 @@ Flood, 2014), and sums are modulo 2^64, so that neither order of records nor of 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b, sha256
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from headcount.population._fixed_width import Lines, read_lines
 from headcount.population.format import PLAIN, Format
-from headcount.population.tables import text_columns
+from headcount.population.pieces import pieces_of
 
 WordPairs = NDArray[np.uint64]
 """Two 64-bit words for each record: 2 x records."""
@@ -30,12 +30,9 @@ _NOTHING = "\0nothing"  # an empty field, as no file can write it
 
 
 def table_digest(path: Path, form: Format = PLAIN) -> str:
-    """The digest of the rows of a table, over all of its columns; one at a time."""
-    total: WordPairs | None = None
-    for column in text_columns(path, form):
-        words = _fields(column)
-        total = words if total is None else total + words
-    return _together([total] if total is not None else [])
+    """The digest of the rows of a table, over all of its columns; some rows at a time."""
+    batches = (batch for piece in pieces_of(path, form) for batch in piece.texts())
+    return _together(_of_columns(columns) for columns in batches)
 
 
 def lines_digest(path: Path) -> str:
@@ -43,7 +40,16 @@ def lines_digest(path: Path) -> str:
     return _together(_of_lines(lines) for lines in read_lines(path))
 
 
-def _together(parts: Iterator[WordPairs] | list[WordPairs]) -> str:
+def _of_columns(columns: Iterable[pl.Series]) -> WordPairs:
+    """Two words for each row, from all of its columns."""
+    total: WordPairs | None = None
+    for column in columns:
+        words = _fields(column)
+        total = words if total is None else total + words
+    return np.empty((2, 0), dtype=np.uint64) if total is None else total
+
+
+def _together(parts: Iterator[WordPairs]) -> str:
     total, records = np.zeros(2, dtype=np.uint64), 0
     for part in parts:
         records += part.shape[1]

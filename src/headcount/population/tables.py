@@ -183,15 +183,12 @@ def text_columns(path: Path, form: Format = PLAIN) -> Iterator[pl.Series]:
     from pyarrow.parquet import ParquetFile
 
     if is_text(path):
-        lazy = open_text(path, form, too_large(str(path))).scan()
-        # Also those of a name that stands twice, which nobody asked for: polars renames them.
-        for column in lazy.collect_schema().names():
-            yield _collected(lazy.select(column), path).to_series()
+        yield from all_texts(open_text(path, form, too_large(str(path))))
     elif path.suffix.lower() in (*EXCEL, *STATISTICS):
         yield from _office_table(path, form)[0]
     else:
         with ParquetFile(path) as file:
-            header = [one.name for one in file.schema_arrow if _is_plain(one.type)]
+            header = [one.name for one in file.schema_arrow if is_plain(one.type)]
         for column in header:
             yield read_table(path, [column])[column].cast(pl.String)
 
@@ -283,11 +280,15 @@ def _damaged(text: TextFile, error: BaseException) -> InputError:
     return _unreadable(str(text.path), error)
 
 
-def _collected(lazy: pl.LazyFrame, path: Path) -> pl.DataFrame:
-    try:
-        return lazy.collect()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise _unreadable(str(path), error) from None
+def all_texts(text: TextFile, *, part: tuple[int, int] | None = None) -> Iterator[pl.Series]:
+    """Every column of a text file, or of a range of its bytes, one after the other."""
+    lazy = (text if part is None else text.part(*part)).scan()
+    # Also those of a name that stands twice, which nobody asked for: polars renames them.
+    for column in lazy.collect_schema().names():
+        try:
+            yield lazy.select(column).collect().to_series()
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            raise _unreadable(str(text.path), error) from None
 
 
 def _read_office(path: Path, columns: Sequence[str], optional: set[str], form: Format) -> Rows:
@@ -399,7 +400,7 @@ def refuse_other_types(
     """Refuse columns of lists and other values that are no text, number or date."""
     for column in schema.names if columns is None else columns:
         kind = schema.field(column).type
-        if not _is_plain(kind):
+        if not is_plain(kind):
             raise InputError(
                 name,
                 place=f"column {column!r}",
@@ -408,11 +409,12 @@ def refuse_other_types(
             )
 
 
-def _is_plain(kind: DataType) -> bool:
+def is_plain(kind: DataType) -> bool:
+    """Whether values of a type are text, numbers or dates, one in each row."""
     from pyarrow import types as of
 
     if of.is_dictionary(kind):
-        return _is_plain(kind.value_type)
+        return is_plain(kind.value_type)
     texts = of.is_string(kind) or of.is_large_string(kind) or of.is_string_view(kind)
     numbers = of.is_integer(kind) or of.is_floating(kind) or of.is_decimal(kind)
     times = of.is_date(kind) or of.is_time(kind) or of.is_timestamp(kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from headcount.files import write_text_atomic
 from headcount.mechanisms import Chain, Context, Tabulated, complete_guarantee, protect
 from headcount.noise import KeyedNoise, Noise, OpenDPNoise, RunKey
 from headcount.noise.recorded import RecordedNoise
+from headcount.population import Population
 from headcount.population.reading import ReadSummary
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState
 from headcount.progress import Progress, silent
@@ -112,9 +114,7 @@ class Prepared:
 def prepare_data(config: Config) -> Prepared:
     """Read the data a config names and check that they can be protected as asked."""
     mechanism = Chain.of(config.mechanism)
-    with POPULATIONS.naming(config.population):
-        read = config.population.read()
-    population = replace(read, plugin=POPULATIONS.outside(config.population))
+    population = _read(config, mechanism)
     config.run.layout.check(population.schema, population.geography)
     whole = Tabulated.of(population)
     data = mechanism.cut(whole)
@@ -129,6 +129,21 @@ def prepare_data(config: Config) -> Prepared:
         # Without the cause: even a traceback would show what is for the curator's eyes.
         raise _refused(RunDirectory(config.run.out), error) from None
     return replace(prepared, remarks=remarks)
+
+
+def _read(config: Config, mechanism: Chain) -> Population:
+    """The people, one by one where a step changes them, else counted as they are read."""
+    internal = RunDirectory(config.run.out).internal
+    new = [folder for folder in (internal, config.run.out) if not folder.exists()]
+    with POPULATIONS.naming(config.population):
+        if mechanism.needs_records:
+            read = config.population.read()
+        else:
+            read = config.population.read_counts(engine_named(config.run.engine, internal))
+    for folder in new:  # which an engine may have needed to hand over work
+        with suppress(OSError):
+            folder.rmdir()
+    return replace(read, plugin=POPULATIONS.outside(config.population))
 
 
 def _refused(directory: RunDirectory, error: TruthError) -> RunError:

@@ -118,6 +118,9 @@ def _sums(
     """Values added up by unit and cell, 1 each by default; those of 64 bits without a sign wrap."""
     from scipy.sparse import coo_array, csr_array
 
+    if values is not None and _each_once(unit, cell) and (values > 0).all():
+        first = np.searchsorted(unit, np.arange(shape[0] + 1))
+        return sparse_counts(first, cell, values, cells=shape[1])
     matrix = csr_array(shape, dtype=np.int64 if values is None else values.dtype)
     for start in range(0, len(unit), ENTRIES_AT_ONCE):
         part = slice(start, start + ENTRIES_AT_ONCE)
@@ -127,6 +130,12 @@ def _sums(
         matrix = matrix + coo_array((some, where), shape=shape).tocsr()
     matrix.eliminate_zeros()
     return matrix
+
+
+def _each_once(unit: Ints32, cell: Ints32) -> bool:
+    """Whether entries are in the order of units and cells, none of them twice."""
+    later = unit[1:] > unit[:-1]
+    return bool((later | ((unit[1:] == unit[:-1]) & (cell[1:] > cell[:-1]))).all())
 
 
 def add_up(

@@ -10,6 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
+from headcount.engines import Engine
 from headcount.errors import ConfigError, one_of
 from headcount.fields import APART, VIEW, ByKey, File, FilePath, Named, Pairs
 from headcount.geography.build import CodeColumns, Prefixes
@@ -56,6 +57,10 @@ class Source(ABC):
     @abstractmethod
     def read(self, progress: Progress = silent) -> Population:
         """Read or generate the people."""
+
+    def read_counts(self, engine: Engine, progress: Progress = silent) -> Population:
+        """The same people for methods that need no more than how many there are in each cell."""
+        return self.read(progress)
 
     @property
     @abstractmethod

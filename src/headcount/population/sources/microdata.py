@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from headcount.engines import Engine
 from headcount.fields import FilePath, Named
 from headcount.population.attribute_column import AttributeColumn
+from headcount.population.people import count_people, read_people
+from headcount.population.people_table import TableOfPeople
 from headcount.population.population import Population
-from headcount.population.readers import read_microdata
 from headcount.population.sources._base import (
     FromTables,
     GeographyTable,
@@ -86,10 +88,11 @@ class Microdata(FromTables):
         """The table of people."""
         return self.file
 
-    def read(self, progress: Progress = silent) -> Population:
-        """Read the people, and the living quarters if there are any."""
-        people = read_microdata(
-            self.file,
+    @property
+    def table(self) -> TableOfPeople:
+        """The table of people, and how it is read."""
+        return TableOfPeople(
+            path=self.file,
             attributes=self.attribute,
             geography=self.geography,
             structural_zeros=self.zeros,
@@ -104,6 +107,16 @@ class Microdata(FromTables):
             choice=self.choice,
             form=self.format,
         )
+
+    def read(self, progress: Progress = silent) -> Population:
+        """Read the people, and the living quarters if there are any."""
+        return self._with_quarters(read_people(self.table))
+
+    def read_counts(self, engine: Engine, progress: Progress = silent) -> Population:
+        """The same, counted piece by piece: the table need not fit into memory."""
+        return self._with_quarters(count_people(self.table, engine=engine))
+
+    def _with_quarters(self, people: Population) -> Population:
         if self.quarters is None:
             return people
         return self.quarters.join(people, self.geography, self.format)
