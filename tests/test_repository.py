@@ -208,7 +208,7 @@ ROOMS = (
 )
 FILES = (
     *("__main__", "_version", "arrays", "compiled", "draws", "errors", "fields", "files"),
-    *("memory", "numbers", "progress", "registry", "toml_files", "typed"),
+    *("mapped", "memory", "numbers", "progress", "registry", "toml_files", "typed"),
 )
 ALLOWED = {
     "cli/demo.py": "import headcount.run.protect",

@@ -26,7 +26,7 @@ QUICK = {"share": 0.002}
 WARM_UP = 0.001
 MEASURING = "all measurements"
 
-Ran = dict[str, tuple[float, float, float, float]]
+StageFigures = dict[str, tuple[float, float, float, float]]
 """For each stage wall and CPU seconds, GiB of anonymous memory before it, and the most in it."""
 
 
@@ -52,7 +52,7 @@ def measure(*, share: float = 0.01) -> list[Reading]:
     return readings
 
 
-def run_outputs(share: float, *, warm: bool = False) -> Ran:
+def run_outputs(share: float, *, warm: bool = False) -> StageFigures:
     """Protect a nation with everything that can be published of it, read it back, evaluate it."""
     from headcount.evaluation.evaluate import evaluate
     from headcount.release.store import read_release
@@ -60,7 +60,7 @@ def run_outputs(share: float, *, warm: bool = False) -> Ran:
     if warm:
         run_outputs(WARM_UP)
     counts = nation_2020(share, seed=SEED)
-    ran: Ran = {}
+    ran: StageFigures = {}
     with TemporaryDirectory() as made:
         out = Path(made)
         _publish(counts, out, ran)
@@ -69,7 +69,7 @@ def run_outputs(share: float, *, warm: bool = False) -> Ran:
     return ran
 
 
-def _publish(counts: Counts, out: Path, ran: Ran) -> None:
+def _publish(counts: Counts, out: Path, ran: StageFigures) -> None:
     """Tables, microdata and measurements of a seeded release."""
     from headcount.engines.local import LocalEngine
     from headcount.mechanisms import Context, Tabulated, protect
@@ -101,7 +101,7 @@ def _publish(counts: Counts, out: Path, ran: Ran) -> None:
     )
 
 
-def _stage(ran: Ran, name: str, work: Callable[[], T]) -> T:
+def _stage(ran: StageFigures, name: str, work: Callable[[], T]) -> T:
     with watched_memory() as most:
         before, wall, cpu = most(), perf_counter(), process_time()
         result = work()
@@ -112,7 +112,7 @@ def _stage(ran: Ran, name: str, work: Callable[[], T]) -> T:
 class _Clock:
     """A progress that shows nothing and takes the time of measuring, all levels together."""
 
-    def __init__(self, ran: Ran) -> None:
+    def __init__(self, ran: StageFigures) -> None:
         self._ran = ran
 
     def __call__(self, items: Iterable[T], *, what: str, total: int | None = None) -> Iterator[T]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.evaluation._tallied import Pairs
+from headcount.evaluation._tallied import ComparedPairs
 from headcount.evaluation.error import median_of, sum_of
 
 
@@ -38,7 +38,7 @@ class SizeSummary:
     negative: int
 
 
-def beside_size(pairs: Pairs) -> SizeSummary:
+def beside_size(pairs: ComparedPairs) -> SizeSummary:
     """Errors of a set of counts relative to the counts, and what is missing from the release."""
     there = pairs.truth > 0
     exact = pairs.truth[there].astype(np.float64)

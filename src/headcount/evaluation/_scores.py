@@ -12,7 +12,7 @@ import polars as pl
 
 from headcount.errors import InputError
 from headcount.evaluation._relative import beside_size
-from headcount.evaluation._tallied import Pairs, tally
+from headcount.evaluation._tallied import ComparedPairs, tally
 from headcount.evaluation.error import CellSet, CountPairs, pair_counts
 from headcount.evaluation.published_answers import published_answers
 from headcount.mechanisms.histogram import clips_answers
@@ -113,7 +113,7 @@ def _pairs(
 
 def tallied_answers(
     counts: Counts, release: Release, level: str, cells: CellSet, *, only: Sequence[str] = ()
-) -> Iterator[tuple[Query, Pairs]]:
+) -> Iterator[tuple[Query, ComparedPairs]]:
     """The same as ``answers``, but of a table too large to be held twice: pairs without places.
 
     It is then read some units at a time.
@@ -148,7 +148,7 @@ def possible_groups(query: Query, schema: Schema) -> np.ndarray[Any, Any]:
     return np.unique(query.groups(schema)[schema.possible])
 
 
-def _row(pairs: Pairs) -> dict[str, Any]:
+def _row(pairs: ComparedPairs) -> dict[str, Any]:
     """Figures of a set of counts: what is counted, then its errors, then what is missing."""
     error, size = asdict(pairs.summary()), asdict(beside_size(pairs))
     first = {"cells": error.pop("cells"), "n": error.pop("n")}
@@ -157,10 +157,12 @@ def _row(pairs: Pairs) -> dict[str, Any]:
     return {**first, **sizes, **error, **size}
 
 
-def _group_rows(level: str, query: Query, schema: Schema, pairs: Pairs) -> Iterator[dict[str, Any]]:
+def _group_rows(
+    level: str, query: Query, schema: Schema, pairs: ComparedPairs
+) -> Iterator[dict[str, Any]]:
     (attribute,) = query.attributes(schema)
     names = [attribute.levels[number] for number in possible_groups(query, schema)]
-    columns: Iterator[Pairs] = pairs.columns()
+    columns: Iterator[ComparedPairs] = pairs.columns()
     for name, own in zip(names, columns, strict=True):
         if own.n:
             yield {"level": level, "attribute": attribute.name, "group": name, **_row(own)}

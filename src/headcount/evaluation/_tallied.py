@@ -85,7 +85,7 @@ class TalliedPairs:
             )
 
 
-Pairs: TypeAlias = CountPairs | TalliedPairs
+ComparedPairs: TypeAlias = CountPairs | TalliedPairs
 
 
 def tally(pieces: Iterable[CountPairs], cells: CellSet, *, by_column: bool) -> TalliedPairs:
