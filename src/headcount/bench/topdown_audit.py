@@ -12,7 +12,7 @@ from headcount.bench.measuring_audit import MeasuringAudit, audit_measuring
 from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import Law, Stream, TwoSidedGeometric
-from headcount.noise.source import Positions
+from headcount.noise.source import DrawPositions
 from headcount.schema import load_schema
 from headcount.tabulate import CELLS
 
@@ -26,7 +26,7 @@ MUTANT_TRIALS = 25
 class SensitivityOne(Measurements):
     """A wrong build: noise as if a changed record moved one answer, not two."""
 
-    def _draw(self, law: Law | None, stream: Stream, index: Positions) -> Ints:
+    def _draw(self, law: Law | None, stream: Stream, index: DrawPositions) -> Ints:
         assert isinstance(law, TwoSidedGeometric)
         return super()._draw(TwoSidedGeometric(2 * law.rate), stream, index)
 
@@ -34,7 +34,7 @@ class SensitivityOne(Measurements):
 class OneDraw(Measurements):
     """A wrong build: all answers of a unit reuse one draw."""
 
-    def _draw(self, law: Law | None, stream: Stream, index: Positions) -> Ints:
+    def _draw(self, law: Law | None, stream: Stream, index: DrawPositions) -> Ints:
         units = self._truth.units(stream.level)
         place = np.arange(index.start, index.stop) if isinstance(index, range) else index
         return super()._draw(law, stream, place - place % (stream.size // units))

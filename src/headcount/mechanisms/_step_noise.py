@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from headcount.arrays import Ints
 from headcount.noise import KeyKind, Law, Noise, Stream
-from headcount.noise.source import MEASUREMENT, Positions
+from headcount.noise.source import MEASUREMENT, DrawPositions
 
 
 class StepNoise:
@@ -25,6 +25,6 @@ class StepNoise:
         """Whole draws of a law, for the step."""
         return self._source.draw(self._own(stream), law, draws=draws)
 
-    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Positions) -> Ints:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: DrawPositions) -> Ints:
         """Some values of one draw of a law, for the step."""
         return self._source.draw_at(self._own(stream), law, draw=draw, index=index)

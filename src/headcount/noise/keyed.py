@@ -20,7 +20,7 @@ from headcount.noise._exact import invert
 from headcount.noise._keys import RunKey, encode
 from headcount.noise._tables import TABLE_LIMIT, CutPoints, build_table
 from headcount.noise.law import Law
-from headcount.noise.source import KeyKind, Positions, Stream, check_draws
+from headcount.noise.source import DrawPositions, KeyKind, Stream, check_draws
 from headcount.noise.words import CHUNK, Words, compiled, derive_key
 
 SAMPLER_VERSION = 1
@@ -106,7 +106,7 @@ class KeyedNoise:
                 _fill_run(source, draw * size, out[row])
         return out
 
-    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Positions) -> Ints:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: DrawPositions) -> Ints:
         """One draw at the positions ``index``, equal to what the whole draw holds there."""
         source = self._source(stream, law)
         check_draws(stream, range(draw, draw + 1))

@@ -18,7 +18,7 @@ from headcount.arrays import Ints
 from headcount.errors import PrivacyError
 from headcount.noise.law import Law
 from headcount.noise.laws import DiscreteGaussian, TwoSidedGeometric
-from headcount.noise.source import KeyKind, Positions, Stream, check_draws
+from headcount.noise.source import DrawPositions, KeyKind, Stream, check_draws
 
 AT_ONCE = 1 << 18
 """Values drawn with one call."""
@@ -48,7 +48,7 @@ class OpenDPNoise:
             into[:] = sample(into.size)
         return values.reshape(len(draws), stream.size)
 
-    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Positions) -> Ints:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: DrawPositions) -> Ints:
         """Not offered: see the module."""
         raise PrivacyError(
             f"noise {stream.level}/{stream.query}: found positions asked of the opendp backend, "

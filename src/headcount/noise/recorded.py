@@ -16,7 +16,7 @@ from headcount.errors import RunError
 from headcount.files import write_bytes_atomic
 from headcount.noise._keys import encode
 from headcount.noise.law import Law
-from headcount.noise.source import KeyKind, Noise, Positions, Stream
+from headcount.noise.source import DrawPositions, KeyKind, Noise, Stream
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class AllWritten:
             f"that was written before work was handed out"
         )
 
-    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Positions) -> Ints:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: DrawPositions) -> Ints:
         """The same."""
         return self.draw(stream, law, draws=range(draw, draw + 1))
 
@@ -62,7 +62,7 @@ class RecordedNoise:
         """Every scalar of the given draws, drawn once."""
         return self._once(stream, law, draws)
 
-    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Positions) -> Ints:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: DrawPositions) -> Ints:
         """Positions of a whole recorded draw."""
         # Mapped, not read: a thread that asks for some positions need not hold the whole.
         whole = self._once(stream, law, range(draw, draw + 1), mapped=True)

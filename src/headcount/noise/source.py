@@ -24,7 +24,7 @@ class KeyKind(StrEnum):
 MEASUREMENT = "measurement"
 """The purpose of a stream unless it says otherwise: noise on answers to the user's queries."""
 
-Positions: TypeAlias = Ints | range
+DrawPositions: TypeAlias = Ints | range
 """Places in a draw: in any order, or a run of neighbours, which is drawn much faster."""
 
 WORDS = 1 << 63
@@ -85,7 +85,7 @@ class Noise(Protocol):
     def draw(self, stream: Stream, law: Law, *, draws: range) -> Ints:
         """Every scalar of the given draws: an array ``(len(draws), stream.size)``."""
 
-    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Positions) -> Ints:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: DrawPositions) -> Ints:
         """One draw at the positions ``index``, equal to what the whole draw holds there."""
 
 

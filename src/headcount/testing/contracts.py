@@ -39,7 +39,7 @@ from headcount.mechanisms import (
     total_loss,
 )
 from headcount.noise import KeyedNoise, Law, Noise, RunKey, Stream
-from headcount.noise.source import Positions
+from headcount.noise.source import DrawPositions
 from headcount.population import Population
 from headcount.population.record_keys import RecordKeys
 from headcount.privacy import UnitOfPrivacy
@@ -422,7 +422,7 @@ class _Watched:
         self.asked.append((stream.address, law, draws))
         return self._source.draw(stream, law, draws=draws)
 
-    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: Positions) -> Ints:
+    def draw_at(self, stream: Stream, law: Law, *, draw: int, index: DrawPositions) -> Ints:
         self.asked.append((stream.address, law, draw))
         return self._source.draw_at(stream, law, draw=draw, index=index)
 

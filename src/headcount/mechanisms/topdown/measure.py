@@ -25,7 +25,7 @@ from headcount.mechanisms.topdown.restrict import UNITS_AT_ONCE
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.mechanisms.topdown.truth import Truth, TruthFiles, TruthHere
 from headcount.noise import Law, Noise, Stream
-from headcount.noise.source import Positions
+from headcount.noise.source import DrawPositions
 from headcount.tabulate import CELLS, Counts
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Measurements:
             raise PrivacyError(f"topdown: {query!r} at {level!r} has no share and is not measured")
         return planned.law
 
-    def _draw(self, law: Law | None, stream: Stream, index: Positions) -> Ints:
+    def _draw(self, law: Law | None, stream: Stream, index: DrawPositions) -> Ints:
         if law is None:
             return np.zeros(len(index), dtype=np.int64)
         return self._noise.draw_at(stream, law, draw=self._run, index=index)

@@ -16,7 +16,7 @@ from headcount.mechanisms import Context, CountsOutcome, PostTabular, TablesOutc
 from headcount.noise import KeyKind, Law, Noise, Stream, TwoSidedGeometric
 from headcount.noise.balls import enclose
 from headcount.noise.law import SMALLEST, exact_parameter
-from headcount.noise.source import Positions
+from headcount.noise.source import DrawPositions
 from headcount.privacy import Guarantee
 from headcount.schema import Schema
 from headcount.tabulate import Counts
@@ -106,7 +106,7 @@ class PublishedNoise:
         return self.base.draw(stream, _published(law), draws=draws)
 
     def draw_at(
-        self, stream: Stream, law: Law, *, draw: int, index: Positions
+        self, stream: Stream, law: Law, *, draw: int, index: DrawPositions
     ) -> NDArray[np.int64]:
         """Some values of one draw."""
         return self.base.draw_at(stream, _published(law), draw=draw, index=index)
