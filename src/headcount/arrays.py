@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Ints: TypeAlias = NDArray[np.int64]
 Ints32: TypeAlias = NDArray[np.int32]
+Ints8: TypeAlias = NDArray[np.int8]
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
 Codes: TypeAlias = Mapping[str, NDArray[np.integer]]

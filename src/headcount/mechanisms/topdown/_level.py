@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.arrays import Floats, Ints, Ints32
+from headcount.arrays import Floats, Ints, Ints8, Ints32
 from headcount.mechanisms.topdown._passes import PassPlan, plan_passes
 from headcount.mechanisms.topdown.planned import PlannedNoise
 from headcount.mechanisms.topdown.restrict import Restriction, binding_groups
@@ -28,6 +28,8 @@ class LevelPlan:
     where
         limits   the bounds of the bounded families, in the order of the families
         weight   of the detailed answers; 0 where they are not measured
+        classes  where units have shares of their own: the weights of each, cells first, and which
+                 of them each unit has
         passes   what is fitted and rounded first
     """
 
@@ -41,6 +43,7 @@ class LevelPlan:
     forest: Nesting
     weight: float
     passes: PassPlan
+    classes: tuple[Floats, Ints8] | None = None
 
     @property
     def column(self) -> Ints32:
@@ -59,6 +62,21 @@ class LevelPlan:
             at = own.stop
         return low, high
 
+    def weights_of(self, units: Ints) -> tuple[Floats, Floats]:
+        """The weights of the cells, and of the families, in some units."""
+        if self.classes is None:
+            return np.full(len(units), self.weight), np.tile(self.family_weight, (len(units), 1))
+        weights, of_unit = self.classes
+        own = weights[of_unit[units]]
+        return np.ascontiguousarray(own[:, 0]), np.ascontiguousarray(own[:, 1:])
+
+    def with_one_more(self) -> tuple[Floats, Ints8] | None:
+        """The classes, with one family more that is not measured."""
+        if self.classes is None:
+            return None
+        weights, of_unit = self.classes
+        return np.pad(weights, ((0, 0), (0, 1))), of_unit
+
     def family_of(self, column: int) -> str:
         """The family that owns a column of bounds, for errors."""
         return self.families[int(np.searchsorted(self.bound_start, column, side="right")) - 1]
@@ -71,8 +89,12 @@ def prepare_level(
     settings: TopDownSettings,
     planned: Mapping[tuple[str, str], PlannedNoise],
     restrictions: tuple[Restriction, ...],
+    of_unit: Ints8 | None = None,
 ) -> LevelPlan:
-    """Set the queries that are measured at a level beside those that are bounded."""
+    """Set the queries that are measured at a level beside those that are bounded.
+
+    ``of_unit`` is the number of the share that each unit has, where these differ.
+    """
     bounds = {one.query.name: one for one in restrictions}
     queries: dict[str, Query] = {
         q.name: q for q in settings.marginals if (level, q.name) in planned
@@ -88,6 +110,10 @@ def prepare_level(
     binds = [binding_groups(one) for one in limits]
     binding = np.flatnonzero(np.concatenate([np.zeros(0, dtype=bool), *binds]))
     detail = planned.get((level, CELLS))
+    classes = None
+    if of_unit is not None:
+        asked = [planned.get((level, name)) for name in (CELLS, *queries)]
+        classes = class_weights(asked), of_unit
     return LevelPlan(
         name=level,
         families=tuple(queries),
@@ -99,7 +125,18 @@ def prepare_level(
         forest=forest_of(binding, group=group, bound_start=bound_start),
         weight=detail.weight if detail is not None else 0.0,
         passes=plan_passes(settings, level, families=tuple(queries), schema=schema),
+        classes=classes,
     )
+
+
+def class_weights(asked: Sequence[PlannedNoise | None]) -> Floats:
+    """For each share that units have, the weights of some queries; 0 where not measured."""
+    number = max((len(one.classes) for one in asked if one is not None), default=1)
+    weights = np.zeros((number, len(asked)))
+    for column, one in enumerate(asked):
+        for row, noise in enumerate(one.classes if one is not None else ()):
+            weights[row, column] = 0.0 if noise is None else noise.weight
+    return weights
 
 
 def _starts(sizes: Ints) -> Ints:

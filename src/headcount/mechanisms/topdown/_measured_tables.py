@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from headcount.arrays import Ints
 from headcount.mechanisms.topdown.planned import PlannedNoise
 from headcount.mechanisms.topdown.restrict import Restriction
-from headcount.privacy import Loss
 from headcount.schema import Recode, Schema
 from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Query
@@ -55,18 +54,17 @@ def columns_of(table: str, schema: Schema) -> pa.Schema:
 
 @dataclass(frozen=True)
 class MeasuredQuery:
-    """A query at a level, its noise, and the exact part of the loss that it has."""
+    """A query at a level, and its noise."""
 
     query: Query
     noise: PlannedNoise
-    loss: Loss | None
 
 
 def answer_rows(
     one: MeasuredQuery, codes: NDArray[np.str_], answers: Ints, schema: Schema
 ) -> pa.Table:
     """Rows of noisy answers to one query (units x groups) in some units."""
-    law, loss = one.noise.law, one.loss
+    law, loss = one.noise.law, one.noise.loss
     columns = _about(one.query, f"{one.query.name}_dpq", codes, schema)
     columns["value"] = _lists(pa.array(answers.reshape(-1)), answers.shape)
     columns["variance"] = np.full(len(codes), 0.0 if law is None else law.variance)
@@ -106,7 +104,7 @@ def described(
     """What a file says about itself: its level, and each query with its groups, law and loss."""
     queries: dict[str, dict[str, Any]] = {}
     for one in measured:
-        law, loss = one.noise.law, one.loss
+        law, loss = one.noise.law, one.noise.loss
         queries[one.query.name] = {
             "by": _axes(one.query, schema),
             "law": None if law is None else str(law),

@@ -82,6 +82,7 @@ def pose(
     var_child = np.empty(var_start[-1], dtype=np.int32)
     var_cell = np.empty(var_start[-1], dtype=np.int64)
     kernels.fill_variables(cell_start, cell, child_start, column, high, var_child, var_cell)
+    weight, family_weight = level.weights_of(child)
     batch = Batch(
         parent=parents + first,
         cell_start=cell_start,
@@ -91,11 +92,11 @@ def pose(
         var_start=var_start,
         var_child=var_child,
         answer=np.zeros(len(var_child)),
-        weight=np.full(len(child), level.weight),
+        weight=weight,
         family_start=level.family_start,
         bound_start=level.bound_start,
         group=level.group,
-        family_weight=np.tile(level.family_weight, (len(child), 1)),
+        family_weight=family_weight,
         margin=np.zeros((len(child), int(level.family_start[-1]))),
         low=low,
         high=high,

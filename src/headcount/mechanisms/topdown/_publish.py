@@ -66,15 +66,9 @@ def write_measurements(
     The estimate uses the same draws: noise is a function of its address. So a part that is written
     twice is the same, whoever writes it.
     """
-    allocation = settings.allocation(geography)
-    losses = allocation.losses(settings.loss) if settings.loss is not None else {}
     for level in geography.levels:
         measured = [
-            MeasuredQuery(
-                every_cell(schema) if name == CELLS else settings.query(name),
-                noise,
-                losses.get((level, name)),
-            )
+            MeasuredQuery(every_cell(schema) if name == CELLS else settings.query(name), noise)
             for (at, name), noise in measurements.open().planned.items()
             if at == level
         ]
@@ -140,8 +134,16 @@ class PartTask:
             for first in range(0, len(units.codes), step):
                 codes = units.codes[first : first + step]
                 start = units.first + first
-                answers = self._drawn(one.query.name, range(start, start + len(codes)))
-                yield answer_rows(one, codes, answers, self.schema)
+                some = range(start, start + len(codes))
+                answers = self._drawn(one.query.name, some)
+                if (classes := self.measurements.open().classes.get(self.level)) is None:
+                    yield answer_rows(one, codes, answers, self.schema)
+                    continue
+                for number, noise in enumerate(one.noise.classes):
+                    own = np.flatnonzero(classes[some.start : some.stop] == number)
+                    if noise is not None and len(own):  # no row where there is no share
+                        apart = MeasuredQuery(one.query, noise)
+                        yield answer_rows(apart, codes[own], answers[own], self.schema)
 
     def _drawn(self, query: str, units: range) -> Ints:
         measurements = self.measurements.open()

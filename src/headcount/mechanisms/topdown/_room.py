@@ -215,6 +215,7 @@ class Room:
             family_start=np.append(level.family_start, level.family_start[-1] + size),
             group=group,
             family_weight=np.append(level.family_weight, 0.0),
+            classes=level.with_one_more(),
             bound_start=bound_start,
             limits=(),
             forest=forest_of(np.arange(size), group=group, bound_start=bound_start),

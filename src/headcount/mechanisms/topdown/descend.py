@@ -84,6 +84,7 @@ def descend(
             settings=settings,
             planned=here.planned,
             restrictions=restrictions[name],
+            of_unit=here.classes.get(name),
         )
 
     planner = Planner(schema=schema, geography=geography, restrictions=restrictions)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from headcount.arrays import Flags, Ints
+from headcount.arrays import Flags, Ints, Ints8
 from headcount.errors import PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown import _kernels as kernels
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 Planned: TypeAlias = Mapping[tuple[str, str], PlannedNoise]
 """The noise of each measured level and query."""
+Classes: TypeAlias = Mapping[str, Ints8]
+"""For each unit of a level, which of its shares it has; no level where all have the same."""
 TrueRows: TypeAlias = tuple[int, SparseRows]
 """True counts of a run of units, and the number of the first."""
 
@@ -48,6 +50,7 @@ class Measurements:
     where
         counts    of every level: in memory, or in files
         planned   the noise of each query, where ``settings`` have been looked at before
+        classes   which share of the loss each unit has, likewise
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class Measurements:
         *,
         run: int,
         planned: Planned | None = None,
+        classes: Classes | None = None,
     ) -> None:
         self._counts = counts
         self._truth: Truth = counts if isinstance(counts, TruthFiles) else TruthHere(counts)
@@ -68,7 +72,8 @@ class Measurements:
             assert not isinstance(counts, TruthFiles)
             leaf = next(iter(counts.values()))
             planned = planned_noise(settings, leaf.schema, leaf.geography)
-        self.planned = planned
+            classes = unit_classes(settings, leaf.geography)
+        self.planned, self.classes = planned, classes or {}
         schema = self._truth.schema
         self._asked = {
             query.name: (query.size(schema), query.groups(schema)) for query in settings.marginals
@@ -90,7 +95,7 @@ class Measurements:
         nowhere = np.zeros(0, dtype=np.int64)
         for level, query in self.planned:
             size = self._truth.schema.size if query == CELLS else self._asked[query][0]
-            self._draw(self._law(level, query), self._stream(level, query, size), nowhere)
+            self._noisy(level, query, self._stream(level, query, size), nowhere, nowhere)
 
     def __reduce__(self) -> NoReturn:
         raise PrivacyError("measurements: found a copy being made, expected truth to stay here")
@@ -129,13 +134,15 @@ class Measurements:
         """Every answer of some units, in the order of the stream; 0 where nobody is possible."""
         units, size = range(self._truth.units(level)) if units is None else units, len(possible)
         positions = range(units.start * size, units.stop * size)
-        law, stream = self._law(level, query), self._stream(level, query, size)
-        answers = self._draw(law, stream, positions).reshape(-1, size)
+        stream = self._stream(level, query, size)
+        number = np.arange(units.start, units.stop)
+        unit = np.repeat(number, size) if level in self.classes else None
+        answers = self._noisy(level, query, stream, unit, positions).reshape(-1, size)
         if not possible.all():
             answers *= possible
         rows = self._truth.rows(level, units)
         kernels.add_true_rows(rows.start, rows.cell, rows.value, of_cell, answers)
-        return answers
+        return self._without_others(level, number, answers)
 
     def groups(self, level: str, query: str, unit: Ints, group: Ints) -> Ints:
         """Noisy answers of some (unit, group) pairs of a marginal; pairs of a unit in a row.
@@ -150,19 +157,19 @@ class Measurements:
 
     def _groups(self, level: str, query: str, unit: Ints, group: Ints, true: TrueRows) -> Ints:
         (size, of_cell), (first, rows) = self._asked[query], true
-        law, stream = self._law(level, query), self._stream(level, query, size)
-        answers = self._draw(law, stream, unit * size + group)
+        stream = self._stream(level, query, size)
+        answers = self._noisy(level, query, stream, unit, unit * size + group)
         kernels.add_true_groups(
             rows.start, rows.cell, rows.value, of_cell, size, unit - first, group, answers
         )
-        return answers
+        return self._without_others(level, unit, answers)
 
     def _detail(self, level: str, unit: Ints, cell: Ints, true: TrueRows) -> Ints:
         cells, (first, rows) = self._truth.schema.size, true
-        law, stream = self._law(level, CELLS), self._stream(level, CELLS, cells)
-        answers = self._draw(law, stream, unit * cells + cell)
+        stream = self._stream(level, CELLS, cells)
+        answers = self._noisy(level, CELLS, stream, unit, unit * cells + cell)
         kernels.add_truth(rows.start, rows.cell, rows.value, unit - first, cell, answers)
-        return answers
+        return self._without_others(level, unit, answers)
 
     def _true(self, level: str, unit: Ints) -> TrueRows:
         """The counts of all units from the first to the last of some."""
@@ -173,10 +180,28 @@ class Measurements:
         """The noise of a query with so many answers in each unit."""
         return Stream(level=level, query=query, size=self._truth.units(level) * size)
 
-    def _law(self, level: str, query: str) -> Law | None:
+    def _noisy(
+        self, level: str, query: str, stream: Stream, unit: Ints | None, index: DrawPositions
+    ) -> Ints:
+        """The noise of some answers, by the law of each answer's unit, each law in a stream."""
         if (planned := self.noise_of(level, query)) is None:
             raise PrivacyError(f"topdown: {query!r} at {level!r} has no share and is not measured")
-        return planned.law
+        if level not in self.classes:
+            return self._draw(planned.law, stream, index)
+        noise = np.zeros(len(index), dtype=np.int64)
+        where, own = np.asarray(index), self.classes[level][unit]
+        for k, one in enumerate(planned.classes):
+            if one is not None:
+                some = np.flatnonzero(own == k)
+                apart = replace(stream, purpose=f"share {k}")
+                noise[some] = self._draw(one.law, apart, where[some])
+        return noise
+
+    def _without_others(self, level: str, unit: Ints, answers: Ints) -> Ints:
+        """Nothing is said of units without a share, to which no noise was added."""
+        if level in self.classes:
+            answers[self.classes[level][unit] == 0] = 0
+        return answers
 
     def _draw(self, law: Law | None, stream: Stream, index: DrawPositions) -> Ints:
         if law is None:
@@ -195,21 +220,31 @@ class MeasurementFiles:
         truth: TruthFiles,
         settings: TopDownSettings,
         planned: Planned,
+        classes: Classes,
         noise: Noise,
         run: int,
     ) -> None:
-        self._parts = (truth, settings, planned, noise, run)
+        self._parts = (truth, settings, planned, classes, noise, run)
         self._opened: Measurements | None = None
 
     def open(self) -> Measurements:
         """The measurements, in this process."""
         if self._opened is None:
-            truth, settings, planned, noise, run = self._parts
-            self._opened = Measurements(truth, settings, noise, run=run, planned=planned)
+            truth, settings, planned, classes, noise, run = self._parts
+            self._opened = Measurements(
+                truth, settings, noise, run=run, planned=planned, classes=classes
+            )
         return self._opened
 
     def __reduce__(self) -> tuple[object, ...]:
         return (MeasurementFiles, self._parts)
+
+
+def unit_classes(settings: TopDownSettings, geography: Geography) -> Classes:
+    """Which share of the loss each unit has, at levels where these differ."""
+    if (shares := settings.unit_shares(geography)) is None:
+        return {}
+    return {level: shares.classes(level)[1].astype(np.int8) for level in geography.levels}
 
 
 def measured(
@@ -224,7 +259,8 @@ def measured(
     if not isinstance(truth, TruthFiles):
         return Measurements(truth, settings, noise, run=run)
     planned = planned_noise(settings, truth.schema, geography)
-    files = MeasurementFiles(truth, settings, planned, noise, run)
+    classes = unit_classes(settings, geography)
+    files = MeasurementFiles(truth, settings, planned, classes, noise, run)
     files.open().begin()
     return files
 

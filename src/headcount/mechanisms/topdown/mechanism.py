@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, floor, log
 
+import numpy as np
+
 from headcount.errors import ConfigError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms._base import COPIES, SCALAR, Context, CountsOutcome, PostTabular
@@ -69,9 +71,19 @@ class TopDown(TopDownSettings, PostTabular):
         """Every level x query with a share, and the report."""
         if self.loss is None:
             return ()
-        settings = self.completed(schema, geography)
-        plan = [
-            Measured(
+        plan = list(self._measured(schema, geography))
+        if self.report_epsilon:
+            distance, law = self._reported(schema, geography)
+            plan.append(replace(distance, law=law))
+        return tuple(plan)
+
+    def _measured(self, schema: Schema, geography: Geography) -> Iterator[Measured]:
+        """Every level x query with a share; where units have shares of their own, each of these."""
+        settings, shares = self.completed(schema, geography), self.unit_shares(geography)
+        for (level, query), noise in planned_noise(settings, schema, geography).items():
+            if noise.law is None:
+                continue
+            whole = Measured(
                 level=level,
                 query=query,
                 entries=noise.entries,
@@ -79,13 +91,22 @@ class TopDown(TopDownSettings, PostTabular):
                 steps=settings.steps_of(query, schema),
                 largest_household=self.largest_household,
             )
-            for (level, query), noise in planned_noise(settings, schema, geography).items()
-            if noise.law is not None
-        ]
-        if self.report_epsilon:
-            distance, law = self._reported(schema, geography)
-            plan.append(replace(distance, law=law))
-        return tuple(plan)
+            if shares is None:
+                yield whole
+                continue
+            depth, units = geography.depth(level), geography.size(level)
+            sizes = np.bincount(shares.classes(level)[1], minlength=len(noise.classes))
+            for number, one in enumerate(noise.classes):
+                if one is not None and one.law is not None and sizes[number]:
+                    yield replace(
+                        whole,
+                        entries=noise.entries // units * int(sizes[number]),
+                        law=one.law,
+                        among=noise.entries,
+                        paths=frozenset(
+                            k for k, path in enumerate(shares.paths) if path[depth] == number
+                        ),
+                    )
 
     def _reported(self, schema: Schema, geography: Geography) -> tuple[Measured, TwoSidedGeometric]:
         """The distance to the truth, and the noise that ``report_epsilon`` buys for it."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headcount.errors import ConfigError, PrivacyError
 from headcount.geography import Geography
+from headcount.geography.spine import UnitShares
 from headcount.mechanisms._units import refuse_housemates
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import Law
-from headcount.privacy import Loss, law_for, marginal_sensitivity
+from headcount.privacy import Allocation, Loss, law_for, marginal_sensitivity
+from headcount.privacy.loss import scaled
 from headcount.schema import Schema
 from headcount.schema.follows import ALONE, Steps
 from headcount.tabulate import CELLS
@@ -26,11 +28,16 @@ class PlannedNoise:
         law       of the noise; None where the loss has no limit: no noise
         weight    1 / variance of the noise, as in the 2018 code
         entries   how many answers the query has at its level
+        loss      what the law costs; None where there is no limit
+        classes   where units have shares of their own: the noise of each share, in the order of
+                  ``UnitShares.classes``; None for a share of 0, which is not measured
     """
 
     law: Law | None
     weight: float
     entries: int
+    loss: Loss | None = None
+    classes: tuple[PlannedNoise | None, ...] = ()
 
 
 def noise_of(
@@ -43,7 +50,8 @@ def noise_of(
         unit=loss.unit, units=entries, cells=1, steps=steps, largest_household=largest_household
     )
     law = law_for(loss, moved)
-    return PlannedNoise(law, weight=1 / max(law.variance, SMALLEST_VARIANCE), entries=entries)
+    weight = 1 / max(law.variance, SMALLEST_VARIANCE)
+    return PlannedNoise(law, weight=weight, entries=entries, loss=loss)
 
 
 def planned_noise(
@@ -54,6 +62,7 @@ def planned_noise(
         refuse_housemates(schema, settings.neighbours, name="topdown")
     allocation = settings.allocation(geography)
     losses = allocation.losses(settings.loss) if settings.loss is not None else {}
+    shares = settings.unit_shares(geography)
     planned = {}
     for level, query in allocation.measured:
         cells = int(schema.possible.sum())
@@ -66,7 +75,34 @@ def planned_noise(
                 steps=settings.steps_of(query, schema),
                 largest_household=settings.largest_household,
             )
+            classes = _classes(settings, allocation, shares, schema, level, query, noise)
         except (PrivacyError, ConfigError) as error:  # nothing moves it, or no sampler draws it
             raise PrivacyError(f"topdown: {query!r} at {level!r}: {error}") from None
-        planned[level, query] = noise
+        planned[level, query] = replace(noise, classes=classes)
     return planned
+
+
+def _classes(
+    settings: TopDownSettings,
+    allocation: Allocation,
+    shares: UnitShares | None,
+    schema: Schema,
+    level: str,
+    query: str,
+    own: PlannedNoise,
+) -> tuple[PlannedNoise | None, ...]:
+    """The noise of a query for every share that a unit of the level can have."""
+    if shares is None:
+        return ()
+    part = allocation.share(level=level, query=query) / allocation.level_share(level)
+    return tuple(
+        None
+        if share == 0
+        else noise_of(
+            None if settings.loss is None else scaled(settings.loss, share * part),
+            entries=own.entries,
+            steps=settings.steps_of(query, schema),
+            largest_household=settings.largest_household,
+        )
+        for share in shares.classes(level)[0]
+    )

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Self
 
-from headcount.errors import ConfigError, InputError, one_of
+from headcount.errors import ConfigError, InputError, PrivacyError, one_of
 from headcount.fields import (
     STATED,
     Named,
@@ -20,6 +20,7 @@ from headcount.fields import (
     Share,
 )
 from headcount.geography import Geography
+from headcount.geography.spine import UnitShares
 from headcount.mechanisms._units import Neighbours, steps_of_all
 from headcount.mechanisms.topdown._defaults import default_keys
 from headcount.mechanisms.topdown.choices import (
@@ -95,6 +96,8 @@ class TopDownSettings:
         invariant      5. what is published exactly
         bounds         6. what bounds the counts
         passes         what is estimated and rounded before other queries, at some levels
+        bypass         the highest level whose units take over the share of an only child, "" for
+                       none (geography/spine.py)
         nurse_nva_0    6. the schema must rule out minors in homes for the elderly or poor
         (7. what to publish is the run's business: counts, microdata, measurements)
         failsafe_over    attributes to sum over when a parent cannot be met: the margin of all
@@ -116,6 +119,7 @@ class TopDownSettings:
     invariant: tuple[Invariant, ...] = ()
     bounds: tuple[Bounds, ...] = ()
     passes: Annotated[tuple[tuple[str, LevelPasses], ...], Named(LevelPasses)] = Pairs()
+    bypass: str = ""
     failsafe_over: tuple[str, ...] = ()
     report_epsilon: NotNegative = Fraction(0)
     nurse_nva_0: bool = False
@@ -262,8 +266,9 @@ class TopDownSettings:
             said["count_housemates"] = True
         if self.largest_household is not None:
             said["largest_household"] = self.largest_household
-        if self.passes:
-            said["passes"] = self.passes
+        for name in ("passes", "bypass"):
+            if value := getattr(self, name):
+                said[name] = value
         return f"TopDown({', '.join(f'{name}={value!r}' for name, value in said.items())})"
 
     @cached_property
@@ -393,6 +398,34 @@ class TopDownSettings:
                 expected="one of the two: all levels below take their counts from this one",
             )
         return allocation
+
+    def unit_shares(self, tree: Geography) -> UnitShares | None:
+        """The share of every unit, where units take over that of an only child."""
+        if not self.bypass:
+            return None
+        with _asked_by("bypass"):
+            top = tree.depth(self.bypass)
+        if self.neighbours.unit.of_household or self.count_housemates:
+            raise ConfigError(
+                "topdown",
+                place="bypass",
+                found="it where households are counted in the unit of privacy",
+                expected="a unit of one record: for that alone losses are added up by path",
+            )
+        allocation = self.allocation(tree)
+        shares = tuple(allocation.level_share(level) for level in tree.levels)
+        if 0 in shares[top:]:
+            raise ConfigError(
+                "topdown",
+                place="bypass",
+                found=f"no share for level {tree.levels[top + shares[top:].index(Fraction(0))]!r}",
+                expected=f"a share for {self.bypass!r} and every level below: units take over the "
+                "share of an only child",
+            )
+        found = UnitShares(geography=tree, shares=shares, highest=self.bypass)
+        if set(found.along_paths()) != {Fraction(1)}:
+            raise PrivacyError("topdown: found paths with other sums of shares, expected 1 on each")
+        return found
 
     def _allocate(self, levels: Sequence[str]) -> Allocation:
         shares = self.level_shares
