@@ -7,8 +7,10 @@ import sys
 import time
 from pathlib import Path
 
+from headcount.noise import RunKey
 from headcount.run.protect import protect_run
 from tests.engines.cluster import PATIENCE, cluster
+from tests.engines.search import found
 
 CONFIG = """
 [population]
@@ -34,10 +36,17 @@ def config(folder: Path, out: str) -> Path:
 def test_a_release_is_the_same_from_a_cluster_that_loses_a_worker(tmp_path: Path):
     protect_run(config(tmp_path, "here"))
     command = ("protect", str(config(tmp_path, "there")), "--engine", "spark", "--quiet")
-    with cluster(tmp_path) as made:
+    files = tmp_path / "spark"
+    (files / "events").mkdir(parents=True)
+    log = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (files / "events").as_uri(),
+        "spark.eventLog.compress": "false",
+    }
+    with cluster(files) as made:
         program = subprocess.Popen(
             [sys.executable, "-m", "headcount", *command],
-            env=made.environment(),
+            env=made.environment(**log),
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -55,3 +64,7 @@ def test_a_release_is_the_same_from_a_cluster_that_loses_a_worker(tmp_path: Path
     assert "block.parquet" in tables
     for name in tables:
         assert (there / name).read_bytes() == (here / name).read_bytes()
+    (files / "driver.log").write_text(said)
+    assert list(files.rglob("stderr"))  # of the tasks of a worker
+    assert list((files / "events").iterdir())
+    assert found(files, RunKey.from_seed(5).material) == set()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from headcount.files import POSIX
 from headcount.mapped import append, mapped
 from headcount.mechanisms.topdown.parts import Estimates
 from headcount.storage import Storage
@@ -22,7 +23,7 @@ def joined(
     estimates: Estimates, level: str, units: int, cells: int, *, workspace: Storage | None
 ) -> csr_array[Any, tuple[int, int]]:
     """The counts of a finished level, units x cells."""
-    if workspace is None:
+    if workspace is None or not POSIX:  # elsewhere a file that is mapped cannot go
         return estimates.rows(level, range(units)).matrix(cells)
     sizes = []
     with workspace.scratch() as cell, workspace.scratch() as value:
