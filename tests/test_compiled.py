@@ -28,3 +28,26 @@ def test_every_kernel_goes_through_the_one_cache():
         if "from numba import" in path.read_text(encoding="utf-8") and path.name != "compiled.py"
     ]
     assert direct == []
+
+
+def test_no_compiled_loop_may_be_rounded_by_the_machine_that_runs_it():
+    """No fast mathematics, no threads that add up in any order, no library chosen by processor."""
+    kernels = {
+        path.name: path.read_text(encoding="utf-8")
+        for path in PACKAGE.rglob("*.py")
+        if "import njit" in path.read_text(encoding="utf-8")
+    }
+    assert len(kernels) > 10
+    for freedom in ("fastmath=", "parallel=", "np.dot(", "np.linalg"):
+        assert [name for name, text in kernels.items() if freedom in text] == []
+
+
+def test_a_product_and_a_sum_are_rounded_one_after_the_other():
+    """Joined into one, as some processors can, they would leave a rest here."""
+
+    @compiled.njit
+    def left(a: float, b: float, c: float) -> float:
+        return a * b - c
+
+    a = 1 + 2.0**-30
+    assert left(a, a, a * a) == 0

@@ -3,6 +3,11 @@
 Numba keeps compiled code by the content of a function's own file, not of the files it calls into.
 After an upgrade, or an edit, it would go on running old callees. So the cache folder is named
 after a digest of all files with compiled functions.
+
+Loops are compiled for the processor at hand, but as they are written: without ``fastmath`` a
+compiler may neither reorder a sum nor join a product and a sum, so that every machine rounds alike,
+whether a loop was just compiled, put into another, or loaded. Allowed to, it did: the same key
+gave other counts after a first compilation, now and then, and saved no time.
 """
 
 from __future__ import annotations

@@ -44,8 +44,6 @@ Starts = NDArray[np.uint64]  # unsigned, as are slots: no test for negative indi
 
 PROJECTION_LIMIT, CONJUGATE_LIMIT = 1000, 500
 SOLVED, STUCK, IMPOSSIBLE = 0, 1, 2
-# Sums may be reordered to use wide registers; infinities and NaN keep their meaning.
-FAST = {"reassoc", "contract", "arcp", "nsz"}
 
 
 class Free(NamedTuple):
@@ -92,21 +90,30 @@ class Jacobian(NamedTuple):
     diagonal: Floats
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True)
+def dot(a: Floats, b: Floats) -> float:
+    """Sum of a b, term by term: the order in which a library adds depends on the processor."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(nogil=True, cache=True)
 def gather(who: Slots, where: Slots, pairs: int, values: Floats, out: Floats) -> None:
     """Add Q' values to out, Q given by its first pairs (variable, slot)."""
     for i in range(pairs):
         out[who[i]] += values[where[i]]
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True)
 def scatter(who: Slots, where: Slots, pairs: int, part: Floats, out: Floats) -> None:
     """Add Q part to out, Q given by its first pairs (variable, slot)."""
     for i in range(pairs):
         out[where[i]] += part[who[i]]
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True)
 def threshold(
     t: Floats, give: Floats, first: np.uint64, last: np.uint64, total: float, tau: float
 ) -> float:
@@ -139,7 +146,7 @@ def threshold(
     return tau
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True)
 def primal(
     nu: Floats, free: Free, tau: Floats, u: Floats, sums: Floats, work: Floats
 ) -> tuple[float, float]:
@@ -176,7 +183,7 @@ def primal(
     return value, size
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True)
 def residual(nu: Floats, slots: Floats, sums: Floats, out: Floats) -> tuple[float, float, float]:
     """Set out = F = Q x - z; the slots' part of the dual value, its size, and max |F|."""
     value, size, worst = 0.0, 0.0, 0.0
@@ -192,7 +199,7 @@ def residual(nu: Floats, slots: Floats, sums: Floats, out: Floats) -> tuple[floa
     return value, size, worst
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True)
 def soften_slots(nu: Floats, slots: Floats, delta: float, jacobian: Jacobian) -> None:
     """The Jacobian's D: 1/r where z is not clipped, less where it is clipped by a few delta."""
     square = delta * delta
@@ -206,7 +213,7 @@ def soften_slots(nu: Floats, slots: Floats, delta: float, jacobian: Jacobian) ->
         diagonal[s] = d[s]
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True)
 def soften_cells(
     free: Free, u: Floats, delta: float, jacobian: Jacobian, work: Floats
 ) -> tuple[int, int]:
@@ -255,7 +262,7 @@ def soften_cells(
     return rows, pairs
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True)
 def multiply(
     v: Floats,
     jacobian: Jacobian,
@@ -279,13 +286,10 @@ def multiply(
         for j in range(row[e], row[e + 1]):
             work[j] = a[j] * (work[j] - mean)
     scatter(active[0], active[1], pairs, work, out)
-    dot = 0.0
-    for s in range(d.size):
-        dot += v[s] * out[s]
-    return dot
+    return dot(v, out)
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
+@njit(nogil=True, cache=True)
 def direction(
     f: Floats,
     jacobian: Jacobian,
@@ -370,7 +374,7 @@ def newton(
         rows, pairs = soften_cells(free, u, delta, jacobian, work)
         relative = max(0.03, min(0.3, 10.0 * worst / (1.0 + first)))
         conjugate += direction(f, jacobian, rows, pairs, shift, relative, step, cg, work)
-        slope = np.dot(f, step)
+        slope = dot(f, step)
         alpha, backtracks = 1.0, 0
         while True:
             trial[:] = nu + alpha * step
@@ -381,7 +385,7 @@ def newton(
             if new >= enough or backtracks == 30:
                 break
             backtracks += 1
-            after = np.dot(f, step)
+            after = dot(f, step)
             secant = slope / (slope - after) if after < slope else 0.5
             alpha *= min(max(secant, 0.1), 0.5)
         nu[:] = trial
