@@ -45,7 +45,7 @@ def test_no_compiled_loop_may_be_rounded_by_the_machine_that_runs_it():
 def test_a_product_and_a_sum_are_rounded_one_after_the_other():
     """Joined into one, as some processors can, they would leave a rest here."""
 
-    @compiled.njit
+    @compiled.njit(nogil=True)
     def left(a: float, b: float, c: float) -> float:
         return a * b - c
 
