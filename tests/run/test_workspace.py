@@ -162,6 +162,11 @@ def test_a_link_into_the_release_is_no_way_round(town: Path):
         protect_run(config_of(town, "link/release/x"))
 
 
+def test_a_file_is_no_workspace(town: Path):
+    with pytest.raises(RunError, match=r"people\.csv: found a file, expected a folder for the run"):
+        protect_run(config_of(town, "people.csv"))
+
+
 def test_a_workspace_that_anyone_can_write_to_is_refused(town: Path):
     (town / "open").mkdir()
     (town / "open").chmod(0o777)

@@ -269,6 +269,8 @@ def _check_workspace(config: Config) -> None:
                 found=f"{folder}, {how} the run's directory {out}",
                 expected="a folder apart from it: true counts are never beside a release",
             )
+        if folder.exists() and not folder.is_dir():
+            raise RunError(f"{folder}: found a file, expected a folder for the run's workspace")
         refuse_unsafe(workspace.folder)
     workspace.check()
 
