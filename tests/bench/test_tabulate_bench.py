@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow.parquet import write_table
 
 from headcount.bench import run_benchmark, tabulate
 from headcount.errors import ConfigError
@@ -20,7 +21,8 @@ def people(path: Path) -> Path:
         ("0100100001", "household", "under_18", "not_hispanic", "black"),
     ]
     names = [tabulate.CODE, "hhgq", "voting_age", "hispanic", "race"]
-    pl.DataFrame(rows, schema=names, orient="row").write_parquet(path)
+    columns = zip(names, zip(*rows, strict=True), strict=True)
+    write_table(pa.table({name: list(values) for name, values in columns}), path)
     return path
 
 

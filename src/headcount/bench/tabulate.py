@@ -162,7 +162,9 @@ def differences(path: Path, counts: Path) -> int:
             some = pa.table(batch).group_by(columns).aggregate([([], "count_all")])
             found.append(some.rename_columns([*columns, "plain"]))
     plain = pa.concat_tables(found).group_by(columns).aggregate([("plain", "sum")])
-    both = read_table(counts).join(plain, columns, join_type="full outer").to_pydict()
+    types = [(column, plain.schema.field(column).type) for column in columns]
+    counted = read_table(counts).cast(pa.schema([*types, ("many", pa.int64())]))
+    both = counted.join(plain, columns, join_type="full outer").to_pydict()
     return sum(a != b for a, b in zip(both["many"], both["plain_sum"], strict=True))
 
 

@@ -21,7 +21,7 @@ from headcount.population.tables import Rows, rows_named
 VALUE, ROW = "value", "row"
 
 MANY_PLACES = 1 << 22
-"""Places that are gathered before those that stand twice are taken out."""
+"""Places that wait at least before those that stand twice are taken out."""
 
 
 @dataclass(eq=False, repr=False)
@@ -85,14 +85,19 @@ class SeenTable:
             self.counts[column] = (before[0] and whole, before[1] and ones)
         self.totals += other.totals
         self.any_short |= other.any_short
-        self.places += other.places
-        if len(self.places) > 1 and sum(one.height for one in self.places) > MANY_PLACES:
-            self.places = [self.all_places()]
+        if other.places:
+            self._add_places(other.places)
         for length, row in other.lengths.items():
             self.lengths[length] = min(row, self.lengths.get(length, row))
         for name, values in other.values.items():
             both = [self.values[name], values] if name in self.values else [values]
             self.values[name] = _first(pl.concat(both))
+
+    def _add_places(self, more: list[pl.DataFrame]) -> None:
+        """Places wait until they are as many as those known, and are then sorted together."""
+        self.places += more
+        if sum(one.height for one in self.places[1:]) > max(self.places[0].height, MANY_PLACES):
+            self.places = [self.all_places()]
 
     @classmethod
     def together(cls, parts: Iterable[SeenTable]) -> SeenTable:
