@@ -43,6 +43,7 @@ class Result:
 
     where
         seconds   wall time of all of it, what it prepared included
+        cpu       CPU seconds of it and of the processes that it started
         fault     why it has no readings
         left_out  whether it was not even begun
     """
@@ -50,6 +51,7 @@ class Result:
     name: str
     readings: tuple[Reading, ...]
     seconds: float = 0.0
+    cpu: float = 0.0
     fault: str = ""
     left_out: bool = False
 

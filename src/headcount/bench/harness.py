@@ -96,9 +96,10 @@ def run_benchmark(which: str, /, *, quick: bool = False, **options: object) -> R
     smaller = getattr(module, "QUICK", {}) if quick else {}
     if smaller is None:
         return Result(which, (), fault="left out: it is never quick", left_out=True)
-    begin = perf_counter()
+    begin, spent = perf_counter(), sum(os.times()[:4])
     readings: Sequence[Reading] = module.measure(**{**smaller, **given})
-    return Result(which, tuple(readings), perf_counter() - begin)
+    cpu = sum(os.times()[:4]) - spent
+    return Result(which, tuple(readings), perf_counter() - begin, cpu)
 
 
 def run_all(*, quick: bool) -> Iterator[Result]:

@@ -69,7 +69,8 @@ def bench(
     if benchmark == "all":
         for result in run_all(quick=quick):
             results.append(result)
-            typer.echo(f"{result.name}: {result.seconds:.0f} s{_verdict(result)}")
+            times = f"{result.seconds:.0f} s, {result.cpu:.0f} s of CPU"
+            typer.echo(f"{result.name}: {times}{_verdict(result)}")
             _show(result)
     else:
         options: dict[str, object] = {
