@@ -241,7 +241,7 @@ queries = { cells = { share = "1/2" }, by_age = { by = ["age"], share = "1/2" } 
 
 @pytest.mark.parametrize(
     ("run", "folder", "files"),
-    [("", "internal/levels", 3), ('publish = ["measurements"]', "release/measurements", 6)],
+    [("", "internal/levels", 3), ('publish = ["measurements"]', "release/measurements", 4)],
 )
 def test_topdown_killed_in_each_state_of_what_it_alone_writes(
     drive: Driver, tmp_path: Path, run: str, folder: str, files: int
@@ -252,7 +252,8 @@ def test_topdown_killed_in_each_state_of_what_it_alone_writes(
     for line in start.states(folder):
         home = start.copy(f"line-{line}")
         assert drive(home, line=line)["ended"] == "killed"
-        written.add(len(list((home / "out" / folder).rglob("[!.]*.[ap]*"))))  # Arrow or Parquet
+        there = (home / "out" / folder).rglob("[!.]*.[ap]*")  # Arrow or Parquet
+        written.add(sum(path.is_file() for path in there))
         assert drive(home)["ended"] == "finished"
         assert faults(home, start.whole) == [], line
         shutil.rmtree(home)
