@@ -129,7 +129,7 @@ _COMMAND = get_command(cli.app)  # once: to build it takes longer than a case
 
 def _config(folder: Path, random: Random) -> str:
     population, mechanism = random.choice(base.CONFIGS)
-    config = base.tree(population, mechanism, seed=3)
+    config = base.tree(population, mechanism, seed=3, workspace="elsewhere")
     for _ in range(random.choice((0, 1, 1, 1, 2, 4))):
         mutate.change_tree(config, random)
     text = base.toml_text(config)
