@@ -7,10 +7,11 @@ import sys
 import time
 from pathlib import Path
 
+from headcount.bench.spark_cluster import PATIENCE, cluster
 from headcount.noise import RunKey
 from headcount.run.protect import protect_run
-from tests.engines.cluster import PATIENCE, cluster
 from tests.engines.search import found
+from tests.engines.spark import need_spark
 
 CONFIG = """
 [population]
@@ -34,6 +35,7 @@ def config(folder: Path, out: str) -> Path:
 
 
 def test_a_release_is_the_same_from_a_cluster_that_loses_a_worker(tmp_path: Path):
+    need_spark()
     protect_run(config(tmp_path, "here"))
     command = ("protect", str(config(tmp_path, "there")), "--engine", "spark", "--quiet")
     files = tmp_path / "spark"

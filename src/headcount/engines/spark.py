@@ -1,4 +1,4 @@
-"""Apache Spark: every piece of work is a task, on this machine or on a cluster.
+"""Apache Spark: ranges of pieces of work are tasks, on this machine or on a cluster.
 
 A task may be lost, repeated, or made twice at once: pieces are pure, so nothing differs then.
 Spark is given the name of a folder and numbers, and gives nothing back: functions, pieces and
@@ -33,6 +33,10 @@ R = TypeVar("R")
 PIECES = 1024
 """Pieces in one of Spark's jobs: what the driver holds of pieces and results at a time."""
 
+TASKS = 8
+"""Tasks of a job for each core: starting one takes Spark some 20 ms, so that each has a range of
+pieces, and there are enough of them for all cores to end at about the same time."""
+
 LIBRARIES = ("headcount", "llvmlite", "numba", "numpy", "scipy")
 """What the bits of a result depend on, besides Python."""
 
@@ -41,8 +45,8 @@ LIBRARIES = ("headcount", "llvmlite", "numba", "numpy", "scipy")
 class SparkEngine:
     """Spark as it is usually configured: spark-submit, spark-defaults.conf, PYSPARK_SUBMIT_ARGS.
 
-    Without any, all cores of this machine. A task has one piece, or
-    ``spark.default.parallelism`` says how many tasks a job has.
+    Without any, all cores of this machine. A task is a range of pieces: eight tasks for each core,
+    or ``spark.default.parallelism`` says how many a job has.
 
     where
         folder   for the files that work is handed over by: as confidential as the data, and the
@@ -54,7 +58,8 @@ class SparkEngine:
     def map(self, function: Callable[[T], R], pieces: Iterable[T]) -> Iterator[R]:
         """Yield the results in order; an error in one piece stops the rest."""
         context = spark_context()
-        tasks = int(context.getConf().get("spark.default.parallelism", str(PIECES)))
+        usual = TASKS * context.defaultParallelism
+        tasks = int(context.getConf().get("spark.default.parallelism", str(usual)))
         with self.private_folder() as own:
             work, waiting = HandedWork[T, R](own), iter(pieces)
             work.put_function(function)

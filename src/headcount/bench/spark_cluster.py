@@ -1,4 +1,4 @@
-"""A real cluster for tests: a standalone master and workers, each a process, on the loopback."""
+"""A cluster of Spark on this machine: a standalone master and workers, each its own process."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-
-from tests.engines.spark import need_spark
 
 HERE = "127.0.0.1"
 PATIENCE = 120.0
@@ -22,10 +20,25 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where the master is, and the processes of its workers."""
+    """Where the master is, and the processes of its workers, with their files in ``folder``."""
 
+    folder: Path
     master: str
-    workers: tuple[subprocess.Popen[bytes], ...]
+    stack: ExitStack
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def add_worker(self) -> None:
+        """Start a worker of one core; it registers with the master by itself."""
+        name = f"worker-{len(self.workers)}"
+        options = ("--host", HERE, "--cores", "1", "--memory", "600m")
+        where = ("--work-dir", str(self.folder / f"{name}-files"), self.master)
+        self.workers.append(_start(self.stack, self.folder, name, *options, *where))
+
+    def wait_for_workers(self) -> None:
+        """Wait until all that run have registered."""
+        for number, process in enumerate(self.workers):
+            if process.poll() is None:
+                _wait_for(self.folder / f"worker-{number}.log", "Successfully registered", process)
 
     def kill(self, worker: int) -> None:
         """End a worker at once, and all that it started."""
@@ -47,22 +60,17 @@ class Cluster:
 @contextmanager
 def cluster(folder: Path, *, workers: int = 2) -> Iterator[Cluster]:
     """A master and workers of one core each, ended on leaving; their files are in ``folder``."""
-    need_spark()
     with ExitStack() as stack, socket.socket() as free:
         free.bind((HERE, 0))
         port = free.getsockname()[1]
         free.close()
-        master = f"spark://{HERE}:{port}"
-        started = [_start(stack, folder, "master", "--host", HERE, "--port", str(port))]
-        _wait_for(folder / "master.log", "I have been elected leader", started[0])
-        for number in range(workers):
-            name = f"worker-{number}"
-            options = ("--host", HERE, "--cores", "1", "--memory", "600m")
-            where = ("--work-dir", str(folder / f"{name}-files"), master)
-            started.append(_start(stack, folder, name, *options, *where))
-        for number, process in enumerate(started[1:]):
-            _wait_for(folder / f"worker-{number}.log", "Successfully registered", process)
-        yield Cluster(master, tuple(started[1:]))
+        master = _start(stack, folder, "master", "--host", HERE, "--port", str(port))
+        _wait_for(folder / "master.log", "I have been elected leader", master)
+        made = Cluster(folder, f"spark://{HERE}:{port}", stack)
+        for _ in range(workers):
+            made.add_worker()
+        made.wait_for_workers()
+        yield made
 
 
 def _start(stack: ExitStack, folder: Path, name: str, *options: str) -> subprocess.Popen[bytes]:
