@@ -26,6 +26,7 @@ from headcount.files import write_text_atomic
 from headcount.population import Population
 
 T = TypeVar("T")
+QUICK = None  # Spark is started six times, and a cluster loses three workers
 SEED = 1
 WARM_UP = ("DE", "RI")
 SMALL = 0.02
