@@ -521,7 +521,28 @@ def _rows_of_the_table() -> list[Example]:
             "attribute": [{"name": "sex"}, {"name": "race"}],
         }
     }
+    census = {"kind": "redistricting-2020", "persons": "persons.csv", "blocks": "blocks.csv"}
     return [
+        Example(
+            "redistricting",
+            more={
+                "population": {**census, "units": "units.csv"},
+                "mechanism": {
+                    "name": "topdown",
+                    "rho": 1,
+                    "bypass": "state",
+                    "queries": {
+                        "cells": {"share": "1/2"},
+                        "total": {"by": []},
+                        "race": {"by": ["cenrace"], "share": "1/2"},
+                    },
+                    "passes": {
+                        "block": {"fit": [["race"], ["cells"]], "round": [["total"], ["cells"]]}
+                    },
+                },
+            },
+            data=files.census_2020,
+        ),
         Example("identity", more={**coded, **mechanism("identity")}, data=files.people),
         Example(
             "histogram",

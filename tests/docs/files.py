@@ -85,6 +85,36 @@ def long_counts(folder: Path) -> None:
     pl.DataFrame(rows).write_csv(folder / "long.csv")
 
 
+def census_2020(folder: Path) -> None:
+    """``persons.csv``, ``units.csv`` and ``blocks.csv``: two tracts with three blocks each."""
+    blocks = [f"4400100010{tract}100{number}" for tract in (0, 1) for number in range(3)]
+    pl.DataFrame(
+        {
+            "block": blocks,
+            "state": ["44"] * 6,
+            "county": ["44001"] * 6,
+            "tract": [code[:11] for code in blocks],
+            "area": ["9999"] * 6,
+            "place": ["00001"] * 6,
+            "subdivision": ["00001"] * 6,
+        }
+    ).write_csv(folder / "blocks.csv")
+    rng, n = np.random.default_rng(2), 60
+    home = rng.choice(blocks[:5], n)
+    pl.DataFrame(
+        {
+            "block": home,
+            "gqtype": ["000"] * n,
+            "age": rng.integers(0, 90, n),
+            "cenhisp": rng.integers(1, 3, n),
+            "cenrace": rng.integers(1, 8, n),
+        }
+    ).write_csv(folder / "persons.csv")
+    pl.DataFrame({"block": blocks, "gqtype": ["000"] * 6, "occupied": [1] * 5 + [0]}).write_csv(
+        folder / "units.csv"
+    )
+
+
 def _codes(tracts: list[str]) -> dict[str, list[str]]:
     counties = [TRACTS[tract] for tract in tracts]
     return {"state": [COUNTIES[c] for c in counties], "county": counties, "tract": tracts}
