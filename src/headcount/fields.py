@@ -195,7 +195,7 @@ FilePath = Annotated[Path, File()]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place(File):
+class FolderPlace(File):
     """A folder, relative to the config's own, or a URI (``s3://bucket/folder``), as it is."""
 
     def locate(self, value: Any, folder: Path) -> Any:
@@ -203,7 +203,7 @@ class Place(File):
         return value if "://" in value else str(folder / value)
 
 
-FolderOrURI = Annotated[str, Place()]
+FolderOrURI = Annotated[str, FolderPlace()]
 
 
 class Pairs(tuple[tuple[str, V], ...]):

@@ -30,14 +30,14 @@ def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_run_that_was_broken_off_and_resumed_has_no_faults(
     town: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    found = resume.Found()
+    found = resume.Noticed()
     assert resume._stage(town, found) == "nothing spent"
     interrupted(town / "config.toml", monkeypatch, at="protect")
     assert resume._stage(town, found) == "spent, nothing estimated"
     interrupted(town / "config.toml", monkeypatch, at="finished_receipt")
     protect_run(town / "config.toml")
     assert resume._stage(town, found) == "complete"
-    whole = resume.Whole(resume._tables(town), 0.0, 1.0, 0)
+    whole = resume.Undisturbed(resume._tables(town), 0.0, 1.0, 0)
     resume._compare(town, whole, found)
     readings = resume._described(found, whole, kills=1, engine="local")
     assert len([one for one in readings if one.at_most == 0]) == 4
@@ -49,14 +49,14 @@ def test_other_tables_second_spends_and_what_is_left_behind_are_noticed(town: Pa
     write_config(town, run=RUN, out="again")
     protect_run(town / "config.toml")  # spends a second time
     (town / "out/internal/run.key").write_bytes(b"")
-    found = resume.Found()
-    resume._compare(town, resume.Whole({"tract.parquet": "other"}, 0.0, 1.0, 0), found)
+    found = resume.Noticed()
+    resume._compare(town, resume.Undisturbed({"tract.parquet": "other"}, 0.0, 1.0, 0), found)
     assert dict(found.faults) == {
         "releases that differ": 1,
         "ledgers without exactly one finished spend": 1,
         "keys or parts left behind": 1,
     }
-    whole = resume.Whole({}, 0.0, 1.0, 0)
+    whole = resume.Undisturbed({}, 0.0, 1.0, 0)
     readings = resume._described(found, whole, kills=1, engine="local")
     assert len([one for one in readings if not one.passed]) == 3
 
@@ -65,7 +65,7 @@ def test_a_release_that_can_be_read_before_its_run_is_complete_is_noticed(
     town: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(resume, "read_release", lambda _folder: None)
-    found = resume.Found()
+    found = resume.Noticed()
     resume._stage(town, found)
     assert found.faults == {"unfinished releases that could be read": 1}
 

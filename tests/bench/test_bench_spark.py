@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from headcount.bench import spark
-from headcount.bench.spark import Killing, Ran, dies_once, tree_seconds
+from headcount.bench.spark import Killing, SparkRun, dies_once, tree_seconds
 from headcount.engines.protocol import InOrder
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass\n"
@@ -58,10 +58,10 @@ def test_every_map_has_a_kill_of_its_own(tmp_path: Path):
 
 
 def test_readings_say_whether_counts_are_the_same_and_the_ratio(monkeypatch):
-    here, there = Ran("a", cpu=2.0), Ran("a", cpu=3.0)
+    here, there = SparkRun("a", cpu=2.0), SparkRun("a", cpu=3.0)
     found = {spark.run_here: here, spark.run_on_spark: there}
     monkeypatch.setattr(spark, "_apart", lambda environment, run, share: found[run])
-    monkeypatch.setattr(spark, "run_on_cluster", lambda share: Ran("b", maps=3))
+    monkeypatch.setattr(spark, "run_on_cluster", lambda share: SparkRun("b", maps=3))
     readings = {one.what: one.value for one in spark.measure(share=0.5)}
     assert readings["  times this machine's"] == 1.5
     assert readings["  counts are the same"] == 1

@@ -17,6 +17,7 @@ from headcount._version import __version__
 from headcount.bench.figures import Reading, Result, apart
 from headcount.errors import ConfigError, HeadcountError
 from headcount.files import write_text_atomic
+from headcount.memory import machine_memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,7 +168,5 @@ def _processor() -> str:
 
 
 def _memory_gib() -> float | None:
-    try:
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (AttributeError, OSError, ValueError):  # Windows does not say
-        return None
+    found = machine_memory()
+    return None if found is None else round(found / 2**30, 1)

@@ -35,7 +35,7 @@ QUICK = {"kills": 4, "share": 0.001, "on_spark": 1}
 
 
 @dataclass
-class Whole:
+class Undisturbed:
     """A run that nothing disturbed.
 
     where
@@ -52,7 +52,7 @@ class Whole:
 
 
 @dataclass
-class Found:
+class Noticed:
     """What was found after kills: how far runs had come, and what was wrong."""
 
     stages: Counter[str] = field(default_factory=Counter)
@@ -116,7 +116,7 @@ def _finish(process: subprocess.Popen[bytes]) -> None:
         raise RuntimeError(f"a run that nobody killed ended with {process.returncode}: {last}")
 
 
-def _undisturbed(home: Path, *, engine: str = "local") -> Whole:
+def _undisturbed(home: Path, *, engine: str = "local") -> Undisturbed:
     begin, begun, most = time.perf_counter(), 0.0, 0
     process = start(home, engine=engine)
     while process.poll() is None:
@@ -126,7 +126,7 @@ def _undisturbed(home: Path, *, engine: str = "local") -> Whole:
         time.sleep(0.02)
     seconds = time.perf_counter() - begin
     _finish(process)
-    return Whole(_tables(home), begun, seconds, most)
+    return Undisturbed(_tables(home), begun, seconds, most)
 
 
 def _bytes(folder: Path) -> int:
@@ -145,12 +145,12 @@ def _tables(home: Path) -> Mapping[str, str]:
     return {name: digest for name, digest in manifest["files"].items() if ".parquet" in name}
 
 
-def _killed(folder: Path, whole: Whole, *, kills: int, engine: str) -> list[Reading]:
+def _killed(folder: Path, whole: Undisturbed, *, kills: int, engine: str) -> list[Reading]:
     """Kill runs one after the other; each is resumed on the same engine.
 
     One in five at any moment, the others after they have begun to write.
     """
-    chance, found = random.Random(SEED), Found()
+    chance, found = random.Random(SEED), Noticed()
     if engine == "spark":
         own = _undisturbed(_begin(folder, "whole-spark"), engine=engine)
         found.faults["releases that differ"] += own.tables != whole.tables
@@ -175,7 +175,7 @@ def _killed(folder: Path, whole: Whole, *, kills: int, engine: str) -> list[Read
     return _described(found, whole, kills=kills, engine=engine)
 
 
-def _stage(home: Path, found: Found) -> str:
+def _stage(home: Path, found: Noticed) -> str:
     """How far a killed run had come. One without a manifest must not be read as a release."""
     directory = RunDirectory(home / "out")
     spends = Ledger.open(home / "ledger.db").history(DATASET)
@@ -195,7 +195,7 @@ def _stage(home: Path, found: Found) -> str:
     return "some levels estimated" if parts else "spent, nothing estimated"
 
 
-def _compare(home: Path, whole: Whole, found: Found) -> None:
+def _compare(home: Path, whole: Undisturbed, found: Noticed) -> None:
     found.faults["releases that differ"] += _tables(home) != whole.tables
     states = [spend.state for spend in Ledger.open(home / "ledger.db").history(DATASET)]
     found.faults["ledgers without exactly one finished spend"] += states != [SpendState.COMPLETE]
@@ -204,7 +204,7 @@ def _compare(home: Path, whole: Whole, found: Found) -> None:
     found.faults["keys or parts left behind"] += bool(left)
 
 
-def _described(found: Found, whole: Whole, *, kills: int, engine: str) -> list[Reading]:
+def _described(found: Noticed, whole: Undisturbed, *, kills: int, engine: str) -> list[Reading]:
     stages = ", ".join(f"{stage} {many}" for stage, many in found.stages.most_common())
     ratio = found.seconds / kills / whole.seconds
     kinds = ["unfinished releases that could be read", *found.faults]
@@ -228,7 +228,7 @@ mount -o remount,size=4g out/internal
 """
 
 
-def _filled(folder: Path, whole: Whole) -> list[Reading]:
+def _filled(folder: Path, whole: Undisturbed) -> list[Reading]:
     """A disk for ``internal/`` with half the room that the run needs, then with enough.
 
     The disk is a tmpfs in a namespace of its own, which Linux lets any user make where user

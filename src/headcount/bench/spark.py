@@ -35,7 +35,7 @@ PARTITIONS = (1, 7, 40)
 CORES = 2
 
 
-class Ran(NamedTuple):
+class SparkRun(NamedTuple):
     """A release: digest of its counts, seconds of wall and of CPU.
 
     where
@@ -77,30 +77,30 @@ def measure(*, share: float = 1.0) -> list[Reading]:
     return [*found, _same(what, killed, small)]
 
 
-def _same(what: str, one: Ran, other: Ran) -> Reading:
+def _same(what: str, one: SparkRun, other: SparkRun) -> Reading:
     return Reading(what, float(one.digest == other.digest), "(1 = yes)", one.digest[:16])
 
 
-def run_here(share: float) -> Ran:
+def run_here(share: float) -> SparkRun:
     """On this machine alone."""
     return _timed(share, LocalEngine(CORES))
 
 
-def run_on_spark(share: float) -> Ran:
+def run_on_spark(share: float) -> SparkRun:
     """On Spark as the environment says."""
     from headcount.engines.spark import SparkEngine
 
     return _timed(share, SparkEngine())
 
 
-def run_on_cluster(share: float) -> Ran:
+def run_on_cluster(share: float) -> SparkRun:
     """On a cluster of two workers, of which one is killed in each level and another started."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         with cluster(folder) as made:
             _tell(folder, made)
             with _pool(made.environment()) as pool:
-                run: Future[Ran] = pool.submit(run_and_kill, share, folder)
+                run: Future[SparkRun] = pool.submit(run_and_kill, share, folder)
                 while not run.done():
                     if sum(worker.poll() is None for worker in made.workers) < 2:
                         made.add_worker()
@@ -109,13 +109,13 @@ def run_on_cluster(share: float) -> Ran:
                 return run.result()
 
 
-def run_and_kill(share: float, folder: Path) -> Ran:
+def run_and_kill(share: float, folder: Path) -> SparkRun:
     """The driver: each map of TopDown, which is a level, costs one worker."""
     from headcount.engines.spark import SparkEngine
 
     engine = Killing(SparkEngine(folder / "handed"), folder)
     digest = _release(_nation(share), engine)
-    return Ran(digest, maps=len(list(folder.glob("killed-*"))))
+    return SparkRun(digest, maps=len(list(folder.glob("killed-*"))))
 
 
 @dataclass(frozen=True)
@@ -160,13 +160,13 @@ def _tell(folder: Path, made: Cluster) -> None:
     write_text_atomic(folder / "workers.json", json.dumps([one.pid for one in made.workers]))
 
 
-def _timed(share: float, engine: Engine) -> Ran:
+def _timed(share: float, engine: Engine) -> SparkRun:
     _release(_nation(1.0, states=WARM_UP), engine)
     population, start = _nation(share), tree_seconds()
     _release(population, engine)
     wall, cpu = perf_counter(), tree_seconds()
     digest = _release(population, engine)
-    return Ran(digest, perf_counter() - wall, tree_seconds() - cpu, first=cpu - start)
+    return SparkRun(digest, perf_counter() - wall, tree_seconds() - cpu, first=cpu - start)
 
 
 def _nation(share: float, *, states: tuple[str, ...] | None = None) -> Population:
@@ -230,6 +230,6 @@ def _set(environment: dict[str, str]) -> None:
     os.environ.update(environment)
 
 
-def _apart(environment: dict[str, str], run: Callable[[float], Ran], share: float) -> Ran:
+def _apart(environment: dict[str, str], run: Callable[[float], SparkRun], share: float) -> SparkRun:
     with _pool(environment) as pool:
         return pool.submit(run, share).result()

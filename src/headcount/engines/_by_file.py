@@ -24,7 +24,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Place(NamedTuple):
+class PiecePlace(NamedTuple):
     """Where a piece stands in the file of its job."""
 
     job: int
@@ -49,16 +49,16 @@ class HandedWork(Generic[T, R]):
         """Write what is done with each piece."""
         (self.folder / "function").write_bytes(_pickled(function))
 
-    def put_pieces(self, job: int, pieces: Iterable[T]) -> list[Place]:
+    def put_pieces(self, job: int, pieces: Iterable[T]) -> list[PiecePlace]:
         """Write the pieces of a job into one file."""
         found, end = [], 0
         with (self.folder / f"pieces-{job}").open("wb") as file:
             for number, piece in enumerate(pieces):
                 start, end = end, end + file.write(_pickled(piece))
-                found.append(Place(job, number, start, end))
+                found.append(PiecePlace(job, number, start, end))
         return found
 
-    def do(self, place: Place) -> None:
+    def do(self, place: PiecePlace) -> None:
         """Do one piece, in the process that is to do it, and write what came out, whole.
 
         An attempt that was made before, or is being made now, writes the same: the last one stays.
@@ -83,7 +83,7 @@ class HandedWork(Generic[T, R]):
         attempt.write_bytes(_pickled(made))
         attempt.replace(target)
 
-    def take(self, place: Place) -> R:
+    def take(self, place: PiecePlace) -> R:
         """The result of one piece, whose file goes; or the error that was raised."""
         file = self._result(place)
         made = pickle.loads(file.read_bytes())
@@ -92,7 +92,7 @@ class HandedWork(Generic[T, R]):
             raise made.error
         return made  # type: ignore[no-any-return]
 
-    def _result(self, place: Place) -> Path:
+    def _result(self, place: PiecePlace) -> Path:
         return self.folder / f"result-{place.job}-{place.number}"
 
 

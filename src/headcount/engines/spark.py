@@ -23,7 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
-from headcount.engines._by_file import HandedWork, Place
+from headcount.engines._by_file import HandedWork, PiecePlace
 from headcount.engines.protocol import HANDED, InOrder
 from headcount.errors import ConfigError
 
@@ -131,7 +131,7 @@ def libraries() -> Mapping[str, str]:
 
 
 def _do(
-    work: HandedWork[Any, Any], expected: Mapping[str, str], place: Place
+    work: HandedWork[Any, Any], expected: Mapping[str, str], place: PiecePlace
 ) -> ConfigError | None:
     """One piece on a worker; an error of its set-up comes back, and is not tried again."""
     try:

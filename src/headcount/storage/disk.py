@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from headcount.files import take_name, temporary_beside
-from headcount.storage.protocol import Whole
+from headcount.storage.protocol import FileContent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,11 +44,11 @@ class DiskStorage:
             file.seek(min(first, file.size()))
             return file.read_buffer(size)
 
-    def put(self, name: str, data: Whole) -> None:
+    def put(self, name: str, data: FileContent) -> None:
         """Write and rename."""
         self._put(name, data, replace=True)
 
-    def put_if_absent(self, name: str, data: Whole) -> bool:
+    def put_if_absent(self, name: str, data: FileContent) -> bool:
         """Write, and take the name if it is free."""
         return self._put(name, data, replace=False)
 
@@ -77,7 +77,7 @@ class DiskStorage:
         """A folder in this one."""
         return DiskStorage(self.folder / name)
 
-    def _put(self, name: str, data: Whole, *, replace: bool) -> bool:
+    def _put(self, name: str, data: FileContent, *, replace: bool) -> bool:
         path = self.folder / name
         self._make(path.parent)
         if isinstance(data, io.BufferedIOBase):

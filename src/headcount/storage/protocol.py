@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeAlias
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Whole: TypeAlias = bytes | memoryview | BinaryIO
+FileContent: TypeAlias = bytes | memoryview | BinaryIO
 """All bytes of a file: in memory (a buffer of Arrow too), or in a file that ``scratch`` gave."""
 
 
@@ -31,10 +31,10 @@ class Storage(Protocol):
     def read(self, name: str, first: int = 0, size: int | None = None) -> pa.Buffer:
         """Some bytes of a file, or all from ``first`` on; FileNotFoundError if there is none."""
 
-    def put(self, name: str, data: Whole) -> None:
+    def put(self, name: str, data: FileContent) -> None:
         """Write a whole file, in the place of any that has its name."""
 
-    def put_if_absent(self, name: str, data: Whole) -> bool:
+    def put_if_absent(self, name: str, data: FileContent) -> bool:
         """Write a whole file unless one has its name; whether it was written comes back.
 
         Of several at once one is written. An answer that was lost on the way may make this False

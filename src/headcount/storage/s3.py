@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from headcount.errors import RunError
-from headcount.storage.protocol import Whole
+from headcount.storage.protocol import FileContent
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,12 +83,12 @@ class S3Storage:
             file.seek(min(first, file.size()))
             return file.read_buffer(size)
 
-    def put(self, name: str, data: Whole) -> None:
+    def put(self, name: str, data: FileContent) -> None:
         """One request."""
         with self._explained():
             self._client.put_object(**self._object(name, data))
 
-    def put_if_absent(self, name: str, data: Whole) -> bool:
+    def put_if_absent(self, name: str, data: FileContent) -> bool:
         """One request, on condition that there is no such object."""
         from botocore.exceptions import ClientError
 
@@ -142,7 +142,7 @@ class S3Storage:
     def _path(self, name: str) -> str:
         return f"{self.bucket}/{self._key(name)}"
 
-    def _object(self, name: str, data: Whole) -> dict[str, Any]:
+    def _object(self, name: str, data: FileContent) -> dict[str, Any]:
         body: Any = data if hasattr(data, "seek") else memoryview(data)
         size = len(body) if isinstance(body, memoryview) else body.seek(0, 2)
         if size > LARGEST:

@@ -187,7 +187,7 @@ def round_solved(
 
 
 @dataclass(frozen=True)
-class Broken:
+class BrokenConstraint:
     """A constraint that counts do not keep: of the children of a parent, or of one unit."""
 
     unit: int
@@ -207,16 +207,16 @@ class Broken:
         )
 
 
-def broken_rounding(broken: tuple[Violation, ...]) -> Broken | None:
+def broken_rounding(broken: tuple[Violation, ...]) -> BrokenConstraint | None:
     """The first constraint that rounding broke."""
-    return Broken(broken[0].parent, True, str(broken[0])) if broken else None
+    return BrokenConstraint(broken[0].parent, True, str(broken[0])) if broken else None
 
 
-def broken_bound(rows: SparseRows, units: range, level: LevelPlan) -> Broken | None:
+def broken_bound(rows: SparseRows, units: range, level: LevelPlan) -> BrokenConstraint | None:
     """Check every bound of some units of a level again, in integers, whoever solved it."""
     low, high = level.bounds_of(np.arange(units.start, units.stop))
     bad = kernels.first_broken(rows.start, rows.cell, rows.value, level.column, low, high)
     if bad < 0:
         return None
     unit, column = divmod(int(bad), low.shape[1])
-    return Broken(units[unit], False, repr(level.family_of(column)))
+    return BrokenConstraint(units[unit], False, repr(level.family_of(column)))

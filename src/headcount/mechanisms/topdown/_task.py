@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from headcount.arrays import Flags, Ints, Ints32
 from headcount.mechanisms.topdown._estimate import (
-    Broken,
+    BrokenConstraint,
     NodeWork,
     Triples,
     broken_bound,
@@ -35,7 +35,7 @@ class PieceOutcome:
 
     notes: dict[str, float]
     stuck: tuple[int, ...]
-    broken: Broken | None = None
+    broken: BrokenConstraint | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -23,7 +23,7 @@ from headcount.mechanisms.topdown._level import LevelPlan
 from headcount.mechanisms.topdown.planned import PlannedNoise, planned_noise
 from headcount.mechanisms.topdown.restrict import UNITS_AT_ONCE
 from headcount.mechanisms.topdown.settings import TopDownSettings
-from headcount.mechanisms.topdown.truth import Truth, TruthFiles, TruthHere
+from headcount.mechanisms.topdown.truth import TruthByRange, TruthFiles, TruthHere
 from headcount.noise import Law, Noise, Stream
 from headcount.noise.source import DrawPositions
 from headcount.tabulate import CELLS, Counts
@@ -64,7 +64,7 @@ class Measurements:
         classes: Classes | None = None,
     ) -> None:
         self._counts = counts
-        self._truth: Truth = counts if isinstance(counts, TruthFiles) else TruthHere(counts)
+        self._truth: TruthByRange = counts if isinstance(counts, TruthFiles) else TruthHere(counts)
         self._settings = settings
         self._noise = noise
         self._run = run

@@ -53,7 +53,7 @@ class Multiples:
         return np.asarray(self[:], dtype=dtype)
 
 
-Bounds: TypeAlias = Ints | Multiples | StoredNumbers
+BoundNumbers: TypeAlias = Ints | Multiples | StoredNumbers
 """Numbers, units x groups, of which some units are asked for at a time."""
 
 
@@ -62,8 +62,8 @@ class Restriction:
     """Bounds on the answers of one query in every unit of one level: units x groups."""
 
     query: Query
-    low: Bounds
-    high: Bounds
+    low: BoundNumbers
+    high: BoundNumbers
 
     def pieces(self) -> Iterator[tuple[slice, Ints, Ints]]:
         """The bounds of some units after others."""

@@ -28,7 +28,7 @@ ENTRIES_AT_ONCE = 1 << 20
 """Numbers that are written together."""
 
 
-class Truth(Protocol):
+class TruthByRange(Protocol):
     """True counts, by level and units."""
 
     @property
