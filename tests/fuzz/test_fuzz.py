@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headcount.population import tables
+from headcount.population._placed import Placed, placed
 from tests.fuzz import base, cases, mutate, tally
 from tests.fuzz.cases import KINDS, Verdict, judge
 from tests.fuzz.runner import run, summary
@@ -59,11 +59,12 @@ def test_sound_input_is_released_and_tallied(population: base.Tree, tmp_path: Pa
 
 
 def test_a_lost_row_is_a_wrong_tally(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def careless(path: Path, *arguments: Any, **options: Any) -> tables.Rows:
-        found = tables.read_rows(path, *arguments, **options)
-        return replace(found, frame=found.frame.head(-1)) if path.stem == "people" else found
+    def careless(*arguments: Any) -> Placed:
+        found = placed(*arguments)
+        many = None if found.many is None else found.many[:-1]
+        return replace(found, unit=found.unit[:-1], cell=found.cell[:-1], many=many)
 
-    monkeypatch.setattr("headcount.population.readers.read_rows", careless)
+    monkeypatch.setattr("headcount.population.people.placed", careless)
     verdict = sound(tmp_path)
     assert verdict.fault == "wrong tally"
     assert "too few {" in verdict.seen
@@ -73,7 +74,7 @@ def test_an_exception_is_a_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def broken(*_: Any, **__: Any) -> Any:
         raise KeyError("x")
 
-    monkeypatch.setattr("headcount.population.readers.read_rows", broken)
+    monkeypatch.setattr("headcount.population.people.placed", broken)
     verdict = sound(tmp_path)
     assert verdict.fault == "traceback"
     assert "KeyError: 'x'" in verdict.seen
