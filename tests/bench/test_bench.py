@@ -80,14 +80,14 @@ def test_all_run_apart_and_those_that_lack_something_or_break_are_named(
         return [Reading("wait", 1, "s", at_most=0.5, published="2 s")]
 
     def break_off(**_options: object) -> list[Reading]:
-        raise RuntimeError("no such thing")
+        raise ValueError("no such thing")
 
     monkeypatch.setattr(start_benchmark, "measure", measure)
     monkeypatch.setattr("headcount.bench.noise.measure", break_off)
     results = {one.name: one for one in run_all(quick=True)}
     assert results["golden"].fault == "left out: it needs --dir"
     assert results["petti-flaxman-2020"].fault == "left out: it is never quick"
-    assert results["noise"].fault == "RuntimeError: no such thing"
+    assert results["noise"].fault == "ValueError: no such thing"
     assert [name for name, one in results.items() if one.left_out] == [
         "golden",
         "petti-flaxman-2020",

@@ -57,13 +57,18 @@ def test_every_map_has_a_kill_of_its_own(tmp_path: Path):
     assert next(engine.maps) == 2
 
 
-def test_readings_say_whether_counts_are_the_same_and_the_ratio(monkeypatch):
+def test_releases_that_differ_and_a_spark_that_is_too_dear_are_beyond_their_limits(monkeypatch):
     here, there = SparkRun("a", cpu=2.0), SparkRun("a", cpu=3.0)
     found = {spark.run_here: here, spark.run_on_spark: there}
     monkeypatch.setattr(spark, "_apart", lambda environment, run, share: found[run])
     monkeypatch.setattr(spark, "run_on_cluster", lambda share: SparkRun("b", maps=3))
-    readings = {one.what: one.value for one in spark.measure(share=0.5)}
-    assert readings["  times this machine's"] == 1.5
-    assert readings["  counts are the same"] == 1
-    assert readings["Spark with 7 partitions: counts are the same"] == 1
-    assert readings["cluster, a worker killed in each of 3 levels: counts are the same"] == 0
+    readings = {one.what: one for one in spark.measure(share=0.5)}
+    assert readings["  times this machine's"].value == 1.5
+    assert readings["Spark with 7 partitions: releases that differ"].value == 0
+    assert [what for what, one in readings.items() if not one.passed] == [
+        "cluster, a worker killed in each of 3 levels: releases that differ"
+    ]
+    found[spark.run_on_spark] = SparkRun("c", cpu=4.1)
+    missed = [one.what for one in spark.measure(share=0.5) if not one.passed]
+    assert missed[:2] == ["  times this machine's", "  releases that differ"]
+    assert len(missed) == 6

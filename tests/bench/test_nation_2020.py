@@ -93,6 +93,22 @@ def test_shares_of_queries_add_up_at_every_level():
     assert sum(bench.LEVEL_SHARES) == 4099
 
 
+def test_the_smallest_nation_is_compared_with_no_smaller_one(monkeypatch):
+    ran = {"share": 0.001, "stages": {}, "peak": 1.0, "units": {}, "used": {}, "people": 1}
+    ran |= {"populated": 1, "levels": {}, "constraints": [1, 0], "bytes": 1, "digest": "a"}
+    made = []
+
+    def apart(work, *given, **_options):
+        made.append((work, *given))
+        return ran if work is bench.run_nation else []
+
+    monkeypatch.setattr(bench, "apart", apart)
+    readings = bench.measure(share=bench.SMALLEST, county=3)
+    assert made == [(bench.run_nation, 0.001), (bench.run_county, 3)]
+    assert readings
+    assert not [one for one in readings if one.what.startswith("slope")]
+
+
 @pytest.mark.parametrize("share", [0, 1.5, -1, float("nan")])
 def test_a_share_that_is_none_is_refused(share):
     with pytest.raises(ConfigError, match=r"--share: found .*, expected the part of the nation"):

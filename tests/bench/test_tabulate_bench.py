@@ -48,6 +48,19 @@ def test_the_file_of_the_benchmark_has_a_row_for_each_person(monkeypatch):
     assert codes != sorted(codes)
 
 
+@pytest.mark.parametrize(("share", "limits"), [(1.0, [300, 4, 0]), (0.5, [0])])
+def test_limits_of_the_whole_nation_are_not_those_of_a_part(share, limits, monkeypatch):
+    def apart(work, path, *_given):
+        if work is tabulate.write_people:
+            return path.write_bytes(b"")
+        times = dict.fromkeys(("wall", "cpu", "digest_wall", "levels_wall", "peak"), 1.0)
+        return 0 if work is tabulate.differences else {"people": 1, "entries": 1, **times}
+
+    monkeypatch.setattr(tabulate, "apart", apart)
+    readings = tabulate.measure(share=share)
+    assert [one.at_most for one in readings if one.at_most is not None] == limits
+
+
 def test_a_share_beyond_the_nation_is_refused():
     with pytest.raises(ConfigError, match=r"--share: found 2\.0, expected the part of the nation"):
         run_benchmark("tabulate", share=2.0)

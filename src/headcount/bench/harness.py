@@ -15,7 +15,7 @@ from typing import Any
 
 from headcount._version import __version__
 from headcount.bench.figures import Reading, Result, apart
-from headcount.errors import ConfigError, HeadcountError
+from headcount.errors import ConfigError
 from headcount.files import write_text_atomic
 from headcount.memory import machine_memory
 
@@ -115,7 +115,7 @@ def run_all(*, quick: bool) -> Iterator[Result]:
             continue
         try:
             yield apart(run_benchmark, name, quick=quick)
-        except (HeadcountError, AssertionError, ArithmeticError, RuntimeError, OSError) as error:
+        except Exception as error:  # whatever it broke off with is told
             yield Result(name, (), fault=f"{type(error).__name__}: {error}")
 
 

@@ -31,6 +31,7 @@ from headcount.errors import ConfigError
 from headcount.tabulate import Counts
 
 SEED = 2020
+SMALLEST = 0.001
 SMALLER = (16, 4)
 """Slopes compare the nation with others of a part of its share."""
 STEEPEST = 1.1
@@ -71,15 +72,15 @@ Ran = dict[str, Any]
 
 def measure(*, share: float = 0.01, county: int = LARGEST_COUNTY) -> list[Reading]:
     """Nations of three sizes and the largest county, each in a process of its own."""
-    if not 0.001 <= share <= 1:
+    if not SMALLEST <= share <= 1:
         raise ConfigError(
             "headcount bench nation-2020",
             place="--share",
             found=str(share),
-            expected="the part of the nation to make, 0.001 to 1",
+            expected=f"the part of the nation to make, {SMALLEST} to 1",
         )
-    parts = [max(share / part, 0.001) for part in SMALLER if share / part < share]
-    runs = [apart(run_nation, part, warm=True) for part in (*dict.fromkeys(parts), share)]
+    parts = [max(share / part, SMALLEST) for part in SMALLER]
+    runs = [apart(run_nation, part, warm=True) for part in dict.fromkeys((*parts, share))]
     whole = runs[-1]
     return [*_described(whole), *_stages(whole), *_slopes(runs), *apart(run_county, county)]
 
@@ -319,7 +320,12 @@ def _cpu(ran: Ran) -> float:
 
 
 def _slopes(runs: Sequence[Ran]) -> list[Reading]:
-    """Exponents of growth from each size to the next larger one: 1 is in proportion."""
+    """Exponents of growth from each size to the next larger one: 1 is in proportion.
+
+    The smallest nation has none that is smaller.
+    """
+    if len(runs) < 2:
+        return []
     costs: Mapping[str, Callable[[Ran], float]] = {"CPU": _cpu, "memory": lambda ran: ran["peak"]}
     sizes: Mapping[str, Callable[[Ran], float]] = {
         "people": lambda ran: ran["people"],
