@@ -132,6 +132,19 @@ def test_a_new_an_empty_and_a_barely_begun_folder_are_accepted(directory: RunDir
         directory.refuse_other(config_digest="config")
 
 
+def test_work_handed_out_by_a_run_that_was_killed_while_it_read_goes_with_the_next(
+    directory: RunDirectory,
+):
+    handed = directory.internal / "handed-x1"
+    handed.mkdir(parents=True)
+    (handed / "result-0-0").write_bytes(b"true counts")
+    directory.refuse_other(config_digest="config")
+    with directory.held():
+        begin(directory)
+        directory.finish()
+    assert not handed.exists()
+
+
 def test_another_process_is_kept_out(directory: RunDirectory):
     script = """
 import sys

@@ -178,10 +178,14 @@ class RunDirectory:
             )
 
     def _strange(self) -> list[str]:
-        """What cannot be the beginning of a run: a lock, a key without facts, a refusal can."""
+        """What cannot be the beginning of a run: a lock, a key without facts, a refusal can.
+
+        So can work that was handed to other processes when a run was killed while it read.
+        """
         names = set(_names(self.path)) - {"internal"}
         inside = set(_names(self.internal)) - {"lock", self.key.name, self.refusal.name}
-        return sorted(names) + sorted(f"internal/{n}" for n in inside if not n.endswith(".tmp"))
+        begun = {n for n in inside if n.endswith(".tmp") or n.startswith(HANDED)}
+        return sorted(names) + sorted(f"internal/{n}" for n in inside - begun)
 
     def note_refusal(self, why: str) -> Path:
         """Write down why data were refused, where only the curator reads it."""

@@ -103,3 +103,13 @@ def test_a_run_gives_the_same_counts_wherever_its_parts_are(storage: Storage):
     storage.put(made[0], b"torn")
     assert same(dense(run(mechanism, counts, workspace=storage)), expected)
     assert storage.names() == made
+
+
+def test_parts_of_other_noise_are_not_taken(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    """A second release in the same place would be the first one again."""
+    counts, mechanism, work = village(), settings(pure("1/2")), storage_at(tmp_path)
+    first = dense(run(mechanism, counts, seed=1, workspace=work))
+    expected = dense(run(mechanism, counts, seed=2))
+    assert not same(first, expected)
+    assert same(dense(run(mechanism, counts, seed=2, workspace=work)), expected)
+    assert "made from other data, or with other noise or settings" in caplog.text

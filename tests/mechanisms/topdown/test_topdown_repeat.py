@@ -327,7 +327,7 @@ def test_parts_of_other_data_or_settings_are_not_taken(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         made = run(second, TOWN, workspace=storage_at(tmp_path))
     assert same(dense(made), dense(run(second, TOWN)))
-    assert "made from other data or with other settings" in caplog.text
+    assert "made from other data, or with other noise or settings" in caplog.text
     free, doubled = settings(pure(3)), replace(TOWN, matrix=TOWN.matrix * 2)
     run(free, TOWN, workspace=storage_at(tmp_path))
     made = run(free, doubled, workspace=storage_at(tmp_path))

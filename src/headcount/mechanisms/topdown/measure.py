@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -24,7 +25,7 @@ from headcount.mechanisms.topdown.planned import PlannedNoise, planned_noise
 from headcount.mechanisms.topdown.restrict import UNITS_AT_ONCE
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.mechanisms.topdown.truth import TruthByRange, TruthFiles, TruthHere
-from headcount.noise import Law, Noise, Stream
+from headcount.noise import Law, Noise, Stream, TwoSidedGeometric
 from headcount.noise.source import DrawPositions
 from headcount.tabulate import CELLS, Counts
 
@@ -40,6 +41,10 @@ TrueRows: TypeAlias = tuple[int, SparseRows]
 
 REPORT = "report"
 """The purpose of the noise on the distance to the truth."""
+MARK = "mark"
+"""The purpose of noise that is added to nothing."""
+RATE = Fraction(1, 64)
+"""Its rate: a draw has some 8 bits."""
 LARGEST_COUNT = 1 << 40
 """Answers and estimates are exact in floats up to 2^53: no count, and no law's scale, is larger."""
 
@@ -263,6 +268,15 @@ def measured(
     files = MeasurementFiles(truth, settings, planned, classes, noise, run)
     files.open().begin()
     return files
+
+
+def mark_of(noise: Noise) -> bytes:
+    """Bytes by which noise is told from other noise: draws of a stream that nothing else uses.
+
+    Files that one source of noise made are not to be taken for those of another.
+    """
+    stream, law = Stream(level="", query="", size=32, purpose=MARK), TwoSidedGeometric(RATE)
+    return noise.draw_at(stream, law, draw=0, index=range(stream.size)).tobytes()
 
 
 def distance_to_truth(

@@ -26,6 +26,7 @@ from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
     LARGEST_COUNT,
     distance_to_truth,
+    mark_of,
     measured,
 )
 from headcount.mechanisms.topdown.parts import PartFiles
@@ -298,7 +299,7 @@ class TopDown(TopDownSettings, PostTabular):
                     )
                 parts = None
                 if context.workspace is not None:
-                    made_from = counts_digest(counts) + repr(settings).encode()
+                    made_from = counts_digest(counts) + mark_of(noise) + repr(settings).encode()
                     parts = PartFiles(context.workspace, run, made_from=made_from)
                 made.append(
                     descend(

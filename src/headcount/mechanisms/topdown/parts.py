@@ -76,7 +76,7 @@ class PartFiles:
     A row is a unit, with a list of (cell, count) in the narrowest integers. A resumed run reads
     the parts that are there instead of estimating again, and would get the same counts if they
     were lost. So a damaged file is reported and not used, and so is a part of another run in the
-    same place: ``made_from`` names the data and the settings (None to read whatever is there).
+    same place: ``made_from`` names data, noise and settings (None to read whatever is there).
     """
 
     def __init__(self, workspace: Storage, run: int, *, made_from: bytes | None = None) -> None:
@@ -145,7 +145,7 @@ class PartFiles:
         if rows.units != len(units) or about["digest"] != _digest(rows, about):
             raise ValueError("its digest does not match")
         if self._made_from not in (None, about["made_from"]):
-            raise ValueError("it was made from other data or with other settings")
+            raise ValueError("it was made from other data, or with other noise or settings")
         stuck, mended = (np.array(about[name], dtype=np.int64) for name in ("stuck", "mended"))
         return LevelPart(rows, about["notes"], stuck, mended)
 
