@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from headcount.engines.protocol import InOrder
 from headcount.errors import InputError
 from headcount.population import pieces, tables, text_files
+from headcount.run import protect
 from headcount.run.evaluate import open_run
 from headcount.run.protect import protect_run
 from tests.run.town import LEDGER, make_ledger, write_config, write_town
@@ -44,4 +46,22 @@ def test_a_method_that_changes_records_says_that_they_do_not_fit(town: Path, mon
     too_little_memory(monkeypatch)
     with pytest.raises(InputError, match=r"people.csv: found a file of .* methods that change no"):
         protect_run(config)
+    assert not (town / "out").exists()
+
+
+def test_a_file_that_is_refused_leaves_no_folder_of_an_engine(town: Path, monkeypatch):
+    class Handing(InOrder):
+        """Makes the folder of the run before it works, as Spark does."""
+
+        def map(self, function, pieces):
+            (town / "out/internal").mkdir(parents=True, exist_ok=True)
+            return super().map(function, pieces)
+
+    monkeypatch.setattr(protect, "engine_named", lambda *_: Handing())
+    too_little_memory(monkeypatch)
+    (town / "people.csv").write_text(
+        "county,tract,sex,age\n" + "a,a1,f,adult\n" * 60 + "a,a1,x,old\n"
+    )
+    with pytest.raises(InputError, match=r"column 'sex', line 62: found level 'x'"):
+        protect_run(write_config(town, run=f"seed = 7\n{LEDGER}"))
     assert not (town / "out").exists()

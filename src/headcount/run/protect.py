@@ -135,14 +135,16 @@ def _read(config: Config, mechanism: Chain) -> Population:
     """The people, one by one where a step changes them, else counted as they are read."""
     internal = RunDirectory(config.run.out).internal
     new = [folder for folder in (internal, config.run.out) if not folder.exists()]
-    with POPULATIONS.naming(config.population):
-        if mechanism.needs_records:
-            read = config.population.read()
-        else:
-            read = config.population.read_counts(engine_named(config.run.engine, internal))
-    for folder in new:  # which an engine may have needed to hand over work
-        with suppress(OSError):
-            folder.rmdir()
+    try:
+        with POPULATIONS.naming(config.population):
+            if mechanism.needs_records:
+                read = config.population.read()
+            else:
+                read = config.population.read_counts(engine_named(config.run.engine, internal))
+    finally:
+        for folder in new:  # which an engine may have needed to hand over work
+            with suppress(OSError):
+                folder.rmdir()
     return replace(read, plugin=POPULATIONS.outside(config.population))
 
 
