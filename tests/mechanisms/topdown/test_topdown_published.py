@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from headcount.tabulate.counts import every_level
 from tests.mechanisms.topdown.small import (
     SCHEMA,
     bounded,
+    counts_of,
     hierarchies,
     keyed,
     run,
@@ -178,6 +180,38 @@ def test_threads_and_a_second_writing_make_the_same_files(tmp_path: Path, small_
     )
     assert one == two
     assert len(one) == 2 * (1 + 1 + 1 + 3)
+
+
+def test_only_children_have_no_rows_and_others_the_noise_of_their_own_share(
+    tmp_path: Path, small_parts: None
+):
+    """A town with one block, and one with two: of the only block nothing is written."""
+    place = tree(("town", [2]), ("block", [1, 2]))
+    cells = np.random.default_rng(3).integers(1, 40, (3, SCHEMA.size)) * SCHEMA.possible
+    shares = {"whole": "1/4", "town": "1/4", "block": "1/2"}
+    mechanism = settings(zcdp(1), levels=shares, bypass="town")
+    made = written(mechanism, counts_of(cells, place), tmp_path)
+    for level, expected in {
+        "town": [("3/4", 0), ("1/4", 1)],
+        "block": [("1/2", 1), ("1/2", 2)],
+    }.items():
+        found = rows(tmp_path, level, "DPQuery")
+        codes = place.units[place.depth(level)].tolist()
+        assert {code for code, _ in found} == {codes[unit] for _, unit in expected}
+        for share, unit in expected:
+            part = sum(one["plb"] for (code, _), one in found.items() if code == codes[unit])
+            assert part == pytest.approx(float(Fraction(share)))
+            value = made.margin(level, "kind", range(unit, unit + 1))[0].tolist()
+            assert found[codes[unit], "kind_dpq"]["value"] == value
+    file = pq.ParquetFile(tmp_path / "town.parquet/DPQuery/part-00000.parquet")
+    about = json.loads(file.schema_arrow.metadata[b"headcount"])["queries"]["kind"]
+    assert "law" not in about
+    own = {
+        one["plb"]
+        for (_, name), one in rows(tmp_path, "town", "DPQuery").items()
+        if name == "kind_dpq"
+    }
+    assert {float(Fraction(one["loss"]["rho"])) for one in about["shares"]} == own
 
 
 def test_without_noise_the_answers_are_exact_and_say_so(tmp_path: Path):

@@ -101,19 +101,31 @@ def constraint_rows(
 def described(
     level: str, measured: list[MeasuredQuery], bounded: list[Query], schema: Schema
 ) -> dict[bytes, bytes]:
-    """What a file says about itself: its level, and each query with its groups, law and loss."""
+    """What a file says about itself: its level, and each query with its groups, law and loss.
+
+    Where units have shares of their own, laws and losses are those of each share.
+    """
     queries: dict[str, dict[str, Any]] = {}
     for one in measured:
-        law, loss = one.noise.law, one.noise.loss
-        queries[one.query.name] = {
-            "by": _axes(one.query, schema),
-            "law": None if law is None else str(law),
-            "loss": None if loss is None else {str(loss.currency): str(loss.amount)},
-        }
+        classes = one.noise.classes
+        noise = (
+            {"shares": [_noise(own) for own in classes if own is not None]}
+            if classes
+            else _noise(one.noise)
+        )
+        queries[one.query.name] = {"by": _axes(one.query, schema), **noise}
     for query in bounded:
         queries.setdefault(query.name, {"by": _axes(query, schema)})
     about = {"level": level, "queries": queries}
     return {b"headcount": json.dumps(about, ensure_ascii=False).encode()}
+
+
+def _noise(noise: PlannedNoise) -> dict[str, Any]:
+    law, loss = noise.law, noise.loss
+    return {
+        "law": None if law is None else str(law),
+        "loss": None if loss is None else {str(loss.currency): str(loss.amount)},
+    }
 
 
 def _axes(query: Query, schema: Schema) -> list[str | dict[str, Any]]:
