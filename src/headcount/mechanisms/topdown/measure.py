@@ -271,7 +271,7 @@ def measured(
 
 
 def mark_of(noise: Noise) -> bytes:
-    """Bytes by which noise is told from other noise: draws of a stream that nothing else uses.
+    """Bytes that differ from one source of noise to another: draws that are used for nothing else.
 
     Files that one source of noise made are not to be taken for those of another.
     """
