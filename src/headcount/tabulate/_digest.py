@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from headcount.geography import Geography
 from headcount.population import Population
 from headcount.population.households import Households
 from headcount.tabulate.counts import Counts
@@ -80,10 +81,9 @@ class _Content:
 
 def _add_counts(add: Callable[[str, bytes | _Pieces], None], counts: Counts) -> None:
     add("schema", repr(counts.schema).encode())
-    add("levels", repr(counts.geography.levels).encode())
-    for codes, parents in zip(counts.geography.units, counts.geography.parents, strict=True):
-        add("units", _texts(codes))
-        add("parents", _numbers(parents, "<i4"))
+    _add_places(add, counts.geography)
+    if counts.geography.spine is not None:
+        _add_places(add, counts.geography.spine)
     _add_matrix(add, "counts", counts.matrix)
     add("read off", repr(counts.read_off).encode())
     if counts.quarters is not None:
@@ -95,6 +95,13 @@ def _add_counts(add: Callable[[str, bytes | _Pieces], None], counts: Counts) -> 
     if (records := counts.records) is not None:
         sums = records.sums(records.keys.values)
         _add_matrix(add, f"record keys, {records.keys.possible} possible", sums)
+
+
+def _add_places(add: Callable[[str, bytes | _Pieces], None], geography: Geography) -> None:
+    add("levels", repr(geography.levels).encode())
+    for codes, parents in zip(geography.units, geography.parents, strict=True):
+        add("units", _texts(codes))
+        add("parents", _numbers(parents, "<i4"))
 
 
 def _add_matrix(add: Callable[[str, bytes | _Pieces], None], name: str, given: Any) -> None:

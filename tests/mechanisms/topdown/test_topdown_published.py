@@ -46,7 +46,7 @@ def written(mechanism: TopDown, counts: Counts, folder: Path, *, workers: int = 
     made = Measurements(levels, complete, keyed(), run=3)
     publish.write_measurements(
         made,
-        mechanism._restrictions(levels),
+        mechanism._restrictions(levels, {}),
         complete,
         counts.schema,
         counts.geography,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints8, Ints32
+from headcount.mechanisms.topdown._joint import JointTotals
 from headcount.mechanisms.topdown._passes import PassPlan, plan_passes
 from headcount.mechanisms.topdown.planned import PlannedNoise
 from headcount.mechanisms.topdown.restrict import Restriction, binding_groups
@@ -31,6 +32,7 @@ class LevelPlan:
         classes  where units have shares of their own: the weights of each, cells first, and which
                  of them each unit has
         passes   what is fitted and rounded first
+        joint    totals that units have together
     """
 
     name: str
@@ -44,6 +46,7 @@ class LevelPlan:
     weight: float
     passes: PassPlan
     classes: tuple[Floats, Ints8] | None = None
+    joint: JointTotals | None = None
 
     @property
     def column(self) -> Ints32:
@@ -90,10 +93,12 @@ def prepare_level(
     planned: Mapping[tuple[str, str], PlannedNoise],
     restrictions: tuple[Restriction, ...],
     of_unit: Ints8 | None = None,
+    joint: JointTotals | None = None,
 ) -> LevelPlan:
     """Set the queries that are measured at a level beside those that are bounded.
 
-    ``of_unit`` is the number of the share that each unit has, where these differ.
+    ``of_unit`` is the number of the share that each unit has, where these differ; ``joint`` has
+    totals of several units together.
     """
     bounds = {one.query.name: one for one in restrictions}
     queries: dict[str, Query] = {
@@ -126,6 +131,7 @@ def prepare_level(
         weight=detail.weight if detail is not None else 0.0,
         passes=plan_passes(settings, level, families=tuple(queries), schema=schema),
         classes=classes,
+        joint=joint,
     )
 
 

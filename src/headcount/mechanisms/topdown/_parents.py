@@ -101,6 +101,7 @@ def pose(
         low=low,
         high=high,
         forest=level.forest,
+        **({} if level.joint is None else level.joint.of_children(child)),
     )
     return NodeProblem(batch, child, child[var_child], var_cell, level.passes)
 

@@ -21,6 +21,9 @@ MOST_UNITED = 10
 """Types of living quarters whose unions are bounded: each further type doubles the unions."""
 
 
+_ALWAYS = ("query", "caps", "total_level", "unions")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Invariant:
     """A query whose true answers are published exactly at one level."""
@@ -41,14 +44,32 @@ class QuartersBounds:
         high[k] = T - (U - u[k]) if u[k] > 0, else 0
 
     and add up again above it. ``unions`` also bounds the sum of every set of two or more types.
+    In 2020 (_quarters_bounds.py) ``floors`` has how many people each quarters of a type holds at
+    least (1 by default), ``vacant`` counts vacant housing units as quarters of the first type, and
+    ``tighter`` keeps the sums where they say more than the total.
     """
 
     query: str
     caps: tuple[int, ...]
     total_level: str = ""
     unions: bool = False
+    floors: tuple[int, ...] = ()
+    vacant: bool = False
+    tighter: bool = False
+
+    def __repr__(self) -> str:
+        # It keys the noise of seeded studies: what was not always there is shown where it is set.
+        said = {name: value for name, value in vars(self).items() if name in _ALWAYS or value}
+        return f"QuartersBounds({', '.join(f'{name}={value!r}' for name, value in said.items())})"
 
     def __post_init__(self) -> None:
+        if self.floors and (len(self.floors) != len(self.caps) or min(self.floors) < 0):
+            raise ConfigError(
+                f"bounds on {self.query!r}",
+                place="floors",
+                found=str(list(self.floors)),
+                expected=f"{len(self.caps)} numbers from 0, one for each cap",
+            )
         for cap in self.caps:
             if not 1 <= cap <= MOST_PEOPLE:
                 raise ConfigError(

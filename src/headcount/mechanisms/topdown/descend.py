@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from time import perf_counter
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from headcount.mechanisms.topdown._estimate import (
     round_solved,
 )
 from headcount.mechanisms.topdown._joined import joined
+from headcount.mechanisms.topdown._joint import JointTotals
 from headcount.mechanisms.topdown._level import LevelPlan, prepare_level
 from headcount.mechanisms.topdown._parents import ParentChunk, chunks, pose
 from headcount.mechanisms.topdown._room import Room
@@ -65,12 +67,14 @@ def descend(
     progress: Progress = silent,
     parts: LevelParts | None = None,
     workspace: Storage | None = None,
+    joint: Mapping[str, JointTotals] = MappingProxyType({}),
     seconds: dict[str, float] | None = None,
 ) -> Descent:
     """Estimate every level from the top down; parts that are there already are taken as they are.
 
     The finished leaf is mapped from a file in ``workspace``, if there is one, and so is where
-    children are. ``seconds`` gets the time that each level took here.
+    children are. ``joint`` has totals that units of a level have together. ``seconds`` gets the
+    time that each level took here.
     """
     parts = parts if parts is not None else PartsInMemory()
     estimates, here = Estimates(parts), measurements.open()
@@ -85,6 +89,7 @@ def descend(
             planned=here.planned,
             restrictions=restrictions[name],
             of_unit=here.classes.get(name),
+            joint=joint.get(name),
         )
 
     planner = Planner(schema=schema, geography=geography, restrictions=restrictions)

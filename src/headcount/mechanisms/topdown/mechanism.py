@@ -16,6 +16,12 @@ from headcount.mechanisms._base import COPIES, SCALAR, Context, CountsOutcome, P
 from headcount.mechanisms._measured import Measured, guarantee_of, law_of_all, measure_cells
 from headcount.mechanisms._preserved import Preserved
 from headcount.mechanisms._units import refuse_uncut
+from headcount.mechanisms.topdown._along_spine import (
+    along_spine,
+    off_spine,
+    refuse_other_totals,
+)
+from headcount.mechanisms.topdown._joint import JointTotals, joint_totals
 from headcount.mechanisms.topdown._neighbours import refuse_no_neighbour
 from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_passes
 from headcount.mechanisms.topdown._publish import PublishedMeasurements, write_measurements
@@ -72,7 +78,7 @@ class TopDown(TopDownSettings, PostTabular):
         """Every level x query with a share, and the report."""
         if self.loss is None:
             return ()
-        plan = list(self._measured(schema, geography))
+        plan = list(self._measured(schema, self.tree(geography)))
         if self.report_epsilon:
             distance, law = self._reported(schema, geography)
             plan.append(replace(distance, law=law))
@@ -195,6 +201,7 @@ class TopDown(TopDownSettings, PostTabular):
 
     def _streams(self, schema: Schema, geography: Geography, *, cells: bool) -> Iterator[int]:
         """Scalars in each stream."""
+        geography = self.tree(geography)
         settings = self.completed(schema, geography)
         for level, query in settings.allocation(geography).measured:
             if query != CELLS:
@@ -207,17 +214,18 @@ class TopDown(TopDownSettings, PostTabular):
 
         The remarks say how each level will be rounded.
         """
+        self.plan(counts.schema, counts.geography)
+        published, counts = counts.geography, self._laid(counts)
         settings = self.completed(counts.schema, counts.geography)
         settings.refuse_unknown_names(counts.schema, counts.geography)
         refuse_passes(settings, counts.geography)
         planned_noise(settings, counts.schema, counts.geography)  # without a loss too
-        self.plan(counts.schema, counts.geography)
         levels = every_level(counts)
         if int(levels[counts.geography.levels[0]].totals()[0]) > LARGEST_COUNT:
             raise TruthError(
                 "topdown", found="more than 2^40 people", expected="counts that floats hold exactly"
             )
-        restrictions = self._restrictions(levels)
+        restrictions = self._restrictions(levels, self._joint(levels, published))
         return tuple(
             f"bounds at {level} nest: rounding is a network problem"
             if nests(those, counts.schema)
@@ -226,10 +234,23 @@ class TopDown(TopDownSettings, PostTabular):
             if those
         )
 
-    def _restrictions(self, levels: Mapping[str, Counts]) -> Restrictions:
+    def _laid(self, counts: Counts) -> Counts:
+        """The counts as they are measured: under their own tree, or along the spine."""
+        self.tree(counts.geography)  # refuses places without a spine
+        return along_spine(counts) if self.spine else counts
+
+    def _joint(
+        self, levels: Mapping[str, Counts], published: Geography
+    ) -> Mapping[str, JointTotals]:
+        """Exact totals of published units that the spine has in parts."""
+        return joint_totals(self, levels, published) if self.spine else {}
+
+    def _restrictions(
+        self, levels: Mapping[str, Counts], joint: Mapping[str, JointTotals]
+    ) -> Restrictions:
         """Bounds that hold the truth, and that every estimate can be moved to keep."""
         leaf = next(iter(levels.values()))
-        restrictions = restrict(self.completed(leaf.schema, leaf.geography), levels)
+        restrictions = restrict(self.completed(leaf.schema, leaf.geography), levels, joint)
         refuse_truth_outside(restrictions, levels)
         unit = self.loss.unit if self.loss is not None else None
         refuse_no_neighbour(restrictions, levels, unit)
@@ -253,6 +274,11 @@ class TopDown(TopDownSettings, PostTabular):
         context = context or Context()
         with _with_workspace(context) as own:
             made, seconds = self._descents(counts, noise, runs, own)
+        if self.spine:
+            leaf, tree = counts.geography.leaf, counts.geography
+            made = [replace(one, tables=off_spine(one.tables[leaf], tree)) for one in made]
+            for one in made:
+                refuse_other_totals(self, counts, one.tables)
         notes: dict[str, float | str] = {
             f"{level}: {what}": value
             for level, happened in made[0].notes.items()
@@ -270,12 +296,14 @@ class TopDown(TopDownSettings, PostTabular):
 
         With a workspace the truth and the bounds of every level are in files, which go in the end.
         """
+        published, counts = counts.geography, self._laid(counts)
         settings = self.completed(counts.schema, counts.geography)
         settings.refuse_unknown_names(counts.schema, counts.geography)
         refuse_passes(settings, counts.geography)
         levels = every_level(counts)
         truth: Mapping[str, Counts] | TruthFiles = levels
-        restrictions = self._restrictions(levels)
+        joint = self._joint(levels, published)
+        restrictions = self._restrictions(levels, joint)
         made: list[Descent] = []
         seconds: dict[str, float] = {}
         with ExitStack() as stack:
@@ -312,6 +340,7 @@ class TopDown(TopDownSettings, PostTabular):
                         progress=context.progress,
                         parts=parts,
                         workspace=context.workspace,
+                        joint=joint,
                         seconds=seconds,
                     )
                 )

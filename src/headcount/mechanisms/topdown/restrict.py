@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from headcount.arrays import Ends, Flags, Ints
-from headcount.errors import ConfigError, RunError, TruthError
+from headcount.errors import RunError, TruthError
 from headcount.geography import Geography
 from headcount.mechanisms._preserved import LIVING_QUARTERS, PEOPLE, Preserved
 from headcount.mechanisms.topdown._bounds_table import group_name, read_bounds
+from headcount.mechanisms.topdown._joint import JointTotals
 from headcount.mechanisms.topdown._neighbours import refuse_fixed_total
 from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.settings import TopDownSettings
@@ -76,20 +78,31 @@ Restrictions = Mapping[str, tuple[Restriction, ...]]
 """For each level, its restrictions."""
 
 
-def restrict(settings: TopDownSettings, counts: Mapping[str, Counts]) -> Restrictions:
-    """All restrictions of every level, each query at most once a level, the tighter bound kept."""
+def restrict(
+    settings: TopDownSettings,
+    counts: Mapping[str, Counts],
+    joint: Mapping[str, JointTotals] = MappingProxyType({}),
+) -> Restrictions:
+    """All restrictions of every level, each query at most once a level, the tighter bound kept.
+
+    Totals that units of a level have together (``joint``) are not bounds of any of them.
+    """
+    from headcount.mechanisms.topdown._quarters_bounds import quarters_bounds
+
     found: dict[str, dict[str, Restriction]] = {level: {} for level in counts}
     for invariant in settings.invariant:
         query = settings.query(invariant.query)
         # Exact below is exact above: the parts add up to the whole.
         for level in _at_or_above(invariant.level, counts):
+            if level in joint:
+                continue
             answer = _answers(counts[level], query)
             _add(found[level], Restriction(query, answer, answer))
     for bounds in settings.bounds:
         made = (
             _table_bounds(settings, bounds, counts)
             if isinstance(bounds, TableBounds)
-            else _quarters_bounds(settings, bounds, counts)
+            else quarters_bounds(settings, bounds, counts, joint)
         )
         for level, restrictions in made.items():
             for restriction in restrictions:
@@ -285,126 +298,6 @@ def sum_bounds(low: Ints, high: Ints, first: Ints) -> Ends:
     free = np.logical_or.reduceat(high >= NO_BOUND, first)
     most = np.add.reduceat(np.where(high < NO_BOUND, high, 0), first)
     return np.add.reduceat(low, first), np.where(free, NO_BOUND, most)
-
-
-def _quarters_bounds(
-    settings: TopDownSettings, bounds: QuartersBounds, counts: Mapping[str, Counts]
-) -> dict[str, list[Restriction]]:
-    """The rules of the 2018 test (E5, E6), from the leaf up.
-
-    One column for each set of types. Below ``total_level`` a union of types is bounded by the sums
-    of its types' bounds, which says nothing new: unions are made from that level up only.
-    """
-    geography = next(iter(counts.values())).geography
-    query = settings.query(bounds.query)
-    occupied = _occupied(bounds, counts[geography.leaf], query)
-    _refuse_hidden_totals(settings, bounds, geography)
-    caps, sets = np.asarray(bounds.caps), _sets(occupied.shape[1], unions=False)
-    leaf = Restriction(query, occupied, Multiples(occupied, caps))
-    made, low, high = {geography.leaf: [leaf]}, occupied, occupied
-    for level in reversed(geography.levels[:-1]):
-        first = geography.children_start(level)
-        occupied = np.add.reduceat(occupied, first)
-        if len(made) == 1:
-            low, high = occupied, occupied * caps
-        else:
-            low, high = np.add.reduceat(low, first), np.add.reduceat(high, first)
-        if level == bounds.total_level:
-            sets = _sets(occupied.shape[1], unions=bounds.unions)
-            low, high = _from_total(occupied, counts[level].totals(), sets)
-        made[level] = _split(query, counts[level].schema, sets, low, high)
-    return made
-
-
-def _occupied(bounds: QuartersBounds, leaf: Counts, query: Query) -> Ints:
-    quarters = leaf.quarters
-    if quarters is None:
-        raise ConfigError(
-            "topdown",
-            place=f"bounds on {query.name!r}",
-            found="no living quarters in the data",
-            expected="a population with a table of living quarters",
-        )
-    types = quarters.occupied.shape[1]
-    if query.by != (quarters.attribute,) or len(bounds.caps) != types:
-        raise ConfigError(
-            "topdown",
-            place=f"bounds on {query.name!r}",
-            found=f"a query by {list(query.by)} and {len(bounds.caps)} caps",
-            expected=f"a query by {quarters.attribute!r} and one cap for each of {types} types",
-        )
-    return quarters.occupied
-
-
-def _refuse_hidden_totals(
-    settings: TopDownSettings, bounds: QuartersBounds, geography: Geography
-) -> None:
-    """Bounds made from true totals give these away, so they must be published.
-
-    Any invariant there or below will do: whatever it counts adds up to the people there.
-    """
-    if not bounds.total_level:
-        return
-    if bounds.total_level not in geography.levels[:-1]:
-        raise ConfigError(
-            "topdown",
-            place="total_level",
-            found=repr(bounds.total_level),
-            expected=f"one of {list(geography.levels[:-1])}",
-        )
-    depth = geography.depth(bounds.total_level)
-    if not any(geography.depth(one.level) >= depth for one in settings.invariant):
-        raise ConfigError(
-            "topdown",
-            place="total_level",
-            found=f"{bounds.total_level!r} without an invariant",
-            expected="a total that is invariant at this level: the bounds are made from it",
-        )
-
-
-def _sets(types: int, *, unions: bool) -> Ints:
-    """Types x sets, 1 where a set holds the type: each type alone, then unions of 2 to types-1."""
-    sets = [frozenset([k]) for k in range(types)]
-    if unions:
-        sets += [frozenset(s) for n in range(2, types) for s in combinations(range(types), n)]
-    return np.array([[int(k in s) for s in sets] for k in range(types)], dtype=np.int64)
-
-
-def _from_total(occupied: Ints, totals: Ints, sets: Ints) -> tuple[Ints, Ints]:
-    """Bounds rebuilt from a unit's exact total: the others must hold at least one person each."""
-    inside = occupied @ sets
-    outside = occupied.sum(axis=1, keepdims=True) - inside
-    everyone = np.broadcast_to(totals[:, None], inside.shape)
-    low = np.where(outside == 0, everyone, inside)
-    high = np.where(inside > 0, everyone - outside, 0)
-    return low, high
-
-
-def _split(query: Query, schema: Schema, sets: Ints, low: Ints, high: Ints) -> list[Restriction]:
-    """The types alone as bounds on the query; each union as a query of its own with two groups."""
-    types = len(sets)
-    made = [Restriction(query, low[:, :types], np.minimum(high[:, :types], NO_BOUND))]
-    for j in range(types, sets.shape[1]):
-        members = np.flatnonzero(sets[:, j])
-        free = np.full(len(low), NO_BOUND)
-        union = _union(query, schema, tuple(int(k) for k in members))
-        made.append(
-            Restriction(
-                union,
-                np.column_stack([low[:, j], -free]),
-                np.column_stack([np.minimum(high[:, j], NO_BOUND), free]),
-            )
-        )
-    return made
-
-
-def _union(query: Query, schema: Schema, members: tuple[int, ...]) -> Query:
-    (name,) = query.by
-    attribute = schema.attribute(str(name))
-    inside = [attribute.levels[k] for k in members]
-    rest = [level for level in attribute.levels if level not in inside]
-    label = f"{query.name} in {inside}"  # no two unions, and no query of the user, share it
-    return Query(label, (Recode.of(attribute, label, {"inside": inside, "rest": rest}),))
 
 
 def bound_name(query: Query, schema: Schema, group: int) -> str:

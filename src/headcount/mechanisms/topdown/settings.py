@@ -96,6 +96,7 @@ class TopDownSettings:
         invariant      5. what is published exactly
         bounds         6. what bounds the counts
         passes         what is estimated and rounded before other queries, at some levels
+        spine          measure along the spine of the geography, another tree over its leaves
         bypass         the highest level whose units take over the share of an only child, "" for
                        none (geography/spine.py)
         nurse_nva_0    6. the schema must rule out minors in homes for the elderly or poor
@@ -119,6 +120,7 @@ class TopDownSettings:
     invariant: tuple[Invariant, ...] = ()
     bounds: tuple[Bounds, ...] = ()
     passes: Annotated[tuple[tuple[str, LevelPasses], ...], Named(LevelPasses)] = Pairs()
+    spine: bool = False
     bypass: str = ""
     failsafe_over: tuple[str, ...] = ()
     report_epsilon: NotNegative = Fraction(0)
@@ -266,7 +268,7 @@ class TopDownSettings:
             said["count_housemates"] = True
         if self.largest_household is not None:
             said["largest_household"] = self.largest_household
-        for name in ("passes", "bypass"):
+        for name in ("passes", "spine", "bypass"):
             if value := getattr(self, name):
                 said[name] = value
         return f"TopDown({', '.join(f'{name}={value!r}' for name, value in said.items())})"
@@ -398,6 +400,19 @@ class TopDownSettings:
                 expected="one of the two: all levels below take their counts from this one",
             )
         return allocation
+
+    def tree(self, geography: Geography) -> Geography:
+        """The tree that is measured: the geography itself, or its spine."""
+        if not self.spine:
+            return geography
+        if geography.spine is None:
+            raise ConfigError(
+                "topdown",
+                place="spine",
+                found="true for places without a spine",
+                expected="a population with one, such as kind = 'redistricting-2020'",
+            )
+        return geography.spine
 
     def unit_shares(self, tree: Geography) -> UnitShares | None:
         """The share of every unit, where units take over that of an only child."""

@@ -1,0 +1,181 @@
+"""TopDown along a spine: measured on another tree, published on the usual one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from headcount.errors import ConfigError
+from headcount.geography import Geography
+from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds
+from headcount.population.quarters import Quarters
+from headcount.privacy import UnitOfPrivacy
+from headcount.tabulate import CELLS, counts_digest
+from tests.mechanisms.topdown.small import SCHEMA, add_up, counts_of, dense, run, settings, zcdp
+
+LEAVES = [f"{state}{number}" for state in "AB" for number in range(6)]
+
+
+def tree(states: dict[str, str], towns: dict[str, str]) -> Geography:
+    """Leaves under towns under states, each by a name that its leaves share."""
+    order = sorted(LEAVES, key=lambda leaf: (states[leaf], towns[leaf], leaf))
+    units = [["whole"], sorted(set(states.values())), sorted(set(towns.values())), order]
+    units[2].sort(key=lambda town: next(i for i, leaf in enumerate(order) if towns[leaf] == town))
+    parents = [
+        [],
+        [0] * len(units[1]),
+        [units[1].index(states[next(x for x in order if towns[x] == town)]) for town in units[2]],
+        [units[2].index(towns[leaf]) for leaf in order],
+    ]
+    return Geography(
+        ("whole", "state", "town", "leaf"),
+        tuple(np.array(one) for one in units),
+        tuple(np.array(one, dtype=np.int32) for one in parents),
+    )
+
+
+INSIDE = {"A1", "A4", "B0"}
+SPINE = tree(
+    {leaf: f"{leaf[0]}{int(leaf in INSIDE)}" for leaf in LEAVES},
+    {leaf: f"{leaf[0]}{int(leaf in INSIDE)}.{int(leaf[1]) % 2}" for leaf in LEAVES},
+)
+PLACE = replace(
+    tree(
+        {leaf: leaf[0] for leaf in LEAVES},
+        {leaf: f"{leaf[0]}{int(leaf[1]) // 3}" for leaf in LEAVES},
+    ),
+    spine=SPINE,
+)
+SHARES = (("kind", Fraction(1, 2)), (CELLS, Fraction(1, 2)))
+TOTAL = Invariant(query="total", level="state")
+BOUNDS = QuartersBounds(
+    query="kind",
+    caps=(99, 99, 99),
+    total_level="state",
+    floors=(0, 1, 1),
+    vacant=True,
+    tighter=True,
+)
+
+
+def people(spread: int = 40):
+    cells = np.random.default_rng(3).integers(1, spread, (len(LEAVES), SCHEMA.size))
+    return counts_of(cells * SCHEMA.possible, PLACE)
+
+
+def in_quarters():
+    """A vacant home in every leaf; where nobody of a kind lives, none of its quarters stand."""
+    counts = people(6)
+    by_kind = counts.dense().reshape(len(LEAVES), 3, 2).sum(axis=2)
+    occupied = np.minimum(by_kind, 2)
+    vacant = np.ones(len(LEAVES), dtype=np.int64)
+    return replace(counts, quarters=Quarters(PLACE, "kind", occupied, vacant))
+
+
+def along(loss, **keys):
+    chosen = {"query_shares": SHARES, "spine": True, "invariants": (TOTAL,), **keys}
+    return settings(loss, **chosen)
+
+
+def test_the_spine_of_the_example_has_states_in_parts_and_other_towns():
+    assert SPINE.units[1].tolist() == ["A0", "A1", "B0", "B1"]
+    assert PLACE.size("town") == 4
+    assert SPINE.size("town") == 7
+    assert PLACE.units[-1][PLACE.along_spine].tolist() == SPINE.units[-1].tolist()
+
+
+def test_without_noise_the_truth_comes_back_in_published_places():
+    counts = people()
+    made = dense(run(along(None), counts))
+    for level in PLACE.levels:
+        assert np.array_equal(made[level], add_up(PLACE, counts.dense(), level))
+
+
+def test_states_are_exact_and_their_parts_are_not():
+    counts = people()
+    truth = add_up(PLACE, counts.dense(), "state").sum(axis=1)
+    inside = np.array([leaf in INSIDE for leaf in PLACE.units[-1]])
+    parts = set()
+    for seed in range(6):
+        made = dense(run(along(zcdp("1/20")), counts, seed=seed))
+        assert np.array_equal(made["state"].sum(axis=1), truth)
+        for level in PLACE.levels:
+            assert np.array_equal(made[level], add_up(PLACE, made["leaf"], level))
+        parts.add(int(made["leaf"][inside & (PLACE.ancestors("state") == 0)].sum()))
+    assert len(parts) > 1  # a part's own total has noise
+
+
+def test_bounds_of_2020_hold_in_every_leaf_and_pairs_share_a_total():
+    counts = in_quarters()
+    quarters = counts.quarters
+    assert quarters is not None
+    stand = quarters.occupied + np.stack(
+        [quarters.vacant, 0 * quarters.vacant, 0 * quarters.vacant], 1
+    )
+    mechanism = along(zcdp("1/20"), bounds=(BOUNDS,))
+    assert any("nest" in said for said in mechanism.check(counts))
+    for seed in range(4):
+        made = dense(run(mechanism, counts, seed=seed))
+        by_kind = made["leaf"].reshape(len(LEAVES), 3, 2).sum(axis=2)
+        assert (by_kind >= stand * [0, 1, 1]).all()
+        assert (by_kind <= 99 * stand).all()
+        assert np.array_equal(
+            made["state"].sum(axis=1), add_up(PLACE, counts.dense(), "state").sum(axis=1)
+        )
+
+
+def test_the_loss_is_that_of_the_spine_and_only_children_take_no_share():
+    mechanism = along(zcdp(1), invariants=(), bypass="whole")
+    (loss, *_) = mechanism.guarantee(SCHEMA, PLACE).losses
+    assert loss.amount == 1
+    plan = mechanism.plan(SCHEMA, PLACE)
+    shares = mechanism.unit_shares(SPINE)
+    assert shares is not None
+    assert shares.along_paths() == (1, 1)
+    kinds = {(one.level, one.entries) for one in plan if one.query == "kind"}
+    alone = int((shares.classes("leaf")[1] == 0).sum())
+    assert alone > 0
+    assert ("leaf", 3 * (len(LEAVES) - alone)) in kinds
+    assert all(one.loss(UnitOfPrivacy.CHANGE_ONE) is not None for one in plan)
+
+
+def test_another_spine_makes_other_data():
+    """So that a run is not resumed on one spine with the noise of another."""
+    counts = people()
+    bare = replace(counts, geography=replace(PLACE, spine=None))
+    assert counts_digest(counts) != counts_digest(bare)
+
+
+@pytest.mark.parametrize(
+    ("keys", "counts", "said"),
+    [
+        ({}, "plain", "spine: found true for places without a spine"),
+        (
+            {"invariants": (Invariant(query="kind", level="state"),)},
+            "spined",
+            "'kind': found a spine that has units of 'state' in parts, expected the total",
+        ),
+        (
+            {"invariants": (Invariant(query="total", level="town"),)},
+            "spined",
+            "spine, level 'town', unit .*: found leaves of two published units",
+        ),
+    ],
+)
+def test_what_a_spine_cannot_keep_is_refused_before_anything_is_spent(keys, counts, said):
+    data = people()
+    if counts == "plain":
+        data = replace(data, geography=replace(PLACE, spine=None))
+    with pytest.raises(ConfigError, match=said):
+        along(zcdp(1), **keys).check(data)
+
+
+def test_bounds_with_wrong_floors_are_refused():
+    with pytest.raises(ConfigError, match=r"floors: found \[0, 1\], expected 3 numbers from 0"):
+        replace(BOUNDS, floors=(0, 1))
+    assert repr(QuartersBounds(query="kind", caps=(1,))) == (
+        "QuartersBounds(query='kind', caps=(1,), total_level='', unions=False)"
+    )
