@@ -214,12 +214,12 @@ class TopDown(TopDownSettings, PostTabular):
 
         The remarks say how each level will be rounded.
         """
-        self.plan(counts.schema, counts.geography)
         published, counts = counts.geography, self._laid(counts)
         settings = self.completed(counts.schema, counts.geography)
         settings.refuse_unknown_names(counts.schema, counts.geography)
         refuse_passes(settings, counts.geography)
         planned_noise(settings, counts.schema, counts.geography)  # without a loss too
+        self.plan(counts.schema, published)
         levels = every_level(counts)
         if int(levels[counts.geography.levels[0]].totals()[0]) > LARGEST_COUNT:
             raise TruthError(
