@@ -104,7 +104,8 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or str(path)
+        if error.errno is not None:  # without a number, a name would take the message's place
+            error.filename = error.filename or str(path)
         raise
 
 

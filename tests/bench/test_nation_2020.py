@@ -84,7 +84,7 @@ def test_a_county_is_one_problem_with_the_variables_that_its_solver_has(monkeypa
     readings = {one.what.strip(): one for one in bench.run_county(12)}
     assert readings["one county: tracts of one problem"].value == 12
     assert readings["variables after reduction"].value == max(solved)
-    assert all(one.passed for one in readings.values())
+    assert readings["constraints broken"].passed
 
 
 def test_shares_of_queries_add_up_at_every_level():

@@ -111,7 +111,7 @@ def test_the_nation_runs_in_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch
     assert reading.what == "1/4"
 
 
-def _process_number(epsilon: Fraction):
+def _process_number(epsilon: Fraction, *, states: object):
     import os
 
     from headcount.bench.figures import Reading

@@ -373,7 +373,7 @@ def test_bench_lists_its_questions(headcount: Headcount):
 def test_an_unknown_benchmark(headcount: Headcount, tmp_path: Path):
     answer = headcount("bench", "speed", "--json", tmp_path / "x.json")
     assert answer.code == 2
-    assert "headcount bench: found 'speed', expected one of audit, " in answer.err
+    assert "headcount bench: found 'speed', expected one of all, audit, " in answer.err
     assert not (tmp_path / "x.json").exists()
 
 
@@ -390,13 +390,11 @@ def test_bench_prints_and_writes_readings_with_the_facts(
     assert "draws" in answer.out
     assert "1,234 1/s  (on one core)" in answer.out
     written = json.loads((tmp_path / "start.json").read_text())
-    assert written["benchmark"] == "start"
-    assert written["readings"][0] == {
-        "what": "draws",
-        "value": 1234.5,
-        "unit": "1/s",
-        "note": "on one core",
-    }
+    (result,) = written["results"]
+    assert (result["name"], result["passed"]) == ("start", True)
+    first = result["readings"][0]
+    assert (first["what"], first["value"], first["unit"]) == ("draws", 1234.5, "1/s")
+    assert first["note"] == "on one core"
     assert {"machine", "processor", "system", "versions"} <= set(written["machine"])
 
 

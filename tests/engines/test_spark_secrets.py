@@ -78,13 +78,15 @@ def secret_noise(folder: Path, data: Tabulated) -> KeyedNoise:
 
 
 def test_the_search_finds_what_is_put_there_on_purpose(context, files: Path):
-    """Controls: a count in a message, and a key in a function that is so long that it is sent on.
+    """Controls: a count in a message, and a key in what is broadcast.
 
     Without them a search that looks in the wrong places would find nothing either.
     """
 
-    def fails(_: int, held: bytes = CONTROL_KEY + bytes(1 << 21)) -> None:
-        raise ValueError(f"{CONTROL} people, {len(held)} bytes")
+    held = context.broadcast(CONTROL_KEY)
+
+    def fails(_: int) -> None:
+        raise ValueError(f"{CONTROL} people, {len(held.value)} bytes")
 
     with pytest.raises(Exception, match=str(CONTROL)):
         context.parallelize([1], 1).map(fails).collect()

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from headcount.mechanisms import Averaged, Geometric, Raked, _base, averaged, geometric, raked
+from headcount.mechanisms import (
+    Averaged,
+    Geometric,
+    Raked,
+    _base,
+    _noisy_cells,
+    averaged,
+    geometric,
+    raked,
+)
 from headcount.noise import KeyedNoise, RunKey
 from headcount.population import uniform
 from headcount.tabulate import counts as counts_room
@@ -18,7 +27,7 @@ from headcount.tabulate import tabulate
 AFTER_THE_NOISE = {"rake", "run"}
 """Functions that take noisy integers and go on in floats: post-processing."""
 
-ON_THE_WAY = [_base, averaged, geometric, raked, counts_room]
+ON_THE_WAY = [_base, _noisy_cells, averaged, geometric, raked, counts_room]
 
 
 def floats_on_the_way(work: Any, modules: list[ModuleType]) -> list[str]:
@@ -66,18 +75,19 @@ def test_from_counts_to_noisy_counts_everything_is_integer(kind):
 @pytest.mark.parametrize(
     ("line", "with_float"),
     [
-        ("    answers += times * truth\n", "    answers = answers + truth * 1.0\n"),
-        ("    truth = counts.dense()\n", "    truth = counts.dense() * 1.0\n"),
+        ("answers += self.times * truth\n", "answers = answers + truth * 1.0\n"),
+        ("truth = self.counts.dense()\n", "truth = self.counts.dense() * 1.0\n"),
     ],
 )
 def test_one_float_in_a_copy_is_found(monkeypatch, kind, line, with_float):
-    source = Path(_base.__file__).read_text(encoding="utf-8")
+    source = Path(_noisy_cells.__file__).read_text(encoding="utf-8")
     assert line in source
-    changed: dict[str, Any] = {"__name__": _base.__name__, "__file__": _base.__file__}
+    changed = ModuleType(_noisy_cells.__name__)
+    monkeypatch.setitem(sys.modules, _noisy_cells.__name__, changed)
     body = source.replace(line, with_float)
-    body = body.replace("answers += times * truth", "answers = answers + times * truth")
-    exec(compile(body, _base.__file__, "exec"), changed)
+    body = body.replace("answers += self.times * truth", "answers = answers + self.times * truth")
+    exec(compile(body, _noisy_cells.__file__, "exec"), vars(changed))
     for module in (averaged, geometric, raked):
-        monkeypatch.setattr(module, "noisy", changed["noisy"])
+        monkeypatch.setattr(module, "noisy_cells", vars(changed)["noisy_cells"])
     mechanism = kind(epsilon=Fraction(1, 3))
     assert floats_on_the_way(the_whole_way(mechanism), ON_THE_WAY)

@@ -98,6 +98,12 @@ def test_without_units_every_block_is_there_and_nothing_is_known_of_quarters():
     people = read_persons_2020(persons(), blocks=blocks())
     assert people.quarters is None
     assert people.geography.size("block") == 4
+    assert people.read_off == ()
+
+
+def test_that_blocks_were_left_out_by_their_quarters_is_said():
+    people = read_persons_2020(persons(), blocks=blocks(), units=units())
+    assert people.read_off == ("which blocks have living quarters",)
 
 
 def test_housing_units_are_vacant_or_occupied_and_facilities_do_not_count():

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import polars as pl
 
+from headcount.bench.neighbour_2020 import drawn_census
 from headcount.bench.neighbour_homes import (
     DwellingFiles,
     Rng,
@@ -249,6 +250,8 @@ PLACES: Mapping[str, Callable[[Rng], PopulationFiles]] = {
     "households": drawn_dwellings,
     "towns": lambda rng: _of_generated("towns", rng),
     "workload-s": lambda rng: _of_generated("workload-s", rng),
+    "redistricting-2020": lambda rng: drawn_census(rng, homes=False),
+    "h1-2020": lambda rng: drawn_census(rng, homes=True),
 }
 """A place of every kind of population; generated kinds are written to files that are read back."""
 

@@ -45,6 +45,8 @@ HHGQ, TYPES = "hhgq", 8
 NO_QUARTERS = "0000000"
 BLOCK_COLUMNS = tuple(name for name in COLUMNS if name != "quarters")
 ADULT = 18
+WITH_QUARTERS = ("which blocks have living quarters",)
+"""What the list of blocks gives away, where blocks without any are left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,7 @@ def read_persons_2020(
         cell=np.ravel_multi_index(codes, [one.size for one in schema.attributes]).astype(np.int32),
         count=count,
         public=public,
+        read_off=() if given is None else WITH_QUARTERS,
     )
     if given is None:
         return people
@@ -125,6 +128,7 @@ def read_units_2020(
         cell=given.occupied[homes].astype(np.int32),
         count=given.count[homes],
         public=public,
+        read_off=WITH_QUARTERS,
     )
 
 
