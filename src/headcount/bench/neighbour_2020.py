@@ -19,16 +19,12 @@ LEVELS = ("us", "state", "county", "tract", "block_group", "block")
 
 @dataclass
 class CensusFiles:
-    """Rows of people (block, type of quarters, age, origin, race), or of homes (block, occupied)."""
+    """Rows of people (block, quarters, age, origin, race), or of homes (block, occupied)."""
 
     rows: list[tuple[str, ...]]
+    attributes: tuple[str, ...]
     homes: bool = False
     levels: tuple[str, ...] = LEVELS
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """What the schema is made of."""
-        return ("h1",) if self.homes else ("hhgq", "votingage", "hispanic", "cenrace")
 
     def write(self, folder: Path) -> str:
         """``blocks.csv``, and ``persons.csv`` or ``units.csv``."""
@@ -54,7 +50,8 @@ class CensusFiles:
 
 def drawn_census(rng: Rng, *, homes: bool) -> CensusFiles:
     """Some people, or homes."""
-    return CensusFiles([_row(rng, homes=homes) for _ in range(30)], homes)
+    attributes = ("h1",) if homes else ("hhgq", "votingage", "hispanic", "cenrace")
+    return CensusFiles([_row(rng, homes=homes) for _ in range(30)], attributes, homes)
 
 
 def _row(rng: Rng, *, homes: bool) -> tuple[str, ...]:
