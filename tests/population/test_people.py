@@ -128,6 +128,16 @@ def test_pieces_of_text_are_the_rows_of_the_whole_with_their_lines(tmp_path: Pat
         count_people(table(path))
 
 
+@pytest.mark.parametrize("text", [16, 1 << 20])
+def test_a_row_with_more_fields_is_refused_whichever_columns_are_read(tmp_path, monkeypatch, text):
+    monkeypatch.setattr(pieces, "TEXT", text)
+    path = tmp_path / "people.csv"
+    path.write_text("state,county,sex,note\n1,11,f,x\n1,1,11,f,x\n1,12,m,\n")
+    for way in (read_people, count_people):
+        with pytest.raises(InputError, match=r"line 3: found 5 fields, expected 4 at most"):
+            way(table(path, attributes=(replace(SEX, levels=None),)))
+
+
 def test_small_files_and_texts_that_must_be_decoded_are_one_piece(tmp_path: Path, monkeypatch):
     path = tmp_path / "people.csv"
     path.write_bytes("state,county,sex\n01,011,f\n01,01ä,m\n".encode("latin-1"))

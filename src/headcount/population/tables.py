@@ -50,6 +50,8 @@ LARGER_AS_SHEET = 20
 KNOWN = (".parquet", *SUFFIXES, *(f"{one}.gz" for one in SUFFIXES), *EXCEL, *STATISTICS)
 """Endings of the files that can be read."""
 
+_BLANK = "\0blank"  # a column that no file can have
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Rows:
@@ -262,14 +264,13 @@ def text_rows(
         return Rows(text.path, form, pl.DataFrame())
     lazy = (text if part is None else text.part(*part)).scan()
     try:
-        frame = lazy.select(wanted).collect()
-        blank = _blank(frame)
-        if blank.any() and len(text.header) > len(wanted):
-            blank &= lazy.select(_all_null()).collect().to_series()
+        # All columns are parsed: only then does polars refuse rows with more fields.
+        frame = lazy.select(*wanted, _all_null().alias(_BLANK)).collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise _damaged(text, error) from None
     at = None if part is None else pl.int_range(first, first + frame.height, eager=True)
-    return Rows(text.path, form, frame, at).only(~blank, without="")
+    rows = Rows(text.path, form, frame.drop(_BLANK), at)
+    return rows.only(~frame[_BLANK], without="")
 
 
 def _damaged(text: TextFile, error: BaseException) -> InputError:
