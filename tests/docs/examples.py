@@ -530,6 +530,7 @@ def _rows_of_the_table() -> list[Example]:
                 "mechanism": {
                     "name": "topdown",
                     "rho": 1,
+                    "spine": True,
                     "bypass": "state",
                     "queries": {
                         "cells": {"share": "1/2"},

@@ -52,3 +52,17 @@ def spark(settings: Mapping[str, str] | None = None) -> Iterator[Any]:
     finally:
         for name in given:
             system.clearProperty(name)
+
+
+def end_java() -> None:
+    """End the Java process of this one's last Spark: some settings are read once by each."""
+    need_spark()
+    from pyspark import SparkContext
+
+    if SparkContext._gateway is None:
+        return
+    process: Any = SparkContext._gateway.proc
+    SparkContext._gateway.shutdown()
+    process.stdin.close()
+    process.wait()
+    SparkContext._gateway = SparkContext._jvm = None

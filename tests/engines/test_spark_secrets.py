@@ -26,7 +26,7 @@ from headcount.schema import Attribute, Schema
 from headcount.storage import storage_at
 from headcount.tabulate import Counts
 from tests.engines.search import forms_of, found
-from tests.engines.spark import spark
+from tests.engines.spark import end_java, spark
 
 PLANTED, CONTROL = 918_273_645_546, 817_364_529_635
 """Numbers that nothing else is: a true count, and one that is put into Spark's files on purpose."""
@@ -55,6 +55,7 @@ def context(files: Path) -> Iterator[Any]:
         "spark.eventLog.dir": (files / "events").as_uri(),
         "spark.local.dir": str(files / "local"),
     }
+    end_java()  # one that ran before would go on writing where it did
     with spark(settings) as made:
         yield made
 
