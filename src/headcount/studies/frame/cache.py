@@ -18,6 +18,7 @@ from functools import cache
 from hashlib import sha256
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
+from threading import Lock
 from typing import Any, Generic, TypeVar
 from zipfile import BadZipFile, ZipFile
 
@@ -28,6 +29,8 @@ from headcount.files import write_bytes_atomic
 
 T = TypeVar("T")
 Frames = dict[str, pl.DataFrame]
+_PARSING = Lock()
+"""Python 3.11 fails now and then when two threads parse at once."""
 
 _log = logging.getLogger(__name__)
 _HOME = Path(__file__).parents[2]
@@ -175,7 +178,8 @@ def imported_by(module: str, home: Path = _HOME) -> frozenset[Path]:
 def _imports(source: str) -> tuple[str, ...]:
     """What a source may import when it runs: all but what is there for type checkers alone."""
     found: list[str] = []
-    waiting: list[ast.AST] = [ast.parse(source)]
+    with _PARSING:
+        waiting: list[ast.AST] = [ast.parse(source)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Import):
