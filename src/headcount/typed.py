@@ -104,7 +104,9 @@ def _on_top_of_its_preset(
     if name == "":
         return keys
     where = f"{place}.{PRESET}".removeprefix(".")
-    return {**_load_preset(cls, name, source=source, place=where), **keys}
+    loaded = _load_preset(cls, name, source=source, place=where)
+    # A preset may itself have a preset: Puerto Rico's has the settings of the United States.
+    return {**_on_top_of_its_preset(cls, loaded, source=f"preset {name}", place=""), **keys}
 
 
 def to_table(value: Any) -> Any:

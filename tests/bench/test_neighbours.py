@@ -38,7 +38,10 @@ def test_every_kind_of_population_has_its_files():
     losing = {"geometric", "raked", "averaged", "histogram", "topdown"}
     assert {name.split("-")[0] for name in MECHANISMS} == losing <= set(KNOWN.ours)
     for kind in WITH_HOUSEHOLDS:
-        assert set(units_for(kind, "raked")) == set(UnitOfPrivacy)
+        persons = {unit for unit in UnitOfPrivacy if not unit.of_housing_unit}
+        assert set(units_for(kind, "raked")) == persons
+    homes = UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE
+    assert units_for("h1-2020", "raked") == (homes,)
 
 
 @pytest.mark.parametrize(("kind", "mechanism", "unit"), list(combinations()))
@@ -64,7 +67,17 @@ def cases(kind: str, mechanism: str, unit: UnitOfPrivacy) -> Iterator[NeighbourC
 @pytest.mark.parametrize("unit", UnitOfPrivacy)
 def test_some_neighbours_move_as_far_as_the_plan_says(unit: UnitOfPrivacy):
     """So the check has an edge: a plan that says one less would be seen."""
-    assert any(case.full and case.unit is unit for case in cases("households", "geometric", unit))
+    kind = "h1-2020" if unit.of_housing_unit else "households"
+    assert any(case.full and case.unit is unit for case in cases(kind, "geometric", unit))
+
+
+def test_a_person_who_moves_changes_two_housing_units_and_no_more():
+    homes = UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE
+    found = (run_case("h1-2020", "topdown-rho", homes, seed=seed) for seed in range(8))
+    moved = [case for case in found if case is not None and case.unit is not homes]
+    assert {case.unit for case in moved} == {UnitOfPrivacy.CHANGE_ONE}
+    assert any(case.full for case in moved)
+    assert not any(case.above for case in moved)
 
 
 @pytest.mark.parametrize("mechanism", ["geometric", "topdown", "topdown-rho"])

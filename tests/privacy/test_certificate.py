@@ -1,4 +1,4 @@
-"""What of a loss concerns one attribute or place: the certificate of the 2020 census."""
+"""What of a loss concerns one attribute or place: the certificates of the 2020 census."""
 
 from __future__ import annotations
 
@@ -6,40 +6,31 @@ from fractions import Fraction
 
 import pytest
 
-from headcount.bench.nation_2020 import LEVEL_SHARES, QUERIES, QUERY_SHARES, RHO
-from headcount.privacy import DEFAULT_UNIT, ZCDPLoss, allocate, zcdp_to_approximate
-from headcount.privacy.allocation import Allocation
-from headcount.privacy.certificate import attribute_losses, leaf_losses
+from headcount.geography.spine import LEVELS
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.privacy import DEFAULT_UNIT, UnitOfPrivacy, ZCDPLoss, zcdp_to_approximate
+from headcount.privacy.certificate import MeasuredLoss, attribute_losses, leaf_losses
+from headcount.schema.load import load_schema
+from tests.mechanisms.topdown.presets_2020 import full_tree
 
-LEVELS = tuple(QUERY_SHARES)
-NAMES = (*QUERIES, "cells")
-RHO_OF_UNITS = Fraction(11_417_641, 152_349_649)
-
-
-def allocation() -> Allocation:
-    return allocate(
-        levels={level: Fraction(k, 4099) for level, k in zip(LEVELS, LEVEL_SHARES, strict=True)},
-        queries={
-            level: {name: Fraction(k, sum(shares)) for name, k in zip(NAMES, shares, strict=True)}
-            for level, shares in QUERY_SHARES.items()
-        },
-        known_levels=LEVELS,
-        known_queries=NAMES,
-    )
-
-
-def epsilon(loss: object) -> float:
-    """At the certificate's delta, with its two decimals rounded up as it rounds."""
-    assert isinstance(loss, ZCDPLoss)
-    return float(zcdp_to_approximate(loss, delta="1e-10").value.amount)
+PERSONS = TopDown.from_preset("redistricting-2020-us")
+SCHEMA = load_schema("redistricting-2020")
+CERTIFICATE = PERSONS.certificate(SCHEMA, full_tree())
+EPSILON = "epsilon at delta 1e-10"
 
 
 def test_rhos_of_persons_and_units_have_the_published_epsilons():
-    for rho, published in ((RHO, 17.14), (RHO_OF_UNITS, 2.47)):
-        found = epsilon(ZCDPLoss(rho=rho, unit=DEFAULT_UNIT))
+    homes = TopDown.from_preset("h1-2020-us")
+    for mechanism, scale, published in (
+        (PERSONS, Fraction(339, 542), 17.14),
+        (homes, Fraction(12343, 3379), 2.47),
+    ):
+        loss = mechanism.loss
+        assert isinstance(loss, ZCDPLoss)
+        assert loss.rho == 1 / scale**2
+        found = float(zcdp_to_approximate(loss, delta="1e-10").value.amount)
         assert round(found, 2) == published
-    assert (Fraction(542) / 339) ** 2 == RHO
-    assert (Fraction(3379) / 12343) ** 2 == RHO_OF_UNITS
+    assert float(Fraction(17849145, 1041158)) == pytest.approx(CERTIFICATE["whole"][EPSILON])
 
 
 @pytest.mark.parametrize(
@@ -47,32 +38,45 @@ def test_rhos_of_persons_and_units_have_the_published_epsilons():
     [("hhgq", 7.24), ("votingage", 7.57), ("hispanic", 10.04), ("cenrace", 10.08)],
 )
 def test_attributes_have_the_epsilons_of_the_certificate(attribute: str, published: float):
-    shows = {name: set(names) for name, names in QUERIES.items()}
-    shows |= {"hhinstlevels": {"hhgq"}, "cells": {"hhgq", "votingage", "hispanic", "cenrace"}}
-    found = attribute_losses(allocation(), ZCDPLoss(rho=RHO, unit=DEFAULT_UNIT), shows=shows)
-    assert set(found) == {"hhgq", "votingage", "hispanic", "cenrace"}
-    assert round(epsilon(found[attribute]), 2) == published
+    found = CERTIFICATE["of a change of one attribute"]
+    assert tuple(sorted(found)) == tuple(sorted(SCHEMA.names))
+    assert round(found[attribute][EPSILON], 2) == published
 
 
 @pytest.mark.parametrize(
     ("level", "published"),
-    [
-        ("block_group", 2.93),
-        ("tract", 9.38),
-        ("county", 11.70),
-        ("state", 13.05),
-        ("nation", 16.89),
-    ],
+    [("block_group", 2.93), ("tract", 9.38), ("county", 11.70), ("state", 13.05), ("us", 16.89)],
 )
 def test_a_block_within_a_larger_place_has_the_epsilon_of_the_certificate(
     level: str, published: float
 ):
-    found = leaf_losses(allocation(), ZCDPLoss(rho=RHO, unit=DEFAULT_UNIT), levels=LEVELS)
+    found = CERTIFICATE["of a block within"]
     assert tuple(found) == LEVELS[:-1]
-    assert round(epsilon(found[level]), 2) == published
+    assert round(found[level][EPSILON], 2) == published
 
 
-def test_one_level_too_many_would_be_seen():
-    found = leaf_losses(allocation(), ZCDPLoss(rho=RHO, unit=DEFAULT_UNIT), levels=LEVELS)
-    assert round(epsilon(found["tract"]), 2) != 2.93
-    assert found["nation"].amount < RHO
+def test_losses_are_exact_fractions_and_say_how_they_became_epsilons():
+    found = CERTIFICATE["of a block within"]["block_group"]
+    assert Fraction(found["rho"]) == Fraction(542, 339) ** 2 * Fraction(165, 4099)
+    assert "OpenDP" in found["by"]
+
+
+def test_a_housing_unit_and_a_person_are_told_apart():
+    homes = TopDown.from_preset("h1-2020-us")
+    found = homes.certificate(load_schema("h1-2020"), full_tree())
+    assert found["unit"] == UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE
+    assert round(found["of a change of one attribute"]["h1"][EPSILON], 2) == 2.47
+
+
+def test_the_largest_sum_along_a_path_is_stated():
+    """Two paths: queries of other levels than the first, with shares of their own."""
+
+    def one(level: str, query: str, rho: int, *paths: int) -> MeasuredLoss:
+        loss = ZCDPLoss(rho=Fraction(rho), unit=DEFAULT_UNIT)
+        return MeasuredLoss(level=level, query=query, loss=loss, paths=frozenset(paths) or None)
+
+    measured = [one("top", "age", 1), one("low", "age", 2, 0), one("low", "sex", 5, 1)]
+    shows = {"age": ("age",), "sex": ("sex",)}
+    found = attribute_losses(measured, shows=shows)
+    assert {name: loss.amount for name, loss in found.items()} == {"age": 3, "sex": 5}
+    assert leaf_losses(measured, levels=("top", "low"))["top"].amount == 5

@@ -40,7 +40,17 @@ class CensusFiles:
         return f'kind = "{kind}"\n{name} = "{name}.csv"\nblocks = "blocks.csv"\n'
 
     def step(self, unit: UnitOfPrivacy, rng: Rng) -> None:
-        """Add a row, take one away, or put another in the place of one."""
+        """Add a row, take one away, or put another in the place of one.
+
+        A person who moves leaves one home vacant and makes another occupied.
+        """
+        if self.homes and not unit.of_housing_unit:
+            for before, after in (("1", "0"), ("0", "1")):
+                where = [k for k, row in enumerate(self.rows) if row[2] == before]
+                if where:
+                    k = int(rng.choice(where))
+                    self.rows[k] = (*self.rows[k][:2], after)
+            return
         if not unit.adds or rng.random() < 0.5:
             self.rows.pop(int(rng.integers(len(self.rows))))
             if unit.adds:

@@ -256,3 +256,4 @@ PLACES: Mapping[str, Callable[[Rng], PopulationFiles]] = {
 """A place of every kind of population; generated kinds are written to files that are read back."""
 
 WITH_HOUSEHOLDS = ("households", "towns", "workload-s")
+WITH_HOUSING_UNITS = ("h1-2020",)

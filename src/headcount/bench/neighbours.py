@@ -22,7 +22,12 @@ import numpy as np
 
 from headcount.arrays import Ints
 from headcount.bench.figures import Reading
-from headcount.bench.neighbour_files import PLACES, WITH_HOUSEHOLDS, PopulationFiles
+from headcount.bench.neighbour_files import (
+    PLACES,
+    WITH_HOUSEHOLDS,
+    WITH_HOUSING_UNITS,
+    PopulationFiles,
+)
 from headcount.bench.neighbour_homes import DwellingFiles, Rng, quoted
 from headcount.config.load import load_config
 from headcount.errors import ConfigError, InputError, RunError
@@ -97,6 +102,7 @@ def units_for(kind: str, mechanism: str) -> tuple[UnitOfPrivacy, ...]:
         unit
         for unit in UnitOfPrivacy
         if (kind in WITH_HOUSEHOLDS or not unit.of_household)
+        and unit.of_housing_unit is (kind in WITH_HOUSING_UNITS)
         and not (unit.adds and mechanism == "topdown-exact")  # no neighbour keeps a total
     )
 

@@ -203,6 +203,10 @@ class PostTabular(MethodBase):
         """Every measurement that will be made, with its exact loss, before data is read."""
         return ()
 
+    def certificate(self, schema: Schema, geography: Geography) -> Mapping[str, Any]:
+        """What of the loss concerns single attributes and places, for the receipt."""
+        return {}
+
     def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Preserved]:
         """Which counts the statements about what is released exactly are about, where they are."""
         return {}

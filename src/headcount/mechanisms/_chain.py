@@ -202,6 +202,10 @@ class Chain:
         bounds = tuple((unit, k) for unit, k in found.items() if k is not None)
         return tuple(replace(one, stability=bounds) for one in planned)
 
+    def certificate(self, schema: Schema, geography: Geography) -> Mapping[str, Any]:
+        """What of the loss concerns one attribute or place; nothing after steps."""
+        return {} if self.steps else self.last.certificate(schema, geography)
+
     def guarantee(self, schema: Schema, geography: Geography) -> Guarantee:
         """What a release promises about the people before all steps."""
         if self.single:

@@ -22,6 +22,7 @@ from headcount.privacy import (
     noise_loss,
     pure_to_zcdp,
 )
+from headcount.privacy.sensitivity import of_people_at_home
 from headcount.schema import Schema
 from headcount.schema.follows import ALONE, Steps
 from headcount.tabulate import CELLS
@@ -38,6 +39,7 @@ class Measured:
         entries             counts in the measured vector: units of the level x possible cells
         steps               how the counts go by household size, where they do
         largest_household   where households are the units of privacy: people in the largest
+        of_housing_units    whether the records are housing units, which people live in
         stability           by unit of privacy, how many of the measured records one of the people
                             can change at most, where steps changed records before (_chain.py); a
                             unit without a number has no loss about the people
@@ -56,6 +58,7 @@ class Measured:
     draws: int = 1
     steps: Steps = ALONE
     largest_household: int | None = None
+    of_housing_units: bool = False
     stability: tuple[tuple[UnitOfPrivacy, int], ...] = ONE_FOR_ONE
     among: int | None = None
     paths: frozenset[int] | None = None
@@ -63,9 +66,16 @@ class Measured:
 
     @property
     def units(self) -> tuple[UnitOfPrivacy, ...]:
-        """The units of privacy that its losses are stated for: of persons, or of households."""
-        of_household = self.largest_household is not None
-        return tuple(unit for unit, _ in self.stability if unit.of_household == of_household)
+        """The units of privacy that its losses are stated for: of persons, or of households.
+
+        Those of housing units are stated for these, and for the person who moves.
+        """
+        stated = UnitOfPrivacy.CHANGE_ONE.pair
+        if self.of_housing_units:
+            stated = UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE.pair
+        elif self.largest_household is not None:
+            stated = UnitOfPrivacy.HOUSEHOLD_CHANGE_ONE.pair
+        return tuple(unit for unit, _ in self.stability if unit in stated)
 
     def sensitivity(self, unit: UnitOfPrivacy) -> Sensitivity:
         """The most that one step between neighbours moves what is measured.
@@ -73,13 +83,16 @@ class Measured:
         Where records were changed before, by steps that make k steps of one, k times as much;
         for a unit without a proved k, that of the changed records themselves.
         """
+        homes = UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE
         moved = marginal_sensitivity(
-            unit=unit,
+            unit=homes if self.of_housing_units else unit,
             units=self.entries if self.among is None else self.among,
             cells=1,
             steps=self.steps,
             largest_household=self.largest_household,
         )
+        if self.of_housing_units and unit is not homes:
+            moved = of_people_at_home(moved, unit)
         if self.distance:
             moved = replace(moved, l2_squared=moved.l1**2)
         k = dict(self.stability).get(unit, 1)
@@ -108,6 +121,7 @@ def measure_cells(
         draws=draws,
         steps=steps_of_all(schema.attributes),
         largest_household=neighbours.largest_household,
+        of_housing_units=neighbours.unit.of_housing_unit,
     )
 
 

@@ -95,6 +95,11 @@ class Neighbours:
                 "people after the cut, and beside a total of everyone reveals how many were cut",
                 "a person in group quarters is a unit of their own",
             )
+        if self.unit.of_housing_unit:
+            return (
+                "a record is a housing unit, and a person who moves changes two of them at most: "
+                "the home that is left and the one that is entered",
+            )
         size = steps_of_all(schema.attributes)[-1][0]
         if size == 1:
             return ()
@@ -163,6 +168,17 @@ def refuse_uncut(population: Population, neighbours: Neighbours, *, name: str) -
     said to be the dwelling's own and yet follows from the number of people is refused too.
     """
     households = population.households
+    if population.of_housing_units is not neighbours.unit.of_housing_unit:
+        homes = UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE
+        raise ConfigError(
+            name,
+            place="unit",
+            found=f"{neighbours.unit.value!r} for records of "
+            f"{'housing units' if population.of_housing_units else 'people'}",
+            expected=f"{homes.value!r}: the guarantee then says what it means for a person too"
+            if population.of_housing_units
+            else f"{DEFAULT_UNIT.value!r} or another unit of people",
+        )
     if households is None:
         if neighbours.unit.of_household:
             raise ConfigError(

@@ -35,7 +35,8 @@ class Population:
     ``reading`` is what was read from files, for ``headcount check``.
     ``one_person`` says for the guarantee what one person is in a file that was read. ``weight`` is
     how many people each stands for: 1 but in a sample. ``of_dwellings`` says of people made again
-    from counts that it was once known who lives with whom. ``plugin`` names the part of another
+    from counts that it was once known who lives with whom. ``of_housing_units`` says that each row
+    is a housing unit, not a person. ``plugin`` names the part of another
     distribution that read or generated the people, for the guarantee. ``record_keys`` is what the
     words of persons are made from, for methods that change cells by their people: one for each row.
     """
@@ -54,6 +55,7 @@ class Population:
     one_person: str = ""
     weight: Fraction = Fraction(1)
     of_dwellings: bool = False
+    of_housing_units: bool = False
     plugin: str = ""
     record_keys: RecordKeys | None = None
 

@@ -18,24 +18,26 @@ where
 
 Published tables follow the blocks' own codes; TopDown measures on the optimised spine, which the
 geography has with it. Where living quarters are given, the blocks are those with any: nobody can
-live in the others.
+live in the others. Rows that stand for 0 say nothing. Puerto Rico is protected by itself, as a
+state that is the whole (``whole = "state"``).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints, Ints32
-from headcount.errors import Problems
+from headcount.errors import InputError, Problems
 from headcount.geography.build import CodeColumns, build_geography, place_rows
 from headcount.geography.geography import Geography
 from headcount.geography.spine import COLUMNS, LEVELS, optimised_spine
 from headcount.population.format import PLAIN, Format
 from headcount.population.frames import table_of
-from headcount.population.population import Population
+from headcount.population.population import MOST_PEOPLE, Population
 from headcount.population.quarters import Quarters
 from headcount.population.tables import Rows, read_rows
 from headcount.population.whole_numbers import whole_numbers
@@ -45,6 +47,8 @@ HHGQ, TYPES = "hhgq", 8
 NO_QUARTERS = "0000000"
 BLOCK_COLUMNS = tuple(name for name in COLUMNS if name != "quarters")
 ADULT = 18
+TopLevel = Literal["us", "state"]
+"""The level of the one unit that all others are in: the nation, or one state by itself."""
 WITH_QUARTERS = ("which blocks have living quarters",)
 """What the list of blocks gives away, where blocks without any are left out."""
 
@@ -65,12 +69,13 @@ def read_persons_2020(
     *,
     blocks: object,
     units: object | None = None,
+    whole: TopLevel = "us",
     public: bool = False,
     form: Format = PLAIN,
 ) -> Population:
     """People by block and cell of the schema ``redistricting-2020``, with their living quarters."""
     given = None if units is None else _units(units, form)
-    geography = _geography(blocks, form, given, by_type=True)
+    geography = _geography(blocks, form, given, whole, by_type=True)
     schema = load_schema("redistricting-2020")
     rows = read_rows(
         table_of(persons),
@@ -79,7 +84,7 @@ def read_persons_2020(
         form=form,
     )
     problems = rows.problems()
-    codes = (
+    codes: tuple[Ints, ...] = (
         _types(rows, problems),
         (_within(rows, "age", problems, 0, 150) >= ADULT).astype(np.int64),
         _within(rows, "cenhisp", problems, 1, 2) - 1,
@@ -87,6 +92,9 @@ def read_persons_2020(
     )
     count = whole_numbers(rows, "count", problems) if "count" in rows.frame.columns else None
     problems.refuse()
+    if count is not None and not count.all():
+        rows, some = rows.only(pl.Series(count > 0), without=""), count > 0
+        codes, count = tuple(one[some] for one in codes), count[some]
     unit = place_rows(_block(rows), geography, name=rows.name, where=rows.where)
     people = Population(
         name=rows.name,
@@ -109,6 +117,7 @@ def read_units_2020(
     units: object,
     *,
     blocks: object,
+    whole: TopLevel = "us",
     public: bool = False,
     form: Format = PLAIN,
 ) -> Population:
@@ -118,7 +127,7 @@ def read_units_2020(
     """
     given = _units(units, form)
     homes = given.type == 0
-    geography = _geography(blocks, form, given, by_type=False)
+    geography = _geography(blocks, form, given, whole, by_type=False)
     unit = place_rows(given.block, geography, name=given.rows.name, where=given.rows.where)
     return Population(
         name=given.rows.name,
@@ -127,6 +136,7 @@ def read_units_2020(
         unit=unit[homes],
         cell=given.occupied[homes].astype(np.int32),
         count=given.count[homes],
+        of_housing_units=True,
         public=public,
         read_off=WITH_QUARTERS,
     )
@@ -143,10 +153,18 @@ def _units(units: object, form: Format) -> _Units:
     if "count" in rows.frame.columns:
         count = whole_numbers(rows, "count", problems)
     problems.refuse()
-    return _Units(rows, _block(rows), kind, occupied, count)
+    if count.sum(dtype=np.float64) > MOST_PEOPLE:
+        raise InputError(
+            rows.name, place="column 'count'", found="too many units", expected="at most 2^62"
+        )
+    some = count > 0
+    rows = rows.only(pl.Series(some), without="")
+    return _Units(rows, _block(rows), kind[some], occupied[some], count[some])
 
 
-def _geography(blocks: object, form: Format, units: _Units | None, *, by_type: bool) -> Geography:
+def _geography(
+    blocks: object, form: Format, units: _Units | None, whole: TopLevel, *, by_type: bool
+) -> Geography:
     """Blocks under their own codes, with the spine; ``by_type`` if kinds of quarters split it."""
     rows = read_rows(
         table_of(blocks), [*BLOCK_COLUMNS, "block_group"], optional={"block_group"}, form=form
@@ -167,7 +185,22 @@ def _geography(blocks: object, form: Format, units: _Units | None, *, by_type: b
         table = table.with_columns(pl.col("block").str.slice(0, length).alias("block_group"))
     columns = CodeColumns(columns=LEVELS[1:], root=LEVELS[0])
     geography, _ = build_geography(table, columns, name=rows.name, where=rows.where, distinct=True)
-    return replace(geography, spine=spine)
+    if whole == LEVELS[0]:
+        return replace(geography, spine=spine)
+    if spine.size(LEVELS[1]) != 1:
+        raise InputError(
+            rows.name,
+            place="column 'state'",
+            found="several states, or blocks inside and outside of areas",
+            expected='one state, all of it outside or inside (whole = "us" takes any)',
+        )
+    return replace(_without_top(geography), spine=_without_top(spine))
+
+
+def _without_top(geography: Geography) -> Geography:
+    """The same from the second level on, which has one unit."""
+    none = np.empty(0, dtype=np.int32)
+    return Geography(geography.levels[1:], geography.units[1:], (none, *geography.parents[2:]))
 
 
 def _refuse_other_tracts(table: pl.DataFrame, rows: Rows) -> None:
@@ -185,8 +218,7 @@ def _refuse_other_tracts(table: pl.DataFrame, rows: Rows) -> None:
 
 def _patterns(block: pl.Series, units: _Units) -> pl.Series:
     """For each block seven digits, 1 for each kind of group quarters that stands there."""
-    stand = units.count > 0
-    there = pl.DataFrame({"block": units.block, "type": units.type}).filter(pl.Series(stand))
+    there = pl.DataFrame({"block": units.block, "type": units.type})
     digits = [
         (pl.col("type") == kind).any().cast(pl.Int8).cast(pl.String) for kind in range(1, TYPES)
     ]
@@ -244,7 +276,7 @@ def _types(rows: Rows, problems: Problems) -> Ints:
 
 
 def _within(rows: Rows, column: str, problems: Problems, low: int, high: int) -> Ints:
-    """Whole numbers from ``low`` to ``high``."""
+    """TopLevel numbers from ``low`` to ``high``."""
     values = rows.frame[column].cast(pl.String).str.strip_chars()
     number = values.cast(pl.Int64, strict=False)
     fine = number.is_between(low, high).fill_null(False)

@@ -34,11 +34,20 @@ A move that is no step adds 1 to one entry, at most 2 t^2 in all, which a = b = 
 **Households.** With at most m people in each, one household more or less moves m counts, all in
 one entry at worst: l1 = m, l2^2 = m^2. One that becomes another takes m from an entry and gives m
 to another: l1 = 2m, l2^2 = 2 m^2. A person in group quarters is a unit of their own: 1, not m.
+
+**Housing units.** Where each record is a housing unit, vacant or occupied, one that changes moves
+the counts as a changed record of a person does: l1 = l2^2 = 2. A person who comes or goes changes
+one housing unit at most. One who moves changes two: the first becomes vacant, the second occupied.
+These changes a and b have opposite signs in every entry that both of them move, so a . b <= 0 and
+
+    |a + b|_1 <= 4,    |a + b|_2^2 = |a|^2 + |b|^2 + 2 a . b <= 4
+
+twice what one housing unit changes, where any two records would have four times its l2^2.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
 from headcount.errors import PrivacyError
@@ -99,6 +108,18 @@ def marginal_sensitivity(
     else:
         l1, l2_squared = _person(unit, steps)
     return Sensitivity(l1=l1, l2_squared=l2_squared, unit=unit)
+
+
+def of_people_at_home(homes: Sensitivity, unit: UnitOfPrivacy) -> Sensitivity:
+    """What a person, or a household, moves in counts of housing units.
+
+    where
+        homes   what one housing unit that changes moves
+        unit    whose loss is asked for: one who comes or goes changes one housing unit, one who
+                moves two
+    """
+    many = 1 if unit.adds else 2
+    return replace(homes, l1=many * homes.l1, l2_squared=many * homes.l2_squared, unit=unit)
 
 
 def _person(unit: UnitOfPrivacy, steps: Steps) -> tuple[int, int]:

@@ -26,6 +26,9 @@ class UnitOfPrivacy(StrEnum):
     HOUSEHOLD_CHANGE_ONE = "household-change-one"
     """One household, or one person in group quarters, becomes any other; their number stays."""
 
+    HOUSING_UNIT_CHANGE_ONE = "housing-unit-change-one"
+    """Records are housing units: one of them changes to any other; their number stays."""
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"  # so that the repr of a loss round-trips
 
@@ -35,18 +38,27 @@ class UnitOfPrivacy(StrEnum):
         return self in (self.HOUSEHOLD_ADD_REMOVE, self.HOUSEHOLD_CHANGE_ONE)
 
     @property
+    def of_housing_unit(self) -> bool:
+        """Whether records are of housing units, and a person is none of them."""
+        return self is self.HOUSING_UNIT_CHANGE_ONE
+
+    @property
     def adds(self) -> bool:
         """Whether neighbours differ in how many there are."""
         return self in (self.ADD_REMOVE, self.HOUSEHOLD_ADD_REMOVE)
 
     @property
     def pair(self) -> tuple[UnitOfPrivacy, UnitOfPrivacy]:
-        """This unit, and the other one about the same: both persons, or both households."""
+        """This unit, and the other one about the same: both persons, or both households.
+
+        Beside a housing unit stands the person who moves, and changes two of them.
+        """
         other = {
             self.ADD_REMOVE: self.CHANGE_ONE,
             self.CHANGE_ONE: self.ADD_REMOVE,
             self.HOUSEHOLD_ADD_REMOVE: self.HOUSEHOLD_CHANGE_ONE,
             self.HOUSEHOLD_CHANGE_ONE: self.HOUSEHOLD_ADD_REMOVE,
+            self.HOUSING_UNIT_CHANGE_ONE: self.CHANGE_ONE,
         }
         return self, other[self]
 
@@ -58,6 +70,7 @@ class UnitOfPrivacy(StrEnum):
             self.CHANGE_ONE: "one person's record changes",
             self.HOUSEHOLD_ADD_REMOVE: "one household is added or removed",
             self.HOUSEHOLD_CHANGE_ONE: "one household changes",
+            self.HOUSING_UNIT_CHANGE_ONE: "one housing unit's record changes",
         }[self]
 
 

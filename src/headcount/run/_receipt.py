@@ -29,6 +29,7 @@ def draft_receipt(
 ) -> dict[str, Any]:
     """Everything about the making that may be published and does not depend on a draw."""
     plan = mechanism.plan(counts.schema, counts.geography)
+    certificate = mechanism.certificate(counts.schema, counts.geography)
     losses, drawn = guarantee.losses, mechanism.draws_noise
     unit = losses[0].unit if losses else DEFAULT_UNIT
     recorded = "no ledger was named: the losses of this dataset's releases are not added up"
@@ -38,6 +39,7 @@ def draft_receipt(
         **({} if mechanism.single else {"steps": _steps(mechanism, counts)}),
         "guarantee": guarantee_to_json(guarantee),
         "measurements": _measurements(plan, unit),
+        **({"certificate": dict(certificate)} if certificate else {}),
         "key_kind": key_kind if drawn else "none",
         "noise_backend": backend if drawn else "none",
         "sampler_version": SAMPLER_VERSION,
@@ -109,6 +111,7 @@ def _measurements(plan: Sequence[Measured], unit: UnitOfPrivacy) -> list[dict[st
                 "level": one.level,
                 "query": one.query,
                 "share": str(part.amount / whole.amount) if part and whole else "0",
+                "counts": 1 if one.distance else one.entries,
                 "draws": one.draws,
                 "noise": one.law.name,
                 **one.law.stated,

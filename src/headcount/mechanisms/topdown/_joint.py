@@ -66,9 +66,14 @@ def groups_of(tree: Geography, published: Geography, level: str) -> Ints32:
 def joint_totals(
     settings: TopDownSettings, counts: Mapping[str, Counts], published: Geography
 ) -> dict[str, JointTotals]:
-    """For each level at which the spine has published units in parts, their exact totals."""
+    """For each level at which the spine has published units in parts, their exact totals.
+
+    What is exact of every leaf is so of every unit of the spine: no total is of several together.
+    """
     found: dict[str, JointTotals] = {}
     for invariant in settings.invariant:
+        if invariant.level == published.leaf:
+            continue
         depth = published.depth(invariant.level)
         for level in published.levels[: depth + 1]:
             tree = counts[level].geography

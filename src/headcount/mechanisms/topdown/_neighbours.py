@@ -19,7 +19,23 @@ from headcount.solve.batch import NO_BOUND
 from headcount.tabulate import Counts
 
 if TYPE_CHECKING:
+    from headcount.geography import Geography
     from headcount.mechanisms.topdown.restrict import Restriction, Restrictions
+    from headcount.mechanisms.topdown.settings import TopDownSettings
+
+
+def neighbours_in_words(settings: TopDownSettings, geography: Geography) -> tuple[str, ...]:
+    """Which databases are neighbours where totals of places are exact: the record stays in one."""
+    depths = [geography.depth(one.level) for one in settings.invariant]
+    if not max(depths, default=0):
+        return ()
+    one = "household" if settings.unit.of_household else "record"
+    place = geography.levels[max(depths)]
+    moved = "is changed" if place == geography.leaf else "is changed, or moved,"
+    return (
+        f"one {one} {moved} within one {place}; neighbours agree in all that is released without "
+        "noise",
+    )
 
 
 def refuse_fixed_total(

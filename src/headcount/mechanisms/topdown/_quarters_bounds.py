@@ -13,6 +13,10 @@ a type than T leaves beside the others' floors, and has all of them where nothin
 where the others are all other types of the unit and, where T is that of several units together,
 all types of these. In 2018 l = 1 and these take the place of the sums; in 2020 the tighter of both
 is kept, vacant housing units count, and l = 0 for these.
+
+The Bureau made the bounds of 2020 from the total of each part of a state, inside and outside of
+Indian areas, though the state's total alone is published: where only housing units stand in a part
+both bounds are its exact total. With ``part_totals`` they are made so, and the guarantee says it.
 """
 
 from __future__ import annotations
@@ -63,7 +67,9 @@ def quarters_bounds(
             least, most = np.add.reduceat(least, first), np.add.reduceat(most, first)
         if level == bounds.total_level:
             sets = _sets(stand.shape[1], unions=bounds.unions)
-            own = joint.get(level) or JointTotals.apart(counts[level].totals())
+            own = joint.get(level)
+            if own is None or bounds.part_totals:
+                own = JointTotals.apart(counts[level].totals())
             sums = least @ sets, most @ sets
             least, most = _from_total(stand, stand * floors, own, sets)
             if bounds.tighter:

@@ -44,6 +44,8 @@ class QuartersBounds:
         high[k] = T - (U - u[k]) if u[k] > 0, else 0
 
     and add up again above it. ``unions`` also bounds the sum of every set of two or more types.
+    ``part_totals`` makes them from the totals of a spine's parts, where a unit has parts, in place
+    of the whole unit's.
     In 2020 (_quarters_bounds.py) ``floors`` has how many people each quarters of a type holds at
     least (1 by default), ``vacant`` counts vacant housing units as quarters of the first type, and
     ``tighter`` keeps the sums where they say more than the total.
@@ -56,6 +58,7 @@ class QuartersBounds:
     floors: tuple[int, ...] = ()
     vacant: bool = False
     tighter: bool = False
+    part_totals: bool = False
 
     def __repr__(self) -> str:
         # It keys the noise of seeded studies: what was not always there is shown where it is set.

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import exp, floor, log
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,9 @@ from headcount.mechanisms.topdown._along_spine import (
     off_spine,
     refuse_other_totals,
 )
+from headcount.mechanisms.topdown._certificate import certificate_of
 from headcount.mechanisms.topdown._joint import JointTotals, joint_totals
-from headcount.mechanisms.topdown._neighbours import refuse_no_neighbour
+from headcount.mechanisms.topdown._neighbours import neighbours_in_words, refuse_no_neighbour
 from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_passes
 from headcount.mechanisms.topdown._publish import PublishedMeasurements, write_measurements
 from headcount.mechanisms.topdown._room_plan import refuse_too_wide
@@ -97,6 +99,7 @@ class TopDown(TopDownSettings, PostTabular):
                 law=noise.law,
                 steps=settings.steps_of(query, schema),
                 largest_household=self.largest_household,
+                of_housing_units=self.unit.of_housing_unit,
             )
             if shares is None:
                 yield whole
@@ -131,13 +134,25 @@ class TopDown(TopDownSettings, PostTabular):
         if self.loss is None:
             return Guarantee.none("no noise is added: epsilon is infinite")
         stated = guarantee_of(self.plan(schema, geography), first=self.loss.unit)
-        stated = stated.meaning(*self.neighbours.statements(schema))
+        stated = stated.meaning(
+            *self.neighbours.statements(schema), *neighbours_in_words(self, geography)
+        )
         exact = exact_statements(self)
         if not exact:
             return stated
-        stated = replace(stated, losses=stated.losses[:1])
+        if not self.unit.of_housing_unit:  # whoever moves leaves all housing units where they are
+            stated = replace(stated, losses=stated.losses[:1])
         beyond = "databases that differ in what is released without noise"
         return replace(stated.also_exact(*exact), not_covered=(*stated.not_covered, beyond))
+
+    def certificate(self, schema: Schema, geography: Geography) -> Mapping[str, Any]:
+        """What of the loss concerns one attribute, and a leaf within a larger place."""
+        if self.loss is None:
+            return {}
+        tree = self.tree(geography)
+        settings = self.completed(schema, tree)
+        plan = self.plan(schema, geography)
+        return certificate_of(settings, plan, schema, tree, unit=self.loss.unit)
 
     def exact(self, schema: Schema, geography: Geography) -> Mapping[str, Preserved]:
         """The counts behind invariants, and living quarters."""

@@ -224,6 +224,11 @@ def exact_statements(settings: TopDownSettings) -> tuple[str, ...]:
     for bounds in settings.bounds:
         if isinstance(bounds, QuartersBounds):
             said.append(_quarters_words(bounds))
+            if settings.spine and bounds.part_totals:
+                said.append(
+                    f"the people of each part of a {bounds.total_level} on the spine, where only "
+                    f"one type of living quarters stands in it; elsewhere a bound made from them"
+                )
         elif bounds.public:
             said.append(
                 f"that {bounds.query!r} of every {bounds.level} is within the bounds of a public "

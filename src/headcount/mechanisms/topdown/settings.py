@@ -69,6 +69,9 @@ def _asked_by(place: str) -> Iterator[None]:
 NURSE_NVA_0: Combination = (("hhgq", ("elderly_or_poor",)), ("voting_age", ("under_18",)))
 """The optional structural zero of the 2018 test: no minors in homes for the elderly or poor."""
 
+NURSE_NVA_0_2020: Combination = (("hhgq", ("nursing",)), ("votingage", ("under_18",)))
+"""The same with the names of 2020."""
+
 
 def _made(kind: Any, value: Any, place: str) -> Any:
     if isinstance(value, Mapping):
@@ -99,7 +102,8 @@ class TopDownSettings:
         spine          measure along the spine of the geography, another tree over its leaves
         bypass         the highest level whose units take over the share of an only child, "" for
                        none (geography/spine.py)
-        nurse_nva_0    6. the schema must rule out minors in homes for the elderly or poor
+        nurse_nva_0    6. the schema must rule out minors in homes for the elderly or poor (in 2020:
+                       in nursing homes)
         (7. what to publish is the run's business: counts, microdata, measurements)
         failsafe_over    attributes to sum over when a parent cannot be met: the margin of all
                          others is kept
@@ -377,6 +381,8 @@ class TopDownSettings:
     def _refuse_other_zeros(self, schema: Schema) -> None:
         """Refuse a schema that lets someone be where the settings say that nobody can."""
         for zero in self.structural_zeros:
+            if NURSE_NVA_0_2020[1][0] in schema.names:
+                zero = NURSE_NVA_0_2020
             with _asked_by("structural zeros"):
                 ruled_out = Schema(schema.attributes, (zero,))
             if (schema.possible & ~ruled_out.possible).any():

@@ -9,7 +9,7 @@ from typing import Annotated
 from headcount.fields import APART, FilePath
 from headcount.population.format import PLAIN, Format
 from headcount.population.population import Population
-from headcount.population.redistricting_2020 import read_units_2020
+from headcount.population.redistricting_2020 import TopLevel, read_units_2020
 from headcount.population.source import table_digest
 from headcount.population.sources._base import Source
 from headcount.progress import Progress, silent
@@ -22,6 +22,7 @@ class H12020(Source):
     where
         units     one row per housing unit or facility
         blocks    one row per block, with the codes of all places that it is in
+        whole     the level of the one unit that all others are in: "us", or "state" for Puerto Rico
         format    how the files are written, where headcount must be told
         public    whether the data are public: no "do not publish" banner
     """
@@ -29,6 +30,7 @@ class H12020(Source):
     kind = "h1-2020"
     units: FilePath
     blocks: FilePath
+    whole: TopLevel = "us"
     format: Annotated[Format, APART] = PLAIN
     public: bool = False
 
@@ -39,7 +41,9 @@ class H12020(Source):
 
     def read(self, progress: Progress = silent) -> Population:
         """Read the housing units and their blocks."""
-        return read_units_2020(self.units, blocks=self.blocks, public=self.public, form=self.format)
+        return read_units_2020(
+            self.units, blocks=self.blocks, whole=self.whole, public=self.public, form=self.format
+        )
 
     def source_digest(self) -> str:
         """The digest of the rows of units in any order, over all columns."""

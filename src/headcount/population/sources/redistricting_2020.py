@@ -9,7 +9,7 @@ from typing import Annotated
 from headcount.fields import APART, FilePath
 from headcount.population.format import PLAIN, Format
 from headcount.population.population import Population
-from headcount.population.redistricting_2020 import read_persons_2020
+from headcount.population.redistricting_2020 import TopLevel, read_persons_2020
 from headcount.population.source import table_digest
 from headcount.population.sources._base import Source
 from headcount.progress import Progress, silent
@@ -23,6 +23,7 @@ class Redistricting2020(Source):
         persons   one row per person
         blocks    one row per block, with the codes of all places that it is in
         units     one row per housing unit or facility; without it nothing bounds the counts
+        whole     the level of the one unit that all others are in: "us", or "state" for Puerto Rico
         format    how the files are written, where headcount must be told
         public    whether the data are public: no "do not publish" banner
     """
@@ -31,6 +32,7 @@ class Redistricting2020(Source):
     persons: FilePath
     blocks: FilePath
     units: FilePath | None = None
+    whole: TopLevel = "us"
     format: Annotated[Format, APART] = PLAIN
     public: bool = False
 
@@ -45,6 +47,7 @@ class Redistricting2020(Source):
             self.persons,
             blocks=self.blocks,
             units=self.units,
+            whole=self.whole,
             public=self.public,
             form=self.format,
         )
