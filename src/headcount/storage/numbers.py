@@ -1,10 +1,16 @@
-"""Whole numbers in files: rows that are read by ranges, and never need to fit in memory."""
+"""Whole numbers in files: rows that are read by ranges, and never need to fit in memory.
+
+Every block of bytes has a digest, which is in the description of the file and not in the file.
+Whoever reads some rows reads and checks the blocks that they are in, so that a wrong bit, or a file
+of another run, is found before it is used.
+"""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -14,20 +20,28 @@ from headcount.arrays import Ints
 from headcount.errors import RunError
 from headcount.storage.protocol import Storage
 
+BLOCK = 1 << 16
+"""Bytes that have one digest: some 40 microseconds of reading."""
+DIGEST_BYTES = 32
+
 
 @dataclass(frozen=True)
 class StoredNumbers:
-    """Rows of whole numbers in one file. It says where they are, and can be sent about.
+    """Rows of whole numbers in one file: where they are, for other processes to open.
+
+    Digests of a few numbers let one search for these, so this is as confidential as the file.
 
     where
-        kind    how each number is written: in as few bytes as the largest needs
-        shape   rows, and numbers in a row if it is a table
+        kind      how each number is written: in as few bytes as the largest needs
+        shape     rows, and numbers in a row if it is a table
+        digests   SHA-256 of each block of the file, one after the other
     """
 
     storage: Storage
     name: str
     kind: str
     shape: tuple[int, ...]
+    digests: bytes = field(repr=False)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -47,20 +61,35 @@ class StoredNumbers:
 
     def _read(self, first: int, last: int) -> NDArray[Any]:
         """Rows as they are in the file: mapped pages, where it is on a disk."""
-        kind = np.dtype(self.kind)
-        width = kind.itemsize * int(np.prod(self.shape[1:], dtype=np.int64))
-        size = (last - first) * width
+        kind, row = np.dtype(self.kind), self.shape[1:]
+        width = kind.itemsize * int(np.prod(row, dtype=np.int64))
+        start, stop = first * width, last * width
+        blocks = range(start // BLOCK, -(-stop // BLOCK)) if stop > start else range(0)
+        begin = blocks.start * BLOCK if blocks else start
+        size = min(blocks.stop * BLOCK, len(self) * width) - begin if blocks else 0
         found = f"{self.storage.uri}/{self.name}: found"
         try:
-            data = self.storage.read(self.name, first * width, size)
+            data = self.storage.read(self.name, begin, size)
         except FileNotFoundError:
             raise RunError(
                 f"{found} no file on {socket.gethostname()}, expected the run's, in a place that "
                 f"all machines share"
             ) from None
         if data.size != size:
-            raise RunError(f"{found} {data.size} bytes of rows {first} to {last}, expected {size}")
-        return np.frombuffer(data, dtype=kind).reshape(last - first, *self.shape[1:])
+            raise RunError(f"{found} a file that ends early, expected rows {first} to {last} in it")
+        if not self._sound(memoryview(data), blocks):
+            raise RunError(
+                f"{found} other numbers than were written, in rows {first} to {last} or beside "
+                f"them, expected the run's own: run the same command again"
+            )
+        numbers = np.frombuffer(data, kind, (stop - start) // kind.itemsize, start - begin)
+        return numbers.reshape(last - first, *row)
+
+    def _sound(self, data: memoryview, blocks: range) -> bool:
+        """Whether some blocks have their digests."""
+        made = (sha256(data[at : at + BLOCK]).digest() for at in range(0, len(data), BLOCK))
+        first, last = blocks.start * DIGEST_BYTES, blocks.stop * DIGEST_BYTES
+        return b"".join(made) == self.digests[first:last]
 
 
 def store_numbers(
@@ -69,10 +98,35 @@ def store_numbers(
     """Write rows, some at a time, none of whose numbers is below ``least`` or above ``most``."""
     kind = np.min_scalar_type(most) if least >= 0 else np.dtype(np.int64)
     kind = kind.newbyteorder("<")
-    rows, row = 0, ()
+    rows, row, digests = 0, (), _BlockDigests()
     with storage.scratch() as file:
         for piece in pieces:
-            file.write(np.ascontiguousarray(piece, dtype=kind).data)
+            data = np.ascontiguousarray(piece, dtype=kind).reshape(-1).view(np.uint8)
+            file.write(data.data)
+            digests.add(data)
             rows, row = rows + len(piece), piece.shape[1:]
         storage.put(name, file)
-    return StoredNumbers(storage, name, kind.str, (rows, *row))
+    return StoredNumbers(storage, name, kind.str, (rows, *row), digests.result())
+
+
+class _BlockDigests:
+    """Digests of the blocks of a file that is written in pieces of any size."""
+
+    def __init__(self) -> None:
+        self._done = bytearray()
+        self._hasher, self._room = sha256(), BLOCK
+
+    def add(self, data: NDArray[np.uint8]) -> None:
+        """The next bytes of the file."""
+        while len(data):
+            some, data = data[: self._room], data[self._room :]
+            self._hasher.update(some.data)
+            self._room -= len(some)
+            if not self._room:
+                self._done += self._hasher.digest()
+                self._hasher, self._room = sha256(), BLOCK
+
+    def result(self) -> bytes:
+        """All digests, the last one of what is left."""
+        left = self._hasher.digest() if self._room < BLOCK else b""
+        return bytes(self._done) + left

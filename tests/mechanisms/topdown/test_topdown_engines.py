@@ -229,20 +229,50 @@ def test_files_of_the_truth_are_its_owners_alone_and_go_when_the_run_ends_or_fai
     assert not (tmp_path / "truth").exists()
 
 
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 64
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("file", ["start", "cell", "count"])
 @pytest.mark.parametrize(
     ("harm", "said"),
     [
-        (lambda path: path.unlink(), "count: found no file on .*, expected the run's"),
-        (lambda path: path.write_bytes(b""), "count: found 0 bytes of rows 0 to .*, expected"),
+        (Path.unlink, "found no file on .*, expected the run's"),
+        (lambda path: path.write_bytes(b""), "found a file that ends early, expected rows 0 to"),
+        (flip, "found other numbers than were written, in rows 0 to .*, expected the run's own"),
     ],
-    ids=["missing", "cut off"],
+    ids=["missing", "cut off", "a wrong bit"],
 )
-def test_a_file_of_the_truth_that_is_not_there_or_cut_off_is_an_error(harm, said, tmp_path: Path):
+def test_a_file_of_the_truth_that_is_missing_cut_off_or_changed_is_an_error(
+    harm, said, file, tmp_path: Path
+):
     with truth_in_files(every_level(village()), storage_at(tmp_path / "truth")) as truth:
         assert truth.rows("leaf", range(1)).value.sum() == village().totals()[0]
-        harm(tmp_path / "truth" / "leaf" / "count")
-        with pytest.raises(RunError, match=said):
+        harm(tmp_path / "truth" / "leaf" / file)
+        with pytest.raises(RunError, match=f"{file}: {said}"):
             truth.rows("leaf", range(1))
+
+
+def test_a_wrong_bit_in_bounds_or_in_where_children_begin_ends_the_run(tmp_path: Path):
+    """Every file of numbers that a task opens is checked, not those of the truth alone."""
+
+    class Harming(Watching):
+        name = ""
+
+        def map(self, function: Callable[[Any], Any], pieces: Iterable[Any]) -> Iterator[Any]:
+            if found := list((tmp_path / "truth").rglob(self.name)):
+                flip(found[0])
+            return super().map(function, pieces)
+
+    engine = Harming()
+    context = Context(engine=engine, workspace=storage_at(tmp_path))
+    for engine.name in ("children", "low-0", "high-0"):
+        with pytest.raises(RunError, match=f"{engine.name}: found other numbers than were written"):
+            RESCUED.run(village(), keyed(), runs=range(1), context=context)
+        assert not (tmp_path / "truth").exists()
+        storage_at(tmp_path).below("run-0").remove()
 
 
 def test_the_walk_would_find_a_truth_or_a_key():
