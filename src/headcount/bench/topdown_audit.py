@@ -9,7 +9,7 @@ import numpy as np
 from headcount.arrays import Ints
 from headcount.bench.figures import Reading
 from headcount.bench.measuring_audit import MeasuringAudit, audit_measuring
-from headcount.mechanisms.topdown.measure import Measurements
+from headcount.mechanisms.topdown.measure import Measurements, TrueRows
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import Law, Stream, TwoSidedGeometric
 from headcount.noise.source import DrawPositions
@@ -41,17 +41,15 @@ class OneDraw(Measurements):
 
 
 class NonZeroOnly(Measurements):
-    """A wrong build: noise on non-zero answers only."""
+    """A wrong build: of what the estimate asks for, noise on non-zero answers only."""
 
-    def margin(self, level: str, query: str, units: range | None = None) -> Ints:
-        """Zeros stay as they are."""
-        truth = self._exact().margin(level, query, units)
-        return np.where(truth == 0, 0, super().margin(level, query, units))
+    def _groups(self, level: str, query: str, unit: Ints, group: Ints, true: TrueRows) -> Ints:
+        truth = self._exact()._groups(level, query, unit, group, true)
+        return np.where(truth == 0, 0, super()._groups(level, query, unit, group, true))
 
-    def detail(self, level: str, unit: Ints, cell: Ints) -> Ints:
-        """Zeros stay as they are."""
-        truth = self._exact().detail(level, unit, cell)
-        return np.where(truth == 0, 0, super().detail(level, unit, cell))
+    def _detail(self, level: str, unit: Ints, cell: Ints, true: TrueRows) -> Ints:
+        truth = self._exact()._detail(level, unit, cell, true)
+        return np.where(truth == 0, 0, super()._detail(level, unit, cell, true))
 
     def _exact(self) -> Measurements:
         return Measurements(
@@ -85,10 +83,11 @@ def measure(*, trials: int | None = None) -> list[Reading]:
             found = _audit("district", query, trials=trials or MUTANT_TRIALS, build=build)
             readings.append(
                 Reading(
-                    f"{name}: {query!r} found out",
-                    100 * found.above / len(found.trials.bounds),
+                    f"{name}: {query!r} not found out",
+                    100 * (1 - found.above / len(found.trials.bounds)),
                     "% of audits",
                     f"mean bound {found.reached:.2f} for a share of 1",
+                    at_most=5,
                 )
             )
     return readings

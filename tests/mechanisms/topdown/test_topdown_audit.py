@@ -10,9 +10,10 @@ from headcount.bench import topdown_audit
 from headcount.bench.measuring_audit import audit_measuring
 from headcount.bench.topdown_audit import LEVELS, MUTANTS, QUERIES
 from headcount.errors import ConfigError
+from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.schema import load_schema
-from tests.mechanisms.topdown.small import SCHEMA, pure, settings
+from tests.mechanisms.topdown.small import SCHEMA, pure, run, settings, village
 
 E2E = load_schema("e2e-2018")
 PRESET = TopDown.from_preset("e2e-2018", epsilon=1)
@@ -46,6 +47,16 @@ def test_a_wrong_build_is_caught_every_time(build, query):
     found = audited("district", query, runs=2_000, trials=4, build=build)
     assert found.above == 4
     assert found.p_value < 1e-4
+
+
+@pytest.mark.parametrize("asked", ["_groups", "_detail"])
+def test_the_estimate_asks_through_the_functions_that_are_audited(asked, monkeypatch):
+    def stop(*_: object) -> None:
+        raise ZeroDivisionError(asked)
+
+    monkeypatch.setattr(Measurements, asked, stop)
+    with pytest.raises(ZeroDivisionError, match=asked):
+        run(settings(pure(1)), village())
 
 
 def test_other_schemas_and_shares_can_be_audited():
