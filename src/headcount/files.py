@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from headcount.errors import RunError
+from headcount.errors import HeadcountError, RunError
+
+log = logging.getLogger(__name__)
 
 POSIX = hasattr(os, "geteuid")
 """Whether files have an owner and a mode. Windows has access lists, which are not looked at."""
@@ -96,6 +99,30 @@ def close_folder(folder: Path) -> None:
         close_to_others(handle, 0o700)
     finally:
         os.close(handle)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for their owner alone."""
+    if not folder.is_dir():
+        make_private(folder.absolute().parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+@contextlib.contextmanager
+def removing(remove: Callable[[], None], where: str) -> Iterator[None]:
+    """Remove files in the end, however it comes.
+
+    After an error that is the one to be raised: that files could not be removed is then logged.
+    """
+    try:
+        yield
+    except BaseException:
+        try:
+            remove()
+        except (HeadcountError, OSError) as error:
+            log.error("%s: confidential files are left there (%s)", where, error)
+        raise
+    remove()
 
 
 @contextlib.contextmanager

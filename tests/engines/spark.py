@@ -7,28 +7,24 @@ environment it fails instead.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
+
+from headcount.engines.spark import lacking, spark_context
 
 REQUIRE_VARIABLE = "HEADCOUNT_REQUIRE_SPARK"
 
 
 def need_spark() -> None:
     """Skip, or fail where the environment asks for it, unless Spark can start."""
-    lacking = [
-        name
-        for name, there in (("Java", shutil.which("java")), ("PySpark", find_spec("pyspark")))
-        if not there
-    ]
-    if lacking and os.environ.get(REQUIRE_VARIABLE) == "1":
-        pytest.fail(f"{REQUIRE_VARIABLE}=1 but no {' and no '.join(lacking)}")
-    if lacking:
-        pytest.skip(f"no {' and no '.join(lacking)}")
+    missing = " and no ".join(lacking())
+    if missing and os.environ.get(REQUIRE_VARIABLE) == "1":
+        pytest.fail(f"{REQUIRE_VARIABLE}=1 but no {missing}")
+    if missing:
+        pytest.skip(f"no {missing}")
 
 
 @contextmanager
@@ -36,8 +32,6 @@ def spark(settings: Mapping[str, str] | None = None) -> Iterator[Any]:
     """A context with settings of Spark, given as spark-submit gives them; stopped at the end."""
     need_spark()
     from pyspark import SparkContext
-
-    from headcount.engines.spark import spark_context
 
     SparkContext._ensure_initialized()
     java: Any = SparkContext._jvm

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from headcount.engines.handed import handed_folder
 from headcount.errors import PrivacyError, RunError
 from headcount.privacy import Ledger, SpendState
 from headcount.release.directory import RunDirectory
@@ -112,6 +114,29 @@ def test_what_is_finished_or_never_began_is_not_closed(tmp_path: Path):
         ledger.close(spend_of(tmp_path).run_id, why=WHY)
     with pytest.raises(PrivacyError, match="reason for closing: found none"):
         ledger.close(spend_of(tmp_path).run_id, why=" ")
+
+
+def test_what_a_run_left_that_was_killed_while_it_read_is_removed(tmp_path: Path):
+    internal = tmp_path / "out/internal"
+    with handed_folder(internal) as own:
+        (own / "pieces-0").write_bytes(b"counts")
+        with pytest.raises(RunError, match="found no run, expected a directory made by headcount"):
+            close_run(tmp_path / "out", why=WHY)  # it is still at work
+        copy = shutil.copytree(own, internal / "handed-killed")
+        assert RunDirectory(tmp_path / "out").left_of_reading()
+    said = close_run(tmp_path / "out", why=WHY).sentence()
+    assert said.startswith("no run had begun: nothing was spent or drawn. Files that were left")
+    assert not copy.exists()
+    write_town(tmp_path)
+    make_ledger(tmp_path)
+    protect_run(write_config(tmp_path, run=LEDGER))  # the directory is as good as new
+
+
+def test_a_run_that_ends_leaves_the_work_of_another_process_alone(stuck: Path):
+    with handed_folder(stuck / "out/internal") as own:  # which prepares the same run, or evaluates
+        protect_run(write_config(stuck, run=LEDGER))
+        assert own.exists()
+    assert not own.exists()
 
 
 def test_a_reason_is_needed(stuck: Path):

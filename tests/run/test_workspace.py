@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 
 from headcount.cli.app import app
 from headcount.config.load import config_digest, load_config
-from headcount.errors import ConfigError, RunError
+from headcount.errors import ConfigError, HeadcountError, RunError
 from headcount.mechanisms.topdown import descend
 from headcount.mechanisms.topdown._level import prepare_level
 from headcount.privacy import Ledger, SpendState
@@ -24,6 +25,7 @@ from tests.run.town import LEDGER, Stop, contents, make_ledger, write_config, wr
 from tests.storage.stores import SECRET, bucket
 
 TOPDOWN = 'name = "topdown"\nepsilon = 1\n[mechanism.queries]\ncells = { share = 1 }\n'
+CELL_KEY = 'name = "cell-key"\ntables = ["P1"]\nmaximum = 4\nvariance = "7/4"\n'
 SEEDED = f"{LEDGER}\nseed = 3"
 
 
@@ -160,6 +162,48 @@ def test_a_link_into_the_release_is_no_way_round(town: Path):
     (town / "link").symlink_to(town / "out")
     with pytest.raises(ConfigError, match="true counts are never beside a release"):
         protect_run(config_of(town, "link/release/x"))
+
+
+@pytest.mark.parametrize("copied", [False, True], ids=["of a run", "a copy"])
+@pytest.mark.parametrize("key", ["run.workspace", "run.out", "mechanism.keys"])
+def test_nothing_confidential_may_be_in_the_release_of_another_run(
+    town: Path, copied: bool, key: str
+):
+    published = protect_run(config_of(town, None, out="first")) / "release"
+    if copied:
+        published = published.rename(town / "site")
+    inside = f"{published.relative_to(town)}/x/y"
+    config = config_of(town, inside if key == "run.workspace" else None)
+    if key == "run.out":
+        config = config_of(town, None, out=inside)
+    if key == "mechanism.keys":
+        config = write_config(town, mechanism=f'{CELL_KEY}keys = "{inside}"\n')
+    before = contents(town)
+    with pytest.raises(
+        ConfigError, match=f"{key}: found .*/y, in the release .*{published.name}, expected a place"
+    ):
+        protect_run(config)
+    assert contents(town) == before
+
+
+def test_a_refused_run_leaves_no_workspace_and_the_rest_of_a_workspace_is_not_looked_at(
+    town: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A link of somebody else's in a shared workspace is none of ours."""
+    with pytest.raises(RunError, match="found a file, expected a folder for the run's workspace"):
+        protect_run(config_of(town, "people.csv"))
+    (town / "config.toml").write_text(
+        config_of(town, "elsewhere/work").read_text().replace("people.csv", "nobody.csv")
+    )
+    with pytest.raises(HeadcountError, match=r"nobody\.csv"):
+        protect_run(town / "config.toml")
+    assert not (town / "elsewhere").exists()
+    (town / "shared").mkdir()
+    (town / "shared/link").symlink_to(town / "people.csv")
+    run_id = break_off(config := config_of(town, "shared"), monkeypatch)
+    assert stat.S_IMODE((town / "shared" / run_id).stat().st_mode) == 0o700
+    protect_run(config)
+    assert [path.name for path in (town / "shared").iterdir()] == ["link"]
 
 
 def test_a_file_is_no_workspace(town: Path):

@@ -143,8 +143,16 @@ def test_pages_stay_mapped_when_the_file_is_replaced(tmp_path: Path):
 @pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
 def test_folders_and_files_are_the_owners_alone(tmp_path: Path):
     DiskStorage(tmp_path / "a/b").put("c/d", b"x")
-    made = [tmp_path / name for name in ("a/b", "a/b/c", "a/b/c/d")]
-    assert [path.stat().st_mode & 0o777 for path in made] == [0o700, 0o700, 0o600]
+    made = [tmp_path / name for name in ("a", "a/b", "a/b/c", "a/b/c/d")]
+    assert [path.stat().st_mode & 0o777 for path in made] == [0o700, 0o700, 0o700, 0o600]
+
+
+def test_the_check_of_a_folder_makes_none_and_finds_one_that_cannot_be_made(tmp_path: Path):
+    DiskStorage(tmp_path / "a/b").check()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a").write_text("a file")
+    with pytest.raises(NotADirectoryError):
+        DiskStorage(tmp_path / "a/b").check()
 
 
 KILLED = """

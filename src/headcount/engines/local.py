@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class LocalEngine:
-    """All cores of this machine, or as many as told; a few pieces in memory at a time."""
+    """Threads of this machine, one for each core or ``workers``; a few pieces in memory at once."""
 
     workers: int = 0
 

@@ -13,9 +13,6 @@ R = TypeVar("R")
 EngineName: TypeAlias = Literal["local", "spark"]
 """What a config or an option calls an engine."""
 
-HANDED = "handed-"
-"""How the name of a folder begins by which work is handed to other processes."""
-
 
 class Engine(Protocol):
     """Runs pieces of work, in any order and place, and returns the results in order.

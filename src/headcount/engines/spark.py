@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import socket
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import count, islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from headcount.engines._by_file import HandedWork, PiecePlace
-from headcount.engines.protocol import HANDED, InOrder
+from headcount.engines.handed import handed_folder
+from headcount.engines.protocol import InOrder
 from headcount.errors import ConfigError
 
 T = TypeVar("T")
@@ -37,7 +39,7 @@ TASKS = 8
 """Tasks of a job for each core: starting one takes Spark some 20 ms, so that each has a range of
 pieces, and there are enough of them for all cores to end at about the same time."""
 
-LIBRARIES = ("headcount", "llvmlite", "numba", "numpy", "scipy")
+LIBRARIES = ("headcount", "llvmlite", "numba", "numpy", "polars", "pyarrow", "scipy")
 """What the bits of a result depend on, besides Python."""
 
 
@@ -75,14 +77,9 @@ class SparkEngine:
                         raise refused
                 yield from map(work.take, places)
 
-    @contextmanager
-    def private_folder(self) -> Iterator[Path]:
+    def private_folder(self) -> AbstractContextManager[Path]:
         """A new folder in that of the run, or among temporary files."""
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # An attempt that Spark has given up may still write while the folder goes.
-        with TemporaryDirectory(prefix=HANDED, dir=self.folder, ignore_cleanup_errors=True) as own:
-            yield Path(own).absolute()
+        return handed_folder(self.folder)
 
     def __reduce__(self) -> tuple[type[InOrder], tuple[()]]:
         # A task cannot start tasks of Spark: what it maps in turn it does itself.
@@ -122,6 +119,14 @@ def spark_context() -> Any:
         settings.setIfMissing(name, value)
     settings.set("spark.ui.showConsoleProgress", "false")  # commands have a bar of their own
     return SparkContext.getOrCreate(settings)
+
+
+def lacking() -> list[str]:
+    """What Spark needs and is not here."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
+    found = {"Java": java, "PySpark": find_spec("pyspark")}
+    return [name for name, there in found.items() if not there]
 
 
 @cache

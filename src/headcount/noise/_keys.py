@@ -1,7 +1,7 @@
 """The run key: 256 secret bits for a release, or bits anyone can rebuild from a seed for a study.
 
 Key plus published measurements is the truth, so a key of a release is never shown, pickled or
-logged; another process is told where its file is. It lives in one file readable by its owner only
+logged; another process gets the path of its file. It lives in one file readable by its owner only
 (on Windows by whom the access list of its folder lets in, which is not checked), and is destroyed
 when the release is complete. Overwriting a file is best effort on journaling file systems and flash
 storage, and a copy stays in the memory of the process until it ends.

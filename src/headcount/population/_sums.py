@@ -8,10 +8,10 @@ from headcount.arrays import Ints
 
 
 class SumsByKey:
-    """SumsByKey of whole numbers by key.
+    """Sums of whole numbers, one for each key.
 
-    Batches wait until they are as many as the keys so far, so that each number is sorted a few
-    times only, however many batches there are.
+    New numbers are collected, and merged into the sums once there are as many of them as keys. So
+    each is sorted a few times only, however many batches there are.
     """
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
-from headcount.engines.protocol import HANDED
+from headcount.engines.handed import HANDED, left_behind, remove_left_behind
 from headcount.errors import HeadcountError, RunError
 from headcount.files import (
     POSIX,
@@ -26,8 +26,11 @@ from headcount.files import (
     write_text_atomic,
 )
 from headcount.noise import RunKey, destroy_run_key, load_run_key, save_run_key
-from headcount.release.store import MANIFEST, refuse_study
+from headcount.release.store import MANIFEST, RECEIPT, refuse_study
 from headcount.storage import Storage, storage_at
+
+RELEASE, INTERNAL = "release", "internal"
+"""The two halves of a run directory."""
 
 MEANING = 2
 """What settings mean; raised when a default changes. An unfinished run of another is refused.
@@ -72,12 +75,12 @@ class RunDirectory:
     @property
     def release(self) -> Path:
         """Safe to publish."""
-        return self.path / "release"
+        return self.path / RELEASE
 
     @property
     def internal(self) -> Path:
         """The curator's side: key, config, evaluation."""
-        return self.path / "internal"
+        return self.path / INTERNAL
 
     @property
     def key(self) -> Path:
@@ -182,10 +185,15 @@ class RunDirectory:
 
         So can work that was handed to other processes when a run was killed while it read.
         """
-        names = set(_names(self.path)) - {"internal"}
+        names = set(_names(self.path)) - {INTERNAL}
         inside = set(_names(self.internal)) - {"lock", self.key.name, self.refusal.name}
         begun = {n for n in inside if n.endswith(".tmp") or n.startswith(HANDED)}
         return sorted(names) + sorted(f"internal/{n}" for n in inside - begun)
+
+    def left_of_reading(self) -> bool:
+        """Whether a run that was killed before it began left work here that it had handed out."""
+        begun = os.path.lexists(self._facts) or os.path.lexists(self.key)
+        return not begun and not self._strange() and bool(left_behind(self.internal))
 
     def note_refusal(self, why: str) -> Path:
         """Write down why data were refused, where only the curator reads it."""
@@ -328,10 +336,9 @@ class RunDirectory:
             destroy_run_key(self.noise / name)
         if self.noise.is_dir():
             self.noise.rmdir()
-        # What was handed to other processes, of a run that was killed while they worked.
-        for folder in (self.levels, *self.internal.glob(f"{HANDED}*")):
-            if folder.is_dir():
-                shutil.rmtree(folder)
+        if self.levels.is_dir():
+            shutil.rmtree(self.levels)
+        remove_left_behind(self.internal)
         for folder in (self.internal, self.release):
             for leftover in folder.rglob(".*.tmp"):  # of a process that was killed while writing
                 leftover.unlink()
@@ -346,12 +353,35 @@ class RunDirectory:
         self._workspaces.unlink(missing_ok=True)
 
 
+def release_around(path: Path) -> Path | None:
+    """The release that a path is in, of whatever run, or a copy of one; None if it is in none."""
+    full = path.resolve()
+    for one in (full, *full.parents):
+        of_run = one.name == RELEASE and (one.parent / INTERNAL).is_dir()
+        if of_run or all((one / name).is_file() for name in (MANIFEST, RECEIPT)):
+            return one
+    return None
+
+
 def refuse_unsafe(path: Path) -> None:
     """Refuse a run directory in which, or beside which, others could put things of theirs.
 
-    Its parent must not be open to all (a sticky bit, as temporary folders have, keeps names safe).
     All that is there must be plain files and folders of this user's: a link would be followed, and
     a key or a file of somebody else's would be used. On Windows only links are found.
+    """
+    refuse_open(path)
+    if not _there(path):
+        return
+    for folder, *names in os.walk(path):
+        for name in chain(*names):
+            _refuse_stranger(Path(folder, name))
+
+
+def refuse_open(path: Path) -> None:
+    """Refuse a folder that is not this user's own, or into which, or beside which, all can write.
+
+    Where it is not there yet, the one in which it will be made counts. A sticky bit, as temporary
+    folders have, keeps names safe.
     """
     parent = next(one for one in path.absolute().parents if one.exists())
     for folder, info in ((parent, parent.stat()), *((p, p.lstat()) for p in (path,) if _there(p))):
@@ -371,19 +401,19 @@ def refuse_unsafe(path: Path) -> None:
                 folder,
                 mode,
             )
-    if not _there(path):
+    if _there(path):
+        _refuse_stranger(path)
+
+
+def _refuse_stranger(path: Path) -> None:
+    try:
+        why = stranger(path.lstat())
+    except FileNotFoundError:  # a temporary file of a process at work here
         return
-    inside = (Path(folder, name) for folder, *names in os.walk(path) for name in chain(*names))
-    for one in chain([path], inside):
-        try:
-            why = stranger(one.lstat())
-        except FileNotFoundError:  # a temporary file of a process at work here
-            continue
-        if why:
-            raise RunError(
-                f"{one}: found {why}, expected plain files and folders of your own in a run "
-                f"directory"
-            )
+    if why:
+        raise RunError(
+            f"{path}: found {why}, expected plain files and folders of your own in a run directory"
+        )
 
 
 def _there(path: Path) -> bool:

@@ -21,14 +21,21 @@ class Closed:
         run_id   the run's id; None if its facts cannot be read and it was not given
         ledger   the ledger that was asked; None if none was
         spend    the run's spend there; None if the ledger has none of it
+        begun    whether there was a run, and not only what reading the data had left
     """
 
     run_id: str | None
     ledger: Path | None
     spend: Spend | None
+    begun: bool = True
 
     def sentence(self) -> str:
         """What was done, and what was not."""
+        if not self.begun:
+            return (
+                "no run had begun: nothing was spent or drawn. Files that were left when its data "
+                "were being read are removed"
+            )
         if self.run_id is None:
             return (
                 "a run whose facts (internal/run.json) cannot be read: closed; its key is "
@@ -55,6 +62,10 @@ def close_run(
     """
     directory = RunDirectory(path)
     refuse_study(path)
+    if directory.left_of_reading():
+        with directory.held():
+            directory.finish()
+        return Closed(run_id=None, ledger=None, spend=None, begun=False)
     known = _run_id(directory)
     if not why.strip():
         raise RunError(f"{path}: found no reason, expected why the run is closed")

@@ -23,7 +23,7 @@ from headcount.population.reading import ReadSummary
 from headcount.privacy import Guarantee, Ledger, Loss, SpendState
 from headcount.progress import Progress, silent
 from headcount.registry import POPULATIONS
-from headcount.release.directory import RunDirectory, RunFacts, refuse_unsafe
+from headcount.release.directory import RunDirectory, RunFacts
 from headcount.release.publication import MEASUREMENTS, Publication
 from headcount.release.store import (
     check_files,
@@ -32,9 +32,9 @@ from headcount.release.store import (
 )
 from headcount.run._limits import refuse_too_large
 from headcount.run._note import leave_note, refuse_unrecorded
+from headcount.run._places import check_places
 from headcount.run._receipt import check_receipt, draft_receipt, finished_receipt
 from headcount.run.engines import engine_named
-from headcount.storage import DiskStorage, storage_at
 from headcount.tabulate import Counts
 
 log = logging.getLogger(__name__)
@@ -134,7 +134,7 @@ def prepare_data(config: Config) -> Prepared:
 def _read(config: Config, mechanism: Chain) -> Population:
     """The people, one by one where a step changes them, else counted as they are read."""
     internal = RunDirectory(config.run.out).internal
-    new = [folder for folder in (internal, config.run.out) if not folder.exists()]
+    new = [one for one in (internal, *internal.absolute().parents) if not one.exists()]
     try:
         with POPULATIONS.naming(config.population):
             if mechanism.needs_records:
@@ -149,7 +149,7 @@ def _read(config: Config, mechanism: Chain) -> Population:
 
 
 def _refused(directory: RunDirectory, error: TruthError) -> RunError:
-    """The details go to ``internal/``, and the terminal is told where."""
+    """Write the details to ``internal/``; the error names the file."""
     where = directory.note_refusal(str(error))
     return RunError(
         f"{directory.path}: found data that the mechanism refuses, expected data within their "
@@ -197,8 +197,7 @@ def prepare_run(config: Config) -> Prepared:
     """
     directory = RunDirectory(config.run.out)
     directory.refuse_other(config_digest=config_digest(config).hex())
-    _refuse_secrets_within(config)
-    _check_workspace(config)
+    check_places(config)
     ledger = _ledger(config)
     refuse_unrecorded(config.population.data_file, ledger)
     prepared = prepare_data(config)
@@ -239,42 +238,6 @@ def _check_changes(prepared: Prepared, *, begun: bool) -> None:
         prepared.mechanism.check_reuse(prepared.data, run.reuse)
     elif run.seed is None and not begun:
         prepared.mechanism.check_anew(prepared.data)
-
-
-def _refuse_secrets_within(config: Config) -> None:
-    """Refuse a key file in the run's own directory: it must outlive the run, and stay secret."""
-    out = config.run.out.resolve()
-    for file in Chain.of(config.mechanism).secret_files:
-        if file.resolve().is_relative_to(out):
-            raise ConfigError(
-                "config",
-                place="mechanism.keys",
-                found=f"{file}, inside the run {config.run.out}",
-                expected="a file outside it: record keys are kept for later releases",
-            )
-
-
-def _check_workspace(config: Config) -> None:
-    """Refuse a workspace that cannot be used, or that is not apart from the run."""
-    if config.run.workspace is None:
-        return
-    workspace = storage_at(config.run.workspace)
-    if isinstance(workspace, DiskStorage):
-        folder, out = workspace.folder.resolve(), config.run.out.resolve()
-        if folder.is_relative_to(out) or out.is_relative_to(folder):
-            how = (
-                "the same as" if folder == out else "in" if folder.is_relative_to(out) else "above"
-            )
-            raise ConfigError(
-                "config",
-                place="run.workspace",
-                found=f"{folder}, {how} the run's directory {out}",
-                expected="a folder apart from it: true counts are never beside a release",
-            )
-        if folder.exists() and not folder.is_dir():
-            raise RunError(f"{folder}: found a file, expected a folder for the run's workspace")
-        refuse_unsafe(workspace.folder)
-    workspace.check()
 
 
 def _warn_of_lists(prepared: Prepared) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from headcount.files import take_name, temporary_beside
+from headcount.files import make_private, take_name, temporary_beside
 from headcount.storage.protocol import FileContent
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ class DiskStorage:
         return str(self.folder)
 
     def check(self) -> None:
-        """Make the folder, and a file in it."""
-        with self.scratch():
+        """Make a file in the folder, or where the folder would be made; nothing stays."""
+        there = (one for one in (self.folder, *self.folder.absolute().parents) if one.exists())
+        with temporary_beside(next(there) / "scratch", mode=0o600):
             pass
 
     def read(self, name: str, first: int = 0, size: int | None = None) -> pa.Buffer:
@@ -55,7 +56,7 @@ class DiskStorage:
     @contextlib.contextmanager
     def scratch(self) -> Iterator[BinaryIO]:
         """A file in the folder, so that it can be renamed."""
-        self._make(self.folder)
+        make_private(self.folder)
         with temporary_beside(self.folder / "scratch", mode=0o600) as file:
             yield file
 
@@ -79,17 +80,9 @@ class DiskStorage:
 
     def _put(self, name: str, data: FileContent, *, replace: bool) -> bool:
         path = self.folder / name
-        self._make(path.parent)
+        make_private(path.parent)
         if isinstance(data, io.BufferedIOBase):
             return take_name(data, path, replace=replace)
         with temporary_beside(path, mode=0o600) as file:
             file.write(cast("bytes", data))
             return take_name(file, path, replace=replace)
-
-    def _make(self, folder: Path) -> None:
-        """Make a folder, and those above it down from the storage's own, for the owner alone."""
-        if folder.is_dir():
-            return
-        if folder != self.folder:
-            self._make(folder.parent)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,8 +1,9 @@
-"""True counts of every level, read by ranges of units: held here, or in files of the run.
+"""True counts of every level, read by ranges of units: from memory, or from files of the run.
 
 The files are the curator's: below ``internal/``, for their owner alone, and gone when the run
 ends, however it ends but by a kill; then the next run of the same command, or ``headcount close``,
-removes them. What says where they are can be sent to other processes, and holds no count.
+removes them. What says where they are can be sent to other processes, by files that are as private:
+it has no count in it, but digests of counts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from headcount.files import removing
 from headcount.mechanisms.topdown._estimate import SparseRows
 from headcount.mechanisms.topdown.restrict import Restriction, Restrictions
 from headcount.release.layout import stem_of
@@ -99,11 +101,9 @@ class TruthFiles:
 def truth_in_files(levels: Mapping[str, Counts], storage: Storage) -> Iterator[TruthFiles]:
     """Counts of every level written to files, which go in the end."""
     storage.remove()  # of a run that was killed
-    try:
+    with removing(storage.remove, storage.uri):
         files = {level: _stored(counts, storage) for level, counts in levels.items()}
         yield TruthFiles(next(iter(levels.values())).schema, files)
-    finally:
-        storage.remove()
 
 
 def _stored(counts: Counts, storage: Storage) -> LevelFiles:

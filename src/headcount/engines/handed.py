@@ -1,0 +1,85 @@
+"""Private folders by which work is handed to other processes, and those that a kill left behind.
+
+What is in such a folder may be true counts. Its owner alone can read it, and it goes when the work
+is done. The process that made it locks it meanwhile, so that another can tell a folder in use from
+one whose process was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+from time import sleep
+
+from headcount.files import POSIX, make_private, open_own, removing
+
+HANDED = "handed-"
+"""How the name of such a folder begins."""
+LOCK, UNNAMED = "lock", "lock.new"
+PATIENCE, PAUSE = 20, 0.1
+"""How often removing a folder is tried, and the seconds between."""
+
+
+@contextmanager
+def handed_folder(within: Path | None) -> Iterator[Path]:
+    """A new folder in another, or among temporary files."""
+    if within is not None:
+        make_private(within)
+    own = Path(mkdtemp(prefix=HANDED, dir=within)).absolute()
+    with removing(lambda: _remove(own), str(own)), _locked(own):
+        yield own
+
+
+def left_behind(within: Path) -> list[Path]:
+    """Folders of processes that were killed, and not those in use."""
+    return [folder for folder in sorted(within.glob(f"{HANDED}*")) if _is_left(folder)]
+
+
+def remove_left_behind(within: Path) -> None:
+    """Remove folders of processes that were killed."""
+    for folder in left_behind(within):
+        _remove(folder)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a new folder. It has its name only once it is locked."""
+    from filelock import lock_descriptor
+
+    # Elsewhere an open file cannot be renamed.
+    unnamed = folder / (UNNAMED if POSIX else LOCK)
+    with os.fdopen(os.open(unnamed, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+b") as lock:
+        lock_descriptor(lock.fileno(), blocking=False)
+        if POSIX:
+            unnamed.rename(folder / LOCK)
+        yield
+
+
+def _is_left(folder: Path) -> bool:
+    """Whether nobody has a folder's lock; one that is just being made has only that of no name."""
+    from filelock import lock_descriptor
+
+    try:
+        lock = os.fdopen(open_own(folder / LOCK, os.O_RDWR), "r+b")
+    except FileNotFoundError:
+        return folder.is_dir() and any(path.name != UNNAMED for path in folder.iterdir())
+    with lock:
+        return lock_descriptor(lock.fileno(), blocking=False)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder; an attempt that Spark has given up may still write a file meanwhile."""
+    for _ in range(PATIENCE):
+        try:
+            shutil.rmtree(folder)
+        except OSError:
+            if not folder.exists():
+                return
+            sleep(PAUSE)
+        else:
+            return
+    shutil.rmtree(folder)
