@@ -21,6 +21,7 @@ from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.schema import Attribute, Schema
 from headcount.solve.batch import NO_BOUND
+from headcount.storage import storage_at
 from headcount.tabulate import CELLS, Counts, every_cell
 from headcount.tabulate.counts import every_level
 from tests.mechanisms.topdown.small import (
@@ -233,6 +234,39 @@ def test_a_run_writes_them_and_the_release_stays_the_same(tmp_path: Path):
         assert np.array_equal(outcome.dense(level), plain.dense(level))
     assert rows(tmp_path / "m", "county", "DPQuery")
     assert rows(tmp_path / "m", "county", "Constraint")
+
+
+def test_a_resumed_run_leaves_sound_files_and_writes_the_others_again(
+    tmp_path: Path, small_parts: None
+):
+    work = storage_at(tmp_path / "work")
+
+    def files(seed: int = 1) -> dict[Path, tuple[bytes, int]]:
+        run(bounded(zcdp(1)), village(), seed=seed, workspace=work, measurements=tmp_path / "m")
+        found = [path for path in (tmp_path / "m").rglob("*.parquet") if path.is_file()]
+        return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in found}
+
+    def part(path: Path) -> str:
+        return f"{path.parts[-3].removesuffix('.parquet')}/{path.name}"
+
+    first = files()
+    damaged, missing, *_, unknown = sorted({part(path) for path in first})
+    for path, (data, _) in first.items():
+        if part(path) == damaged:
+            path.write_bytes(data[:-1] + b"?")
+        if part(path) == missing:
+            path.unlink()
+    work.put(f"written-0/{unknown}", b"not a note")
+    second = files()
+    assert {path: data for path, (data, _) in second.items()} == {
+        path: data for path, (data, _) in first.items()
+    }
+    again = {part(path) for path, (_, when) in second.items() if when != first[path][1]}
+    assert again == {damaged, missing, unknown} < {part(path) for path in first}
+    other = files(seed=9)  # other noise in the same workspace
+    assert {path for path in first if other[path][0] == first[path][0]} == {
+        path for path in first if path.parts[-2] == "Constraint"
+    }
 
 
 @pytest.mark.parametrize("name", ["value", "geocode", "sign", "plb"])

@@ -31,6 +31,7 @@ from headcount.mechanisms.topdown._measured_tables import (
     constraint_rows,
     described,
 )
+from headcount.mechanisms.topdown._written import WrittenFiles
 from headcount.mechanisms.topdown.measure import MeasurementFiles, Measurements
 from headcount.mechanisms.topdown.restrict import Restriction, Restrictions
 from headcount.mechanisms.topdown.settings import TopDownSettings
@@ -60,11 +61,12 @@ def write_measurements(
     *,
     engine: Engine,
     progress: Progress = silent,
+    written: WrittenFiles | None = None,
 ) -> None:
     """Draw every measurement in full and write it, a part for each run of units.
 
     The estimate uses the same draws: noise is a function of its address. So a part that is written
-    twice is the same, whoever writes it.
+    twice is the same, whoever writes it, and one that is ``written`` is left as it is.
     """
     for level in geography.levels:
         measured = [
@@ -79,6 +81,7 @@ def write_measurements(
             measurements=measurements,
             schema=schema,
             folder=folder.absolute() / f"{stem_of(level)}.parquet",
+            written=written,
         )
         codes = geography.units[geography.depth(level)]
         starts = range(0, len(codes), UNITS_A_PART)
@@ -106,9 +109,10 @@ class PartTask:
     measurements: Measurements | MeasurementFiles
     schema: Schema
     folder: Path
+    written: WrittenFiles | None = None
 
     def write(self, units: Units) -> None:
-        """Write the parts of some units, whole or not at all."""
+        """Write the parts of some units, whole or not at all, unless that is done."""
         tables = {ANSWERS: self._answers, CONSTRAINTS: self._constraints}
         wanted = [
             name for name, of in ((ANSWERS, self.measured), (CONSTRAINTS, self.bounded)) if of
@@ -117,7 +121,9 @@ class PartTask:
             self.level, self.measured, [one.query for one in self.bounded], self.schema
         )
         part = f"part-{units.first // UNITS_A_PART:05d}.parquet"
-        paths = [self.folder / name / part for name in wanted]
+        paths, note = [self.folder / name / part for name in wanted], f"{self.folder.stem}/{part}"
+        if self.written is not None and self.written.sound(note, paths):
+            return
         with whole_files(*paths) as streams, ExitStack() as stack:
             for name, stream in zip(wanted, streams, strict=True):
                 form = columns_of(name, self.schema).with_metadata(about)
@@ -127,6 +133,8 @@ class PartTask:
                 writer = stack.enter_context(pq.ParquetWriter(stream, form, **options))
                 for rows in tables[name](units):
                     writer.write_table(rows)
+        if self.written is not None:
+            self.written.note(note, paths)
 
     def _answers(self, units: Units) -> Iterator[pa.Table]:
         for one in self.measured:

@@ -29,6 +29,7 @@ from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_passes
 from headcount.mechanisms.topdown._publish import PublishedMeasurements, write_measurements
 from headcount.mechanisms.topdown._room_plan import refuse_too_wide
 from headcount.mechanisms.topdown._tighten import refuse_fixed_units, tighten
+from headcount.mechanisms.topdown._written import WrittenFiles
 from headcount.mechanisms.topdown.choices import QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
@@ -329,6 +330,11 @@ class TopDown(TopDownSettings, PostTabular):
             del levels  # as large as the truth
             for run in runs:
                 measurements = measured(truth, settings, noise, counts.geography, run=run)
+                parts = written = None
+                if (work := context.workspace) is not None:
+                    made_from = counts_digest(counts) + mark_of(noise) + repr(settings).encode()
+                    parts = PartFiles(work, run, made_from=made_from)
+                    written = WrittenFiles(work, run, made_from=made_from)
                 if context.measurements is not None:
                     write_measurements(
                         measurements,
@@ -339,11 +345,8 @@ class TopDown(TopDownSettings, PostTabular):
                         context.measurements,
                         engine=context.engine,
                         progress=context.progress,
+                        written=written,
                     )
-                parts = None
-                if context.workspace is not None:
-                    made_from = counts_digest(counts) + mark_of(noise) + repr(settings).encode()
-                    parts = PartFiles(context.workspace, run, made_from=made_from)
                 made.append(
                     descend(
                         schema=counts.schema,
