@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
@@ -41,7 +43,7 @@ PLAIN = {
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where Spark writes its events, blocks, broadcast variables and temporary files."""
+    """Where Spark writes its events, messages, blocks, broadcast variables and temporary files."""
     return tmp_path_factory.mktemp("spark")
 
 
@@ -56,8 +58,27 @@ def context(files: Path) -> Iterator[Any]:
         "spark.local.dir": str(files / "local"),
     }
     end_java()  # one that ran before would go on writing where it did
+    from pyspark import SparkContext
+
+    (files / "said").mkdir()
+    with (files / "said" / "all").open("wb") as said, written_to(said):
+        SparkContext._ensure_initialized()  # Java and Python's workers write where this one does
     with spark(settings) as made:
         yield made
+
+
+@contextmanager
+def written_to(file: BinaryIO) -> Iterator[None]:
+    """What this process, and each that it starts, writes to output and error goes to a file."""
+    before = [(number, os.dup(number)) for number in (1, 2)]
+    try:
+        for number, _ in before:
+            os.dup2(file.fileno(), number)
+        yield
+    finally:
+        for number, copy in before:
+            os.dup2(copy, number)
+            os.close(copy)
 
 
 def truth() -> Tabulated:
@@ -79,7 +100,7 @@ def secret_noise(folder: Path, data: Tabulated) -> KeyedNoise:
 
 
 def test_the_search_finds_what_is_put_there_on_purpose(context, files: Path):
-    """Controls: a count in a message, and a key in what is broadcast.
+    """Controls: a count in a message, which Spark also writes out, and a key in what is broadcast.
 
     Without them a search that looks in the wrong places would find nothing either.
     """
@@ -92,6 +113,7 @@ def test_the_search_finds_what_is_put_there_on_purpose(context, files: Path):
     with pytest.raises(Exception, match=str(CONTROL)):
         context.parallelize([1], 1).map(fails).collect()
     assert found(files / "events", CONTROL) == {"text"}
+    assert "text" in found(files / "said", CONTROL)
     assert "bytes" in found(files / "local", CONTROL_KEY)
 
 
