@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from headcount import mapped
 from headcount.files import write_bytes_atomic, write_text_atomic
 
 
@@ -51,3 +52,19 @@ def test_the_file_has_the_permissions_of_any_other_file(tmp_path: Path):
 def test_a_missing_directory_is_an_error(tmp_path: Path):
     with pytest.raises(FileNotFoundError):
         write_text_atomic(tmp_path / "none" / "a.txt", "x")
+
+
+def test_large_temporary_files_are_on_a_disk_unless_a_folder_was_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[Path | None] = []
+    monkeypatch.setattr(mapped, "TemporaryFile", lambda dir: asked.append(dir))
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    for folder in (tmp_path, tmp_path / "none"):
+        monkeypatch.setattr(mapped, "ON_DISK", folder)
+        mapped.scratch_file()
+    monkeypatch.setattr(mapped, "ON_DISK", tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "chosen"))
+    mapped.scratch_file()
+    assert asked == [tmp_path, None, None]

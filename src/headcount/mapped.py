@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import AbstractContextManager
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+ON_DISK = Path("/var/tmp")
+"""Where temporary files are on a disk. The usual folder may be in memory, which they save."""
+
+
+def scratch_file() -> AbstractContextManager[BinaryIO]:
+    """A file without a name, which goes however this process ends: in TMPDIR, or else on a disk."""
+    chosen = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    usable = not chosen and os.access(ON_DISK, os.W_OK | os.X_OK)
+    return TemporaryFile(dir=ON_DISK if usable else None)
 
 
 def append(file: BinaryIO, values: NDArray[Any], kind: DTypeLike) -> None:

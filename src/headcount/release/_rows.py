@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from headcount.arrays import Ints, Ints32
 from headcount.errors import RunError
 from headcount.geography import Geography
-from headcount.mapped import append, mapped
+from headcount.mapped import append, mapped, scratch_file
 from headcount.release.frames import COUNT, LevelTable
 from headcount.schema import Schema
 from headcount.tabulate.counts import sparse_counts
@@ -35,8 +34,8 @@ def read_rows(path: Path, level: str, schema: Schema, geography: Geography) -> L
 
     with (
         pq.ParquetFile(path, read_dictionary=[level, *schema.names]) as file,
-        TemporaryFile() as cells,
-        TemporaryFile() as values,
+        scratch_file() as cells,
+        scratch_file() as values,
     ):
         count = COUNT if COUNT in file.schema_arrow.names else OLDER_COUNT
         kind = file.schema_arrow.field(count).type.to_pandas_dtype()

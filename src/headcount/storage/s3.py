@@ -11,13 +11,13 @@ import errno
 import os
 import re
 import secrets
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from headcount.errors import RunError
+from headcount.mapped import scratch_file
 from headcount.storage.protocol import FileContent
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class S3Storage:
 
     def scratch(self) -> contextlib.AbstractContextManager[BinaryIO]:
         """A file without a name, which the system removes however this process ends."""
-        return tempfile.TemporaryFile()
+        return scratch_file()
 
     def names(self) -> list[str]:
         """The keys of all objects, without the folder."""
