@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -59,6 +60,32 @@ def test_other_tables_second_spends_and_what_is_left_behind_are_noticed(town: Pa
     whole = resume.Undisturbed({}, 0.0, 1.0, 0)
     readings = resume._described(found, whole, kills=1, engine="local")
     assert len([one for one in readings if not one.passed]) == 3
+
+
+@pytest.mark.parametrize("name", ["handed-x", "workspaces.json", "levels", ".a.1f.tmp"])
+def test_whatever_a_run_leaves_behind_is_noticed(town: Path, name: str):
+    protect_run(town / "config.toml")
+    whole = resume.Undisturbed(resume._tables(town), 0.0, 1.0, 0)
+    for faults in (0, 1):
+        found = resume.Noticed()
+        resume._compare(town, whole, found)
+        assert found.faults.total() == found.faults["keys or parts left behind"] == faults
+        (town / "out/internal" / name).touch()
+
+
+def test_a_file_that_goes_while_its_size_is_asked_for_counts_nothing(tmp_path, monkeypatch):
+    for name in ("gone", "there"):
+        (tmp_path / name).write_bytes(b"12345")
+    real = Path.stat
+
+    def stat(path: Path, **named: bool) -> os.stat_result:
+        if path.name == "gone":
+            raise FileNotFoundError(path)
+        return real(path, **named)
+
+    monkeypatch.setattr(Path, "exists", lambda _: True)
+    monkeypatch.setattr(Path, "stat", stat)
+    assert resume._bytes(tmp_path) == 5
 
 
 def test_a_release_that_can_be_read_before_its_run_is_complete_is_noticed(

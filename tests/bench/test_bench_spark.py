@@ -61,7 +61,7 @@ def test_releases_that_differ_and_a_spark_that_is_too_dear_are_beyond_their_limi
     here, there = SparkRun("a", cpu=2.0), SparkRun("a", cpu=3.0)
     found = {spark.run_here: here, spark.run_on_spark: there}
     monkeypatch.setattr(spark, "_apart", lambda environment, run, share: found[run])
-    monkeypatch.setattr(spark, "run_on_cluster", lambda share: SparkRun("b", maps=3))
+    monkeypatch.setattr(spark, "run_on_cluster", lambda share: SparkRun("b", maps=3, levels=3))
     readings = {one.what: one for one in spark.measure(share=0.5)}
     assert readings["  times this machine's"].value == 1.5
     assert readings["Spark with 7 partitions: releases that differ"].value == 0
@@ -72,3 +72,8 @@ def test_releases_that_differ_and_a_spark_that_is_too_dear_are_beyond_their_limi
     missed = [one.what for one in spark.measure(share=0.5) if not one.passed]
     assert missed[:2] == ["  times this machine's", "  releases that differ"]
     assert len(missed) == 6
+    for spared in (SparkRun("a", maps=2, levels=3), SparkRun("a")):
+        found[spark.run_on_spark] = SparkRun("a", cpu=1.0)
+        monkeypatch.setattr(spark, "run_on_cluster", lambda share, ran=spared: ran)
+        (beyond,) = [one for one in spark.measure(share=0.5) if not one.passed]
+        assert (beyond.what, beyond.value) == ("  levels in which none was killed", 1)

@@ -25,6 +25,10 @@ def test_every_output_is_made_and_read_back(monkeypatch: pytest.MonkeyPatch):
     assert isinstance(measured, Reading)
     assert (measured.value, measured.at_most) == (ran["all measurements"][1], 360)
     assert "slope 0.00" in measured.note
+    slow = ran | {bench.MEASURING: (181.0, 361.0, 0.4, 0.95)}
+    monkeypatch.setattr(bench, "apart", lambda *_, **__: slow)
+    missed = [one.what for one in bench.measure(share=0.05) if not one.passed]
+    assert missed == ["all measurements", "  wall time", "  that it adds"]
 
 
 def test_a_share_without_sense_is_refused():

@@ -52,6 +52,7 @@ OPTIONS: Mapping[str, str] = {
     "share": "--share",
     "county": "--county",
     "kills": "--kills",
+    "on_spark": "--on-spark",
 }
 """Arguments that a ``measure`` may have, as they are typed."""
 

@@ -22,6 +22,10 @@ SMALLER = 4
 """Slopes compare the nation with one of a part of its share."""
 CPU_LIMIT = 2 * 180
 """Seconds of CPU for all measurements of a twentieth of the nation: 3 minutes on two cores."""
+WALL_LIMIT = 180
+"""The same in seconds of wall time, on two cores that are idle."""
+MOST_ADDED = 0.5
+"""GiB of memory that measuring may add, however large the nation."""
 QUICK = {"share": 0.002}
 WARM_UP = 0.001
 MEASURING = "all measurements"
@@ -44,11 +48,16 @@ def measure(*, share: float = 0.01) -> list[Reading]:
     readings = []
     for name, (wall, cpu, before, most) in whole.items():
         grown = log(cpu / smaller[name][1]) / log(share / part)
-        limit = CPU_LIMIT * share / 0.05 if name == MEASURING else None
-        note = f"{wall:.1f} s wall; slope {grown:.2f}"
-        readings.append(Reading(name, cpu, "s CPU", note, at_most=limit))
+        measuring, part_of_it = name == MEASURING, share / 0.05
+        limit = CPU_LIMIT * part_of_it if measuring else None
+        readings.append(Reading(name, cpu, "s CPU", f"slope {grown:.2f}", at_most=limit))
+        limit = WALL_LIMIT * part_of_it if measuring else None
+        readings.append(Reading("  wall time", wall, "s wall", at_most=limit))
         added = f"{before:.2f} before; {smaller[name][3]:.2f} at a share of {part:g}"
         readings.append(Reading("  peak anonymous memory", most, "GiB", added))
+        if measuring:
+            more = Reading("  that it adds", most - before, "GiB", at_most=MOST_ADDED)
+            readings.append(more)
     return readings
 
 

@@ -16,14 +16,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from headcount.bench.figures import Reading
 from headcount.bench.nation_files import write_nation
+from headcount.engines.handed import HANDED
+from headcount.engines.spark import lacking
 from headcount.errors import HeadcountError
 from headcount.privacy import Ledger, SpendState, UnitOfPrivacy, ZCDPLoss
 from headcount.release.directory import RunDirectory
@@ -63,8 +65,9 @@ class Noticed:
 def measure(*, kills: int = 50, share: float = 0.01, on_spark: int = 10) -> list[Reading]:
     """Kill as many runs on this machine's threads, some on Spark, and fill a small disk.
 
-    ``on_spark``
-        kills of runs on Spark, ``local[2]``; none where Java or PySpark is missing.
+    where
+        kills      of runs on this machine's threads
+        on_spark   of runs on Spark, ``local[2]``; none where Java or PySpark is missing
     """
     with TemporaryDirectory() as made:
         folder = Path(made)
@@ -72,15 +75,11 @@ def measure(*, kills: int = 50, share: float = 0.01, on_spark: int = 10) -> list
         whole = _undisturbed(_begin(folder, "whole"))
         readings = [Reading("a run that is not disturbed", whole.seconds, "s wall")]
         readings += _killed(folder, whole, kills=kills, engine="local")
-        if lacking := [n for n in ("java", "pyspark") if not (shutil.which(n) or _has(n))]:
-            readings.append(Reading("kills on Spark", 0, "runs", f"no {' and no '.join(lacking)}"))
+        if on_spark and (missing := lacking()):
+            readings.append(Reading("kills on Spark", 0, "runs", f"no {' and no '.join(missing)}"))
         elif on_spark:
             readings += _killed(folder, whole, kills=on_spark, engine="spark")
         return [*readings, *_filled(folder, whole)]
-
-
-def _has(module: str) -> bool:
-    return find_spec(module) is not None
 
 
 def _begin(folder: Path, name: str) -> Path:
@@ -131,12 +130,12 @@ def _undisturbed(home: Path, *, engine: str = "local") -> Undisturbed:
 
 def _bytes(folder: Path) -> int:
     """How much there is below a folder that may change meanwhile."""
-    return sum(
-        (Path(top) / name).stat().st_size
-        for top, _, names in os.walk(folder)
-        for name in names
-        if (Path(top) / name).exists()
-    )
+    found = 0
+    for top, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):  # it went while we looked
+                found += Path(top, name).stat().st_size
+    return found
 
 
 def _tables(home: Path) -> Mapping[str, str]:
@@ -200,7 +199,8 @@ def _compare(home: Path, whole: Undisturbed, found: Noticed) -> None:
     states = [spend.state for spend in Ledger.open(home / "ledger.db").history(DATASET)]
     found.faults["ledgers without exactly one finished spend"] += states != [SpendState.COMPLETE]
     inside = {path.name for path in (home / "out" / "internal").iterdir()}
-    left = inside & {"run.key", "levels"} or {name for name in inside if name.endswith(".tmp")}
+    left = inside & {"run.key", "levels", "workspaces.json"}
+    left |= {name for name in inside if name.endswith(".tmp") or name.startswith(HANDED)}
     found.faults["keys or parts left behind"] += bool(left)
 
 

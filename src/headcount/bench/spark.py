@@ -42,7 +42,8 @@ class SparkRun(NamedTuple):
 
     where
         first   CPU seconds of the same release before, when Java was still compiling
-        maps    levels in which a worker was killed
+        maps    pieces of TopDown's work, levels at least, in which a worker was killed
+        levels  levels below the first
     """
 
     digest: str
@@ -50,6 +51,7 @@ class SparkRun(NamedTuple):
     cpu: float = 0.0
     first: float = 0.0
     maps: int = 0
+    levels: int = 0
 
 
 def measure(*, share: float = 1.0) -> list[Reading]:
@@ -75,8 +77,13 @@ def measure(*, share: float = 1.0) -> list[Reading]:
         found.append(_differing(f"Spark with {number} partitions: releases that differ", ran, here))
     small = _apart({}, run_here, SMALL)
     killed = run_on_cluster(SMALL)
-    what = f"cluster, a worker killed in each of {killed.maps} levels: releases that differ"
-    return [*found, _differing(what, killed, small)]
+    what = f"cluster, a worker killed in each of {killed.levels} levels: releases that differ"
+    spared = killed.levels - killed.maps if killed.levels else 1
+    return [
+        *found,
+        _differing(what, killed, small),
+        Reading("  levels in which none was killed", max(spared, 0), "levels", at_most=0),
+    ]
 
 
 def _differing(what: str, one: SparkRun, other: SparkRun) -> Reading:
@@ -117,8 +124,10 @@ def run_and_kill(share: float, folder: Path) -> SparkRun:
     from headcount.engines.spark import SparkEngine
 
     engine = Killing(SparkEngine(folder / "handed"), folder)
-    digest = _release(_nation(share), engine)
-    return SparkRun(digest, maps=len(list(folder.glob("killed-*"))))
+    population = _nation(share)
+    digest = _release(population, engine)
+    killed, levels = list(folder.glob("killed-*")), population.geography.levels
+    return SparkRun(digest, maps=len(killed), levels=len(levels) - 1)
 
 
 @dataclass(frozen=True)

@@ -43,19 +43,33 @@ PUBLISHED = (
     (("P12",), "block", 0),
 )
 """Published tables, the lowest level and the effort."""
+QUICK = {"largest": 12_000, "people": 4_000, "tables": 10}
 
 
-def measure(directory: Path | None = None) -> list[Reading]:
+def measure(
+    directory: Path | None = None,
+    *,
+    largest: int | None = None,
+    people: int | None = None,
+    tables: int | None = None,
+) -> list[Reading]:
     """Patterns of census-like tables with their audits, and small tables beside the optimum.
 
     Counts of 1 or 2 are primary, zeros and the grand total of these tables are never withheld,
     all margins are published. Tables are the project's own or, with a directory, those in it;
     then published tables of a made-up state, of which every total may be withheld.
+
+    where
+        largest   the most cells of a census-like table; larger ones are left out
+        people    of the made-up state
+        tables    how many small and how many random ones
     """
-    tables = census_tables() if directory is None else folder_tables(directory)
+    given = census_tables() if directory is None else folder_tables(directory)
     readings: list[Reading] = []
     seconds: list[tuple[int, float]] = []
-    for table in tables:
+    for table in given:
+        if largest is not None and table.additive.size > largest:
+            continue
         small = table.additive.size < LARGE
         for effort in EFFORTS if small else EFFORTS[:1]:
             found, cpu = _one(table, effort)
@@ -65,10 +79,10 @@ def measure(directory: Path | None = None) -> list[Reading]:
     return [
         *readings,
         *_growth(seconds),
-        *_published(PEOPLE),
-        *_random(RANDOM_TABLES),
-        *_beside_optimum(SMALL_TABLES),
-        *_holes(SMALL_TABLES),
+        *_published(people or PEOPLE),
+        *_random(tables or RANDOM_TABLES),
+        *_beside_optimum(tables or SMALL_TABLES),
+        *_holes(tables or SMALL_TABLES),
     ]
 
 

@@ -22,6 +22,7 @@ PartOfNation = Annotated[
 ]
 Tracts = Annotated[int | None, typer.Option(min=2, help="How many tracts the largest county has.")]
 Kills = Annotated[int | None, typer.Option(min=1, help="How many runs to kill.")]
+KillsOnSpark = Annotated[int | None, typer.Option(min=0, help="How many of runs on Spark.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Less of everything: minutes for all.")]
 Json = Annotated[Path | None, typer.Option(help="Also write the figures to this file.")]
 
@@ -40,6 +41,7 @@ def bench(
     share: PartOfNation = None,
     county: Tracts = None,
     kills: Kills = None,
+    on_spark: KillsOnSpark = None,
     quick: Quick = False,
     json: Json = None,
 ) -> None:
@@ -80,7 +82,7 @@ def bench(
             "cases": cases,
         }
         options |= {"replicates": replicates, "households": households, "share": share}
-        options |= {"county": county, "kills": kills}
+        options |= {"county": county, "kills": kills, "on_spark": on_spark}
         amount = positive(epsilon, name="--epsilon") if epsilon is not None else None
         result = run_benchmark(benchmark, quick=quick, epsilon=amount, **options)
         results.append(result)
