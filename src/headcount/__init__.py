@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from headcount.run.compare import Comparison as Comparison
     from headcount.run.compare import compare as compare
     from headcount.run.evaluate import evaluate_run as evaluate_run
+    from headcount.run.plan import plan as plan
     from headcount.run.protect import protect_run as protect_run
     from headcount.schema import Attribute as Attribute
     from headcount.schema import Follows as Follows

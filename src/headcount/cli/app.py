@@ -21,6 +21,7 @@ from headcount.cli import (
     evaluate,
     init,
     ledger,
+    plan,
     protect,
     schema,
     study,
@@ -34,6 +35,7 @@ Examples:
   headcount demo                                  a small study, ending in a report
   headcount init people.csv                       look at a file, write a config
   headcount check config.toml                     are config and data all right?
+  headcount plan config.toml                      how exact will it be?
   headcount protect config.toml                   make a release
   headcount compare config.toml                   several methods side by side
   headcount schema > headcount.schema.json        keys of a config, for your editor
@@ -108,6 +110,7 @@ app.command("demo")(demo.demo)
 app.command("init")(init.init)
 app.command("protect")(protect.protect)
 app.command("check")(check.check)
+app.command("plan")(plan.plan)
 app.command("schema")(schema.schema)
 app.command("close")(close.close)
 app.command("compare")(compare.compare)

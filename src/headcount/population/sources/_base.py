@@ -13,7 +13,9 @@ from typing import Annotated, Any, ClassVar
 from headcount.engines import Engine
 from headcount.errors import ConfigError, one_of
 from headcount.fields import APART, VIEW, ByKey, File, FilePath, Named, Pairs
+from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, Prefixes
+from headcount.population._placed import listed_geography
 from headcount.population.format import PLAIN, Format
 from headcount.population.from_households import KIND, to_population
 from headcount.population.households import Households
@@ -22,8 +24,9 @@ from headcount.population.population import Population
 from headcount.population.readers import read_quarters
 from headcount.population.row_choice import RowChoice, Values
 from headcount.population.source import table_digest
+from headcount.population.suspicious import Totals
 from headcount.progress import Progress, silent
-from headcount.schema import load_schema, shipped
+from headcount.schema import Schema, load_schema, shipped
 from headcount.schema.attribute import first_repeated
 from headcount.typed import making
 
@@ -62,6 +65,15 @@ class Source(ABC):
         """The same people for methods that need no more than how many there are in each cell."""
         return self.read(progress)
 
+    def domain(self) -> tuple[Schema, Geography]:
+        """The cells and places that are known without looking at any person."""
+        raise ConfigError(
+            "population",
+            place="kind",
+            found=f"{self.kind!r}, whose places are read with its people",
+            expected="a kind with a public list of units, or a generated one",
+        )
+
     @property
     @abstractmethod
     def data_file(self) -> Path | None:
@@ -82,6 +94,11 @@ class Source(ABC):
 
 class Generated(Source):
     """People who are made up from a seed."""
+
+    def domain(self) -> tuple[Schema, Geography]:
+        """The cells and places of people who do not exist, so that all of it is public."""
+        people = self.read()
+        return people.schema, people.geography
 
     @property
     def data_file(self) -> Path | None:
@@ -145,6 +162,18 @@ class FromTables(Source):
                 found="true without units",
                 expected="a list that it is about",
             )
+
+    def places(self, source: CodeColumns | Prefixes, totals: Totals) -> Geography:
+        """The places of the list of units."""
+        if self.units is None:
+            raise ConfigError(
+                "population",
+                place="units",
+                found="no list",
+                expected='units = "FILE", a list of all units: without it the places are '
+                "known from the people alone",
+            )
+        return listed_geography(self.units, source, totals, self.format)
 
     @property
     def keys(self) -> KeyColumn | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from headcount.fields import FilePath
+from headcount.geography import Geography
 from headcount.population.population import Population
 from headcount.population.readers import read_counts
 from headcount.population.sources._base import (
@@ -20,7 +21,7 @@ from headcount.population.sources._base import (
 from headcount.population.suspicious import Totals
 from headcount.population.whole_numbers import BlankCounts
 from headcount.progress import Progress, silent
-from headcount.schema import load_schema
+from headcount.schema import Schema, load_schema
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +64,10 @@ class CountsTable(FromTables):
     def data_file(self) -> Path:
         """The table of people."""
         return self.file
+
+    def domain(self) -> tuple[Schema, Geography]:
+        """The cells of the schema, and the places of the list of units."""
+        return load_schema(self.schema), self.places(self.geography, self.totals)
 
     def read(self, progress: Progress = silent) -> Population:
         """Read the counts, and the living quarters if there are any."""

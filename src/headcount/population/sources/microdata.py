@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Annotated
 
 from headcount.engines import Engine
+from headcount.errors import ConfigError
 from headcount.fields import FilePath, Named
+from headcount.geography import Geography
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.people import count_people, read_people
 from headcount.population.people_table import TableOfPeople
@@ -22,7 +24,7 @@ from headcount.population.sources._base import (
 from headcount.population.suspicious import Totals
 from headcount.population.whole_numbers import BlankCounts
 from headcount.progress import Progress, silent
-from headcount.schema import Attribute, Follows, Schema, impossible
+from headcount.schema import Follows, Schema, impossible
 from headcount.schema.schema import Combination
 
 ImpossibleCombination = Annotated[Combination, Named(tuple[str, ...])]
@@ -67,10 +69,28 @@ class Microdata(FromTables):
         for one in self.attribute:
             one.refuse_follows(Follows.PERSON)
         # With all levels given the schema is known before the data is; else its reader checks.
-        known = [(one.name, one.known_levels) for one in self.attribute]
-        chosen = [Attribute(name, levels) for name, levels in known if levels is not None]
-        if len(chosen) == len(self.attribute):
-            Schema(tuple(chosen), self.zeros)
+        if not self._unlisted:
+            self._schema()
+
+    @property
+    def _unlisted(self) -> tuple[str, ...]:
+        """Attributes whose levels are known from the people alone."""
+        return tuple(one.name for one in self.attribute if one.known_levels is None)
+
+    def _schema(self) -> Schema:
+        known = [one.attribute(one.known_levels or ()) for one in self.attribute]
+        return Schema(tuple(known), self.zeros)
+
+    def domain(self) -> tuple[Schema, Geography]:
+        """The cells and places of the config and its list of units."""
+        if self._unlisted:
+            raise ConfigError(
+                "population",
+                place=f"attribute {self._unlisted[0]!r}",
+                found="no levels",
+                expected="levels = [...]: without a list they are known from the people alone",
+            )
+        return self._schema(), self.places(self.geography, self.totals)
 
     @property
     def zeros(self) -> tuple[Combination, ...]:

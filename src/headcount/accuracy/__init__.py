@@ -1,0 +1,5 @@
+"""What noisy answers say together: how exact an estimate can be, before and after they are drawn.
+
+Everything here follows from the tree of places, the queries and the variances of the noise. No
+count is needed to know how exact a count will be, and none is asked for.
+"""

@@ -1,0 +1,217 @@
+"""Independent parts of a table of cells, in which every query is a few numbers.
+
+A unit's answers have the precision
+
+    H = sum over q of  w_q  Q_q' Q_q
+
+where
+    Q_q   the 0/1 matrix of a query (answers x cells)
+    w_q   1 / variance of its noise
+
+which for a schema of n cells is n x n. But Q_q'Q_q is a product over attributes: of the identity
+for an attribute that the query asks for, of blocks of ones for one that it asks for in groups, and
+of ones everywhere for one that it sums over. All of these leave the same subspaces of an
+attribute apart:
+
+    evens       vectors that are constant within each *atom*, one dimension an atom
+    contrasts   vectors that sum to 0 within each atom
+
+where
+    atoms   the smallest groups of levels that the queries' groups put together or apart; a single
+            one, of all levels, where no query asks for groups
+
+On contrasts the identity is 1 and everything else is 0. So the cells fall into 2^d components, one
+for each choice of evens or contrasts at each of d attributes, and on a component every Q_q'Q_q is a
+small matrix, of size 1 where no query groups levels. With groups of unequal sizes these small
+matrices do not commute, which is why they stay matrices (the Helmert-Kronecker basis of groups of
+one size is the case in which they are numbers).
+
+For nested noisy answers over a tree see Hay et al. (2010), Boosting the accuracy of differentially
+private histograms through consistency; Cumings-Menon (2024), Full-information estimation for
+hierarchical data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from headcount.arrays import Floats, Ints
+from headcount.schema import Recode, Schema
+from headcount.tabulate import Query
+
+Choice = tuple[bool, ...]
+"""For each attribute, whether a component has its contrasts (True) or its evens."""
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One attribute's levels, and the atoms that queries leave together.
+
+    where
+        atom    for each level the number of its atom
+        sizes   how many levels each atom has
+    """
+
+    atom: Ints
+    sizes: Ints
+
+    @classmethod
+    def of(cls, levels: int, groupings: Iterable[Ints]) -> Axis:
+        """The axis of an attribute whose levels some queries ask for in groups."""
+        proper = [one for one in groupings if len(np.unique(one)) < levels]
+        atom = reduce(_refined, proper, np.zeros(levels, dtype=np.int64))
+        return cls(atom, np.bincount(atom))
+
+    @property
+    def levels(self) -> int:
+        """How many levels the attribute has."""
+        return len(self.atom)
+
+    def even(self, group: Ints) -> Floats:
+        """Q'Q of groups of levels on the evens, in the basis of each atom's unit vector."""
+        if len(np.unique(group)) == self.levels:
+            return np.eye(len(self.sizes))
+        of_atom = np.zeros(len(self.sizes), dtype=np.int64)
+        of_atom[self.atom] = group
+        root = np.sqrt(self.sizes)
+        found: Floats = np.outer(root, root) * (of_atom[:, None] == of_atom[None, :])
+        return found
+
+    @cached_property
+    def basis(self) -> Floats:
+        """An orthonormal basis in rows: one of evens for each atom, then all contrasts."""
+        evens = np.zeros((len(self.sizes), self.levels))
+        evens[self.atom, np.arange(self.levels)] = 1 / np.sqrt(self.sizes[self.atom])
+        contrasts = []
+        for number, size in enumerate(self.sizes):
+            own = np.flatnonzero(self.atom == number)
+            for k in range(1, int(size)):  # Helmert: the first k against the next
+                row = np.zeros(self.levels)
+                row[own[:k]], row[own[k]] = 1.0, -float(k)
+                contrasts.append(row / np.sqrt(k * (k + 1)))
+        return np.vstack([evens, *contrasts])
+
+
+def _refined(first: Ints, second: Ints) -> Ints:
+    """The groups in which two groupings of the same levels agree."""
+    pairs = first * (int(second.max()) + 1) + second
+    found: Ints = np.unique(pairs, return_inverse=True)[1].astype(np.int64)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """The components of a schema's cells under some queries.
+
+    where
+        axes      one for each attribute
+        groups    for each query, for each attribute the group that each level is asked for in:
+                  all of one group where it is summed over
+        answers   for each query how many answers it has
+    """
+
+    axes: tuple[Axis, ...]
+    groups: dict[str, tuple[Ints, ...]]
+    answers: dict[str, int]
+
+    @classmethod
+    def of(cls, schema: Schema, queries: Iterable[Query]) -> Components:
+        """Those of a schema, for all queries that will be asked about."""
+        asked = {query.name: query.on(schema) for query in queries}
+        groups = {name: _groups(query, schema) for name, query in asked.items()}
+        axes = tuple(
+            Axis.of(size, [one[k] for one in groups.values()])
+            for k, size in enumerate(schema.shape)
+        )
+        answers = {name: prod(len(np.unique(axis)) for axis in one) for name, one in groups.items()}
+        return cls(axes, groups, answers)
+
+    @cached_property
+    def choices(self) -> tuple[Choice, ...]:
+        """The components that have a dimension, that of evens everywhere first."""
+        every = product(
+            *((False, True) if axis.levels > len(axis.sizes) else (False,) for axis in self.axes)
+        )
+        return tuple(every)
+
+    def size(self, choice: Choice) -> int:
+        """The size of a component's matrices."""
+        return prod(
+            1 if contrast else len(axis.sizes)
+            for axis, contrast in zip(self.axes, choice, strict=True)
+        )
+
+    def precision(self, query: str, choice: Choice) -> Floats:
+        """Q'Q of a query on a component."""
+        if (query, choice) not in self._precisions:
+            self._precisions[query, choice] = self._precision(query, choice)
+        return self._precisions[query, choice]
+
+    @cached_property
+    def _precisions(self) -> dict[tuple[str, Choice], Floats]:
+        """Those that were asked for before."""
+        return {}
+
+    def _precision(self, query: str, choice: Choice) -> Floats:
+        factors = [
+            np.array([[float(_asked_whole(axis, group))]]) if contrast else axis.even(group)
+            for axis, group, contrast in zip(self.axes, self.groups[query], choice, strict=True)
+        ]
+        found = np.ones((1, 1))
+        for factor in factors:
+            found = np.kron(found, factor)
+        return found
+
+    def spread(self, query: str, choice: Choice) -> Floats:
+        """The matrix whose product with a component's covariance has, as its trace, its part of
+        the mean variance of a query's answers:
+
+            mean variance = sum over components of  trace(spread V)
+        """
+        copies = prod(
+            axis.levels - len(axis.sizes)
+            for axis, contrast in zip(self.axes, choice, strict=True)
+            if contrast
+        )
+        return self.precision(query, choice) * (copies / self.answers[query])
+
+    def of_answer(self, query: str, answer: Iterable[int], choice: Choice) -> tuple[Floats, float]:
+        """One answer's row on a component: its evens, and the squared length of its contrasts."""
+        evens: Floats = np.ones(1)
+        contrasts = 1.0
+        rows = zip(self.axes, self.groups[query], answer, choice, strict=True)
+        for axis, group, own, contrast in rows:
+            within = np.bincount(axis.atom[group == own], minlength=len(axis.sizes))
+            if not contrast:
+                evens = np.multiply.outer(evens, within / np.sqrt(axis.sizes)).reshape(-1)
+            elif _asked_whole(axis, group):
+                contrasts *= 1 - 1 / float(axis.sizes[within > 0][0])
+            else:
+                contrasts = 0.0
+        return evens, contrasts
+
+
+def _asked_whole(axis: Axis, group: Ints) -> bool:
+    """Whether a query asks for every level of an attribute."""
+    return len(np.unique(group)) == axis.levels
+
+
+def _groups(query: Query, schema: Schema) -> tuple[Ints, ...]:
+    """For each attribute the group in which a query asks for each level."""
+    found = [np.zeros(size, dtype=np.int64) for size in schema.shape]
+    for axis in query.by:
+        name = axis.source.name if isinstance(axis, Recode) else axis
+        at = schema.names.index(name)
+        own = (
+            np.asarray(axis.group_of_level, dtype=np.int64)
+            if isinstance(axis, Recode)
+            else np.arange(schema.shape[at])
+        )
+        found[at] = _refined(found[at], own)
+    return tuple(found)

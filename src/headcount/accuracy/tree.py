@@ -1,0 +1,313 @@
+"""How exact the best linear estimate is at every level of a tree of places, from its noise alone.
+
+With own precision H_u and children j, from the leaves up (all matrices on one component):
+
+    C_u = sum over j of S_j,    S_u = (C_u^-1 + H_u)^-1,    at a leaf S_u = H_u^-1
+
+and from the whole down
+
+    A_j = S_j C_p^-1,    V_j = A_j V_p A_j' + (I - A_j) S_j (I - A_j)' + A_j (C_p - S_j) A_j'
+
+where
+    S_u   the covariance of the estimate from answers in u and below
+    V_u   that of the estimate from all answers; at the whole V = S
+    p     the parent of j
+
+The estimates themselves go the same way. A query may be exact at a level, and a unit may have no
+answers: see known.py. Kinds of units are done once (kinds.py): S and C depend on a unit's kind
+alone, and V, which is linear in that of the parent, is averaged over the units of a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from headcount.accuracy.components import Choice, Components
+from headcount.accuracy.kinds import Kinds, LevelNoise, Tree
+from headcount.accuracy.known import (
+    NOTHING,
+    Known,
+    complement,
+    largest,
+    nothing_known,
+    pseudo_inverse,
+    spanned,
+    symmetric,
+)
+from headcount.arrays import Floats, Ints
+
+
+class Directions:
+    """Sets of unknown directions of one component, each with a number; number 0 is none."""
+
+    def __init__(self, size: int) -> None:
+        self.bases: list[Floats] = [np.zeros((size, 0))]
+
+    def number(self, basis: Floats) -> int:
+        """The number of what some orthonormal directions span."""
+        projector = basis @ basis.T
+        for number, one in enumerate(self.bases):
+            if one.shape == basis.shape and np.allclose(one @ one.T, projector, atol=1e-9):
+                return number
+        self.bases.append(basis)
+        return len(self.bases) - 1
+
+    def together(self, numbers: Sequence[int] | Ints) -> int:
+        """The number of what several of them span."""
+        return self.number(spanned(np.hstack([self.bases[k] for k in numbers])))
+
+
+@dataclass(frozen=True, eq=False)
+class LevelKnown:
+    """What the answers of units and of those below say, for each kind, on one component.
+
+    where
+        covariance   S
+        unknown      the number of its unknown directions
+        children     C, summed over children; none at the leaf
+        below        how many children have each number of unknown directions
+        together     the number of what these span
+    """
+
+    covariance: Floats
+    unknown: Ints
+    children: Floats
+    below: Ints
+    together: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """What children make of their parent's estimate, for links that are alike.
+
+    where
+        links    positions of links between kinds
+        gain     A
+        shared   the part N_j N_j' K^+ of it, of children that are unknown along some directions
+        stays    a basis of what stays unknown of the child whatever is known of the parent
+    """
+
+    links: Ints
+    gain: Floats
+    shared: Floats
+    stays: Floats
+
+
+class ComponentErrors:
+    """The errors of the best linear estimate on one component of the cells."""
+
+    def __init__(self, tree: Tree, components: Components, choice: Choice) -> None:
+        self._tree, self.size = tree, components.size(choice)
+        self._choice, self._components = choice, components
+        self._directions = Directions(self.size)
+        below: LevelKnown | None = None
+        self.levels: list[LevelKnown] = []
+        for depth in reversed(range(len(tree.levels))):
+            below = self._joined(depth, below)
+            self.levels.insert(0, below)
+
+    def basis(self, number: int) -> Floats:
+        """The unknown directions of a number."""
+        return self._directions.bases[number]
+
+    def _precisions(self, level: LevelNoise) -> list[Floats]:
+        """H of each class of units."""
+        return [
+            sum(
+                (w * self._components.precision(q, self._choice) for q, w in one.items()),
+                start=np.zeros((self.size, self.size)),
+            )
+            for one in level.weights
+        ]
+
+    def _exact(self, level: LevelNoise) -> Floats:
+        """A basis of what is known without noise."""
+        known = [self._components.precision(q, self._choice) for q in level.exact]
+        return spanned(np.hstack([np.zeros((self.size, 1)), *known]))
+
+    def _joined(self, depth: int, below: LevelKnown | None) -> LevelKnown:
+        """A level's kinds, from those of the level below."""
+        kinds, size = self._tree.kinds[depth], self.size
+        many = len(kinds.noise)
+        if below is None:
+            children = np.zeros((many, size, size))
+            numbers = np.zeros((many, 1), dtype=np.int64)
+            together = np.full(many, self._directions.number(np.eye(size)))
+        else:
+            children, numbers, together = self._summed(kinds, below)
+        level = self._tree.levels[depth]
+        precisions, exact = self._precisions(level), self._exact(level)
+        covariance = np.empty((many, size, size))
+        unknown = np.empty(many, dtype=np.int64)
+        for (noise, number), own in alike(kinds.noise, together):
+            before = self._below(children[own], number, leaf=below is None)
+            after = before.with_exact(exact).with_answers(precisions[noise])
+            covariance[own] = after.covariance
+            unknown[own] = self._directions.number(after.unknown)
+        return LevelKnown(covariance, unknown, children, numbers, together)
+
+    def _below(self, children: Floats, number: int, *, leaf: bool) -> Known:
+        """What units' children say of them together."""
+        if leaf:
+            return nothing_known(self.size, len(children))
+        unknown = self.basis(number)
+        known = complement(unknown)
+        return Known(known.T @ children @ known, known, unknown)
+
+    def _summed(self, kinds: Kinds, below: LevelKnown) -> tuple[Floats, Ints, Ints]:
+        """Sums over children, how many have which unknown directions, and what these span."""
+        parts = below.covariance[kinds.child] * kinds.times[:, None, None]
+        children = np.add.reduceat(parts, kinds.first, axis=0)
+        known = np.arange(len(self._directions.bases))
+        flags = (below.unknown[kinds.child, None] == known) * kinds.times[:, None]
+        numbers = np.add.reduceat(flags, kinds.first, axis=0)
+        together = np.zeros(len(kinds.first), dtype=np.int64)
+        if below.unknown.any():
+            patterns, which = np.unique(numbers > 0, axis=0, return_inverse=True)
+            spans = [self._directions.together(np.flatnonzero(one)) for one in patterns]
+            together = np.array(spans, dtype=np.int64)[which.reshape(-1)]
+        return children, numbers, together
+
+    def gains(self, depth: int) -> Iterator[Gains]:
+        """The gains of a level's units, for the links of the level above.
+
+        Where children are unknown along some directions,
+
+            A_j = S_j R C_R^-1 R' + N_j N_j' K^+ (I - C R C_R^-1 R'),   K = sum over j of N_j N_j'
+
+        where N_j is a basis of what is unknown in j, R one of what is known in every child, and C_R
+        is C there. What one child alone does not know is known from the parent and the others.
+        """
+        kinds, here, above = self._tree.kinds[depth - 1], self.levels[depth], self.levels[depth - 1]
+        inverse = self._inverse(above)
+        unknown, times = here.unknown[kinds.child], above.below[kinds.parent]
+        for (number, *many), own in alike(unknown, *times.T[1:]):
+            parent, basis = kinds.parent[own], self.basis(number)
+            gain = here.covariance[kinds.child[own]] @ inverse[parent]
+            shared, stays = np.zeros((self.size, self.size)), basis
+            if number:
+                bases = [self.basis(k) for k in range(1, len(many) + 1)]
+                parts = (t * one @ one.T for t, one in zip(many, bases, strict=True))
+                sums = sum(parts, start=shared)
+                shared = basis @ basis.T @ pseudo_inverse(symmetric(sums), scale=largest(sums))
+                gain = gain + shared @ (
+                    np.eye(self.size) - above.children[parent] @ inverse[parent]
+                )
+                values, vectors = np.linalg.eigh(symmetric(basis.T @ shared @ basis))
+                stays = basis @ vectors[:, values < 1 - NOTHING]
+            yield Gains(own, gain, shared, stays)
+
+    def _inverse(self, level: LevelKnown) -> Floats:
+        """R C_R^-1 R' of each kind."""
+        inverse = np.empty_like(level.children)
+        for (number,), own in alike(level.together):
+            known, children = complement(self.basis(number)), level.children[own]
+            inside = pseudo_inverse(known.T @ children @ known, scale=largest(children))
+            inverse[own] = known @ inside @ known.T
+        return inverse
+
+    def down(self) -> Iterator[tuple[int, Floats, Ints]]:
+        """Each depth with the mean V of every kind, and the number of what is unknown of some."""
+        covariance, unknown = self.levels[0].covariance, self.levels[0].unknown
+        yield 0, covariance, unknown
+        for depth in range(1, len(self.levels)):
+            covariance, unknown = self._given_parents(depth, covariance, unknown)
+            yield depth, covariance, unknown
+
+    def _given_parents(self, depth: int, above: Floats, unknown_above: Ints) -> tuple[Floats, Ints]:
+        """The mean V of a level's kinds, from that of their parents' kinds.
+
+        Of children that are known in every direction it is S_j + S_j M S_j, where M is the mean of
+        C_p^-1 V_p C_p^-1 - C_p^-1 over their parents.
+        """
+        kinds, here = self._tree.kinds[depth - 1], self.levels[depth]
+        own_units = self._tree.kinds[depth].units
+        share = kinds.units[kinds.parent] * kinds.times / own_units[kinds.child]
+        inverse = self._inverse(self.levels[depth - 1])
+        shape = (len(own_units), len(above))
+        mean = sparse_mean(kinds, share, shape, inverse @ above @ inverse - inverse)
+        covariance = here.covariance + here.covariance @ mean @ here.covariance
+        unknown = np.zeros(len(own_units), dtype=np.int64)
+        if not here.unknown.any():
+            return covariance, unknown
+        covariance[here.unknown > 0] = 0
+        for one in self.gains(depth):
+            if here.unknown[kinds.child[one.links[0]]]:
+                self._add_unsure(depth, one, share, above, unknown_above, covariance, unknown)
+        return covariance, unknown
+
+    def _add_unsure(
+        self,
+        depth: int,
+        one: Gains,
+        share: Floats,
+        above: Floats,
+        unknown_above: Ints,
+        covariance: Floats,
+        unknown: Ints,
+    ) -> None:
+        """Add V of children that are unknown along some directions, and what stays unknown."""
+        kinds = self._tree.kinds[depth - 1]
+        parent, child = kinds.parent[one.links], kinds.child[one.links]
+        s, rest = self.levels[depth].covariance[child], np.eye(self.size) - one.gain
+        others = above[parent] + self.levels[depth - 1].children[parent] - s
+        given = one.gain @ others @ one.gain.swapaxes(-1, -2) + rest @ s @ rest.swapaxes(-1, -2)
+        np.add.at(covariance, child, share[one.links, None, None] * symmetric(given))
+        for (number, before), own in alike(unknown_above[parent], unknown[child]):
+            # Along what is unknown of the parent a gain has its second part only.
+            unsure = [self.basis(before), one.stays, one.shared @ self.basis(number)]
+            unknown[child[own]] = self._directions.number(spanned(np.hstack(unsure)))
+
+    def mean_variance(self, spread: Floats, covariance: Floats, unknown: Ints) -> Floats:
+        """trace(spread V) of each kind; infinite where that depends on what is unknown."""
+        traces = np.einsum("ij,nji->n", spread, covariance)
+        found: Floats = np.maximum(traces, 0.0)  # rounding may leave exact ones below 0
+        for (number,), own in alike(unknown):
+            touched = np.abs(spread @ self.basis(number)).max(initial=0.0)
+            if touched > NOTHING * np.abs(spread).max(initial=0.0):
+                found[own] = np.inf
+        return found
+
+
+def sparse_mean(kinds: Kinds, share: Floats, shape: tuple[int, int], parents: Floats) -> Floats:
+    """The mean of parents' matrices over the units of each kind of children."""
+    from scipy.sparse import csr_array
+
+    flat = parents.reshape(len(parents), -1)
+    found = csr_array((share, (kinds.child, kinds.parent)), shape=shape) @ flat
+    means: Floats = np.asarray(found).reshape(-1, *parents.shape[1:])
+    return means
+
+
+def alike(*columns: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
+    """The rows that have the same numbers in every column, with these."""
+    varied = [one for one in columns if len(one) and (one != one[0]).any()]
+    if not varied:
+        if len(columns[0]):
+            yield tuple(int(one[0]) for one in columns), np.arange(len(columns[0]))
+        return
+    _, some, which = np.unique(
+        np.stack(varied, axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    for number, row in enumerate(some):
+        own = np.flatnonzero(which.reshape(-1) == number)
+        yield tuple(int(one[row]) for one in columns), own
+
+
+def kind_variances(
+    tree: Tree, components: Components, queries: Sequence[str]
+) -> Mapping[tuple[int, str], Floats]:
+    """For each depth and query the mean variance of the answers' best linear estimates, by kind."""
+    found: dict[tuple[int, str], Floats] = {}
+    for choice in components.choices:
+        errors = ComponentErrors(tree, components, choice)
+        spreads = {query: components.spread(query, choice) for query in queries}
+        for depth, covariance, unknown in errors.down():
+            for query, spread in spreads.items():
+                if spread.any():
+                    part = errors.mean_variance(spread, covariance, unknown)
+                    found[depth, query] = found.get((depth, query), 0.0) + part
+    return found

@@ -1,0 +1,175 @@
+"""``headcount plan``: how exact will a release be, before anything is spent?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import inf, isinf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headcount.cli.options import AsJson
+from headcount.errors import ConfigError
+
+if TYPE_CHECKING:
+    from headcount.accuracy.shares import Goal
+    from headcount.mechanisms.topdown.accuracy import ExpectedError
+    from headcount.mechanisms.topdown.mechanism import TopDown
+    from headcount.run.plan import Area
+
+READ_SO = (
+    'All numbers are people: 19 of 20 counts are within them. "answer" is a noisy answer as it is '
+    'drawn, "pooled" the same with what the levels below say of it, "best" the most that all '
+    "answers together can tell. They follow from the noise alone: counts of a release are whole "
+    'and not negative, so small ones are nearer to the truth than this, and biased. "-": not asked.'
+)
+WITHIN = 1.959964
+"""Of a normal law, 19 of 20 values are within so many standard deviations."""
+
+
+def plan(
+    config: Annotated[Path, typer.Argument(help="A TOML file with topdown as its mechanism.")],
+    change: Annotated[
+        list[str],
+        typer.Option(
+            "--set", help="What if: rho=1, levels.tract=0.3, queries.total=0.2; may be repeated."
+        ),
+    ] = [],  # noqa: B006 - typer asks for a list
+    area: Annotated[
+        list[str],
+        typer.Option("--area", help="A union of units: NAME=LEVEL:CODE,CODE; may be repeated."),
+    ] = [],  # noqa: B006
+    goal: Annotated[str, typer.Option("--goal", help="Suggest shares: balanced, or minimax.")] = "",
+    want: Annotated[
+        list[str],
+        typer.Option(
+            "--want", help="What the goal is about: LEVEL.QUERY=IMPORTANCE; may be repeated."
+        ),
+    ] = [],  # noqa: B006
+    as_json: AsJson = False,
+) -> None:
+    """Show how exact the counts of a release will be, by level and query.
+
+    Reads the config and the list of units, never the people, and spends nothing: variances follow
+    from the settings and the tree of places. With --set, a second table shows what other shares or
+    another loss would do: a gain at one level is a loss at another.
+
+    Examples: headcount plan config.toml, headcount plan config.toml --set levels.county=0.4
+    """
+    from headcount.cli.options import print_json
+    from headcount.config.load import load_config
+    from headcount.mechanisms import Chain
+    from headcount.run.plan import domain_of, suggested, topdown_of, with_change
+    from headcount.run.plan import plan as planned
+
+    loaded = load_config(config)
+    settings = topdown_of(Chain.of(loaded.mechanism))
+    schema, geography = domain_of(loaded)
+    areas = [_area(one) for one in area]
+    tables = {"as configured": planned(settings, schema, geography, areas=areas)}
+    if change:
+        settings = tables["as configured"].settings
+        for one in change:
+            key, equals, value = one.partition("=")
+            if not equals:
+                raise ConfigError("plan", place="--set", found=repr(one), expected="KEY=VALUE")
+            settings = with_change(settings, key.strip(), value.strip())
+        tables[", ".join(change)] = planned(settings, schema, geography, areas=areas)
+    if goal or want:
+        found = suggested(settings, schema, geography, goal=_goal(goal), wanted=_wanted(want))
+        tables[f"suggested, {goal}"] = planned(found, schema, geography, areas=areas)
+    rows = {name: (*one.levels, *one.areas) for name, one in tables.items()}
+    if as_json:
+        print_json({name: [_plain(one) for one in those] for name, those in rows.items()})
+        return
+    _show(rows)
+    if goal:
+        typer.echo("\nthe suggested shares, for the config:\n")
+        typer.echo(_toml(found))
+
+
+def _area(text: str) -> Area:
+    """NAME=LEVEL:CODE,CODE."""
+    name, equals, rest = text.partition("=")
+    level, colon, codes = rest.partition(":")
+    if not (equals and colon and name and level and codes):
+        raise ConfigError(
+            "plan", place="--area", found=repr(text), expected="NAME=LEVEL:CODE,CODE,..."
+        )
+    return name, level, tuple(codes.split(","))
+
+
+def _goal(text: str) -> Goal:
+    if text == "balanced":
+        return "balanced"
+    if text == "minimax":
+        return "minimax"
+    raise ConfigError("plan", place="--goal", found=repr(text), expected="'balanced' or 'minimax'")
+
+
+def _wanted(given: Sequence[str]) -> dict[tuple[str, str], float] | None:
+    """LEVEL.QUERY=IMPORTANCE."""
+    found = {}
+    for one in given:
+        name, equals, number = one.partition("=")
+        level, dot, query = name.partition(".")
+        try:
+            importance = float(number)
+        except ValueError:
+            importance = 0.0
+        if not (equals and dot and 0 < importance < inf):
+            raise ConfigError(
+                "plan", place="--want", found=repr(one), expected="LEVEL.QUERY=NUMBER, above 0"
+            )
+        found[level, query] = importance
+    return found or None
+
+
+def _toml(settings: TopDown) -> str:
+    """Shares as tables of a config."""
+    levels = settings.level_shares or ()
+    lines = ["[mechanism.levels]", *(f'"{level}" = "{share}"' for level, share in levels)]
+    for level, shares in settings.level_queries:
+        lines += ["", f'[mechanism.level_queries."{level}"]']
+        lines += [f'"{query}" = "{share}"' for query, share in shares]
+    return "\n".join(lines)
+
+
+def _plain(one: ExpectedError) -> dict[str, Any]:
+    """For programs: standard deviations, None where they are infinite."""
+    deviations = {"own": one.own, "pooled": one.pooled, "best": one.best}
+    return {
+        "level": one.level,
+        "query": one.query,
+        "units": one.units,
+        "answers": one.answers,
+        **{name: None if isinf(value) else value for name, value in deviations.items()},
+    }
+
+
+def _show(rows: Mapping[str, Sequence[ExpectedError]]) -> None:
+    from rich.console import Console
+
+    from headcount.cli.reading import NARROW, table_of
+
+    console = Console(highlight=False, emoji=False, markup=False)
+    console.width = max(console.width, NARROW)
+    for name, those in rows.items():
+        typer.echo(f"{name}:\n")
+        shown = [
+            (one.level, one.query, _within(one.own), _within(one.pooled), _within(one.best))
+            for one in those
+        ]
+        columns = ("level", "query", "answer", "pooled", "best")
+        console.print(table_of(columns, shown, numbers={2, 3, 4}))
+        typer.echo("")
+    console.print(READ_SO)
+
+
+def _within(deviation: float) -> str:
+    """What 19 of 20 values are within."""
+    if isinf(deviation):
+        return "-"
+    reach = WITHIN * deviation
+    return "exact" if reach == 0 else f"{reach:,.1f}" if reach < 100 else f"{reach:,.0f}"

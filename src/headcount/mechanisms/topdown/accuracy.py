@@ -1,0 +1,163 @@
+"""How exact TopDown's answers will be, from its settings and the list of units alone.
+
+Three standard deviations stand side by side, of the same noisy answers: that of an answer as it is
+drawn; that of the answer pooled with those of the levels below (accuracy/pooled.py); and that of
+the best linear estimate from all answers (accuracy/tree.py), which no unbiased linear estimate can
+beat. A release has none of the three exactly: its counts are whole and never negative, which makes
+small counts more exact than any of them and biases them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf, sqrt
+
+import numpy as np
+
+from headcount.accuracy.areas import AreaErrors
+from headcount.accuracy.components import Components
+from headcount.accuracy.kinds import LevelNoise, Tree
+from headcount.accuracy.pooled import lowest_gaining, own_weights, pooled_weights
+from headcount.accuracy.tree import kind_variances
+from headcount.arrays import Flags, Floats, Ints
+from headcount.geography import Geography
+from headcount.mechanisms.topdown.measure import unit_classes
+from headcount.mechanisms.topdown.planned import planned_noise
+from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.schema import Schema
+from headcount.tabulate import CELLS, every_cell
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpectedError:
+    """Standard deviations of a query's answers in a mean unit of a level, in people.
+
+    where
+        units     how many units the level has, or the area
+        answers   how many answers the query has in each
+        own       of the answer as it is drawn; infinite where it is not asked
+        pooled    of the answer pooled with the levels below
+        best      of the best linear estimate from all answers; infinite where they do not tell
+    """
+
+    level: str
+    query: str
+    units: int
+    answers: int
+    own: float
+    pooled: float
+    best: float
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedErrors:
+    """What the answers of some settings tell of a tree of places.
+
+    where
+        tree        the noise of every unit
+        components  of the cells, under the queries
+        lowest      the depth of the lowest level that is worth pooling
+    """
+
+    geography: Geography
+    tree: Tree
+    components: Components
+    lowest: int
+
+    @classmethod
+    def of(cls, settings: TopDownSettings, schema: Schema, geography: Geography) -> ExpectedErrors:
+        """Of TopDown's settings; a geography with a spine is measured along it if they say so."""
+        measured = settings.tree(geography)
+        settings = settings.completed(schema, measured)
+        settings.refuse_unknown_names(schema, measured)
+        components = Components.of(schema, [every_cell(schema), *settings.marginals])
+        tree = noise_tree(settings, schema, measured, published=geography)
+        return cls(measured, tree, components, lowest_gaining(tree, list(components.answers)))
+
+    def by_level(self) -> tuple[ExpectedError, ...]:
+        """Every level and query."""
+        best = kind_variances(self.tree, self.components, list(self.components.answers))
+        found = []
+        for depth, level in enumerate(self.geography.levels):
+            kinds = self.tree.kinds[depth]
+            for query, answers in self.components.answers.items():
+                own = own_weights(self.tree, query, depth)
+                pooled = own
+                if depth <= self.lowest:
+                    pooled = pooled_weights(self.tree, query, self.lowest)[depth]
+                found.append(
+                    ExpectedError(
+                        level=level,
+                        query=query,
+                        units=self.tree.units(depth),
+                        answers=answers,
+                        own=_deviation(own, kinds.units),
+                        pooled=_deviation(pooled, kinds.units),
+                        best=sqrt(np.average(best[depth, query], weights=kinds.units)),
+                    )
+                )
+        return tuple(found)
+
+    def of_area(self, name: str, inside: Flags) -> tuple[ExpectedError, ...]:
+        """Every query of an area, which is a union of leaves.
+
+        ``own`` is of the sum of the leaves' own answers.
+        """
+        area = AreaErrors.of(self.tree, self.components, inside)
+        leaf = len(self.tree.levels) - 1
+        kinds = self.tree.kinds[leaf].of_unit[inside]
+        found = []
+        for query, answers in self.components.answers.items():
+            with np.errstate(divide="ignore"):
+                own = sqrt(float(np.sum(1 / own_weights(self.tree, query, leaf)[kinds])))
+            found.append(
+                ExpectedError(
+                    level=name,
+                    query=query,
+                    units=int(inside.sum()),
+                    answers=answers,
+                    own=own,
+                    pooled=own,
+                    best=sqrt(area.mean_variance(query)),
+                )
+            )
+        return tuple(found)
+
+
+def _deviation(weights: Floats, units: Ints) -> float:
+    """The standard deviation of an answer in a mean unit; infinite where some have none."""
+    with np.errstate(divide="ignore"):
+        return sqrt(float(np.average(1 / weights, weights=units))) if len(units) else inf
+
+
+def noise_tree(
+    settings: TopDownSettings, schema: Schema, geography: Geography, *, published: Geography
+) -> Tree:
+    """The noise of every answer, by level and class of units; settings are completed ones.
+
+    What is exact of ``published`` units that a spine has in parts is exact of none of these: there
+    the errors come out larger than they are, by what the sums of the parts tell.
+    """
+    planned = planned_noise(settings, schema, geography)
+    classes = unit_classes(settings, geography)
+    names: Sequence[str] = [CELLS, *(query.name for query in settings.marginals)]
+    levels = []
+    for level in geography.levels:
+        asked = {name: planned[level, name] for name in names if (level, name) in planned}
+        weights: list[dict[str, float]] = [{name: one.weight for name, one in asked.items()}]
+        if level in classes:
+            number = max(len(one.classes) for one in asked.values())
+            weights = [
+                {
+                    name: noise.weight
+                    for name, one in asked.items()
+                    if (noise := one.classes[k]) is not None
+                }
+                for k in range(number)
+            ]
+        whole = geography.size(level) == published.size(level)
+        exact = tuple(one.query for one in settings.invariant if one.level == level and whole)
+        of_unit = classes[level].astype(np.int64) if level in classes else None
+        levels.append(LevelNoise(tuple(weights), of_unit, exact))
+    return Tree(geography.parents, levels)

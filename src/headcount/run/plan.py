@@ -1,0 +1,240 @@
+"""``headcount plan``: how exact a release will be, before anything is spent and without the data.
+
+Reads the config, the list of units and the levels of attributes. The file with the people is not
+opened: a plan that looked at it could tell of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from headcount.accuracy.shares import Goal, SharesProblem, refuse_unfounded
+from headcount.errors import ConfigError, InputError, one_of
+from headcount.fields import Pairs
+from headcount.geography import Geography
+from headcount.mechanisms import Chain
+from headcount.mechanisms.topdown.accuracy import ExpectedError, ExpectedErrors
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.mechanisms.topdown.planned import planned_noise
+from headcount.privacy.loss import exact
+from headcount.schema import Schema
+
+if TYPE_CHECKING:
+    from headcount.config.settings import Config
+
+PARTS = 100_000
+"""Suggested shares are rounded to parts of this."""
+Area = tuple[str, str, tuple[str, ...]]
+"""A name, a level, and the codes of units of that level."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What settings promise, on places and cells.
+
+    where
+        settings   of TopDown, completed: every query by name
+        levels     expected errors by level and query
+        areas      and of each area that was asked for
+    """
+
+    settings: TopDown
+    levels: tuple[ExpectedError, ...]
+    areas: tuple[ExpectedError, ...]
+
+
+def plan(
+    mechanism: Chain | TopDown,
+    schema: Schema,
+    geography: Geography,
+    *,
+    areas: Sequence[Area] = (),
+) -> Plan:
+    """How exact TopDown's answers will be for cells and places that are public.
+
+    where
+        areas   unions of units, each with a name: ``("north", "county", ("001", "003"))``
+    """
+    settings = topdown_of(mechanism)
+    errors = ExpectedErrors.of(settings, schema, geography)
+    named = tuple(
+        one
+        for name, level, codes in areas
+        for one in errors.of_area(name, _inside(errors.geography, geography, name, level, codes))
+    )
+    tree = settings.tree(geography)
+    return Plan(settings.completed(schema, tree), errors.by_level(), named)
+
+
+def topdown_of(mechanism: Chain | TopDown) -> TopDown:
+    """The TopDown of a chain that has nothing else."""
+    last = mechanism.last if isinstance(mechanism, Chain) else mechanism
+    if not isinstance(last, TopDown):
+        raise ConfigError(
+            "plan",
+            place="mechanism",
+            found=repr(last.name),
+            expected="'topdown': it alone has answers at several levels (`headcount check` says "
+            "how far off the answers of other methods are)",
+        )
+    if isinstance(mechanism, Chain) and mechanism.steps:
+        raise ConfigError(
+            "plan",
+            place="mechanism",
+            found=f"{mechanism.steps[0].name!r} before topdown",
+            expected="topdown alone: what earlier steps change depends on the data",
+        )
+    return last
+
+
+def domain_of(config: Config) -> tuple[Schema, Geography]:
+    """The cells and places of a config, without its data."""
+    return config.population.domain()
+
+
+def _inside(
+    tree: Geography, published: Geography, name: str, level: str, codes: Sequence[str]
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """The leaves of an area, in the order of the tree that is measured."""
+    number = published.find(level, np.array(codes))
+    if (number < 0).any():
+        raise InputError(
+            "plan",
+            place=f"area {name!r}",
+            found=f"{level} {codes[int(np.flatnonzero(number < 0)[0])]!r}",
+            expected=f"codes of units of {level!r}",
+        )
+    inside = np.isin(published.ancestors(level), number)
+    return inside if tree is published else inside[published.along_spine]
+
+
+def with_change(settings: TopDown, key: str, value: str) -> TopDown:
+    """Settings with another loss, or another share of a level or query and less for the others.
+
+    ``rho``, ``epsilon``, ``levels.NAME`` or ``queries.NAME``: shares of all others keep their
+    proportions, so that everything still adds up to 1.
+    """
+    amount = exact(value, name=f"--set {key}")
+    kind, _, name = key.partition(".")
+    if key == "rho":
+        return replace(settings, rho=amount, epsilon=None)
+    if key == "epsilon":
+        return replace(settings, epsilon=amount, rho=None)
+    if kind == "levels" and name:
+        return replace(settings, levels=Pairs.of(_shifted(_levels(settings), name, amount, key)))
+    if kind == "queries" and name:
+        shares = _shifted(dict(settings.query_shares), name, amount, key)
+        queries = {
+            one: replace(query, share=shares[one]) if one in shares else query
+            for one, query in settings.queries
+        }
+        return replace(settings, queries=Pairs.of(queries))
+    raise ConfigError(
+        "plan",
+        place="--set",
+        found=repr(key),
+        expected="rho, epsilon, levels.NAME or queries.NAME",
+    )
+
+
+def suggested(
+    mechanism: Chain | TopDown,
+    schema: Schema,
+    geography: Geography,
+    *,
+    goal: Goal,
+    wanted: Mapping[tuple[str, str], float] | None = None,
+) -> TopDown:
+    """Settings with shares that suit a goal; see accuracy/shares.py.
+
+    where
+        wanted   the importance of levels and queries, by names; by default of all alike
+    """
+    settings, tree = topdown_of(mechanism), topdown_of(mechanism).tree(geography)
+    settings = settings.completed(schema, tree)
+    errors = ExpectedErrors.of(settings, schema, geography)
+    allocation, planned = settings.allocation(tree), planned_noise(settings, schema, tree)
+    problem = SharesProblem(
+        errors.tree,
+        errors.components,
+        measured={
+            (tree.depth(level), query): (
+                float(allocation.share(level=level, query=query)),
+                planned[level, query].weight,
+            )
+            for level, query in allocation.measured
+        },
+        wanted=_wanted(errors, wanted),
+        power=1 if settings.rho is not None else 2,
+    )
+    refuse_unfounded(problem)
+    return _with_shares(settings, tree, problem.suggest(goal))
+
+
+def _wanted(
+    errors: ExpectedErrors, named: Mapping[tuple[str, str], float] | None
+) -> dict[tuple[int, str], float]:
+    """Depths and queries with their importance: all that are not exact, or those that are named."""
+    tree, found = errors.geography, {}
+    open_ = [(one.level, one.query) for one in errors.by_level() if 0 < one.best < inf]
+    for level, query in open_ if named is None else named:
+        if (level, query) not in open_:
+            raise ConfigError(
+                "plan",
+                place="goal",
+                found=f"{query!r} at {level!r}",
+                expected=one_of([f"{query!r} at {level!r}" for level, query in open_]),
+            )
+        found[tree.depth(level), query] = 1.0 if named is None else named[level, query]
+    return found
+
+
+def _with_shares(
+    settings: TopDown, tree: Geography, shares: Mapping[tuple[int, str], float]
+) -> TopDown:
+    """Settings with other shares, rounded to decimals that add up to exactly 1."""
+    exact_shares = {
+        pair: Fraction(max(1, round(share * PARTS)), PARTS) for pair, share in shares.items()
+    }
+    largest = max(exact_shares, key=lambda pair: exact_shares[pair])
+    exact_shares[largest] += 1 - sum(exact_shares.values())
+    levels, queries = {}, {}
+    for depth, level in enumerate(tree.levels):
+        own = {query: share for (at, query), share in exact_shares.items() if at == depth}
+        if own:
+            levels[level] = sum(own.values(), Fraction(0))
+            queries[level] = Pairs.of(
+                {query: share / levels[level] for query, share in own.items()}
+            )
+    return replace(settings, levels=Pairs.of(levels), level_queries=Pairs.of(queries))
+
+
+def _levels(settings: TopDown) -> dict[str, Fraction]:
+    if settings.level_shares is None:
+        raise ConfigError(
+            "plan",
+            place="--set",
+            found="a share of a level where levels have equal parts",
+            expected="levels with shares, in [mechanism.levels]",
+        )
+    return dict(settings.level_shares)
+
+
+def _shifted(
+    shares: Mapping[str, Fraction], name: str, amount: Fraction, key: str
+) -> dict[str, Fraction]:
+    """Shares with one of them set, the others in proportion."""
+    if name not in shares:
+        raise ConfigError("plan", place="--set", found=repr(key), expected=one_of(list(shares)))
+    if not 0 < amount < 1 or len(shares) == 1:
+        raise ConfigError(
+            "plan", place="--set", found=f"{key} = {amount}", expected="a share between 0 and 1"
+        )
+    rest = (1 - amount) / (1 - shares[name])
+    return {one: amount if one == name else share * rest for one, share in shares.items()}

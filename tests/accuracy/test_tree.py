@@ -1,0 +1,119 @@
+"""How exact estimates are, against generalised least squares written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headcount.accuracy.areas import AreaErrors
+from headcount.accuracy.components import Components
+from headcount.accuracy.kinds import LevelNoise, Tree
+from headcount.accuracy.pooled import lowest_gaining, pooled_weights
+from headcount.accuracy.tree import kind_variances
+from headcount.schema import Attribute, Schema
+from headcount.tabulate import CELLS, Query, every_cell
+from tests.accuracy.oracle import dense_errors, leaves_of
+from tests.accuracy.trees import Case, cases
+
+
+def agrees(found: float, expected: float) -> bool:
+    """Equal to twelve digits of what variances of this size have, or both infinite."""
+    return found == expected or abs(found - expected) <= 1e-12 * max(1.0, expected)
+
+
+@settings(max_examples=200, deadline=None)
+@given(cases())
+def test_mean_variances_of_kinds_of_units_are_those_of_dense_least_squares(case: Case) -> None:
+    dense = dense_errors(case.tree, case.queries, case.schema.size)
+    names = list(case.queries)
+    for (depth, name), variance in kind_variances(case.tree, case.components, names).items():
+        kinds = case.tree.kinds[depth].of_unit
+        for kind, found in enumerate(variance):
+            units = np.flatnonzero(kinds == kind).tolist()
+            rows = [case.queries[name] @ dense.units[depth, unit] for unit in units]
+            assert agrees(float(found), float(np.mean([dense.mean_variance(one) for one in rows])))
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases(), st.randoms(use_true_random=False))
+def test_variances_of_an_area_are_those_of_dense_least_squares(case: Case, chance: object) -> None:
+    leaves = leaves_of(case.tree)
+    inside = np.array([chance.random() < 0.5 for _ in range(leaves)])  # type: ignore[attr-defined]
+    dense = dense_errors(case.tree, case.queries, case.schema.size)
+    area = AreaErrors.of(case.tree, case.components, inside)
+    own = np.kron(inside[None, :].astype(float), np.eye(case.schema.size))
+    for name, matrix in case.queries.items():
+        assert agrees(area.mean_variance(name), dense.mean_variance(matrix @ own))
+        groups = case.components.groups[name]
+        answer = [int(group[-1]) for group in groups]
+        level = np.indices(case.schema.shape).reshape(len(groups), -1)
+        same = [group[at] == one for group, at, one in zip(groups, level, answer, strict=True)]
+        row = np.all(same, axis=0)[None, :].astype(float) @ own
+        assert agrees(area.variance(name, answer), dense.mean_variance(row))
+
+
+def test_components_of_the_bureaus_schema_are_sixteen_of_size_three_or_one() -> None:
+    quarters = Attribute("quarters", tuple("01234567"))
+    others = [
+        Attribute(name, tuple(map(str, range(n)))) for name, n in (("a", 2), ("b", 2), ("c", 63))
+    ]
+    schema = Schema((quarters, *others))
+    from headcount.schema import Recode
+
+    groups = {"household": "0", "institution": "1234", "other": "567"}
+    recode = Recode.of(quarters, "levels", {name: list(own) for name, own in groups.items()})
+    components = Components.of(schema, [every_cell(schema), Query("levels", (recode,))])
+    assert sorted(map(components.size, components.choices)) == [1] * 8 + [3] * 8
+
+
+PLAIN = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("young", "old", "oldest"))))
+ASKED = [every_cell(PLAIN), Query("total"), Query("sex", ("sex",))]
+
+
+def _even_tree(levels: list[LevelNoise], children: int) -> Tree:
+    parents = [np.zeros(0, dtype=np.int32)]
+    for _ in levels[1:]:
+        above = len(parents[-1]) or 1
+        parents.append(np.repeat(np.arange(above, dtype=np.int32), children))
+    return Tree(parents, levels)
+
+
+def test_pooled_weights_are_the_precision_of_least_squares_going_up_where_shares_are_alike() -> (
+    None
+):
+    alike = {CELLS: 0.5, "total": 0.25, "sex": 1.0}
+    levels = [
+        LevelNoise(({name: scale * weight for name, weight in alike.items()},))
+        for scale in (1.0, 3.0, 2.0)
+    ]
+    tree = _even_tree(levels, children=4)
+    # With shares alike every component's precision is the same multiple of its own: 3 + 2 / 4.
+    pooled = {name: pooled_weights(tree, name, 2) for name in alike}
+    for name, weight in alike.items():
+        assert pooled[name][1] == pytest.approx(weight * (3 + 2 / 4))
+        assert pooled[name][0] == pytest.approx(weight * (1 + (3 + 2 / 4) / 4))
+
+
+def test_a_query_that_a_child_was_not_asked_is_not_pooled() -> None:
+    leaf = LevelNoise(({CELLS: 1.0}, {}), np.array([0, 1, 0]))
+    tree = Tree(
+        [np.zeros(0, dtype=np.int32), np.zeros(3, dtype=np.int32)],
+        [LevelNoise(({CELLS: 1.0},)), leaf],
+    )
+    assert pooled_weights(tree, CELLS, 1)[0].tolist() == [1.0]
+
+
+def test_an_exact_query_is_not_pooled() -> None:
+    tree = _even_tree([LevelNoise(({},), exact=("total",)), LevelNoise(({"total": 1.0},))], 2)
+    assert pooled_weights(tree, "total", 1)[0].tolist() == [0.0]
+
+
+@pytest.mark.parametrize(("children", "lowest"), [(4, 1), (48, 1), (51, 0)])
+def test_a_level_is_pooled_where_it_makes_an_answer_above_a_hundredth_more_exact(
+    children: int, lowest: int
+) -> None:
+    noise = LevelNoise(({CELLS: 1.0},))
+    tree = _even_tree([noise, noise], children)
+    assert lowest_gaining(tree, [CELLS]) == lowest  # (1 + 1/49)^-1/2 is 0.990

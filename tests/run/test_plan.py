@@ -1,0 +1,282 @@
+"""``headcount plan``: how exact a release will be, without its data."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from math import inf, sqrt
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from typer.testing import CliRunner
+
+from headcount.cli.app import app
+from headcount.errors import ConfigError, InputError
+from headcount.geography.geography import regular
+from headcount.mechanisms import Chain, Geometric, Sampling
+from headcount.mechanisms.topdown.accuracy import ExpectedErrors
+from headcount.mechanisms.topdown.measure import Measurements
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.noise import KeyedNoise, RunKey
+from headcount.run.plan import plan, suggested, with_change
+from headcount.schema import Attribute, Schema
+from headcount.tabulate import Counts
+from headcount.tabulate.counts import every_level
+from tests.accuracy.oracle import dense_errors
+
+SCHEMA = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("young", "old", "oldest"))))
+PLACES = regular(children=4, depth=2)
+QUERIES = {
+    "total": {"by": (), "share": "0.2"},
+    "sex": {"by": ("sex",), "share": "0.3"},
+    "cells": {"share": "0.5"},
+}
+LEVELS = {"whole": "0.2", "level_1": "0.3", "level_2": "0.5"}
+
+
+def topdown(**keys: object) -> TopDown:
+    """Three levels, three queries; 2 rho is 1, so that a share is the precision of its answers."""
+    return TopDown(
+        **{"rho": "1/2", "unit": "add-remove", "levels": LEVELS, "queries": QUERIES, **keys}
+    )  # type: ignore[arg-type]
+
+
+def test_an_answers_own_deviation_is_that_of_its_noise() -> None:
+    """The discrete Gaussian that costs rho has the variance 1 / (2 rho), but for the smallest."""
+    found = {(one.level, one.query): one for one in plan(topdown(), SCHEMA, PLACES).levels}
+    assert found["level_1", "total"].own == pytest.approx(sqrt(1 / (0.3 * 0.2)), rel=1e-3)
+    assert found["level_2", "cells"].own == pytest.approx(sqrt(1 / (0.5 * 0.5)), rel=1e-3)
+    assert [found["level_2", "cells"].units, found["level_2", "cells"].answers] == [16, 6]
+
+
+def test_each_further_look_at_the_same_answers_makes_them_more_exact() -> None:
+    for one in plan(topdown(), SCHEMA, PLACES).levels:
+        assert one.best < one.pooled <= one.own
+
+
+def test_a_query_that_is_not_asked_is_known_from_others() -> None:
+    queries = {"age": {"by": ("age",)}, "cells": {"share": 1}}
+    found = plan(topdown(queries=queries, levels="equal"), SCHEMA, PLACES).levels
+    ages = [one for one in found if one.query == "age"]
+    assert all(one.own == inf and one.best < inf for one in ages)
+
+
+def test_an_area_of_one_unit_is_as_exact_as_a_unit_of_its_level() -> None:
+    made = plan(topdown(), SCHEMA, PLACES, areas=[("first", "level_1", ("0",))])
+    by_level = {one.query: one.best for one in made.levels if one.level == "level_1"}
+    assert {one.query: pytest.approx(one.best) for one in made.areas} == by_level
+    assert {one.level for one in made.areas} == {"first"}
+
+
+def test_an_area_across_the_tree_is_less_exact_than_a_unit_of_as_many_leaves() -> None:
+    across = ("0.0", "1.0", "2.0", "3.0")
+    made = plan(topdown(), SCHEMA, PLACES, areas=[("across", "level_2", across)])
+    whole = next(one for one in made.levels if (one.level, one.query) == ("level_1", "total"))
+    split = next(one for one in made.areas if one.query == "total")
+    assert split.best > 1.2 * whole.best
+
+
+def test_predicted_deviations_are_those_of_estimates_from_real_noise() -> None:
+    """Least squares over 150 draws of the shipped measurements, at every level and query."""
+
+    settings = topdown()
+    errors = ExpectedErrors.of(settings, SCHEMA, PLACES)
+    queries = {
+        query.name: query.matrix(SCHEMA).toarray().T.astype(float) for query in settings.marginals
+    } | {"cells": np.eye(SCHEMA.size)}
+    dense = dense_errors(errors.tree, queries, SCHEMA.size)
+    nobody = Counts(SCHEMA, PLACES, PLACES.leaf, csr_array((16, SCHEMA.size), dtype=np.int64))
+    noise = KeyedNoise(RunKey.from_seed(1), "topdown", b"data", b"config")
+    squares: dict[tuple[str, str], list[float]] = {}
+    for run in range(150):
+        drawn = Measurements(every_level(nobody), settings, noise, run=run)
+        right = np.zeros(len(dense.covariance))
+        for depth, level in enumerate(PLACES.levels):
+            for name, matrix in queries.items():
+                answers = drawn.cells(level) if name == "cells" else drawn.margin(level, name)
+                weight = errors.tree.levels[depth].weights[0][name]
+                for unit, answer in enumerate(answers):
+                    right += weight * (matrix @ dense.units[depth, unit]).T @ answer
+        estimate = dense.covariance @ right
+        for depth, level in enumerate(PLACES.levels):
+            for name, matrix in queries.items():
+                for unit in range(PLACES.size(level)):
+                    error = matrix @ dense.units[depth, unit] @ estimate
+                    squares.setdefault((level, name), []).append(float(np.mean(error**2)))
+    for one in errors.by_level():
+        found = squares[one.level, one.query]
+        off = abs(np.mean(found) - one.best**2)
+        assert off < 4 * np.std(found) / sqrt(150)  # units of one run hang together
+
+
+def test_a_change_of_one_share_leaves_the_others_in_proportion() -> None:
+    changed = with_change(topdown(), "levels.level_1", "0.65")
+    assert dict(changed.level_shares or ()) == {
+        "whole": Fraction(1, 10),
+        "level_1": Fraction(13, 20),
+        "level_2": Fraction(1, 4),
+    }
+    queries = with_change(topdown(), "queries.cells", "0.75")
+    assert dict(queries.query_shares) == {
+        "total": Fraction(1, 10),
+        "sex": Fraction(3, 20),
+        "cells": Fraction(3, 4),
+    }
+    assert with_change(topdown(), "epsilon", "2").epsilon == 2
+
+
+def test_four_times_the_rho_halves_every_deviation() -> None:
+    one, four = (plan(topdown(rho=rho), SCHEMA, PLACES).levels for rho in ("1/100", "4/100"))
+    for before, after in zip(one, four, strict=True):
+        assert after.best == pytest.approx(before.best / 2, rel=1e-3)
+
+
+def test_minimax_makes_nothing_worse_and_balanced_the_mean_smaller() -> None:
+    poor = topdown(levels={"whole": "0.9", "level_1": "0.05", "level_2": "0.05"})
+    before = plan(poor, SCHEMA, PLACES).levels
+    ratios = {
+        goal: [
+            (after.best / now.best) ** 2
+            for after, now in zip(
+                plan(suggested(poor, SCHEMA, PLACES, goal=goal), SCHEMA, PLACES).levels,
+                before,
+                strict=True,
+            )
+        ]
+        for goal in ("minimax", "balanced")
+    }
+    assert max(ratios["minimax"]) < 1.01
+    assert np.mean(ratios["balanced"]) < np.mean(ratios["minimax"]) < 1
+
+
+def test_a_goal_about_one_query_serves_it() -> None:
+    wanted = {("level_1", "total"): 1.0}
+    found = suggested(topdown(), SCHEMA, PLACES, goal="balanced", wanted=wanted)
+    after = {(one.level, one.query): one for one in plan(found, SCHEMA, PLACES).levels}
+    before = {(one.level, one.query): one for one in plan(topdown(), SCHEMA, PLACES).levels}
+    assert after["level_1", "total"].best < 0.6 * before["level_1", "total"].best
+    assert after["level_2", "cells"].best > before["level_2", "cells"].best
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: plan(Geometric(epsilon=1), SCHEMA, PLACES),
+            "found 'geometric', expected 'topdown'",
+        ),
+        (
+            lambda: plan(Chain.of((Sampling(fraction="1/2"), topdown())), SCHEMA, PLACES),
+            "found 'sampling' before topdown",
+        ),
+        (lambda: with_change(topdown(), "levels.county", "0.5"), "found 'levels.county'"),
+        (lambda: with_change(topdown(), "levels.whole", "1"), "expected a share between 0 and 1"),
+        (lambda: with_change(topdown(), "shares", "1"), "expected rho, epsilon, levels.NAME"),
+        (
+            lambda: suggested(
+                topdown(), SCHEMA, PLACES, goal="balanced", wanted={("level_1", "income"): 1.0}
+            ),
+            "found 'income' at 'level_1'",
+        ),
+        (
+            lambda: suggested(
+                topdown(queries={"total": {"by": (), "share": 1}}), SCHEMA, PLACES, goal="minimax"
+            ),
+            "expected a share for 'cells' there",
+        ),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(call: object, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        call()  # type: ignore[operator]
+    assert message in str(refused.value)
+
+
+def test_an_area_with_an_unknown_unit_is_refused() -> None:
+    with pytest.raises(InputError) as refused:
+        plan(topdown(), SCHEMA, PLACES, areas=[("north", "level_1", ("0", "9"))])
+    assert "area 'north': found level_1 '9'" in str(refused.value)
+
+
+CONFIG = """
+[population]
+kind = "microdata"
+file = "nobody-has-this-file.csv"
+units = "tracts.csv"
+
+[population.geography]
+columns = ["county", "tract"]
+
+[[population.attribute]]
+name = "sex"
+levels = ["f", "m"]
+
+[[mechanism]]
+name = "topdown"
+rho = "1"
+[mechanism.levels]
+whole = "1/5"
+county = "2/5"
+tract = "2/5"
+
+[run]
+out = "runs/one"
+ledger = "ledger.sqlite"
+dataset = "people"
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A config whose people do not exist; its units do."""
+    (tmp_path / "tracts.csv").write_text("county,tract\na,a1\na,a2\nb,b1\nb,b2\nb,b3\n")
+    path = tmp_path / "config.toml"
+    path.write_text(CONFIG)
+    return path
+
+
+def test_the_command_never_opens_the_people(config: Path) -> None:
+    shown = CliRunner().invoke(app, ["plan", str(config), "--set", "levels.tract=1/2"])
+    assert shown.exit_code == 0
+    assert "as configured" in shown.stdout
+    assert "levels.tract=1/2" in shown.stdout
+    assert not (config.parent / "ledger.sqlite").exists()
+
+
+def test_the_command_prints_deviations_for_programs(config: Path) -> None:
+    shown = CliRunner().invoke(
+        app, ["plan", str(config), "--json", "--goal", "minimax", "--area", "edge=tract:a2,b1"]
+    )
+    assert shown.exit_code == 0
+    tables = json.loads(shown.stdout)
+    assert set(tables) == {"as configured", "suggested, minimax"}
+    rows = {(one["level"], one["query"]): one for one in tables["as configured"]}
+    assert rows["edge", "total"]["units"] == 2
+    assert rows["county", "cells"]["best"] < rows["county", "cells"]["own"]
+
+
+def test_places_that_are_known_from_the_people_alone_are_refused(config: Path) -> None:
+    config.write_text(CONFIG.replace('units = "tracts.csv"\n', ""))
+    shown = CliRunner().invoke(app, ["plan", str(config)])
+    assert "found no list" in str(shown.exception)
+    config.write_text(CONFIG.replace('levels = ["f", "m"]\n', ""))
+    shown = CliRunner().invoke(app, ["plan", str(config)])
+    assert "attribute 'sex': found no levels" in str(shown.exception)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (["--set", "levels.tract"], "expected KEY=VALUE"),
+        (["--area", "north=tract"], "expected NAME=LEVEL:CODE,CODE,..."),
+        (["--goal", "best"], "expected 'balanced' or 'minimax'"),
+        (["--goal", "minimax", "--want", "tract=2"], "expected LEVEL.QUERY=NUMBER, above 0"),
+    ],
+)
+def test_options_that_say_nothing_clear_are_refused(
+    config: Path, option: list[str], message: str
+) -> None:
+    shown = CliRunner().invoke(app, ["plan", str(config), *option])
+    assert message in str(shown.exception)
