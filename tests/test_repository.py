@@ -203,8 +203,8 @@ def test_library_never_prints() -> None:
 
 ROOMS = (
     *("cli", "bench", "run", "studies", "config", "report", "evaluation", "mechanisms", "attacks"),
-    *("release", "privacy", "noise", "solve", "tabulate", "population", "schema", "geography"),
-    *("engines", "storage", "testing", "init"),
+    *("release", "privacy", "noise", "solve", "accuracy", "tabulate", "population", "schema"),
+    *("geography", "engines", "storage", "testing", "init"),
 )
 FILES = (
     *("__main__", "_version", "arrays", "compiled", "draws", "errors", "fields", "files"),
@@ -226,6 +226,7 @@ FORBIDDEN = {
     "schema/bad.py": "def f():\n    from headcount.population import x",
     "population/bad.py": "import headcount.tabulate",
     "noise/bad.py": "import headcount.release",
+    "accuracy/bad.py": "import headcount.release",
     "release/bad.py": "import headcount.mechanisms",
     "mechanisms/bad.py": "import headcount.attacks",
     "mechanisms/worse.py": "from headcount.engines import local",

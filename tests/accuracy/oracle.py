@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from headcount.accuracy.kinds import Tree
+from headcount.accuracy.kinds import NoiseTree
 from headcount.arrays import Floats
 
 UNKNOWN = 1e-7
@@ -29,12 +29,12 @@ class Dense:
         return float(np.trace(rows @ self.covariance @ rows.T)) / len(rows)
 
 
-def leaves_of(tree: Tree) -> int:
+def leaves_of(tree: NoiseTree) -> int:
     """How many leaves a tree has."""
     return len(tree.parents[-1]) if len(tree.parents) > 1 else 1
 
 
-def dense_errors(tree: Tree, queries: Mapping[str, Floats], cells: int) -> Dense:
+def dense_errors(tree: NoiseTree, queries: Mapping[str, Floats], cells: int) -> Dense:
     """Of a tree, from the 0/1 matrices of its queries (answers x cells)."""
     depths, leaves = len(tree.parents), leaves_of(tree)
     ancestor: list[Any] = [np.arange(leaves)]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headcount.accuracy.areas import AreaErrors
 from headcount.accuracy.components import Components
-from headcount.accuracy.kinds import LevelNoise, Tree
+from headcount.accuracy.kinds import LevelNoise, NoiseTree
 from headcount.accuracy.pooled import lowest_gaining, pooled_weights
 from headcount.accuracy.tree import kind_variances
 from headcount.schema import Attribute, Schema
@@ -65,19 +65,19 @@ def test_components_of_the_bureaus_schema_are_sixteen_of_size_three_or_one() -> 
     groups = {"household": "0", "institution": "1234", "other": "567"}
     recode = Recode.of(quarters, "levels", {name: list(own) for name, own in groups.items()})
     components = Components.of(schema, [every_cell(schema), Query("levels", (recode,))])
-    assert sorted(map(components.size, components.choices)) == [1] * 8 + [3] * 8
+    assert sorted(map(components.size, components.every)) == [1] * 8 + [3] * 8
 
 
 PLAIN = Schema((Attribute("sex", ("f", "m")), Attribute("age", ("young", "old", "oldest"))))
 ASKED = [every_cell(PLAIN), Query("total"), Query("sex", ("sex",))]
 
 
-def _even_tree(levels: list[LevelNoise], children: int) -> Tree:
+def _even_tree(levels: list[LevelNoise], children: int) -> NoiseTree:
     parents = [np.zeros(0, dtype=np.int32)]
     for _ in levels[1:]:
         above = len(parents[-1]) or 1
         parents.append(np.repeat(np.arange(above, dtype=np.int32), children))
-    return Tree(parents, levels)
+    return NoiseTree(parents, levels)
 
 
 def test_pooled_weights_are_the_precision_of_least_squares_going_up_where_shares_are_alike() -> (
@@ -98,7 +98,7 @@ def test_pooled_weights_are_the_precision_of_least_squares_going_up_where_shares
 
 def test_a_query_that_a_child_was_not_asked_is_not_pooled() -> None:
     leaf = LevelNoise(({CELLS: 1.0}, {}), np.array([0, 1, 0]))
-    tree = Tree(
+    tree = NoiseTree(
         [np.zeros(0, dtype=np.int32), np.zeros(3, dtype=np.int32)],
         [LevelNoise(({CELLS: 1.0},)), leaf],
     )

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from headcount.accuracy.components import Components
-from headcount.accuracy.kinds import LevelNoise, Tree
+from headcount.accuracy.kinds import LevelNoise, NoiseTree
 from headcount.arrays import Floats
 from headcount.schema import Attribute, Recode, Schema
 from headcount.tabulate import CELLS, Query, every_cell
@@ -21,7 +21,7 @@ class Case:
     schema: Schema
     components: Components
     queries: dict[str, Floats]
-    tree: Tree
+    tree: NoiseTree
 
 
 @st.composite
@@ -39,7 +39,7 @@ def cases(draw: st.DrawFn) -> Case:
         many = draw(st.lists(st.integers(1, 3), min_size=above, max_size=above))
         parents.append(np.repeat(np.arange(above, dtype=np.int32), many))
     levels = [draw(_noise(list(queries), len(one) or 1)) for one in parents]
-    return Case(schema, Components.of(schema, asked), queries, Tree(parents, levels))
+    return Case(schema, Components.of(schema, asked), queries, NoiseTree(parents, levels))
 
 
 @st.composite

@@ -6,6 +6,7 @@ import json
 from fractions import Fraction
 from math import inf, sqrt
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,11 +37,11 @@ QUERIES = {
 LEVELS = {"whole": "0.2", "level_1": "0.3", "level_2": "0.5"}
 
 
-def topdown(**keys: object) -> TopDown:
+def topdown(**keys: Any) -> TopDown:
     """Three levels, three queries; 2 rho is 1, so that a share is the precision of its answers."""
     return TopDown(
         **{"rho": "1/2", "unit": "add-remove", "levels": LEVELS, "queries": QUERIES, **keys}
-    )  # type: ignore[arg-type]
+    )
 
 
 def test_an_answers_own_deviation_is_that_of_its_noise() -> None:
@@ -164,11 +165,11 @@ def test_a_goal_about_one_query_serves_it() -> None:
     ("call", "message"),
     [
         (
-            lambda: plan(Geometric(epsilon=1), SCHEMA, PLACES),
+            lambda: plan(Chain.of((Geometric(epsilon=Fraction(1)),)), SCHEMA, PLACES),
             "found 'geometric', expected 'topdown'",
         ),
         (
-            lambda: plan(Chain.of((Sampling(fraction="1/2"), topdown())), SCHEMA, PLACES),
+            lambda: plan(Chain.of((Sampling(fraction=Fraction(1, 2)), topdown())), SCHEMA, PLACES),
             "found 'sampling' before topdown",
         ),
         (lambda: with_change(topdown(), "levels.county", "0.5"), "found 'levels.county'"),

@@ -20,7 +20,7 @@ from math import inf
 import numpy as np
 
 from headcount.accuracy.components import Components
-from headcount.accuracy.kinds import Tree
+from headcount.accuracy.kinds import NoiseTree
 from headcount.accuracy.known import NOTHING, spanned
 from headcount.accuracy.tree import ComponentErrors, alike
 from headcount.arrays import Flags, Floats, Ints
@@ -38,16 +38,16 @@ class AreaErrors:
     parts: tuple[tuple[Floats, Floats], ...]
 
     @classmethod
-    def of(cls, tree: Tree, components: Components, inside: Flags) -> AreaErrors:
+    def of(cls, tree: NoiseTree, components: Components, inside: Flags) -> AreaErrors:
         """Those of the leaves that are ``inside``."""
-        errors = (ComponentErrors(tree, components, one) for one in components.choices)
+        errors = (ComponentErrors(tree, components, one) for one in components.every)
         return cls(components, tuple(_Area(one, tree).covariance(inside) for one in errors))
 
     def mean_variance(self, query: str) -> float:
         """The mean variance of a query's answers about the area; infinite if some are unknown."""
         found = 0.0
-        for choice, (covariance, unknown) in zip(self.components.choices, self.parts, strict=True):
-            spread = self.components.spread(query, choice)
+        for component, (covariance, unknown) in zip(self.components.every, self.parts, strict=True):
+            spread = self.components.spread(query, component)
             if _touches(spread, unknown):
                 return inf
             found += float(np.sum(spread * covariance))
@@ -56,8 +56,8 @@ class AreaErrors:
     def variance(self, query: str, answer: Iterable[int]) -> float:
         """The variance of one answer, named by the group that it asks for of each attribute."""
         found, answer = 0.0, tuple(answer)
-        for choice, (covariance, unknown) in zip(self.components.choices, self.parts, strict=True):
-            evens, contrasts = self.components.of_answer(query, answer, choice)
+        for component, (covariance, unknown) in zip(self.components.every, self.parts, strict=True):
+            evens, contrasts = self.components.of_answer(query, answer, component)
             if contrasts > 0 and _touches(evens[None, :], unknown):
                 return inf
             found += contrasts * float(evens @ covariance @ evens)
@@ -71,7 +71,7 @@ def _touches(rows: Floats, unknown: Floats) -> bool:
 class _Area:
     """An area's covariance on one component, added up level by level."""
 
-    def __init__(self, errors: ComponentErrors, tree: Tree) -> None:
+    def __init__(self, errors: ComponentErrors, tree: NoiseTree) -> None:
         self._errors, self._tree = errors, tree
         self._covariance = np.zeros((errors.size, errors.size))
         self._unknown = [np.zeros((errors.size, 0))]

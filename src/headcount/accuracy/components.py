@@ -21,8 +21,8 @@ where
             one, of all levels, where no query asks for groups
 
 On contrasts the identity is 1 and everything else is 0. So the cells fall into 2^d components, one
-for each choice of evens or contrasts at each of d attributes, and on a component every Q_q'Q_q is a
-small matrix, of size 1 where no query groups levels. With groups of unequal sizes these small
+for each choice of evens or contrasts at each of d attributes, and on a component every Q_q'Q_q is
+a small matrix, of size 1 where no query groups levels. With groups of unequal sizes these small
 matrices do not commute, which is why they stay matrices (the Helmert-Kronecker basis of groups of
 one size is the case in which they are numbers).
 
@@ -45,12 +45,12 @@ from headcount.arrays import Floats, Ints
 from headcount.schema import Recode, Schema
 from headcount.tabulate import Query
 
-Choice = tuple[bool, ...]
-"""For each attribute, whether a component has its contrasts (True) or its evens."""
+Component = tuple[bool, ...]
+"""A component: for each attribute, whether it has its contrasts (True) or its evens."""
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class LevelsAxis:
     """One attribute's levels, and the atoms that queries leave together.
 
     where
@@ -62,7 +62,7 @@ class Axis:
     sizes: Ints
 
     @classmethod
-    def of(cls, levels: int, groupings: Iterable[Ints]) -> Axis:
+    def of(cls, levels: int, groupings: Iterable[Ints]) -> LevelsAxis:
         """The axis of an attribute whose levels some queries ask for in groups."""
         proper = [one for one in groupings if len(np.unique(one)) < levels]
         atom = reduce(_refined, proper, np.zeros(levels, dtype=np.int64))
@@ -116,7 +116,7 @@ class Components:
         answers   for each query how many answers it has
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[LevelsAxis, ...]
     groups: dict[str, tuple[Ints, ...]]
     answers: dict[str, int]
 
@@ -126,49 +126,49 @@ class Components:
         asked = {query.name: query.on(schema) for query in queries}
         groups = {name: _groups(query, schema) for name, query in asked.items()}
         axes = tuple(
-            Axis.of(size, [one[k] for one in groups.values()])
+            LevelsAxis.of(size, [one[k] for one in groups.values()])
             for k, size in enumerate(schema.shape)
         )
         answers = {name: prod(len(np.unique(axis)) for axis in one) for name, one in groups.items()}
         return cls(axes, groups, answers)
 
     @cached_property
-    def choices(self) -> tuple[Choice, ...]:
+    def every(self) -> tuple[Component, ...]:
         """The components that have a dimension, that of evens everywhere first."""
-        every = product(
+        found = product(
             *((False, True) if axis.levels > len(axis.sizes) else (False,) for axis in self.axes)
         )
-        return tuple(every)
+        return tuple(found)
 
-    def size(self, choice: Choice) -> int:
+    def size(self, component: Component) -> int:
         """The size of a component's matrices."""
         return prod(
             1 if contrast else len(axis.sizes)
-            for axis, contrast in zip(self.axes, choice, strict=True)
+            for axis, contrast in zip(self.axes, component, strict=True)
         )
 
-    def precision(self, query: str, choice: Choice) -> Floats:
+    def precision(self, query: str, component: Component) -> Floats:
         """Q'Q of a query on a component."""
-        if (query, choice) not in self._precisions:
-            self._precisions[query, choice] = self._precision(query, choice)
-        return self._precisions[query, choice]
+        if (query, component) not in self._precisions:
+            self._precisions[query, component] = self._precision(query, component)
+        return self._precisions[query, component]
 
     @cached_property
-    def _precisions(self) -> dict[tuple[str, Choice], Floats]:
+    def _precisions(self) -> dict[tuple[str, Component], Floats]:
         """Those that were asked for before."""
         return {}
 
-    def _precision(self, query: str, choice: Choice) -> Floats:
+    def _precision(self, query: str, component: Component) -> Floats:
         factors = [
             np.array([[float(_asked_whole(axis, group))]]) if contrast else axis.even(group)
-            for axis, group, contrast in zip(self.axes, self.groups[query], choice, strict=True)
+            for axis, group, contrast in zip(self.axes, self.groups[query], component, strict=True)
         ]
         found = np.ones((1, 1))
         for factor in factors:
             found = np.kron(found, factor)
         return found
 
-    def spread(self, query: str, choice: Choice) -> Floats:
+    def spread(self, query: str, component: Component) -> Floats:
         """The matrix whose product with a component's covariance has, as its trace, its part of
         the mean variance of a query's answers:
 
@@ -176,16 +176,18 @@ class Components:
         """
         copies = prod(
             axis.levels - len(axis.sizes)
-            for axis, contrast in zip(self.axes, choice, strict=True)
+            for axis, contrast in zip(self.axes, component, strict=True)
             if contrast
         )
-        return self.precision(query, choice) * (copies / self.answers[query])
+        return self.precision(query, component) * (copies / self.answers[query])
 
-    def of_answer(self, query: str, answer: Iterable[int], choice: Choice) -> tuple[Floats, float]:
+    def of_answer(
+        self, query: str, answer: Iterable[int], component: Component
+    ) -> tuple[Floats, float]:
         """One answer's row on a component: its evens, and the squared length of its contrasts."""
         evens: Floats = np.ones(1)
         contrasts = 1.0
-        rows = zip(self.axes, self.groups[query], answer, choice, strict=True)
+        rows = zip(self.axes, self.groups[query], answer, component, strict=True)
         for axis, group, own, contrast in rows:
             within = np.bincount(axis.atom[group == own], minlength=len(axis.sizes))
             if not contrast:
@@ -197,7 +199,7 @@ class Components:
         return evens, contrasts
 
 
-def _asked_whole(axis: Axis, group: Ints) -> bool:
+def _asked_whole(axis: LevelsAxis, group: Ints) -> bool:
     """Whether a query asks for every level of an attribute."""
     return len(np.unique(group)) == axis.levels
 

@@ -61,7 +61,7 @@ class Kinds:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class NoiseTree:
     """Places with their noise, from the whole to the leaf.
 
     where

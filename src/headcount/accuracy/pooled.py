@@ -19,20 +19,20 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headcount.accuracy.kinds import Kinds, Tree
+from headcount.accuracy.kinds import Kinds, NoiseTree
 from headcount.arrays import Floats, Ints
 
 LEAST_GAIN = 0.01
 """A level takes part if it makes the standard deviation of some answer above smaller by this."""
 
 
-def own_weights(tree: Tree, query: str, depth: int) -> Floats:
+def own_weights(tree: NoiseTree, query: str, depth: int) -> Floats:
     """1 / variance of a query's answers in each kind of unit; 0 where it is not asked."""
     by_class = np.array([one.get(query, 0.0) for one in tree.levels[depth].weights])
     return by_class[tree.kinds[depth].noise]
 
 
-def pooled_weights(tree: Tree, query: str, lowest: int) -> list[Floats]:
+def pooled_weights(tree: NoiseTree, query: str, lowest: int) -> list[Floats]:
     """w* of every kind, at the levels from the whole to the ``lowest`` that takes part."""
     found: list[Floats] = []
     for depth in range(lowest, -1, -1):
@@ -49,7 +49,7 @@ def _of_sum(kinds: Kinds, below: Floats) -> Floats:
         return 1 / np.add.reduceat(kinds.times / below[kinds.child], kinds.first)
 
 
-def lowest_gaining(tree: Tree, queries: Sequence[str]) -> int:
+def lowest_gaining(tree: NoiseTree, queries: Sequence[str]) -> int:
     """The depth of the lowest level whose answers are worth pooling with those above; 0 if none."""
     for depth in range(len(tree.levels) - 1, 0, -1):
         for query in queries:

@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 
 from headcount.accuracy.components import Components
-from headcount.accuracy.kinds import Tree
+from headcount.accuracy.kinds import NoiseTree
 from headcount.accuracy.known import conditioned, divided, spanned, symmetric
 from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError
@@ -50,7 +50,7 @@ class SharesProblem:
         power      p
     """
 
-    tree: Tree
+    tree: NoiseTree
     components: Components
     measured: Mapping[Pair, tuple[float, float]]
     wanted: Mapping[Pair, float]
@@ -86,21 +86,21 @@ class SharesProblem:
     def _variances(self, shares: Floats) -> Floats:
         """Of each wanted pair (columns), for several sets of shares (rows)."""
         found = np.zeros((len(shares), len(self.wanted)))
-        for choice in self.components.choices:
-            size = self.components.size(choice)
+        for component in self.components.every:
+            size = self.components.size(component)
             precision = np.zeros((len(self.tree.levels), len(shares), size, size))
             for column, ((depth, query), (share, weight)) in enumerate(self.measured.items()):
                 own = weight * (shares[:, column] / share) ** self.power
-                precision[depth] += own[:, None, None] * self.components.precision(query, choice)
-            exact = [self._exact(depth, choice, size) for depth in range(len(precision))]
+                precision[depth] += own[:, None, None] * self.components.precision(query, component)
+            exact = [self._exact(depth, component, size) for depth in range(len(precision))]
             covariances = self._estimates(precision, exact)
             for column, (depth, query) in enumerate(self.wanted):
-                spread = self.components.spread(query, choice)
+                spread = self.components.spread(query, component)
                 found[:, column] += np.einsum("ij,nji->n", spread, covariances[depth])
         return found
 
-    def _exact(self, depth: int, choice: tuple[bool, ...], size: int) -> Floats:
-        known = [self.components.precision(q, choice) for q in self.tree.levels[depth].exact]
+    def _exact(self, depth: int, component: tuple[bool, ...], size: int) -> Floats:
+        known = [self.components.precision(q, component) for q in self.tree.levels[depth].exact]
         return spanned(np.hstack([np.zeros((size, 1)), *known]))
 
     def _estimates(self, precision: Floats, exact: list[Floats]) -> list[Floats]:
@@ -137,9 +137,9 @@ def refuse_unfounded(problem: SharesProblem) -> None:
     """Refuse a split where leaves are not asked for every cell: nothing else tells of them."""
     leaf = len(problem.tree.levels) - 1
     whole = [query for depth, query in problem.measured if depth == leaf]
-    for choice in problem.components.choices:
-        parts = [problem.components.precision(query, choice) for query in whole]
-        total = sum(parts, start=np.zeros((problem.components.size(choice),) * 2))
+    for component in problem.components.every:
+        parts = [problem.components.precision(query, component) for query in whole]
+        total = sum(parts, start=np.zeros((problem.components.size(component),) * 2))
         if np.linalg.matrix_rank(total) < len(total):
             raise ConfigError(
                 "plan",

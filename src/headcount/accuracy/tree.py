@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from headcount.accuracy.components import Choice, Components
-from headcount.accuracy.kinds import Kinds, LevelNoise, Tree
+from headcount.accuracy.components import Component, Components
+from headcount.accuracy.kinds import Kinds, LevelNoise, NoiseTree
 from headcount.accuracy.known import (
     NOTHING,
     Known,
@@ -99,9 +99,9 @@ class Gains:
 class ComponentErrors:
     """The errors of the best linear estimate on one component of the cells."""
 
-    def __init__(self, tree: Tree, components: Components, choice: Choice) -> None:
-        self._tree, self.size = tree, components.size(choice)
-        self._choice, self._components = choice, components
+    def __init__(self, tree: NoiseTree, components: Components, component: Component) -> None:
+        self._tree, self.size = tree, components.size(component)
+        self._component, self._components = component, components
         self._directions = Directions(self.size)
         below: LevelKnown | None = None
         self.levels: list[LevelKnown] = []
@@ -117,7 +117,7 @@ class ComponentErrors:
         """H of each class of units."""
         return [
             sum(
-                (w * self._components.precision(q, self._choice) for q, w in one.items()),
+                (w * self._components.precision(q, self._component) for q, w in one.items()),
                 start=np.zeros((self.size, self.size)),
             )
             for one in level.weights
@@ -125,7 +125,7 @@ class ComponentErrors:
 
     def _exact(self, level: LevelNoise) -> Floats:
         """A basis of what is known without noise."""
-        known = [self._components.precision(q, self._choice) for q in level.exact]
+        known = [self._components.precision(q, self._component) for q in level.exact]
         return spanned(np.hstack([np.zeros((self.size, 1)), *known]))
 
     def _joined(self, depth: int, below: LevelKnown | None) -> LevelKnown:
@@ -298,13 +298,13 @@ def alike(*columns: Ints) -> Iterator[tuple[tuple[int, ...], Ints]]:
 
 
 def kind_variances(
-    tree: Tree, components: Components, queries: Sequence[str]
+    tree: NoiseTree, components: Components, queries: Sequence[str]
 ) -> Mapping[tuple[int, str], Floats]:
     """For each depth and query the mean variance of the answers' best linear estimates, by kind."""
     found: dict[tuple[int, str], Floats] = {}
-    for choice in components.choices:
-        errors = ComponentErrors(tree, components, choice)
-        spreads = {query: components.spread(query, choice) for query in queries}
+    for component in components.every:
+        errors = ComponentErrors(tree, components, component)
+        spreads = {query: components.spread(query, component) for query in queries}
         for depth, covariance, unknown in errors.down():
             for query, spread in spreads.items():
                 if spread.any():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headcount.accuracy.shares import Goal
     from headcount.mechanisms.topdown.accuracy import ExpectedError
     from headcount.mechanisms.topdown.mechanism import TopDown
-    from headcount.run.plan import Area
+    from headcount.run.plan import NamedArea
 
 READ_SO = (
     'All numbers are people: 19 of 20 counts are within them. "answer" is a noisy answer as it is '
@@ -89,7 +89,7 @@ def plan(
         typer.echo(_toml(found))
 
 
-def _area(text: str) -> Area:
+def _area(text: str) -> NamedArea:
     """NAME=LEVEL:CODE,CODE."""
     name, equals, rest = text.partition("=")
     level, colon, codes = rest.partition(":")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PARTS = 100_000
 """Suggested shares are rounded to parts of this."""
-Area = tuple[str, str, tuple[str, ...]]
+NamedArea = tuple[str, str, tuple[str, ...]]
 """A name, a level, and the codes of units of that level."""
 
 
@@ -54,7 +54,7 @@ def plan(
     schema: Schema,
     geography: Geography,
     *,
-    areas: Sequence[Area] = (),
+    areas: Sequence[NamedArea] = (),
 ) -> Plan:
     """How exact TopDown's answers will be for cells and places that are public.
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from headcount.accuracy.areas import AreaErrors
 from headcount.accuracy.components import Components
-from headcount.accuracy.kinds import LevelNoise, Tree
+from headcount.accuracy.kinds import LevelNoise, NoiseTree
 from headcount.accuracy.pooled import lowest_gaining, own_weights, pooled_weights
 from headcount.accuracy.tree import kind_variances
 from headcount.arrays import Flags, Floats, Ints
@@ -61,7 +61,7 @@ class ExpectedErrors:
     """
 
     geography: Geography
-    tree: Tree
+    tree: NoiseTree
     components: Components
     lowest: int
 
@@ -133,7 +133,7 @@ def _deviation(weights: Floats, units: Ints) -> float:
 
 def noise_tree(
     settings: TopDownSettings, schema: Schema, geography: Geography, *, published: Geography
-) -> Tree:
+) -> NoiseTree:
     """The noise of every answer, by level and class of units; settings are completed ones.
 
     What is exact of ``published`` units that a spine has in parts is exact of none of these: there
@@ -160,4 +160,4 @@ def noise_tree(
         exact = tuple(one.query for one in settings.invariant if one.level == level and whole)
         of_unit = classes[level].astype(np.int64) if level in classes else None
         levels.append(LevelNoise(tuple(weights), of_unit, exact))
-    return Tree(geography.parents, levels)
+    return NoiseTree(geography.parents, levels)
