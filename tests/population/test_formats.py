@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headcount.errors import InputError
 from headcount.geography.build import CodeColumns, Prefixes
-from headcount.population import Population
+from headcount.population import Population, text_files
 from headcount.population.attribute_column import AttributeColumn
 from headcount.population.format import Format
 from headcount.population.readers import read_counts, read_microdata
@@ -104,6 +104,14 @@ def test_files_that_are_not_what_their_name_says(tmp_path: Path, name: str) -> N
     (tmp_path / name).write_bytes(b"nothing of the kind")
     with pytest.raises(InputError, match=rf"{name}: found content that cannot be"):
         read_table(tmp_path / name, ["a"])
+
+
+@pytest.mark.parametrize("before", [0, text_files.SAMPLE // 4], ids=["at once", "late"])
+def test_the_guess_is_made_from_what_is_not_utf8_wherever_it_is(tmp_path: Path, before: int):
+    path = tmp_path / "people.csv"
+    path.write_bytes(b"name\n" + before * b"Ann\n" + "Jos\u00e9\n".encode("latin-1"))
+    assert 'encoding = "cp1252" under' in str(text_files.not_utf8(path))
+    assert text_files.likely_encoding(path) == ("utf-8" if before else "cp1252")
 
 
 def test_text_in_another_encoding_is_refused_with_a_guess(tmp_path: Path) -> None:

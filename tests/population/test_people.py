@@ -128,6 +128,20 @@ def test_pieces_of_text_are_the_rows_of_the_whole_with_their_lines(tmp_path: Pat
         count_people(table(path))
 
 
+@pytest.mark.parametrize("start", ["\ufeff\n", "\ufeff\r\n\r\n", "\n", "\ufeff"])
+@pytest.mark.parametrize("size", [3, 5, 16])
+def test_a_mark_and_blank_lines_at_the_top_are_no_piece(start, size, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(pieces, "TEXT", size)
+    path = tmp_path / "people.csv"
+    path.write_bytes(f"{start}state,county,sex\n1,11,f\n1,12,x\n1,11,f\n".encode())
+    wrong = 3 + start.count("\n")
+    for way in (read_people, count_people):
+        with pytest.raises(InputError, match=f"column 'sex', line {wrong}: found level 'x'"):
+            way(table(path))
+    path.write_bytes(path.read_bytes().replace(b",x", b",m"))
+    assert by_hand(count_people(table(path))) == {("11", "f"): 2, ("12", "m"): 1}
+
+
 @pytest.mark.parametrize("text", [16, 1 << 20])
 def test_a_row_with_more_fields_is_refused_whichever_columns_are_read(tmp_path, monkeypatch, text):
     monkeypatch.setattr(pieces, "TEXT", text)

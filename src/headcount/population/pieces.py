@@ -6,6 +6,7 @@ are one piece: sheets, files of statistics programs, and text that must be unpac
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -191,7 +192,8 @@ def _text_ranges(path: Path, form: Format) -> Sequence[TablePiece]:
         while start + length < size:
             file.seek(start)
             some = np.frombuffer(file.read(length), dtype=np.uint8)
-            cut, records = last_cut(some, ord(text.delimiter))
+            mark = len(BOM_UTF8) if not start and bytes(some[:3]) == BOM_UTF8 else 0
+            cut, records = last_cut(some[mark:], ord(text.delimiter))
             if not cut:
                 if length >= LONGEST_RECORD:
                     raise InputError(
@@ -202,6 +204,7 @@ def _text_ranges(path: Path, form: Format) -> Sequence[TablePiece]:
                     )
                 length *= 2
                 continue
-            pieces.append(TextRange(path, form, start, start + cut, max(first, 0)))
-            start, first, length = start + cut, first + records, TEXT
+            stop = start + mark + cut
+            pieces.append(TextRange(path, form, start, stop, max(first, 0)))
+            start, first, length = stop, first + records, TEXT
     return [*pieces, TextRange(path, form, start, size, max(first, 0))]

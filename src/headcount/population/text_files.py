@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from io import BytesIO, StringIO
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import TextIO
+from typing import IO, TextIO
 
 import polars as pl
 
@@ -21,6 +21,9 @@ from headcount.population.format import Format
 SUFFIXES = (".csv", ".tsv", ".txt")
 PACKED = ".gz"
 DELIMITERS = (",", ";", "\t", "|")
+
+SAMPLE = 1 << 20
+"""Bytes by which an encoding is judged."""
 
 LARGER_AS_TEXT = 3
 """Memory that a text file takes, in sizes of the file."""
@@ -206,7 +209,9 @@ def _decoded(raw: bytes, encoding: str, name: str) -> bytes:
 
 def not_utf8(path: Path) -> InputError:
     """The error about a file in another encoding than UTF-8, with a guess at which."""
-    guess = likely_encoding(path)
+    with _opened(path) as file:
+        wrong = next((line for line in file if not _decodes(line)), b"")
+        guess = _other_encoding(wrong + file.read(SAMPLE), whole=False)
     return InputError(
         str(path),
         found="bytes that are not UTF-8",
@@ -214,22 +219,32 @@ def not_utf8(path: Path) -> InputError:
     )
 
 
-def likely_encoding(path: Path, *, sample: int = 1 << 20) -> str:
+def likely_encoding(path: Path) -> str:
     """The encoding of a text file, judging by its beginning."""
-    opener = gzip.open if path.suffix.lower() == PACKED else open
-    with opener(path, "rb") as file:
-        raw = file.read(sample)
+    with _opened(path) as file:
+        raw = file.read(SAMPLE)
     for mark, encoding in _MARKS:
         if raw.startswith(mark):
             return encoding
+    whole = len(raw) < SAMPLE
     # A sample may end within a character.
-    if any(_decodes(raw[: len(raw) - cut]) for cut in range(min(4, len(raw) + 1))):
+    if any(_decodes(raw[: len(raw) - cut]) for cut in range(1 if whole else 4)):
         return "utf-8"
+    return _other_encoding(raw, whole=whole)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    return gzip.open(path, "rb") if path.suffix.lower() == PACKED else path.open("rb")
+
+
+def _other_encoding(raw: bytes, *, whole: bool) -> str:
+    """The encoding of some lines that are not UTF-8; unless they are whole the last may be cut."""
     from charset_normalizer import from_bytes
 
     # Only what is not ASCII tells encodings apart.
-    telling = b"\n".join(line for line in raw.splitlines()[:-1] or [raw] if not line.isascii())
-    found = list(from_bytes(telling, cp_isolation=list(_LIKELY), threshold=0.5))
+    lines = [line for line in raw.split(b"\n") if not line.isascii()]
+    telling = lines if whole or len(lines) == 1 else lines[:-1]
+    found = list(from_bytes(b"\n".join(telling), cp_isolation=list(_LIKELY), threshold=0.5))
     best = min((one.chaos for one in found), default=1.0)
     names = [
         name
