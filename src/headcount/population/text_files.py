@@ -7,10 +7,10 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from io import BytesIO, StringIO
+from io import BufferedReader, BytesIO, StringIO
 from itertools import islice, takewhile
 from pathlib import Path
-from typing import IO, TextIO
+from typing import TextIO
 
 import polars as pl
 
@@ -233,7 +233,7 @@ def likely_encoding(path: Path) -> str:
     return _other_encoding(raw, whole=whole)
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened(path: Path) -> gzip.GzipFile | BufferedReader:
     return gzip.open(path, "rb") if path.suffix.lower() == PACKED else path.open("rb")
 
 
