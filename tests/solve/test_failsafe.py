@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,10 +11,13 @@ from hypothesis import strategies as st
 
 from headcount.bench.dense import Margin, from_dense, side_by_side
 from headcount.bench.golden import reopen
+from headcount.solve.batch import NO_BOUND
 from headcount.solve.failsafe import estimate, rescue, round_kept
 from headcount.solve.feasibility import clashes
 from headcount.solve.mip import SolverError
 from headcount.solve.objective import objective
+from headcount.solve.passes import FitPass
+from headcount.solve.target_rounding import RoundPass, margin_counts, target_distance
 from tests.solve.tiny import bounds_hold, dense, every_choice
 
 # Six cells, type (3) x age (2); the margin by age is kept, the types are bounded.
@@ -113,54 +118,138 @@ def test_the_change_is_the_least_that_brute_force_finds(total, low, seed):
     assert np.abs(sums - total_of).sum() >= least
 
 
-def test_the_squares_are_least_among_answers_that_change_as_little():
-    """Against SLSQP on the same problem with the absolute values written as two variables."""
+def best_by_slsqp(wide, least, near, seed, held=None):
+    """The least objective by SLSQP, the absolute values written as two variables.
+
+    ``near`` is an answer to start around; ``held`` are totals of the two children, within 0.1.
+    """
     from scipy.optimize import minimize
 
+    size, cells = len(near), len(wide.cell)
+    sums = np.kron(np.eye(cells), np.ones((1, 2)))
+    margins = np.eye(2)[:, AGE] @ sums
+    types = np.array(
+        [
+            [(TYPE[v // 2] == g) and v % 2 == c for v in range(size)]
+            for g in range(3)
+            for c in (0, 1)
+        ]
+    ).astype(float)
+    low = wide.low[:, :3].T.ravel()
+
+    def value(z):
+        return float(objective(wide, np.asarray(z[:size]))[0])
+
+    slack = slice(size, size + 2 * cells)
+    start = np.concatenate(
+        [near, np.maximum(sums @ near - wide.total, 0), np.maximum(wide.total - sums @ near, 0)]
+    )
+    rng = np.random.default_rng(seed)
+    split = np.hstack([sums, -np.eye(cells), np.eye(cells)])
+    kept = np.rint(margins @ near)
+    rules = [
+        {"type": "eq", "fun": lambda z: split @ z - wide.total},
+        {"type": "eq", "fun": lambda z: margins @ z[:size] - kept},
+        {"type": "ineq", "fun": lambda z: types @ z[:size] - low},
+        {"type": "ineq", "fun": lambda z: least + 1 - z[slack].sum()},
+    ]
+    if held is not None:
+        people = np.kron(np.ones((1, cells)), np.eye(2))
+        rules.append({"type": "ineq", "fun": lambda z: held + 0.1 - people @ z[:size]})
+        rules.append({"type": "ineq", "fun": lambda z: people @ z[:size] - held + 0.1})
+    best = minimize(
+        value,
+        start + rng.uniform(0, 0.3, len(start)),
+        bounds=[(0, None)] * len(start),
+        constraints=rules,
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    assert best.success
+    assert np.abs(sums @ near - wide.total).sum() <= least + 1 + 1e-6
+    return best.fun
+
+
+def test_the_squares_are_least_among_answers_that_change_as_little():
     for seed in range(3):
         wide = reopened(seed=seed)
         x, least = estimate(wide, keep=AGE)
-        size, cells = len(x), len(wide.cell)
-        sums = np.kron(np.eye(cells), np.ones((1, 2)))
-        margins = np.eye(2)[:, AGE] @ sums
-        types = np.array(
-            [
-                [(TYPE[v // 2] == g) and v % 2 == c for v in range(size)]
-                for g in range(3)
-                for c in (0, 1)
-            ]
-        ).astype(float)
-        low = wide.low[:, :3].T.ravel()
+        best = best_by_slsqp(wide, least, x, seed)
+        assert objective(wide, x)[0] == pytest.approx(best, rel=1e-6)
 
-        def value(z, wide=wide, size=size):
-            return float(objective(wide, np.asarray(z[:size]))[0])
 
-        slack = slice(size, size + 2 * cells)
-        start = np.concatenate(
-            [x, np.maximum(sums @ x - wide.total, 0), np.maximum(wide.total - sums @ x, 0)]
-        )
-        rng = np.random.default_rng(seed)
-        split = np.hstack([sums, -np.eye(cells), np.eye(cells)])
-        rules = [
-            {"type": "eq", "fun": lambda z, m=split, t=wide.total: m @ z - t},
-            {
-                "type": "eq",
-                "fun": lambda z, m=margins, n=size, t=margins @ x: m @ z[:n] - np.rint(t),
-            },
-            {"type": "ineq", "fun": lambda z, m=types, n=size, b=low: m @ z[:n] - b},
-            {"type": "ineq", "fun": lambda z, s=slack, a=least + 1: a - z[s].sum()},
+def with_totals(seed):
+    """A reopened parent with the totals of its two children measured, and fitted first."""
+    wide = reopened(seed=seed)
+    totals = np.random.default_rng([seed, 7]).normal(5, 3, (2, 1))
+    start, free = np.append(wide.family_start, wide.family_start[-1] + 1), np.full((2, 1), NO_BOUND)
+    return replace(
+        wide,
+        group=np.concatenate([wide.group, np.zeros((1, 6), np.int32)]),
+        family_start=start,
+        bound_start=start,
+        low=np.hstack([wide.low, -free]),
+        high=np.hstack([wide.high, free]),
+        family_weight=np.hstack([wide.family_weight, np.full((2, 1), 0.7)]),
+        margin=np.hstack([wide.margin, totals]),
+    )
+
+
+TOTALS_FIRST = (FitPass(families=(2,)), FitPass(families=(0, 1), detail=True))
+
+
+@pytest.mark.parametrize(("seed", "prevents"), [(0, True), (1, True), (2, False)])
+def test_in_passes_the_squares_of_each_are_least_within_the_band_of_those_before(seed, prevents):
+    wide = with_totals(seed)
+    x, least = estimate(wide, keep=AGE, fit=TOTALS_FIRST)
+    early = replace(wide, weight=0 * wide.weight, family_weight=wide.family_weight * [0, 0, 1])
+    late = replace(wide, family_weight=wide.family_weight * [1, 1, 0])
+    first, _ = estimate(early, keep=AGE)
+    assert objective(early, first)[0] == pytest.approx(
+        best_by_slsqp(early, least, x, seed), abs=1e-6
+    )
+    held = first.reshape(-1, 2).sum(axis=0)
+    assert np.abs(x.reshape(-1, 2).sum(axis=0) - held).max() <= 0.1 + 1e-5
+    best = best_by_slsqp(late, least, x, seed, held=held)
+    assert objective(late, x)[0] == pytest.approx(best, rel=1e-5)
+    alone, _ = estimate(wide, keep=AGE)
+    assert (np.abs(alone.reshape(-1, 2).sum(axis=0) - held).max() > 0.2) is np.bool_(prevents)
+
+
+def every_step(wide, x):
+    """All counts in {floor, floor + 1} with the kept margin and the bounds; and their change."""
+    moves = [np.floor(v) + np.arange(2) for v in x]
+    every = np.array(np.meshgrid(*moves), np.int64).reshape(len(x), -1).T.reshape(-1, 6, 2)
+    sums = every.sum(axis=2)
+    fits = bounds_hold(wide, every)
+    for age in (0, 1):
+        fits &= sums[:, age == AGE].sum(axis=1) == wide.total[age == AGE].sum()
+    return every[fits], np.abs(sums - wide.total).sum(axis=1)[fits]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rounding_in_passes_is_the_nearest_to_each_target_that_brute_force_finds(seed):
+    wide = with_totals(seed)
+    x, _ = estimate(wide, keep=AGE, fit=TOTALS_FIRST)
+    rounds = (RoundPass((np.zeros(6, np.int32),)), RoundPass((np.arange(6, dtype=np.int32),)))
+    found = rescue(wide, keep=AGE, fit=TOTALS_FIRST, rounds=rounds)
+    assert not found.broken
+    assert not found.widened[0]
+    assert np.array_equal(found.x, x)
+    x = np.maximum(x, 0.0)
+    every, change = every_step(wide, x)
+    left = [counts.ravel() for counts in every[change <= change.min() + 1]]
+    for one in rounds:
+        near = [int(target_distance(wide, x, counts, one)[0]) for counts in left]
+        assert target_distance(wide, x, found.counts, one)[0] == min(near)
+        own = [margin_counts(wide, query, found.counts) for query in one.queries]
+        left = [
+            counts
+            for counts, far in zip(left, near, strict=True)
+            if far == min(near)
+            and np.array_equal(margin_counts(wide, one.queries[0], counts), own[0])
         ]
-        best = minimize(
-            value,
-            start + rng.uniform(0, 0.3, len(start)),
-            bounds=[(0, None)] * len(start),
-            constraints=rules,
-            method="SLSQP",
-            options={"maxiter": 500, "ftol": 1e-12},
-        )
-        assert best.success
-        assert value(x) == pytest.approx(best.fun, rel=1e-6)
-        assert np.abs(sums @ x - wide.total).sum() <= least + 1 + 1e-6
+    assert any((counts == found.counts).all() for counts in left)
 
 
 def test_rounding_keeps_the_least_change_and_then_the_least_distance():
@@ -169,16 +258,9 @@ def test_rounding_keeps_the_least_change_and_then_the_least_distance():
     x, _ = estimate(wide, keep=AGE)
     counts, widened = round_kept(wide, x, keep=AGE)
     assert not widened
-    moves = [np.floor(v) + np.arange(2) for v in x]
-    every = np.array(np.meshgrid(*moves), np.int64).reshape(len(x), -1).T.reshape(-1, 6, 2)
-    sums = every.sum(axis=2)
-    fits = bounds_hold(wide, every)
-    for age in (0, 1):
-        fits &= sums[:, age == AGE].sum(axis=1) == wide.total[age == AGE].sum()
-    change = np.abs(sums - wide.total).sum(axis=1)
-    assert fits.any()
-    fits &= change <= change[fits].min() + 1
-    distance = np.abs(every.reshape(len(every), -1) - x).sum(axis=1)[fits].min()
+    every, change = every_step(wide, x)
+    every = every[change <= change.min() + 1]
+    distance = np.abs(every.reshape(len(every), -1) - x).sum(axis=1).min()
     assert np.abs(counts - x).sum() == pytest.approx(distance, abs=1e-6)
 
 

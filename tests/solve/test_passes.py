@@ -33,9 +33,8 @@ def fitting(batch, one):
 
 def holding(batch, answers, within=0.1):
     """The batch with its first column held around some answers."""
-    band = np.stack([np.full(batch.low.shape, -np.inf), np.full(batch.low.shape, np.inf)])
-    band[:, :, 0] = answers - within, answers + within
-    return replace(batch, band=band)
+    answers = answers[:, None]
+    return replace(batch, band={0: np.stack([answers - within, answers + within])})
 
 
 def close(ours, best):

@@ -14,8 +14,10 @@ from headcount.bench.dense import Margin, from_dense, side_by_side
 from headcount.bench.pass_problems import TOTALS_FIRST, pass_problem, rounding_passes
 from headcount.bench.passes import chain_gaps
 from headcount.errors import HeadcountError
+from headcount.solve import target_programs
 from headcount.solve.check import violations
 from headcount.solve.feasibility import clashes
+from headcount.solve.mip import SolverError
 from headcount.solve.passes import solve_passes
 from headcount.solve.rounding import RoundingMethod, round_batch
 from headcount.solve.target_rounding import (
@@ -116,6 +118,21 @@ def test_queries_that_cross_go_to_highs_or_are_refused():
         round_passes(batch, x, (chain(HALVES), chain(CROSS)), network=True)
     with pytest.raises(HeadcountError, match="found no pass, expected one or more"):
         round_passes(batch, x, ())
+
+
+def test_a_parent_on_which_highs_gives_up_has_no_rounding(monkeypatch, caplog):
+    """Whoever asked makes room, or deals people out: a release is not lost."""
+
+    def late(program):
+        raise SolverError("HiGHS: found status 'Time limit reached'")
+
+    monkeypatch.setattr(target_programs, "minimise", late)
+    batch = from_dense(np.zeros((4, 2)), weight=1.0, total=[1] * 4)
+    x = np.array([0.3, 0.7] * 4)
+    found, _ = round_passes(batch, x, (chain(HALVES, CROSS),))
+    assert found.method.tolist() == [RoundingMethod.NONE]
+    assert found.counts.tolist() == [-1] * 8
+    assert caplog.messages == ["rounding: parent 0: HiGHS: found status 'Time limit reached'"] * 2
 
 
 def test_threads_and_neighbours_do_not_change_the_answer():

@@ -42,9 +42,8 @@ def pass_gaps(seed: int) -> tuple[float, float, float]:
     early = batch.family_weight * (np.arange(len(batch.group)) == 0)
     cost = float((early[:, 0] * (first[:, 0] - batch.margin[:, 0]) ** 2).sum())
     one = replace(batch, weight=np.zeros_like(batch.weight), family_weight=early)
-    band = np.stack([np.full(batch.low.shape, -np.inf), np.full(batch.low.shape, np.inf)])
-    band[:, :, 0] = first[:, 0] - WITHIN, first[:, 0] + WITHIN
-    two = replace(batch, family_weight=batch.family_weight - early, band=band)
+    band = np.stack([first[:, :1] - WITHIN, first[:, :1] + WITHIN])
+    two = replace(batch, family_weight=batch.family_weight - early, band={0: band})
     return (
         _gap(cost, _clarabel(one)),
         _gap(float(objective(two, solved.x)[0]), _clarabel(two)),

@@ -128,7 +128,10 @@ def part_of(release: Release, counts: Counts, *, most: int, seed: int = 0) -> Pa
 
 
 def some_of(geography: Geography, leaves: Ints) -> tuple[Geography, dict[str, Ints]]:
-    """The geography of some leaf units, and which units of each level it keeps."""
+    """The geography of some leaf units, and which units of each level it keeps.
+
+    Its spine, if there is one, keeps the same leaves.
+    """
     kept = {
         level: np.unique(geography.ancestors(level)[leaves]).astype(np.int64)
         for level in geography.levels
@@ -138,7 +141,10 @@ def some_of(geography: Geography, leaves: Ints) -> tuple[Geography, dict[str, In
         own, above = kept[geography.levels[depth]], kept[geography.levels[depth - 1]]
         parents.append(np.searchsorted(above, geography.parents[depth][own]).astype(np.int32))
     units = tuple(geography.units[d][kept[level]] for d, level in enumerate(geography.levels))
-    return Geography(geography.levels, units, tuple(parents)), kept
+    spine = None
+    if geography.spine is not None:
+        spine, _ = some_of(geography.spine, np.flatnonzero(np.isin(geography.along_spine, leaves)))
+    return Geography(geography.levels, units, tuple(parents), spine), kept
 
 
 @singledispatch

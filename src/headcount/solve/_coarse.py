@@ -67,17 +67,20 @@ def coarsen(batch: Batch) -> Coarse:
 
 
 def _families_that_count(batch: Batch) -> Ints:
-    low, high = batch.limits()
-    bound = np.any((low > -NO_BOUND) | (high < NO_BOUND), axis=0)
-    own = np.repeat(np.arange(len(batch.group)), np.diff(batch.family_start))
-    measured = np.nonzero(batch.family_weight)[1]
-    return np.unique(np.concatenate([measured, own[bound]]))
+    """Those with a weight, or with a bound or a band in some child."""
+    bound = []
+    for f in batch.limited:
+        low, high = batch.limits(np.array([f]))
+        if (low > -NO_BOUND).any() or (high < NO_BOUND).any():
+            bound.append(f)
+    measured = np.flatnonzero((batch.family_weight != 0).any(axis=0))
+    return np.union1d(measured, np.array(bound, dtype=np.int64))
 
 
 def _with_families(batch: Batch, used: Ints) -> Batch:
     """The batch with some of its families alone."""
     sizes = np.diff(batch.family_start)
-    low, high = batch.bounds_by_group()
+    low, high = batch.bounds_by_group(used)
     family_start = np.concatenate([[0], np.cumsum(sizes[used])]).astype(np.int64)
     columns = np.flatnonzero(np.repeat(np.isin(np.arange(len(sizes)), used), sizes))
     return replace(
@@ -88,9 +91,9 @@ def _with_families(batch: Batch, used: Ints) -> Batch:
         group=batch.group[used],
         family_weight=np.ascontiguousarray(batch.family_weight[:, used]),
         margin=np.ascontiguousarray(batch.margin[:, columns]),
-        low=np.ascontiguousarray(low[:, columns]),
-        high=np.ascontiguousarray(high[:, columns]),
-        band=None if batch.band is None else np.ascontiguousarray(batch.band[:, :, columns]),
+        low=low,
+        high=high,
+        band={k: batch.band[f] for k, f in enumerate(used) if f in batch.band},
     )
 
 

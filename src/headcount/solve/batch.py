@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -86,9 +86,9 @@ class Batch:
 
     and, where there are any,
 
-        band         float64[2, C, S]  real bounds besides low and high, around the answers of an
-                                   earlier pass: for least squares alone, rounding has no use for
-                                   them
+        band         for some families float64[2, C, groups of the family]: real bounds besides
+                     low and high, around the answers of an earlier pass; for least squares alone,
+                     rounding has no use for them
         joint        int32[C]      the group of siblings whose people are counted together, -1 for
                                    none: a total that belongs to several children
         joint_total  int64[J]      that total
@@ -113,7 +113,7 @@ class Batch:
     high: Ints
     bound_start: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     is_root: bool = False
-    band: Floats | None = None
+    band: Mapping[int, Floats] = field(default_factory=dict)
     joint: Ints32 = field(default_factory=lambda: np.zeros(0, np.int32))
     joint_total: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     forest: Nesting | None = None
@@ -127,15 +127,26 @@ class Batch:
         """Which families have bounds."""
         return np.diff(self.bound_start) > 0
 
-    def bounds_by_group(self) -> tuple[Ints, Ints]:
-        """Lower and upper bounds of every group of every family, int64[C, S]."""
-        shape = (len(self.low), int(self.family_start[-1]))
-        low, high = np.full(shape, -NO_BOUND), np.full(shape, NO_BOUND)
-        for f in np.flatnonzero(self.bounded):
-            into = slice(self.family_start[f], self.family_start[f + 1])
+    @property
+    def limited(self) -> Ints:
+        """The families with bounds or a band: what can limit least squares."""
+        held = np.isin(np.arange(len(self.group)), list(self.band))
+        return np.flatnonzero(self.bounded | held)
+
+    def bounds_by_group(self, families: Ints | None = None) -> tuple[Ints, Ints]:
+        """Lower and upper bounds of the groups of some families side by side, int64[C, groups].
+
+        By default of all families: int64[C, S].
+        """
+        chosen = np.arange(len(self.group)) if families is None else families
+        lows, highs = [np.zeros((len(self.low), 0), np.int64)], [np.zeros((len(self.low), 0), int)]
+        for f in chosen:
             own = slice(self.bound_start[f], self.bound_start[f + 1])
-            low[:, into], high[:, into] = self.low[:, own], self.high[:, own]
-        return low, high
+            size = int(self.family_start[f + 1] - self.family_start[f])
+            free = np.full((len(self.low), 0 if self.bounded[f] else size), NO_BOUND)
+            lows += [self.low[:, own], -free]
+            highs += [self.high[:, own], free]
+        return np.concatenate(lows, axis=1), np.concatenate(highs, axis=1)
 
     @property
     def parents(self) -> int:
@@ -147,12 +158,18 @@ class Batch:
         """What compiled loops read."""
         return BatchArrays(*(getattr(self, name) for name in BatchArrays._fields))
 
-    def limits(self) -> tuple[Floats, Floats]:
-        """The bounds of least squares, float64[C, S]: within the band if there is one."""
-        low, high = (bound.astype(np.float64) for bound in self.bounds_by_group())
-        if self.band is None:
-            return low, high
-        return np.maximum(low, self.band[0]), np.minimum(high, self.band[1])
+    def limits(self, families: Ints | None = None) -> tuple[Floats, Floats]:
+        """The bounds of least squares, as ``bounds_by_group``: within the band if there is one."""
+        chosen = np.arange(len(self.group)) if families is None else families
+        low, high = (bound.astype(np.float64) for bound in self.bounds_by_group(chosen))
+        first = 0
+        for f in chosen:
+            own = slice(first, first + int(self.family_start[f + 1] - self.family_start[f]))
+            if f in self.band:
+                low[:, own] = np.maximum(low[:, own], self.band[f][0])
+                high[:, own] = np.minimum(high[:, own], self.band[f][1])
+            first = own.stop
+        return low, high
 
     def one(self, p: int) -> Batch:
         """The problem of one parent, as a batch of its own."""
@@ -174,7 +191,7 @@ class Batch:
             margin=self.margin[kids],
             low=self.low[kids],
             high=self.high[kids],
-            band=None if self.band is None else self.band[:, kids],
+            band={f: around[:, kids] for f, around in self.band.items()},
             joint=self.joint[kids],
         )
 

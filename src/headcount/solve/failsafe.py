@@ -9,12 +9,16 @@ that margin is positive. With P the parent's counts and x those of its children,
     2.  the least squares answer with D(x) <= D* + 1 and the same constraints
     3.  rounding: 1 and 2 again for the steps y in {0, 1} above the floor of x, with integer
         slacks and sum (1 - 2 frac) y in place of the squares
+
+In passes, 2 is solved for the queries of one pass after another, within a band around what was
+found before, and so is 3 with the distances to the rounded targets of each pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +28,9 @@ from headcount.solve._rows import Constraints, bound_rows, entry_of, joint_rows,
 from headcount.solve.batch import Batch
 from headcount.solve.check import Violation, violations
 from headcount.solve.mip import Program, SolverError, minimise, rounding_program
+from headcount.solve.passes import FitPass, fitting, hold
+from headcount.solve.target_programs import round_one_to_targets
+from headcount.solve.target_rounding import RoundPass, margin_counts
 
 if TYPE_CHECKING:
     from headcount.solve.general import Programme
@@ -60,40 +67,51 @@ class Rescued:
         return len(self.moved)
 
 
-def rescue(batch: Batch, *, keep: Ints32) -> Rescued:
+def rescue(
+    batch: Batch,
+    *,
+    keep: Ints32,
+    fit: Sequence[FitPass] = (),
+    rounds: Sequence[RoundPass] = (),
+) -> Rescued:
     """Take every parent of a batch, its cells reopened, through the failsafe.
 
-    ``keep`` numbers, for each schema cell, the kept margin that it belongs to. Raises
-    SolverError, which names the parent, when there is no answer even so.
+    ``keep`` numbers, for each schema cell, the kept margin that it belongs to; ``fit`` and
+    ``rounds`` are the passes of the estimate and of rounding. Raises SolverError, which names the
+    parent, when there is no answer even so.
     """
     x, moved = np.zeros(len(batch.answer)), np.zeros(batch.parents)
     counts = np.zeros(len(batch.answer), dtype=np.int64)
     widened = np.zeros(batch.parents, dtype=bool)
     for p, one in enumerate(batch):
         part = slice(*batch.var_start[batch.cell_start[p : p + 2]])
-        x[part], moved[p] = estimate(one, keep=keep)
-        counts[part], widened[p] = round_kept(one, x[part], keep=keep)
+        x[part], moved[p] = estimate(one, keep=keep, fit=fit)
+        counts[part], widened[p] = round_kept(one, x[part], keep=keep, rounds=rounds)
     broken = tuple(violations(batch, counts, keep=keep))
     return Rescued(counts=counts, x=x, moved=moved, widened=widened, broken=broken)
 
 
-def estimate(batch: Batch, *, keep: Ints32) -> tuple[Floats, float]:
+def estimate(batch: Batch, *, keep: Ints32, fit: Sequence[FitPass] = ()) -> tuple[Floats, float]:
     """Least squares of one parent that change its cells by at most D* + 1; and D*."""
     least = _least_change(batch, keep=keep)
-    return _least_squares(batch, keep=keep, allowed=least + SLACK), least
+    if not fit:
+        return _least_squares(batch, keep=keep, allowed=least + SLACK), least
+    now, x = batch, np.zeros(len(batch.answer))
+    for one in fit:
+        now = fitting(now, batch, one)
+        x = _least_squares(now, keep=keep, allowed=least + SLACK)
+        now = hold(now, one, x, np.ones(1, dtype=bool))
+    return x, least
 
 
-def round_kept(batch: Batch, x: Floats, *, keep: Ints32) -> tuple[Ints, bool]:
+def round_kept(
+    batch: Batch, x: Floats, *, keep: Ints32, rounds: Sequence[RoundPass] = ()
+) -> tuple[Ints, bool]:
     """Round one parent's estimate, the parent's change again within 1 of the least; widened?"""
-    from headcount.solve.network import SCALE
-
-    # The plain floor: moving integers as well could lower D* and so forbid a nearer rounding.
-    whole = np.floor(np.maximum(x, 0.0)).astype(np.int64)
-    cost = np.rint((1.0 - 2.0 * (np.maximum(x, 0.0) - whole)) * SCALE).astype(np.int64)
     for wide in (0, 1):
-        steps = _round_within(batch, whole, cost, keep=keep, wide=wide)
-        if steps is not None:
-            return whole + steps, wide > 0
+        counts = _round_within(batch, np.maximum(x, 0.0), rounds, keep=keep, wide=wide)
+        if counts is not None:
+            return counts, wide > 0
     raise SolverError(f"failsafe: parent {batch.parent[0]}: found no rounding, expected one")
 
 
@@ -207,39 +225,65 @@ def _quadratic(
 
 
 def _round_within(
-    batch: Batch,
-    whole: Ints,
-    cost: Ints,
-    *,
-    keep: Ints32,
-    wide: int,
+    batch: Batch, x: Floats, rounds: Sequence[RoundPass], *, keep: Ints32, wide: int
 ) -> Ints | None:
+    """The nearest rounding, at most ``wide`` further than floor and ceiling; None without any."""
+    from headcount.solve.network import SCALE
+
+    # The plain floor: moving integers as well could lower D* and so forbid a nearer rounding.
+    whole = np.floor(x).astype(np.int64)
+    cost = np.rint((1.0 - 2.0 * (x - whole)) * SCALE).astype(np.int64)
+    free = replace(batch, is_root=True)
+    steps = rounding_program(free, whole, cost, wide=wide)
+    size = len(steps.cost)
+    steps.high[2 * len(whole) :] = np.minimum(whole, wide)
+
+    def keeping(program: Program, *, price: float = 0.0, allowed: float = np.inf) -> Program:
+        return _keeping(batch, whole, program, keep=keep, price=price, allowed=allowed)
+
+    found = minimise(keeping(replace(steps, cost=0 * steps.cost), price=1.0))
+    if found is None:
+        return None
+    allowed = float(found[size:].sum()) + SLACK
+    if not rounds:
+        found = minimise(keeping(steps, allowed=allowed))
+        if found is None:
+            return None
+        up, far, down = found[:size].astype(np.int64).reshape(3, len(whole))
+        return whole + up + far - down
+    held: list[tuple[Ints32, Ints]] = []
+    for one in rounds:
+        counts = round_one_to_targets(
+            free, x, one.queries, held, wide=wide, also=partial(keeping, allowed=allowed)
+        )
+        if counts is None:
+            return None
+        held += [(query, margin_counts(batch, query, counts)) for query in one.queries]
+    return counts
+
+
+def _keeping(
+    batch: Batch, whole: Ints, program: Program, *, keep: Ints32, price: float, allowed: float
+) -> Program:
+    """A programme of steps above the floors, which keeps the margin and changes D <= allowed."""
     from scipy.sparse import hstack, vstack
 
-    steps = rounding_program(replace(batch, is_root=True), whole, cost, wide=wide)
-    steps.high[2 * len(whole) :] = np.minimum(whole, wide)
+    more = program.matrix.shape[1] - 3 * len(whole)
+
+    def by_step(rows: Any) -> Any:
+        return _pad(hstack([rows, rows, -rows]), more)
+
     margin, target = _margin_rows(batch, keep)
     left = target - margin @ whole
-    steps = replace(
-        steps,
-        matrix=vstack([steps.matrix, hstack([margin, margin, -margin])], format="csc"),
-        row_low=np.concatenate([steps.row_low, left]),
-        row_high=np.concatenate([steps.row_high, left]),
+    program = replace(
+        program,
+        matrix=vstack([program.matrix, by_step(margin)], format="csc"),
+        row_low=np.concatenate([program.row_low, left]),
+        row_high=np.concatenate([program.row_high, left]),
     )
     sums = _cell_sums(batch)
-    by_part = hstack([sums, sums, -sums])
     missing = batch.total - sums @ whole
-    first = _with_change(replace(steps, cost=0 * steps.cost), by_part, missing, price=1.0)
-    found = minimise(first)
-    if found is None:
-        return None
-    size = len(steps.cost)
-    allowed = float(found[size:].sum()) + SLACK
-    found = minimise(_with_change(steps, by_part, missing, price=0.0, allowed=allowed))
-    if found is None:
-        return None
-    up, far, down = found[:size].astype(np.int64).reshape(3, len(whole))
-    return up + far - down
+    return _with_change(program, by_step(sums), missing, price=price, allowed=allowed)
 
 
 def _with_change(

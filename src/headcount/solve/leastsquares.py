@@ -53,10 +53,12 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
 
 
 def _bounds(batch: Batch) -> tuple[Ints, Floats, Floats]:
-    """Where each family's bounds begin, and the bounds: a band is around any family's answers."""
-    if batch.band is None:
+    """Where each family's bounds begin, and the bounds: those of families that have any."""
+    if not batch.band:
         return batch.bound_start, batch.low.astype(np.float64), batch.high.astype(np.float64)
-    return batch.family_start, *batch.limits()
+    sizes = np.zeros(len(batch.group) + 1, np.int64)
+    sizes[batch.limited + 1] = np.diff(batch.family_start)[batch.limited]
+    return np.cumsum(sizes), *batch.limits(batch.limited)
 
 
 def _chunks(batch: Batch) -> Iterator[Ints]:

@@ -12,15 +12,17 @@ Amounts = Floats | Ints
 
 def margins(batch: Batch, x: Amounts) -> Floats:
     """The families' marginals of an answer, float64[C, S] as in the batch."""
-    kids, width = batch.margin.shape
-    out = np.zeros((kids, width))
-    cell = np.repeat(batch.cell, np.diff(batch.var_start))
-    for f in range(len(batch.group)):
-        first, last = batch.family_start[f], batch.family_start[f + 1]
-        size = int(last - first)
-        at = batch.var_child.astype(np.int64) * size + batch.group[f, cell]
-        out[:, first:last] = np.bincount(at, x, kids * size).reshape(kids, size)
-    return out
+    made = [family_margins(batch, x, f) for f in range(len(batch.group))]
+    return np.concatenate([np.zeros((len(batch.margin), 0)), *made], axis=1)
+
+
+def family_margins(batch: Batch, x: Amounts, family: int) -> Floats:
+    """One family's marginals of an answer, float64[C, groups]."""
+    kids, size = len(batch.margin), int(np.diff(batch.family_start)[family])
+    cell = np.repeat(batch.group[family, batch.cell], np.diff(batch.var_start))
+    at = batch.var_child.astype(np.int64) * size + cell
+    sums = np.asarray(np.bincount(at, x, kids * size), np.float64)
+    return sums.reshape(kids, size)
 
 
 def objective(batch: Batch, x: Amounts) -> Floats:

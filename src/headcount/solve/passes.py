@@ -14,7 +14,7 @@ TopDown Algorithm, section 6).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from headcount.arrays import Flags, Floats, Ints
 from headcount.errors import HeadcountError
 from headcount.solve.batch import NO_BOUND, Batch
 from headcount.solve.leastsquares import Solved, least_squares
-from headcount.solve.objective import margins
+from headcount.solve.objective import family_margins, margins
 from headcount.solve.outcome import Solver, Status
 
 WITHIN = 0.1
@@ -54,27 +54,43 @@ def solve_passes(
     Without passes, least squares of the whole batch. A parent that one pass cannot solve has no
     answer. The outcome adds up the work of all passes.
     """
+    answers = list(_answers(batch, passes, tolerance=tolerance, threads=threads))
+    return _joined(batch, answers), tuple(margins(batch, one.x) for one in answers)
+
+
+def fit_passes(
+    batch: Batch, passes: Sequence[FitPass] = (), *, threads: int | None = None
+) -> Solved:
+    """The answer of ``solve_passes`` alone."""
+    return _joined(batch, list(_answers(batch, passes, threads=threads)))
+
+
+def _answers(
+    batch: Batch,
+    passes: Sequence[FitPass],
+    *,
+    tolerance: float = 1e-7,
+    threads: int | None = None,
+) -> Iterator[Solved]:
+    """The answer after each pass."""
     if not passes:
-        solved = least_squares(batch, tolerance=tolerance, threads=threads)
-        return solved, (margins(batch, solved.x),)
+        yield least_squares(batch, tolerance=tolerance, threads=threads)
+        return
     from headcount.solve._coarse import coarsen
 
     refuse(batch, passes)
-    answers: list[Solved] = []
-    found: list[Floats] = []
     now = batch
-    for one in passes:
-        now = _fitting(now, batch, one)
+    for number, one in enumerate(passes, start=1):
+        now = fitting(now, batch, one)
         if one.detail:
             solved = least_squares(now, tolerance=tolerance, threads=threads)
         else:
             small = coarsen(now)
             solved = least_squares(small.batch, tolerance=tolerance, threads=threads)
             solved = replace(solved, x=small.spread(solved.x))
-        answers.append(solved)
-        found.append(margins(batch, solved.x))
-        now = _hold(now, one, found[-1], solved.outcome.status == Status.SOLVED)
-    return _joined(batch, answers), tuple(found)
+        yield solved
+        if number < len(passes):
+            now = hold(now, one, solved.x, solved.outcome.status == Status.SOLVED)
 
 
 def refuse(batch: Batch, passes: Sequence[FitPass]) -> None:
@@ -104,7 +120,7 @@ def freeze(batch: Batch, counts: Ints, families: Sequence[int]) -> Batch:
     return replace(batch, low=low, high=high, bound_start=batch.family_start, forest=None)
 
 
-def _fitting(now: Batch, batch: Batch, one: FitPass) -> Batch:
+def fitting(now: Batch, batch: Batch, one: FitPass) -> Batch:
     """The next batch: the weights of this pass, and everything that is held so far."""
     chosen = np.isin(np.arange(len(batch.group)), one.families)
     return replace(
@@ -114,22 +130,21 @@ def _fitting(now: Batch, batch: Batch, one: FitPass) -> Batch:
     )
 
 
-def _hold(now: Batch, one: FitPass, found: Floats, solved: Flags) -> Batch:
+def hold(now: Batch, one: FitPass, x: Floats, solved: Flags) -> Batch:
     """Put a band around the answers of the families just fitted, where there are any."""
-    none = float(NO_BOUND)
-    band = np.stack([np.full(found.shape, -none), np.full(found.shape, none)])
-    if now.band is not None:
-        band = now.band.copy()
-    kids = np.flatnonzero(np.repeat(solved, np.diff(now.child_start)))
+    lost = ~np.repeat(solved, np.diff(now.child_start))
+    band = dict(now.band)
     for f in one.families:
-        for column in range(now.family_start[f], now.family_start[f + 1]):
-            answer = found[kids, column]
-            band[0, kids, column], band[1, kids, column] = answer - one.within, answer + one.within
+        answer = family_margins(now, x, f)
+        band[f] = np.stack([answer - one.within, answer + one.within])
+        band[f][0, lost], band[f][1, lost] = -NO_BOUND, NO_BOUND
     return replace(now, band=band)
 
 
 def _joined(batch: Batch, answers: Sequence[Solved]) -> Solved:
     """The last answer, with the work of all passes; none where a pass had none."""
+    if len(answers) == 1:
+        return answers[0]
     outcomes, last = [one.outcome for one in answers], answers[-1].outcome
     status, solver = last.status.copy(), last.solver.copy()
     for outcome in reversed(outcomes):

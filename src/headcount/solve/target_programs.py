@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -62,11 +62,15 @@ def round_one_to_targets(
     held: Sequence[tuple[Partition, Ints]],
     *,
     wide: int = 0,
+    also: Callable[[Program], Program] = lambda program: program,
 ) -> Ints | None:
-    """Round one parent by HiGHS, first to the targets, then by 1 - 2 frac; None if none fits."""
+    """Round one parent by HiGHS, first to the targets, then by 1 - 2 frac; None if none fits.
+
+    ``also`` may add rows to the programme, and columns behind its own that cost nothing.
+    """
     from scipy.sparse import csr_array, vstack
 
-    program = target_program(batch, x, queries, held, wide=wide)
+    program = also(target_program(batch, x, queries, held, wide=wide))
     nearest = minimise(program)
     if nearest is None:
         return None

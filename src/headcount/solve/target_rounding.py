@@ -13,6 +13,7 @@ and in the earlier queries, it is a network problem (_targets.py); otherwise HiG
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,8 @@ from headcount.errors import HeadcountError
 from headcount.solve._chain import ChainForest, Partition, chain_forest, nest
 from headcount.solve.batch import Batch
 from headcount.solve.rounding import Rounded, RoundingMethod, checked_estimate, map_parents, settled
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +82,8 @@ def round_passes(
         gone = np.isin(_parent_of_variable(batch), todo)
         counts[gone] = -1
         after.append(counts.copy())
-        fixed += [(query, margin_counts(batch, query, counts)) for query in one.queries]
+        if number < len(passes) - 1:
+            fixed += [(query, margin_counts(batch, query, counts)) for query in one.queries]
     return settled(batch, counts, method, widened, repairs), tuple(after)
 
 
@@ -98,10 +102,11 @@ def first_crossing(passes: Sequence[RoundPass], bounds: Sequence[Partition]) -> 
 
 def margin_counts(batch: Batch, group: Partition, counts: Ints) -> Ints:
     """The sums of counts over the groups of a partition, int64[C, groups]."""
-    cell = np.repeat(batch.cell, np.diff(batch.var_start))
-    out = np.zeros((int(batch.child_start[-1]), int(group.max()) + 1), np.int64)
-    np.add.at(out, (batch.var_child, group[cell]), counts)
-    return out
+    shape = int(batch.child_start[-1]), int(group.max()) + 1
+    cell = np.repeat(group[batch.cell], np.diff(batch.var_start))
+    at = batch.var_child.astype(np.int64) * shape[1] + cell
+    sums = np.bincount(at, counts, shape[0] * shape[1])  # exact: people are far below 2^53
+    return sums.astype(np.int64).reshape(shape)
 
 
 def target_distance(batch: Batch, x: Floats, counts: Ints, one: RoundPass) -> Ints:
@@ -162,6 +167,7 @@ def _by_mip(
     method: NDArray[np.int8],
 ) -> Flags:
     """Round some parents by HiGHS; which of them have a rounding."""
+    from headcount.solve.mip import SolverError
     from headcount.solve.target_programs import round_one_to_targets
 
     done = np.zeros(len(todo), dtype=bool)
@@ -169,7 +175,11 @@ def _by_mip(
         part = slice(*batch.var_start[batch.cell_start[p : p + 2]])
         kids = slice(*batch.child_start[p : p + 2])
         own = [(query, integers[kids]) for query, integers in held]
-        found = round_one_to_targets(batch.one(int(p)), x[part], one.queries, own, wide=wide)
+        try:
+            found = round_one_to_targets(batch.one(int(p)), x[part], one.queries, own, wide=wide)
+        except SolverError as error:  # whoever asked can do without a nearest rounding
+            _log.warning("rounding: parent %d: %s", batch.parent[p], error)
+            found = None
         if found is not None:
             counts[part], method[p], done[k] = found, RoundingMethod.MIP, True
     return done

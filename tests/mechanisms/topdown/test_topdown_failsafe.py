@@ -206,8 +206,8 @@ def test_a_failsafe_that_rounds_wider_is_counted(monkeypatch):
 
     round_kept = failsafe.round_kept
 
-    def wider(batch, x, *, keep):
-        return round_kept(batch, x, keep=keep)[0], True
+    def wider(batch, x, **named):
+        return round_kept(batch, x, **named)[0], True
 
     monkeypatch.setattr(failsafe, "round_kept", wider)
     notes = run(bounded(FEW, bounds=(TIGHT,)), village()).notes

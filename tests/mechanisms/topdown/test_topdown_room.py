@@ -13,6 +13,7 @@ from headcount.bench import topdown_bounds
 from headcount.errors import ConfigError, RunError
 from headcount.mechanisms.topdown import _room as making
 from headcount.mechanisms.topdown import _room_plan as room_plan
+from headcount.mechanisms.topdown._joint import JointTotals
 from headcount.mechanisms.topdown._room import Room
 from headcount.mechanisms.topdown._room_plan import WHOLE, Planner, refuse_too_wide
 from headcount.mechanisms.topdown.choices import TableBounds
@@ -107,12 +108,16 @@ def exact(values) -> Restriction:
     return Restriction(TOTAL, numbers, numbers)
 
 
-def planner(place, restrictions) -> Planner:
-    return Planner(schema=PAIR, geography=place, restrictions=restrictions)
+def planner(place, restrictions, **more) -> Planner:
+    return Planner(schema=PAIR, geography=place, restrictions=restrictions, **more)
 
 
-def test_the_move_is_the_least_by_brute_force():
-    """Two states with two leaves each, two cells: every table of leaves is tried."""
+@pytest.mark.parametrize("together", [False, True])
+def test_the_move_is_the_least_by_brute_force(together):
+    """Two states with two leaves each, two cells: every table of leaves is tried.
+
+    Totals are exact of each leaf, or of the two leaves of the first state together.
+    """
     place = tree(("state", [2]), ("leaf", [2, 2]))
     rng = np.random.default_rng(5)
     every = np.array(list(product(range(3), repeat=8))).reshape(-1, 4, 2)
@@ -124,11 +129,19 @@ def test_the_move_is_the_least_by_brute_force():
         restrictions = {
             "whole": (),
             "state": (),
-            "leaf": (Restriction(BY_A, low, high), exact(total)),
+            "leaf": (Restriction(BY_A, low, high), *([] if together else [exact(total)])),
         }
         good = ((every >= low) & (every <= high)).all(axis=(1, 2))
-        good &= (every.sum(axis=2) == total[:, 0]).all(axis=1)
-        tree_of = planner(place, restrictions)
+        people, joint = every.sum(axis=2), {}
+        if together:
+            group = np.array([0, 0, 1, 2], dtype=np.int32)
+            sums = np.bincount(group, total[:, 0]).astype(np.int64)
+            joint = {"leaf": JointTotals(group, sums)}
+            good &= people[:, 0] + people[:, 1] == sums[0]
+            good &= (people[:, 2:] == sums[1:]).all(axis=1)
+        else:
+            good &= (people == total[:, 0]).all(axis=1)
+        tree_of = planner(place, restrictions, joint=joint)
         for top in (0, WHOLE):
             now = rng.integers(0, 5, size=(2, 2))
             estimate = {0: now.sum(axis=0, keepdims=True), 1: now}
@@ -173,6 +186,13 @@ def test_bounds_too_wide_to_make_room_for_are_refused(monkeypatch):
         "topdown: bounds on 'age', 'kind' at 'leaf': found bounds of several queries at once in 20 "
         "units x groups of cells, expected at most 10, or bounds on the groups of one query: it "
         "cannot be shown that every estimate above leaves room for them"
+    )
+    together = JointTotals(np.zeros(4, dtype=np.int32), np.array([9]))
+    with pytest.raises(ConfigError) as error:
+        refuse_too_wide(one, schema=SCHEMA, geography=place, joint={"leaf": together})
+    assert str(error.value).startswith(
+        "topdown: spine, level 'leaf': found exact totals of several units together in 12 units x "
+        "groups of cells, expected at most 10"
     )
 
 

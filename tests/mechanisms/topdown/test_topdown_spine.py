@@ -9,12 +9,27 @@ import numpy as np
 import pytest
 
 from headcount.errors import ConfigError
+from headcount.evaluation.metrics import audit
+from headcount.evaluation.metrics._base import NotFeasible
+from headcount.evaluation.part import some_of
+from headcount.evaluation.truth import MadeTruth
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.choices import Invariant, QuartersBounds
+from headcount.mechanisms import protect
+from headcount.mechanisms.topdown.choices import Invariant, LevelPasses, QuartersBounds
 from headcount.population.quarters import Quarters
 from headcount.privacy import UnitOfPrivacy
-from headcount.tabulate import CELLS, counts_digest
-from tests.mechanisms.topdown.small import SCHEMA, add_up, counts_of, dense, run, settings, zcdp
+from headcount.studies.compare.measures import small_part
+from headcount.tabulate import CELLS, Tabulated, counts_digest
+from tests.mechanisms.topdown.small import (
+    SCHEMA,
+    add_up,
+    counts_of,
+    dense,
+    keyed,
+    run,
+    settings,
+    zcdp,
+)
 
 LEAVES = [f"{state}{number}" for state in "AB" for number in range(6)]
 
@@ -127,6 +142,35 @@ def test_bounds_of_2020_hold_in_every_leaf_and_pairs_share_a_total():
         )
 
 
+TIGHT = replace(BOUNDS, caps=(3, 3, 3))
+"""Bounds that many an estimate of the whole leaves no room for, beside the totals of states."""
+
+FIRST = LevelPasses(fit=(("kind",), (CELLS,)), round=(("kind",), (CELLS,)))
+IN_PASSES = {"passes": dict.fromkeys(("state", "town"), FIRST)}
+
+
+@pytest.mark.parametrize("failsafe", [(), ("kind",)], ids=["room", "failsafe"])
+@pytest.mark.parametrize("more", [{}, IN_PASSES], ids=["at once", "in passes"])
+def test_where_no_counts_fit_states_in_parts_are_exact_all_the_same(failsafe, more):
+    counts = people(6)
+    by_kind = counts.dense().reshape(len(LEAVES), 3, 2).sum(axis=2)
+    stand = -(-by_kind // 3)  # nearly full: no kind has room for more than two people
+    vacant = np.zeros(len(LEAVES), dtype=np.int64)
+    counts = replace(counts, quarters=Quarters(PLACE, "kind", stand, vacant))
+    truth = add_up(PLACE, counts.dense(), "state").sum(axis=1)
+    mended = 0
+    for seed in range(20):
+        mechanism = along(zcdp("1/500"), bounds=(TIGHT,), failsafe_over=failsafe, **more)
+        outcome = run(mechanism, counts, seed=seed)
+        made = dense(outcome)
+        assert np.array_equal(made["state"].sum(axis=1), truth)
+        by_kind = made["leaf"].reshape(len(LEAVES), 3, 2).sum(axis=2)
+        assert (by_kind >= stand * [0, 1, 1]).all()
+        assert (by_kind <= stand * TIGHT.caps).all()
+        mended += int(outcome.notes["state: failsafe" if failsafe else "state: room made"])
+    assert mended > 1
+
+
 def test_the_loss_is_that_of_the_spine_and_only_children_take_no_share():
     mechanism = along(zcdp(1), invariants=(), bypass="whole")
     (loss, *_) = mechanism.guarantee(SCHEMA, PLACE).losses
@@ -149,6 +193,40 @@ def test_another_spine_makes_other_data():
     assert counts_digest(counts) != counts_digest(bare)
 
 
+def test_a_part_of_the_places_keeps_their_spine():
+    leaves = np.array([0, 1, 2, 4, 7])
+    part, kept = some_of(PLACE, leaves)
+    assert part.spine is not None
+    assert part.spine.units[-1].tolist() == [
+        code for code in SPINE.units[-1].tolist() if code in part.units[-1]
+    ]
+    for level in ("state", "town"):
+        above = dict(zip(SPINE.units[-1], SPINE.units[1][SPINE.ancestors("state")], strict=True))
+        own = part.spine.units[1][part.spine.ancestors("state")]
+        assert own.tolist() == [above[code] for code in part.spine.units[-1]]
+        assert part.units[part.depth(level)].tolist() == [
+            PLACE.units[PLACE.depth(level)][k] for k in kept[level]
+        ]
+    assert some_of(replace(PLACE, spine=None), leaves)[0].spine is None
+
+
+def test_the_audit_of_a_comparison_works_on_a_part_with_its_spine(monkeypatch):
+    """On the leaves of one town, whose spine has them in two parts of the state."""
+    monkeypatch.setattr(audit, "FEWEST_RUNS", 20)
+    part = small_part(people(6))
+    assert part.geography.size("leaf") == 3
+    mechanism = along(zcdp(1))
+    release = protect(Tabulated.of(part), mechanism, keyed())
+    truth = MadeTruth(counts=part, protected=part, mechanism=mechanism)
+    finding = audit.Audit(runs=24, seconds=60.0).compute(release, truth)
+    assert finding.table["runs"].to_list() == [24]
+    bare = replace(part, geography=replace(part.geography, spine=None))
+    with pytest.raises(NotFeasible, match="the mechanism refuses the neighbouring data"):
+        audit.Audit(runs=24).compute(
+            release, MadeTruth(counts=bare, protected=bare, mechanism=mechanism)
+        )
+
+
 @pytest.mark.parametrize(
     ("keys", "counts", "said"),
     [
@@ -163,12 +241,22 @@ def test_another_spine_makes_other_data():
             "spined",
             "spine, level 'town', unit .*: found leaves of two published units",
         ),
+        (
+            {"invariants": (Invariant(query="total", level="town"),)},
+            "towns in parts",
+            "spine, level 'town', unit 'A0.0': found the other parts of its published unit below "
+            "another state, expected exact totals at no level below the one where the spine splits",
+        ),
     ],
 )
 def test_what_a_spine_cannot_keep_is_refused_before_anything_is_spent(keys, counts, said):
     data = people()
     if counts == "plain":
         data = replace(data, geography=replace(PLACE, spine=None))
+    if counts == "towns in parts":
+        part = {leaf: f"{leaf[0]}{int(leaf in INSIDE)}" for leaf in LEAVES}
+        towns = {leaf: f"{part[leaf]}.{int(leaf[1]) // 3}" for leaf in LEAVES}
+        data = replace(data, geography=replace(PLACE, spine=tree(part, towns)))
     with pytest.raises(ConfigError, match=said):
         along(zcdp(1), **keys).check(data)
 

@@ -149,8 +149,11 @@ def rescue(work: Reopened) -> tuple[Triples, bool] | None:
     from headcount.solve import failsafe
     from headcount.solve.mip import SolverError
 
+    passes = work.problem.passes
     try:
-        rescued = failsafe.rescue(work.problem.batch, keep=work.keep)
+        rescued = failsafe.rescue(
+            work.problem.batch, keep=work.keep, fit=passes.fit, rounds=passes.round
+        )
     except SolverError:
         return None
     if rescued.broken:

@@ -80,6 +80,7 @@ def joint_totals(
             group = groups_of(tree, published, level)
             if len(group) == published.size(level):
                 continue
+            _refuse_apart(tree, level, group)
             if settings.query(invariant.query).by:
                 raise ConfigError(
                     "topdown",
@@ -90,3 +91,19 @@ def joint_totals(
             totals = np.bincount(group, weights=counts[level].totals(), minlength=group.max() + 1)
             found[level] = JointTotals(group, totals.astype(np.int64))
     return found
+
+
+def _refuse_apart(tree: Geography, level: str, group: Ints32) -> None:
+    """Refuse totals of units under different parents, which are estimated one by one."""
+    depth = tree.depth(level)
+    parent = tree.parents[depth]
+    together = np.zeros(int(group.max()) + 1, dtype=np.int32)
+    together[group] = parent
+    if len(apart := np.flatnonzero(together[group] != parent)):
+        code = str(tree.units[depth][apart[0]])
+        raise ConfigError(
+            "topdown",
+            place=f"spine, level {level!r}, unit {code!r}",
+            found=f"the other parts of its published unit below another {tree.levels[depth - 1]}",
+            expected="exact totals at no level below the one where the spine splits units",
+        )

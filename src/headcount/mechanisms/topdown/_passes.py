@@ -37,13 +37,9 @@ class PassPlan:
 
     def fitted(self, batch: Batch) -> Solved:
         """Least squares, pass by pass."""
-        from headcount.solve.leastsquares import least_squares
-        from headcount.solve.passes import solve_passes
+        from headcount.solve.passes import fit_passes
 
-        if not self.fit:
-            return least_squares(batch, threads=1)
-        solved, _ = solve_passes(batch, self.fit, threads=1)
-        return solved
+        return fit_passes(batch, self.fit, threads=1)
 
     def rounded(self, batch: Batch, x: Floats) -> Rounded:
         """Whole persons, pass by pass."""

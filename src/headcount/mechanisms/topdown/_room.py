@@ -7,7 +7,8 @@ counts of the children's level and its ancestors' sums, in *atoms* (sets of cell
 tells apart),
 
     minimise    sum over units between the ancestor and the children of |y - estimate|
-    subject to  y of the ancestor as it is; every bound of every unit below it; y whole, >= 0
+    subject to  y of the ancestor as it is; every bound of every unit below it, and every total
+                that several of them have together; y whole, >= 0
 
 first with the parent itself as the ancestor, then with the unit above it, and so on. If even the
 whole must move, nothing is kept as it is, and the truth itself is a solution: there is one.
@@ -204,7 +205,10 @@ class Room:
         return problem
 
     def _exactly(self, level: LevelPlan) -> LevelPlan:
-        """The level's queries, with the counts of atoms as the only bounds."""
+        """The level's queries, with the counts of atoms as the only bounds.
+
+        These are everybody's, so that totals that units have together say nothing more.
+        """
         size = self.planner.size
         atom = np.maximum(self.planner.atom, 0).astype(np.int32)
         group = np.concatenate([level.group, atom[None]])
@@ -218,6 +222,7 @@ class Room:
             classes=level.with_one_more(),
             bound_start=bound_start,
             limits=(),
+            joint=None,
             forest=forest_of(np.arange(size), group=group, bound_start=bound_start),
         )
 

@@ -6,8 +6,10 @@ See ``room``. An atom is a set of cells that no bound tells apart.
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from headcount.arrays import Floats, Ints
 from headcount.errors import ConfigError
 from headcount.geography import Geography
+from headcount.mechanisms.topdown._joint import JointTotals
 from headcount.mechanisms.topdown._tighten import always_shared, atoms
 from headcount.mechanisms.topdown.restrict import Restrictions
 from headcount.schema import Schema
@@ -34,26 +37,40 @@ WHOLE = -1
 """The depth above the whole: nothing is kept as it is."""
 
 
-def refuse_too_wide(restrictions: Restrictions, *, schema: Schema, geography: Geography) -> None:
-    """Refuse, before any loss, bounds that could need a programme beyond ``MOST_COUNTS``."""
+def refuse_too_wide(
+    restrictions: Restrictions,
+    *,
+    schema: Schema,
+    geography: Geography,
+    joint: Mapping[str, JointTotals] = MappingProxyType({}),
+) -> None:
+    """Refuse, before any loss, bounds that could need a programme beyond ``MOST_COUNTS``.
+
+    Beside totals that units have together it is never shown that all estimates leave room.
+    """
     size = int(atoms(restrictions, schema).max()) + 1
     for depth, level in enumerate(geography.levels):
         wide = geography.size(level) * size
         if depth == 0 or wide <= MOST_COUNTS:
             continue
         above = geography.levels[depth - 1]
-        if not always_shared(
+        names = sorted({repr(one.query.name) for one in restrictions[level]})
+        if level in joint:
+            place, found = f"spine, level {level!r}", "exact totals of several units together"
+        else:
+            place = f"bounds on {', '.join(names)} at {level!r}"
+            found = "bounds of several queries at once"
+        if level in joint or not always_shared(
             restrictions[above],
             restrictions[level],
             schema=schema,
             geography=geography,
             levels=(above, level),
         ):
-            names = sorted({repr(one.query.name) for one in restrictions[level]})
             raise ConfigError(
                 "topdown",
-                place=f"bounds on {', '.join(names)} at {level!r}",
-                found=f"bounds of several queries at once in {wide:,} units x groups of cells",
+                place=place,
+                found=f"{found} in {wide:,} units x groups of cells",
                 expected=f"at most {MOST_COUNTS:,}, or bounds on the groups of one query: it "
                 "cannot be shown that every estimate above leaves room for them",
             )
@@ -87,11 +104,15 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Planner:
-    """The bounds of all levels, and where units are in the tree."""
+    """The bounds of all levels, totals that units have together, and where units are in the tree.
+
+    Units with a total together have one parent: what is below an ancestor has all of them or none.
+    """
 
     schema: Schema
     geography: Geography
     restrictions: Restrictions
+    joint: Mapping[str, JointTotals] = field(default_factory=dict)
 
     @cached_property
     def atom(self) -> Ints:
@@ -157,6 +178,7 @@ class Planner:
         own = slice(spans[depth].start, spans[depth].stop)
         ups = {d: self.adds(d, depth)[span.start : span.stop][:, own] for d, span in spans.items()}
         rows = self._bound_rows(range(top + 1, depth + 1), spans, ups)
+        rows += self._joint_rows(range(top + 1, depth + 1), spans, ups)
         if top != WHOLE:
             rows.append(self._sum_rows(ups[top], estimate[top]))
         between = [d for d in range(top + 1, depth + 1) if d in estimate]
@@ -199,6 +221,25 @@ class Planner:
                 binds = np.flatnonzero((low > 0) | (high < NO_BOUND))
                 matrix = kron(ups[d], self._groups(one.query), format="csr")[binds]
                 made.append(_Rows(matrix, low[binds], high[binds]))
+        return made
+
+    def _joint_rows(
+        self, depths: range, spans: dict[int, range], ups: dict[int, Any]
+    ) -> list[_Rows]:
+        """The totals that units in the spans have together."""
+        from scipy.sparse import csr_array, kron
+
+        made = []
+        for d in depths:
+            if (joint := self.joint.get(self.geography.levels[d])) is None:
+                continue
+            here = joint.group[spans[d].start : spans[d].stop]
+            group, number = np.unique(here, return_inverse=True)
+            ones = np.ones(len(number), dtype=np.int64)
+            together = csr_array((ones, (number, np.arange(len(number)))))
+            everyone = np.ones((1, self.size), dtype=np.int64)
+            matrix = kron(together @ ups[d], everyone, format="csr")
+            made.append(_Rows(matrix, joint.total[group], joint.total[group]))
         return made
 
     def _sum_rows(self, up: Any, counts: Ints) -> _Rows:

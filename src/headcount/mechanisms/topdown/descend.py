@@ -92,7 +92,7 @@ def descend(
             joint=joint.get(name),
         )
 
-    planner = Planner(schema=schema, geography=geography, restrictions=restrictions)
+    planner = Planner(schema=schema, geography=geography, restrictions=restrictions, joint=joint)
     room = Room(planner=planner, measurements=here, level=level_of)
     for depth, name in enumerate(geography.levels):
         began = perf_counter()

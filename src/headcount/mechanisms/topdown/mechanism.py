@@ -279,7 +279,7 @@ class TopDown(TopDownSettings, PostTabular):
             geography=leaf.geography,
             public=all(isinstance(one, TableBounds) and one.public for one in self.bounds),
         )
-        refuse_too_wide(restrictions, schema=leaf.schema, geography=leaf.geography)
+        refuse_too_wide(restrictions, schema=leaf.schema, geography=leaf.geography, joint=joint)
         refuse_crossing(self, restrictions, leaf.schema)
         return restrictions
 
