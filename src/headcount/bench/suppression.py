@@ -43,7 +43,7 @@ PUBLISHED = (
     (("P12",), "block", 0),
 )
 """Published tables, the lowest level and the effort."""
-QUICK = {"largest": 12_000, "people": 4_000, "tables": 10}
+QUICK = {"largest": 10_000, "people": 4_000, "tables": 3}
 
 
 def measure(
