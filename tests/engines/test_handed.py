@@ -14,7 +14,8 @@ import pytest
 from headcount.engines import handed
 from headcount.engines._by_file import HandedWork, PiecePlace
 from headcount.engines.handed import handed_folder, left_behind, remove_left_behind
-from headcount.errors import RunError
+from headcount.engines.spark import lacking, libraries, refuse_others
+from headcount.errors import ConfigError, RunError
 from headcount.files import removing
 from tests.engines.spark import need_spark
 
@@ -97,6 +98,24 @@ def test_the_first_error_is_raised_and_that_files_are_left_is_logged(caplog):
     assert "s3://a: confidential files are left there (s3://a: found 1 objects" in caplog.text
     with pytest.raises(RunError, match="cannot be removed"), removing(fails, "s3://a"):
         pass
+
+
+def test_java_is_looked_for_where_spark_does(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert lacking()[:1] == ["Java"]
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").touch(mode=0o755)
+    assert "Java" not in lacking()
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert "Java" not in lacking()
+
+
+@pytest.mark.parametrize("name", ["numba", "polars", "pyarrow"])
+def test_a_worker_with_another_version_of_what_makes_numbers_is_refused(name: str):
+    with pytest.raises(ConfigError, match=rf"found {name} \S+, expected 0\.0, as on the driver"):
+        refuse_others({**libraries(), name: "0.0"})
 
 
 @pytest.fixture
