@@ -18,6 +18,7 @@ from headcount.cli import (
     close,
     compare,
     demo,
+    estimate,
     evaluate,
     init,
     ledger,
@@ -37,6 +38,7 @@ Examples:
   headcount check config.toml                     are config and data all right?
   headcount plan config.toml                      how exact will it be?
   headcount protect config.toml                   make a release
+  headcount estimate again.toml                   a release from published measurements
   headcount compare config.toml                   several methods side by side
   headcount schema > headcount.schema.json        keys of a config, for your editor
   headcount close runs/first --why "no disk"      give up a run that cannot finish
@@ -58,7 +60,7 @@ Exit codes:
   130  stopped with Ctrl-C: what was finished is kept
 """
 
-RESUMES = ("protect", "study", "demo", "compare")
+RESUMES = ("protect", "estimate", "study", "demo", "compare")
 """Commands that go on where they were when they are given again."""
 
 
@@ -109,6 +111,7 @@ _headcount.__doc__ = EXAMPLES
 app.command("demo")(demo.demo)
 app.command("init")(init.init)
 app.command("protect")(protect.protect)
+app.command("estimate")(estimate.estimate)
 app.command("check")(check.check)
 app.command("plan")(plan.plan)
 app.command("schema")(schema.schema)

@@ -21,41 +21,27 @@ Publishable = Literal["microdata", "mdf", "measurements"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSettings:
-    """``[run]``: where the run goes, and where its noise comes from.
+class OutputSettings:
+    """Where a run goes, and in which files.
 
     where
         out           the run directory: new, or the same run to resume
         engine        "local", this machine, or "spark": where it runs; the release is the same
         workspace     where TopDown keeps its files until the release is whole: another folder than
                       ``internal/levels`` of the run, or ``s3://bucket/folder``
-        noise         "table" (exact, fast, keyed) or "opendp"
-        seed          makes the run repeatable, and therefore not private
-        ledger        where the spend is recorded
-        dataset       the dataset's name in that ledger
-        new_content   the owner's word that new content belongs under that name
-        publish       what is published besides the counts
         format        of the tables: "parquet", "csv" or both
         tidy          one row for each count, not one for each unit
         totals        the total of each unit, in a table of its own
         margins       lists of attributes: counts by these alone, each in a table of its own
-        reuse         a run of the same steps, whose changed people are taken for more tables
     """
 
     out: FilePath
     engine: Annotated[EngineName, APART] = "local"
     workspace: FolderOrURI | None = None
-    noise: Literal["table", "opendp"] = "table"
-    seed: AtLeast0 | None = None
-    ledger: FilePath | None = None
-    dataset: str = ""
-    new_content: Annotated[bool, APART] = False
-    publish: tuple[Publishable, ...] = ()
     format: tuple[FileFormat, ...] = ("parquet",)
     tidy: bool = False
     totals: bool = False
     margins: tuple[MarginNames, ...] = ()
-    reuse: ReusedRun | None = None
 
     @property
     def layout(self) -> FileLayout:
@@ -77,6 +63,32 @@ class RunSettings:
                 raise ConfigError(
                     "run", place=place, found=found, expected=error.expected
                 ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings(OutputSettings):
+    """``[run]``: where the run goes, and where its noise comes from.
+
+    where
+        noise         "table" (exact, fast, keyed) or "opendp"
+        seed          makes the run repeatable, and therefore not private
+        ledger        where the spend is recorded
+        dataset       the dataset's name in that ledger
+        new_content   the owner's word that new content belongs under that name
+        publish       what is published besides the counts
+        reuse         a run of the same steps, whose changed people are taken for more tables
+    """
+
+    noise: Literal["table", "opendp"] = "table"
+    seed: AtLeast0 | None = None
+    ledger: FilePath | None = None
+    dataset: str = ""
+    new_content: Annotated[bool, APART] = False
+    publish: tuple[Publishable, ...] = ()
+    reuse: ReusedRun | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.seed is not None and self.noise == "opendp":
             raise ConfigError(
                 "run",

@@ -36,6 +36,8 @@ class Guarantee:
                               the losses are then what the method would have promised
         unit_means            what one person or one household is in these data
         stated_by             parts of other distributions that the promise relies on
+        made_from             what the release was made from, where that had been published before:
+                              the losses are then those of what was published, and nothing was added
     """
 
     losses: tuple[Loss, ...] = ()
@@ -46,6 +48,7 @@ class Guarantee:
     not_private_because: str = ""
     unit_means: tuple[str, ...] = ()
     stated_by: tuple[str, ...] = ()
+    made_from: str = ""
 
     def __post_init__(self) -> None:
         if bool(self.losses) == bool(self.why_none):
@@ -100,6 +103,11 @@ class Guarantee:
                 said.append(f"Holds against: {self.holds_against}.")
         else:
             said.append(f"No differential-privacy guarantee: {self.why_none}.")
+        if self.made_from:
+            said.append(
+                f"Made from {self.made_from} alone: no data were read and nothing new is spent; "
+                "the loss is theirs."
+            )
         said += [
             f"Relies on {part}, which is not part of headcount and was not checked by it."
             for part in self.stated_by

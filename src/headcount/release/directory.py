@@ -233,8 +233,7 @@ class RunDirectory:
 
         The key is on disk before the facts are: a run with facts always has its key.
         """
-        facts = self.facts()
-        self.refusal.unlink(missing_ok=True)  # of an earlier try
+        facts = self._begun(data_digest)
         if facts is None:
             if self.key.exists():  # a crash between the key and the facts: nothing was drawn
                 if self.key.stat().st_nlink != 1:
@@ -244,20 +243,7 @@ class RunDirectory:
                     )
                 destroy_run_key(self.key)
             save_run_key(key, self.key)
-            facts = RunFacts(
-                run_id=secrets.token_hex(8),
-                config_digest=config_digest,
-                data_digest=data_digest,
-                key_kind=key.kind,
-                meaning=MEANING,
-            )
-            write_text_atomic(self._facts, json.dumps(asdict(facts), indent=2) + "\n")
-            return facts, key
-        if facts.data_digest != data_digest:
-            raise RunError(
-                f"{self.path}: found run {facts.run_id} begun on other data, expected the same "
-                f"data (to resume it) or a new directory"
-            )
+            return self._bind(config_digest, data_digest, key.kind), key
         if not self.key.exists():
             raise RunError(
                 f"{self.key}: found no key for the unfinished run {facts.run_id}, expected one: "
@@ -265,6 +251,35 @@ class RunDirectory:
                 f"directory"
             )
         return facts, load_run_key(self.key)
+
+    def begin_without_key(self, *, config_digest: str, data_digest: str) -> RunFacts:
+        """Bind a run that draws no noise to its data and config; or take up the run that is here.
+
+        ``data_digest`` is of what was published before: no data are read.
+        """
+        return self._begun(data_digest) or self._bind(config_digest, data_digest, "none")
+
+    def _begun(self, data_digest: str) -> RunFacts | None:
+        """The run that is here, if it was begun on the same data."""
+        facts = self.facts()
+        self.refusal.unlink(missing_ok=True)  # of an earlier try
+        if facts is not None and facts.data_digest != data_digest:
+            raise RunError(
+                f"{self.path}: found run {facts.run_id} begun on other data, expected the same "
+                f"data (to resume it) or a new directory"
+            )
+        return facts
+
+    def _bind(self, config_digest: str, data_digest: str, key_kind: str) -> RunFacts:
+        facts = RunFacts(
+            run_id=secrets.token_hex(8),
+            config_digest=config_digest,
+            data_digest=data_digest,
+            key_kind=key_kind,
+            meaning=MEANING,
+        )
+        write_text_atomic(self._facts, json.dumps(asdict(facts), indent=2) + "\n")
+        return facts
 
     def note_cut(self, *, people: int, digest: str) -> None:
         """Write down how many people were cut out of large households, and who everybody was."""

@@ -22,8 +22,9 @@ def guarantee_to_json(guarantee: Guarantee) -> dict[str, Any]:
     """A guarantee as JSON: exact fractions as strings, and the sentences for people."""
     data = asdict(guarantee)
     data["losses"] = [to_record(loss) for loss in guarantee.losses]
-    if not guarantee.stated_by:
-        del data["stated_by"]  # headcount's own word
+    for name in ("stated_by", "made_from"):  # headcount's own word, from data
+        if not data[name]:
+            del data[name]
     return {"sentences": list(guarantee.sentences()), **data}
 
 

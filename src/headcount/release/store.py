@@ -176,7 +176,11 @@ def _geography(folder: Path, stem: str, domain: Mapping[str, Any]) -> Geography:
     levels = domain["levels"]
     if domain.get("formats", ["parquet"])[0] != "parquet":
         return geography_of_units(_read_table(folder, stem, domain), levels)
-    path = folder / f"{stem}.parquet"
+    return geography_of_file(folder / f"{stem}.parquet", levels)
+
+
+def geography_of_file(path: Path, levels: Sequence[str]) -> Geography:
+    """The geography of a Parquet file that has the codes of each leaf, a column at a time."""
     columns = (pl.read_parquet(path, columns=[level])[level] for level in levels[1:])
     return geography_in_order(levels, columns)
 

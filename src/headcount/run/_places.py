@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headcount.config.settings import Config
+from headcount.config.settings import Config, OutputSettings
 from headcount.errors import ConfigError, RunError
 from headcount.mechanisms import Chain
 from headcount.release.directory import refuse_open, release_around
@@ -13,9 +13,14 @@ from headcount.storage import DiskStorage, storage_at
 
 def check_places(config: Config) -> None:
     """Refuse a run, a workspace or a key file in a place where it could be published."""
-    _refuse_in_release("run.out", config.run.out)
+    check_output(config.run)
     _check_key_files(config)
-    _check_workspace(config)
+
+
+def check_output(run: OutputSettings) -> None:
+    """Refuse a run or a workspace in a place where it could be published, or cannot be."""
+    _refuse_in_release("run.out", run.out)
+    _check_workspace(run)
 
 
 def _check_key_files(config: Config) -> None:
@@ -32,13 +37,13 @@ def _check_key_files(config: Config) -> None:
         _refuse_in_release("mechanism.keys", file)
 
 
-def _check_workspace(config: Config) -> None:
+def _check_workspace(run: OutputSettings) -> None:
     """Refuse a workspace that cannot be used, or that is not apart from the run."""
-    if config.run.workspace is None:
+    if run.workspace is None:
         return
-    workspace = storage_at(config.run.workspace)
+    workspace = storage_at(run.workspace)
     if isinstance(workspace, DiskStorage):
-        folder, out = workspace.folder.resolve(), config.run.out.resolve()
+        folder, out = workspace.folder.resolve(), run.out.resolve()
         if folder.is_relative_to(out) or out.is_relative_to(folder):
             how = (
                 "the same as" if folder == out else "in" if folder.is_relative_to(out) else "above"

@@ -362,7 +362,14 @@ def kept_config(directory: RunDirectory) -> Config:
     """The config that a run was begun with."""
     kept = directory.internal / "config.json"
     try:
-        return read_config(json.loads(kept.read_text(encoding="utf-8")), source=str(kept))
+        tables = json.loads(kept.read_text(encoding="utf-8"))
+        if isinstance(tables, dict) and MEASUREMENTS in tables:
+            raise RunError(
+                f"{directory.path}: found a run made from published measurements (headcount "
+                f"estimate), which has no data and spent nothing, expected one made by headcount "
+                f"protect"
+            )
+        return read_config(tables, source=str(kept))
     except ValueError:
         raise RunError(f"{kept}: found a damaged file, expected the run's config") from None
     except ConfigError as error:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from headcount.errors import ConfigError, InputError, one_of
+from headcount.fields import File
 from headcount.schema.attribute import Attribute
 from headcount.schema.follows import Follows, looks_like_size
 from headcount.schema.schema import Combination, Schema, impossible
@@ -18,6 +20,17 @@ def shipped() -> tuple[str, ...]:
     """Names of the schemas that come with headcount."""
     folder = resources.files("headcount.schema") / "catalog"
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaFile(File):
+    """The name of a shipped schema, or the path of a file."""
+
+    makes: bool = False
+
+    def locate(self, value: Any, folder: Path) -> Any:
+        """A shipped schema has no place."""
+        return value if value in shipped() else str(folder / value)
 
 
 def load_schema(name_or_file: str | Path) -> Schema:

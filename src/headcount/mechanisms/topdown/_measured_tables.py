@@ -7,7 +7,7 @@ with all answers of the query in one list.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,22 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from headcount.arrays import Ints
+from headcount.measurements.form import (
+    ABOUT,
+    ANSWERS,
+    CONSTRAINTS,
+    EXACT,
+    KEPT,
+    LEAST,
+    MEASURED,
+    MOST,
+)
+from headcount.mechanisms.topdown._joint import JointTotals
 from headcount.mechanisms.topdown.planned import PlannedNoise
 from headcount.mechanisms.topdown.restrict import Restriction
 from headcount.schema import Recode, Schema
 from headcount.solve.batch import NO_BOUND
-from headcount.tabulate import Query
-
-ANSWERS, CONSTRAINTS = "DPQuery", "Constraint"
-"""The two tables of a level, by the names of their folders."""
+from headcount.tabulate import TOTAL, Query
 
 SUMMED_OVER = "*"
 """What stands in the column of an attribute that a query does not tell apart."""
@@ -65,7 +73,7 @@ def answer_rows(
 ) -> pa.Table:
     """Rows of noisy answers to one query (units x groups) in some units."""
     law, loss = one.noise.law, one.noise.loss
-    columns = _about(one.query, f"{one.query.name}_dpq", codes, schema)
+    columns = _about(one.query, f"{one.query.name}{MEASURED}", codes, schema)
     columns["value"] = _lists(pa.array(answers.reshape(-1)), answers.shape)
     columns["variance"] = np.full(len(codes), 0.0 if law is None else law.variance)
     plb = None if loss is None else float(loss.amount)
@@ -78,20 +86,22 @@ def constraint_rows(
 ) -> Iterator[pa.Table]:
     """Rows of what one query keeps in some units: exactly, or no less and no more than.
 
-    A group without a bound has no value. A unit with no bound at all has no row.
+    A group without a bound has no value. A unit with no bound at all has a row without values, so
+    that every unit has one.
     """
     low, high = (np.asarray(side[units.start : units.stop]) for side in (one.low, one.high))
     exact = (low == high).all(axis=1)
+    most = high < NO_BOUND
     for name, sign, values, bounded, chosen in (
-        ("con", "=", low, np.ones_like(low, dtype=bool), exact),
-        ("lb_con", ">=", low, low > -NO_BOUND, ~exact),
-        ("ub_con", "<=", high, high < NO_BOUND, ~exact),
+        ("", EXACT, low, np.ones_like(low, dtype=bool), exact),
+        ("_lb", LEAST, low, low > -NO_BOUND, ~exact),
+        ("_ub", MOST, high, most, ~exact & most.any(axis=1)),
     ):
-        rows = np.flatnonzero(chosen & bounded.any(axis=1))
+        rows = np.flatnonzero(chosen)
         if not len(rows):
             continue
         some = values[rows]
-        columns = _about(one.query, f"{one.query.name}_{name}", codes[rows], schema)
+        columns = _about(one.query, f"{one.query.name}{name}{KEPT}", codes[rows], schema)
         columns["sign"] = pa.repeat(sign, len(rows))
         flat = pa.array(some.reshape(-1), mask=~bounded[rows].reshape(-1))
         columns["value"] = _lists(flat, some.shape)
@@ -99,11 +109,12 @@ def constraint_rows(
 
 
 def described(
-    level: str, measured: list[MeasuredQuery], bounded: list[Query], schema: Schema
+    level: str, measured: list[MeasuredQuery], bounded: list[Query], schema: Schema, *, run: str
 ) -> dict[bytes, bytes]:
     """What a file says about itself: its level, and each query with its groups, law and loss.
 
-    Where units have shares of their own, laws and losses are those of each share.
+    Where units have shares of their own, laws and losses are those of each share. ``run`` is a mark
+    that all files of a run have in common.
     """
     queries: dict[str, dict[str, Any]] = {}
     for one in measured:
@@ -116,8 +127,21 @@ def described(
         queries[one.query.name] = {"by": _axes(one.query, schema), **noise}
     for query in bounded:
         queries.setdefault(query.name, {"by": _axes(query, schema)})
-    about = {"level": level, "queries": queries}
-    return {b"headcount": json.dumps(about, ensure_ascii=False).encode()}
+    kept = [query.name for query in bounded]
+    return stated({"run": run, "level": level, "queries": queries, "bounded": kept})
+
+
+def stated(about: Mapping[str, Any]) -> dict[bytes, bytes]:
+    """What a file says about itself, as its metadata."""
+    return {ABOUT: json.dumps(about, ensure_ascii=False).encode()}
+
+
+def together_rows(joint: JointTotals, codes: NDArray[np.str_], schema: Schema) -> pa.Table:
+    """Exact totals of published units of which the measured tree has parts."""
+    columns = _about(TOTAL, f"{TOTAL.name}{KEPT}", codes, schema)
+    columns["sign"] = pa.repeat(EXACT, len(codes))
+    columns["value"] = _lists(pa.array(joint.total), (len(codes), 1))
+    return _table(columns, columns_of(CONSTRAINTS, schema))
 
 
 def _noise(noise: PlannedNoise) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from headcount.geography import Geography
 from headcount.mechanisms.topdown.choices import LevelPasses
 from headcount.mechanisms.topdown.restrict import Restriction, Restrictions, binding_groups
 from headcount.mechanisms.topdown.settings import TopDownSettings
+from headcount.privacy import Allocation
 from headcount.schema import Schema
 from headcount.tabulate import CELLS
 
@@ -87,7 +88,11 @@ def round_plan(
 
 def refuse_passes(settings: TopDownSettings, geography: Geography) -> None:
     """Refuse passes that name what is not there, or leave out what is paid for."""
-    allocation = settings.allocation(geography)
+    refuse_unmeasured(settings, settings.allocation(geography))
+
+
+def refuse_unmeasured(settings: TopDownSettings, allocation: Allocation) -> None:
+    """Refuse passes over what has no share, or without what has one."""
     known = [CELLS, *(query.name for query in settings.marginals)]
     for level, chosen in settings.passes:
         measured = allocation.queries_at(level)

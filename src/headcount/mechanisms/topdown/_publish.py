@@ -2,14 +2,17 @@
 
 Below the folder of each level (``LEVEL.parquet``) two tables, each in parts: ``DPQuery``, a row for
 each unit and measured query, and ``Constraint``, a row for each unit and query that is exact or
-bounded. ``units.parquet`` has the places that each leaf lies in.
+bounded; and ``Together`` where the spine has published units in parts, with their exact totals.
+``units.parquet`` has the places that each leaf lies in, schema and settings; ``spine.parquet`` the
+same leaves in the tree that was measured, where that is another. ``headcount.measurements`` reads
+all of it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +25,16 @@ from headcount.arrays import Ints
 from headcount.engines import Engine
 from headcount.errors import InputError
 from headcount.geography import Geography
+from headcount.measurements.form import ANSWERS, CONSTRAINTS, SPINE, TOGETHER
+from headcount.mechanisms.topdown._joint import JointTotals
 from headcount.mechanisms.topdown._measured_tables import (
-    ANSWERS,
-    CONSTRAINTS,
     MeasuredQuery,
     answer_rows,
     columns_of,
     constraint_rows,
     described,
+    stated,
+    together_rows,
 )
 from headcount.mechanisms.topdown._written import WrittenFiles
 from headcount.mechanisms.topdown.measure import MeasurementFiles, Measurements
@@ -42,10 +47,13 @@ from headcount.release import Release
 from headcount.release.frames import units_frame
 from headcount.release.layout import UNITS, stem_of
 from headcount.release.publication import Publication
+from headcount.release.receipt import guarantee_to_json
+from headcount.release.store import schema_to_json
 from headcount.release.streamed import ROWS_AT_ONCE, whole_files
 from headcount.schema import Schema
 from headcount.schema.attribute import first_repeated
 from headcount.tabulate import CELLS, every_cell
+from headcount.typed import to_table
 
 UNITS_A_PART, VALUES_AT_ONCE = 1 << 14, 1 << 21
 """Units of one part file, and answers that are drawn and written together (a row group)."""
@@ -60,13 +68,15 @@ def write_measurements(
     folder: Path,
     *,
     engine: Engine,
+    run: str = "",
     progress: Progress = silent,
     written: WrittenFiles | None = None,
 ) -> None:
     """Draw every measurement in full and write it, a part for each run of units.
 
     The estimate uses the same draws: noise is a function of its address. So a part that is written
-    twice is the same, whoever writes it, and one that is ``written`` is left as it is.
+    twice is the same, whoever writes it, and one that is ``written`` is left as it is. ``run`` is a
+    mark that all parts of this run have.
     """
     for level in geography.levels:
         measured = [
@@ -80,6 +90,7 @@ def write_measurements(
             bounded=restrictions[level],
             measurements=measurements,
             schema=schema,
+            run=run,
             folder=folder.absolute() / f"{stem_of(level)}.parquet",
             written=written,
         )
@@ -108,6 +119,7 @@ class PartTask:
     bounded: Sequence[Restriction]
     measurements: Measurements | MeasurementFiles
     schema: Schema
+    run: str
     folder: Path
     written: WrittenFiles | None = None
 
@@ -117,9 +129,8 @@ class PartTask:
         wanted = [
             name for name, of in ((ANSWERS, self.measured), (CONSTRAINTS, self.bounded)) if of
         ]
-        about = described(
-            self.level, self.measured, [one.query for one in self.bounded], self.schema
-        )
+        bounded = [one.query for one in self.bounded]
+        about = described(self.level, self.measured, bounded, self.schema, run=self.run)
         part = f"part-{units.first // UNITS_A_PART:05d}.parquet"
         paths, note = [self.folder / name / part for name in wanted], f"{self.folder.stem}/{part}"
         if self.written is not None and self.written.sound(note, paths):
@@ -165,15 +176,27 @@ class PartTask:
             yield from constraint_rows(one, units.codes, some, self.schema)
 
 
+def write_together(
+    joint: Mapping[str, JointTotals], published: Geography, schema: Schema, folder: Path
+) -> None:
+    """Write the exact totals of published units that the spine has in parts, where it does."""
+    for level, totals in joint.items():
+        rows = together_rows(totals, published.units[published.depth(level)], schema)
+        path = folder / f"{stem_of(level)}.parquet" / TOGETHER / "part-00000.parquet"
+        with whole_files(path) as (stream,):
+            pq.write_table(rows, stream, compression="zstd")
+
+
 def refuse_same_names(schema: Schema, geography: Geography) -> None:
     """Refuse measurements whose tables would have two columns, or two files, of one name."""
-    if UNITS in map(str.casefold, geography.levels):
-        raise InputError(
-            "measurements",
-            place=f"level {UNITS!r}",
-            found="the name of the file of all places",
-            expected="another name for the level",
-        )
+    for file in (UNITS, SPINE):
+        if file in map(str.casefold, geography.levels):
+            raise InputError(
+                "measurements",
+                place=f"level {file!r}",
+                found="the name of the file of all places",
+                expected="another name for the level",
+            )
     for table in (ANSWERS, CONSTRAINTS):
         if twice := first_repeated(columns_of(table, schema).names):
             raise InputError(
@@ -186,7 +209,9 @@ def refuse_same_names(schema: Schema, geography: Geography) -> None:
 
 @dataclass(frozen=True)
 class PublishedMeasurements(Publication):
-    """The noisy measurements, written as they are drawn."""
+    """The noisy measurements, written as they are drawn, with the settings that they are of."""
+
+    settings: TopDownSettings
 
     def check(self, population: Population) -> None:
         """Refuse two columns, or two files, of one name."""
@@ -196,15 +221,26 @@ class PublishedMeasurements(Publication):
         self, release: Release, folder: Path, *, quarters: Quarters | None, progress: Progress
     ) -> Sequence[Path]:
         """The places; the measurements are there already."""
-        _write_units(release.geography, folder / f"{UNITS}.parquet")
+        geography, tree = release.geography, self.settings.tree(release.geography)
+        # What bounds the counts is in the tables: no table of bounds is named.
+        settings = replace(self.settings.completed(release.schema, tree), bounds=())
+        about = {
+            "levels": geography.levels,
+            "schema": schema_to_json(release.schema),
+            "mechanism": to_table(settings),
+            "guarantee": guarantee_to_json(release.guarantee),
+        }
+        _write_units(geography, folder / f"{UNITS}.parquet", about)
+        if tree is not geography:
+            _write_units(tree, folder / f"{SPINE}.parquet", {"levels": tree.levels})
         return sorted(path for path in folder.rglob("*.parquet") if path.is_file())
 
 
-def _write_units(geography: Geography, path: Path) -> None:
-    """Every leaf with the places that it lies in."""
+def _write_units(geography: Geography, path: Path, about: Mapping[str, Any]) -> None:
+    """Every leaf with the places that it lies in, in the order of the tree."""
     leaf, size = geography.leaf, geography.size(geography.leaf)
-    form = units_frame(geography, leaf, range(0)).to_arrow().schema
+    form = units_frame(geography, leaf, range(0)).to_arrow().schema.with_metadata(stated(about))
     with whole_files(path) as (file,), pq.ParquetWriter(file, form, compression="zstd") as writer:
         for first in range(0, size, ROWS_AT_ONCE):
             some = range(first, min(first + ROWS_AT_ONCE, size))
-            writer.write_table(units_frame(geography, leaf, some).to_arrow())
+            writer.write_table(units_frame(geography, leaf, some).to_arrow().cast(form))

@@ -34,7 +34,7 @@ from headcount.mechanisms.topdown._estimate import NodeProblem, SparseRows, Trip
 from headcount.mechanisms.topdown._level import LevelPlan
 from headcount.mechanisms.topdown._parents import pose
 from headcount.mechanisms.topdown._room_plan import WHOLE, Planner, RoomPlan
-from headcount.mechanisms.topdown.measure import Measurements
+from headcount.mechanisms.topdown.answers import Answers
 from headcount.mechanisms.topdown.restrict import units_outside
 from headcount.schema import Schema
 from headcount.solve.nesting import forest_of
@@ -45,7 +45,7 @@ class Room:
     """What making room needs to know: the bounds, the noisy answers, and levels by name."""
 
     planner: Planner
-    measurements: Measurements
+    measurements: Answers
     level: Callable[[str], LevelPlan]
 
     @property

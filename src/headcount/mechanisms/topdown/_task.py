@@ -21,7 +21,7 @@ from headcount.mechanisms.topdown._estimate import (
 )
 from headcount.mechanisms.topdown._level import LevelPlan
 from headcount.mechanisms.topdown._parents import ParentChunk, piece, reopened
-from headcount.mechanisms.topdown.measure import MeasurementFiles, Measurements
+from headcount.mechanisms.topdown.answers import AnswerSource
 from headcount.mechanisms.topdown.parts import Estimates, LevelPart, LevelParts
 from headcount.storage.numbers import StoredNumbers
 
@@ -55,7 +55,7 @@ class LevelTask:
     child_first: Ints | StoredNumbers
     estimates: Estimates
     parts: LevelParts
-    measurements: Measurements | MeasurementFiles
+    measurements: AnswerSource
     possible: Flags
     keep: Ints32 | None = None
 

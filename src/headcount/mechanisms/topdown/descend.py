@@ -29,7 +29,7 @@ from headcount.mechanisms.topdown._parents import ParentChunk, chunks, pose
 from headcount.mechanisms.topdown._room import Room
 from headcount.mechanisms.topdown._room_plan import Planner
 from headcount.mechanisms.topdown._task import LevelTask
-from headcount.mechanisms.topdown.measure import MeasurementFiles, Measurements
+from headcount.mechanisms.topdown.answers import AnswerSource
 from headcount.mechanisms.topdown.parts import Estimates, LevelPart, LevelParts, PartsInMemory
 from headcount.mechanisms.topdown.restrict import Restrictions, refuse_release_outside
 from headcount.mechanisms.topdown.settings import TopDownSettings
@@ -61,7 +61,7 @@ def descend(
     schema: Schema,
     geography: Geography,
     settings: TopDownSettings,
-    measurements: Measurements | MeasurementFiles,
+    measurements: AnswerSource,
     restrictions: Restrictions,
     engine: Engine,
     progress: Progress = silent,

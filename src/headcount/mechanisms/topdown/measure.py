@@ -15,12 +15,18 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from headcount.arrays import Flags, Ints, Ints8
+from headcount.arrays import Flags, Ints
 from headcount.errors import PrivacyError
 from headcount.geography import Geography
 from headcount.mechanisms.topdown import _kernels as kernels
 from headcount.mechanisms.topdown._estimate import NodeProblem, SparseRows
 from headcount.mechanisms.topdown._level import LevelPlan
+from headcount.mechanisms.topdown.answers import (
+    Classes,
+    Planned,
+    unit_classes,
+    with_answers,
+)
 from headcount.mechanisms.topdown.planned import PlannedNoise, planned_noise
 from headcount.mechanisms.topdown.restrict import UNITS_AT_ONCE
 from headcount.mechanisms.topdown.settings import TopDownSettings
@@ -32,10 +38,6 @@ from headcount.tabulate import CELLS, Counts
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Planned: TypeAlias = Mapping[tuple[str, str], PlannedNoise]
-"""The noise of each measured level and query."""
-Classes: TypeAlias = Mapping[str, Ints8]
-"""For each unit of a level, which of its shares it has; no level where all have the same."""
 TrueRows: TypeAlias = tuple[int, SparseRows]
 """True counts of a run of units, and the number of the first."""
 
@@ -107,20 +109,13 @@ class Measurements:
 
     def answered(self, level: LevelPlan, problem: NodeProblem) -> NodeProblem:
         """The problem with noisy answers: to its variables, and to groups that hold any of them."""
-        batch, true = problem.batch, self._true(level.name, problem.child)
-        detail = np.zeros(len(problem.unit))
-        if level.weight > 0:
-            answers = self._detail(level.name, problem.unit, problem.cell, true)
-            detail = answers.astype(np.float64)
-        margin = np.zeros((len(problem.child), int(level.family_start[-1])))
-        for f in np.flatnonzero(level.family_weight > 0):
-            first, last = level.family_start[f : f + 2]
-            child, group = kernels.groups_in_use(
-                batch.cell_start, batch.cell, batch.child_start, level.group[f], last - first
-            )
-            name, unit = level.families[f], problem.child[child]
-            margin[child, first + group] = self._groups(level.name, name, unit, group, true)
-        return replace(problem, batch=replace(batch, answer=detail, margin=margin))
+        true = self._true(level.name, problem.child)
+        return with_answers(
+            level,
+            problem,
+            detail=lambda unit, cell: self._detail(level.name, unit, cell, true),
+            groups=lambda query, unit, group: self._groups(level.name, query, unit, group, true),
+        )
 
     def margin(self, level: str, query: str, units: range | None = None) -> Ints:
         """Noisy answers of a marginal in some units, or all: units x groups."""
@@ -243,13 +238,6 @@ class MeasurementFiles:
 
     def __reduce__(self) -> tuple[object, ...]:
         return (MeasurementFiles, self._parts)
-
-
-def unit_classes(settings: TopDownSettings, geography: Geography) -> Classes:
-    """Which share of the loss each unit has, at levels where these differ."""
-    if (shares := settings.unit_shares(geography)) is None:
-        return {}
-    return {level: shares.classes(level)[1].astype(np.int8) for level in geography.levels}
 
 
 def measured(

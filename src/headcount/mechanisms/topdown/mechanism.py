@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from hashlib import sha256
 from math import exp, floor, log
 from typing import Any
 
@@ -26,7 +27,11 @@ from headcount.mechanisms.topdown._certificate import certificate_of
 from headcount.mechanisms.topdown._joint import JointTotals, joint_totals
 from headcount.mechanisms.topdown._neighbours import neighbours_in_words, refuse_no_neighbour
 from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_passes
-from headcount.mechanisms.topdown._publish import PublishedMeasurements, write_measurements
+from headcount.mechanisms.topdown._publish import (
+    PublishedMeasurements,
+    write_measurements,
+    write_together,
+)
 from headcount.mechanisms.topdown._room_plan import refuse_too_wide
 from headcount.mechanisms.topdown._tighten import refuse_fixed_units, tighten
 from headcount.mechanisms.topdown._written import WrittenFiles
@@ -201,7 +206,7 @@ class TopDown(TopDownSettings, PostTabular):
 
     def publications(self) -> Mapping[str, Publication]:
         """Measurements; and people, where the counts are bounded to fit living quarters."""
-        found: dict[str, Publication] = {"measurements": PublishedMeasurements()}
+        found: dict[str, Publication] = {"measurements": PublishedMeasurements(self)}
         if any(isinstance(one, QuartersBounds) for one in self.bounds):
             found |= {"microdata": PeopleInQuarters(), "mdf": PeopleInQuarters(mdf=True)}
         return found
@@ -288,18 +293,14 @@ class TopDown(TopDownSettings, PostTabular):
     ) -> CountsOutcome:
         """Protect the counts once for each run number."""
         context = context or Context()
-        with _with_workspace(context) as own:
+        with with_workspace(context) as own:
             made, seconds = self._descents(counts, noise, runs, own)
         if self.spine:
             leaf, tree = counts.geography.leaf, counts.geography
             made = [replace(one, tables=off_spine(one.tables[leaf], tree)) for one in made]
             for one in made:
                 refuse_other_totals(self, counts, one.tables)
-        notes: dict[str, float | str] = {
-            f"{level}: {what}": value
-            for level, happened in made[0].notes.items()
-            for what, value in happened.items()
-        }
+        notes = noted(made[0])
         if self.report_epsilon and self.loss is not None:
             notes |= self._report(counts, made[0], noise, run=runs.start)
         tables = {level: [one.tables[level] for one in made] for level in counts.geography.levels}
@@ -344,9 +345,11 @@ class TopDown(TopDownSettings, PostTabular):
                         counts.geography,
                         context.measurements,
                         engine=context.engine,
+                        run=sha256(mark_of(noise) + b"measurements %d" % run).hexdigest()[:32],
                         progress=context.progress,
                         written=written,
                     )
+                    write_together(joint, published, counts.schema, context.measurements)
                 made.append(
                     descend(
                         schema=counts.schema,
@@ -378,8 +381,17 @@ class TopDown(TopDownSettings, PostTabular):
         }
 
 
+def noted(made: Descent) -> dict[str, float | str]:
+    """What happened at each level, for the receipt."""
+    return {
+        f"{level}: {what}": value
+        for level, happened in made.notes.items()
+        for what, value in happened.items()
+    }
+
+
 @contextmanager
-def _with_workspace(context: Context) -> Iterator[Context]:
+def with_workspace(context: Context) -> Iterator[Context]:
     """A context with a workspace, if it had one or its engine works in other processes."""
     if context.workspace is not None:
         yield context

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 
 from headcount.errors import ConfigError, PrivacyError
 from headcount.geography import Geography
-from headcount.geography.spine import UnitShares
 from headcount.mechanisms._units import refuse_housemates
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.noise import Law
@@ -58,34 +59,60 @@ def planned_noise(
     settings: TopDownSettings, schema: Schema, geography: Geography
 ) -> dict[tuple[str, str], PlannedNoise]:
     """The noise of each measured (level, query)."""
+    shares = settings.unit_shares(geography)
+    return planned_at(
+        settings,
+        schema,
+        settings.allocation(geography),
+        units={level: geography.size(level) for level in geography.levels},
+        classes={}
+        if shares is None
+        else {level: shares.classes(level)[0] for level in geography.levels},
+    )
+
+
+def planned_at(
+    settings: TopDownSettings,
+    schema: Schema,
+    allocation: Allocation,
+    *,
+    units: Mapping[str, int],
+    classes: Mapping[str, tuple[Fraction, ...]],
+) -> dict[tuple[str, str], PlannedNoise]:
+    """The noise of each measured (level, query) at some levels.
+
+    where
+        units     how many units each of these levels has
+        classes   the shares that units of a level can have, where these differ
+    """
     if settings.loss is not None:
         refuse_housemates(schema, settings.neighbours, name="topdown")
-    allocation = settings.allocation(geography)
     losses = allocation.losses(settings.loss) if settings.loss is not None else {}
-    shares = settings.unit_shares(geography)
     planned = {}
     for level, query in allocation.measured:
+        if level not in units:
+            continue
         cells = int(schema.possible.sum())
         if query != CELLS:
             cells = settings.query(query).size(schema)
         try:
             noise = noise_of(
                 losses.get((level, query)),
-                entries=geography.size(level) * cells,
+                entries=units[level] * cells,
                 steps=settings.steps_of(query, schema),
                 largest_household=settings.largest_household,
             )
-            classes = _classes(settings, allocation, shares, schema, level, query, noise)
+            own = _classes(settings, allocation, classes.get(level), schema, level, query, noise)
         except (PrivacyError, ConfigError) as error:  # nothing moves it, or no sampler draws it
             raise PrivacyError(f"topdown: {query!r} at {level!r}: {error}") from None
-        planned[level, query] = replace(noise, classes=classes)
+        planned[level, query] = replace(noise, classes=own)
     return planned
 
 
 def _classes(
     settings: TopDownSettings,
     allocation: Allocation,
-    shares: UnitShares | None,
+    shares: tuple[Fraction, ...] | None,
     schema: Schema,
     level: str,
     query: str,
@@ -104,5 +131,5 @@ def _classes(
             steps=settings.steps_of(query, schema),
             largest_household=settings.largest_household,
         )
-        for share in shares.classes(level)[0]
+        for share in shares
     )

@@ -17,6 +17,7 @@ import numpy as np
 from headcount.arrays import Ends, Flags, Ints
 from headcount.errors import RunError, TruthError
 from headcount.geography import Geography
+from headcount.measurements import PublishedBounds
 from headcount.mechanisms._preserved import LIVING_QUARTERS, PEOPLE, Preserved
 from headcount.mechanisms.topdown._bounds_table import group_name, read_bounds
 from headcount.mechanisms.topdown._joint import JointTotals
@@ -55,7 +56,7 @@ class Multiples:
         return np.asarray(self[:], dtype=dtype)
 
 
-BoundNumbers: TypeAlias = Ints | Multiples | StoredNumbers
+BoundNumbers: TypeAlias = Ints | Multiples | StoredNumbers | PublishedBounds
 """Numbers, units x groups, of which some units are asked for at a time."""
 
 

@@ -396,8 +396,11 @@ class TopDownSettings:
 
     def allocation(self, geography: Geography) -> Allocation:
         """The share of every level x query, checked against the levels of a geography."""
-        allocation = self._allocate(list(geography.levels))
-        root = geography.levels[0]
+        return self.allocation_of(geography.levels)
+
+    def allocation_of(self, levels: Sequence[str]) -> Allocation:
+        """The share of every level x query, checked against levels from the whole down."""
+        allocation, root = self._allocate(list(levels)), levels[0]
         if not allocation.queries_at(root) and not self.invariant:
             raise ConfigError(
                 "topdown",

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from headcount.engines import Engine
 from headcount.errors import ConfigError, one_of
-from headcount.fields import APART, VIEW, ByKey, File, FilePath, Named, Pairs
+from headcount.fields import APART, VIEW, ByKey, FilePath, Named, Pairs
 from headcount.geography import Geography
 from headcount.geography.build import CodeColumns, Prefixes
 from headcount.population._placed import listed_geography
@@ -26,8 +26,9 @@ from headcount.population.row_choice import RowChoice, Values
 from headcount.population.source import table_digest
 from headcount.population.suspicious import Totals
 from headcount.progress import Progress, silent
-from headcount.schema import Schema, load_schema, shipped
+from headcount.schema import Schema, load_schema
 from headcount.schema.attribute import first_repeated
+from headcount.schema.load import SchemaFile
 from headcount.typed import making
 
 GeographyTable = Annotated[CodeColumns | Prefixes, ByKey(columns=CodeColumns, column=Prefixes)]
@@ -39,17 +40,6 @@ def alias_of_leaf(geography: CodeColumns | Prefixes) -> dict[str, str]:
     if isinstance(geography, CodeColumns):
         return {}
     return {geography.column: geography.prefixes[-1][0]}
-
-
-@dataclass(frozen=True, kw_only=True)
-class SchemaFile(File):
-    """The name of a shipped schema, or the path of a file."""
-
-    makes: bool = False
-
-    def locate(self, value: Any, folder: Path) -> Any:
-        """A shipped schema has no place."""
-        return value if value in shipped() else str(folder / value)
 
 
 class Source(ABC):

@@ -15,13 +15,13 @@ from headcount.population.sources._base import (
     FromTables,
     GeographyTable,
     QuartersTable,
-    SchemaFile,
     alias_of_leaf,
 )
 from headcount.population.suspicious import Totals
 from headcount.population.whole_numbers import BlankCounts
 from headcount.progress import Progress, silent
 from headcount.schema import Schema, load_schema
+from headcount.schema.load import SchemaFile
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,334 @@
+"""TopDown from published measurements alone: the same descent, without a truth and a loss.
+
+Answers and constraints are read from files; levels, passes, rooms and engines are those of any
+run. From the files of a run, and with its settings, the release is that run's release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from headcount.errors import ConfigError, InputError, RunError
+from headcount.geography import Geography
+from headcount.measurements import NoisyMeasurements, PublishedBounds, read_measurements
+from headcount.mechanisms._base import Context
+from headcount.mechanisms._outcome import CountsOutcome, Making
+from headcount.mechanisms.topdown._along_spine import off_spine
+from headcount.mechanisms.topdown._joint import JointTotals, groups_of
+from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_unmeasured
+from headcount.mechanisms.topdown._published_answers import PublishedAnswers, published_answers
+from headcount.mechanisms.topdown._room_plan import refuse_too_wide
+from headcount.mechanisms.topdown.answers import Planned, unit_classes
+from headcount.mechanisms.topdown.descend import Descent, descend
+from headcount.mechanisms.topdown.mechanism import TopDown, noted, with_workspace
+from headcount.mechanisms.topdown.parts import PartFiles
+from headcount.mechanisms.topdown.planned import planned_at
+from headcount.mechanisms.topdown.restrict import (
+    Restriction,
+    Restrictions,
+    exact_statements,
+)
+from headcount.mechanisms.topdown.truth import bounds_in_files
+from headcount.privacy import Allocation, Guarantee
+from headcount.release import CountsRelease
+from headcount.release.receipt import guarantee_from_json
+from headcount.schema import Schema
+from headcount.storage import Storage
+from headcount.typed import from_table
+
+PUBLISHED = "published"
+"""The folder in a workspace for what is worked out from published files: rows and bounds."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedStart:
+    """All that an estimate needs, read from published files and checked.
+
+    where
+        mechanism      the settings, of the levels that are there
+        measurements   answers and constraints
+        answers        the answers, each with the share that paid for it
+        restrictions   what the release keeps
+        joint          totals that units of a level have together
+    """
+
+    mechanism: TopDown
+    measurements: NoisyMeasurements
+    answers: PublishedAnswers
+    restrictions: Restrictions
+    joint: Mapping[str, JointTotals]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """That of the measurements: whatever is made from them alone costs nothing more."""
+        if (said := self.measurements.said.get("guarantee")) is not None:
+            stated = guarantee_from_json(said)
+        elif self.mechanism.loss is None:
+            stated = Guarantee.none("no noise was added: epsilon is infinite")
+        else:
+            stated = Guarantee(losses=(self.mechanism.loss,))
+            stated = stated.also_exact(*exact_statements(self.mechanism))
+        return replace(stated, made_from="published measurements and constraints")
+
+
+def start_from(
+    folder: Path | str,
+    mechanism: TopDown | None = None,
+    *,
+    schema: Schema | None = None,
+    levels: Sequence[str] = (),
+    workspace: Storage | None = None,
+) -> PublishedStart:
+    """Read published measurements and check that an estimate can start from them.
+
+    where
+        mechanism   the settings; None for those that files made here have with them
+        schema      what is counted, where the files do not say it
+        levels      the levels from the whole down, where the files do not say them: by default all
+                    that the mechanism has shares for, or the upper ones of these
+        workspace   where numbers of rows are put, to be read by tasks
+    """
+    place = None if workspace is None else workspace.below(PUBLISHED)
+    if mechanism is not None and not levels:
+        levels = [level for level, _ in mechanism.level_shares or ()]
+    measurements = read_measurements(
+        folder,
+        schema=schema,
+        queries=() if mechanism is None else mechanism.marginals,
+        levels=levels,
+        spine=mechanism is not None and mechanism.spine,
+        workspace=place,
+    )
+    if mechanism is None:
+        mechanism = _described(measurements)
+    tree = measurements.tree
+    known = _known_levels(mechanism, tree)
+    settings = _at_levels(mechanism.completed(measurements.schema, tree), tree.levels)
+    settings.refuse_unknown_names(measurements.schema, tree)
+    allocation = settings.allocation_of(known)
+    refuse_unmeasured(settings, allocation)
+    whole = len(known) == len(tree.levels)
+    planned = _planned(settings, measurements, allocation, known)
+    classes = unit_classes(settings, tree) if whole else None
+    answers = published_answers(measurements, planned, classes)
+    joint = _joint(measurements)
+    restrictions = _restrictions(settings, measurements)
+    _refuse_inexact(settings, restrictions, joint, tree)
+    refuse_too_wide(restrictions, schema=measurements.schema, geography=tree)
+    refuse_crossing(settings, restrictions, measurements.schema)
+    return PublishedStart(settings, measurements, answers, restrictions, joint)
+
+
+def estimate_from(start: PublishedStart, *, context: Context | None = None) -> CountsRelease:
+    """The release that TopDown makes from published measurements: no truth, no key, no loss."""
+    with with_workspace(context or Context()) as own:
+        made, seconds = _descent(start, own)
+    measurements, schema = start.measurements, start.measurements.schema
+    tables: Mapping[str, Any] = made.tables
+    _refuse_other_totals(start, tables)
+    if measurements.geography is not measurements.tree and measurements.geography.spine:
+        tables = off_spine(tables[measurements.tree.leaf], measurements.geography)
+    outcome = CountsOutcome({level: [one] for level, one in tables.items()}, noted(made), seconds)
+    making = Making(
+        schema=schema,
+        geography=measurements.geography,
+        mechanism=start.mechanism.public_text,
+        guarantee=start.guarantee,
+        key_kind="none",
+        backend="none",
+    )
+    return outcome.release(0, making)
+
+
+def _descent(start: PublishedStart, context: Context) -> tuple[Descent, dict[str, float]]:
+    restrictions, parts = start.restrictions, None
+    measurements = start.measurements
+    seconds: dict[str, float] = {}
+    with _bounds_place(context.workspace) as place:
+        if place is not None and context.workspace is not None:
+            restrictions = bounds_in_files(restrictions, place)
+            made_from = (measurements.digest + repr(start.mechanism)).encode()
+            parts = PartFiles(context.workspace, 0, made_from=made_from)
+        made = descend(
+            schema=measurements.schema,
+            geography=measurements.tree,
+            settings=start.mechanism,
+            measurements=start.answers,
+            restrictions=restrictions,
+            engine=context.engine,
+            progress=context.progress,
+            parts=parts,
+            workspace=context.workspace,
+            joint=start.joint,
+            seconds=seconds,
+        )
+    return made, seconds
+
+
+@contextmanager
+def _bounds_place(workspace: Storage | None) -> Iterator[Storage | None]:
+    """Where bounds are put for tasks, and taken away in the end."""
+    if workspace is None:
+        yield None
+        return
+    place = workspace.below(PUBLISHED).below("bounds")
+    try:
+        yield place
+    finally:
+        place.remove()
+
+
+def _described(measurements: NoisyMeasurements) -> TopDown:
+    """The settings that files made here have with them."""
+    said = measurements.said.get("mechanism")
+    if said is None:
+        raise ConfigError(
+            str(measurements.folder),
+            place="mechanism",
+            found="files that do not say how they were made",
+            expected="the settings of topdown: shares, queries and passes",
+        )
+    return from_table(TopDown, said, source=str(measurements.folder))
+
+
+def _known_levels(mechanism: TopDown, tree: Geography) -> tuple[str, ...]:
+    """All levels that the settings are for, of which the tree has all or the upper ones."""
+    if mechanism.level_shares is None:
+        return tree.levels
+    named = tuple(level for level, _ in mechanism.level_shares)
+    if set(named) <= set(tree.levels):  # a level without a share need not be named
+        return tree.levels
+    if named[: len(tree.levels)] != tree.levels:
+        raise ConfigError(
+            "topdown",
+            place="levels",
+            found=f"shares for {', '.join(named)}",
+            expected=f"the levels from the whole down: {', '.join(tree.levels)}, then lower ones",
+        )
+    return named
+
+
+def _at_levels(mechanism: TopDown, levels: tuple[str, ...]) -> TopDown:
+    """The settings of these levels: what is kept or fitted at others is left out."""
+    passes = type(mechanism.passes)(one for one in mechanism.passes if one[0] in levels)
+    invariant = tuple(one for one in mechanism.invariant if one.level in levels)
+    if (passes, invariant) == (mechanism.passes, mechanism.invariant):
+        return mechanism
+    return replace(mechanism, passes=passes, invariant=invariant)
+
+
+def _planned(
+    settings: TopDown,
+    measurements: NoisyMeasurements,
+    allocation: Allocation,
+    known: tuple[str, ...],
+) -> Planned:
+    """The noise of every level that is there, also where lower ones are not."""
+    tree, shares = measurements.tree, [allocation.level_share(level) for level in known]
+    classes = {}
+    if settings.bypass:
+        nothing = 0 * shares[0]
+        classes = {
+            level: (nothing, *accumulate(shares[depth:])) for depth, level in enumerate(tree.levels)
+        }
+    return planned_at(
+        settings,
+        measurements.schema,
+        allocation,
+        units={level: tree.size(level) for level in tree.levels},
+        classes=classes,
+    )
+
+
+def _restrictions(settings: TopDown, measurements: NoisyMeasurements) -> Restrictions:
+    """The published constraints, in the order in which a run has them."""
+    asked = [*(one.query for one in settings.invariant), *(one.query for one in settings.bounds)]
+    own = {query.name: query for query in settings.marginals}
+
+    def order(query: str) -> int:
+        return asked.index(query) if query in asked else len(asked)
+
+    found = {}
+    for level, queries in measurements.bounded.items():
+        those = queries if measurements.said else sorted(queries, key=order)
+        found[level] = tuple(
+            Restriction(
+                own.get(query, measurements.queries[query]),
+                PublishedBounds(measurements, level, query, 0),
+                PublishedBounds(measurements, level, query, 1),
+            )
+            for query in those
+        )
+    return found
+
+
+def _joint(measurements: NoisyMeasurements) -> dict[str, JointTotals]:
+    """Totals that several units of the measured tree have together."""
+    published, tree = measurements.geography, measurements.tree
+    found = {}
+    if published.spine is None:
+        return {}
+    for level in published.levels:
+        if not (totals := measurements.totals_together(level)):
+            continue
+        codes = published.units[published.depth(level)].tolist()
+        if set(codes) != set(totals):
+            raise InputError(
+                str(measurements.folder),
+                place=f"level {level!r}",
+                found=f"totals of {len(totals):,} published units together",
+                expected=f"one for each of {len(codes):,}",
+            )
+        group = groups_of(tree, published, level)
+        found[level] = JointTotals(group, np.array([totals[code] for code in codes]))
+    return found
+
+
+def _refuse_inexact(
+    settings: TopDown,
+    restrictions: Restrictions,
+    joint: Mapping[str, JointTotals],
+    tree: Geography,
+) -> None:
+    """Refuse constraints that leave open what the settings say is published exactly."""
+    for invariant in settings.invariant:
+        for level in tree.levels[: tree.depth(invariant.level) + 1]:
+            if level in joint:
+                continue
+            own = [one for one in restrictions[level] if one.query.name == invariant.query]
+            unit = 0 if not own else _first_open(own[0])
+            if unit is not None:
+                code = str(tree.units[tree.depth(level)][unit])
+                raise InputError(
+                    "measurements",
+                    place=f"level {level!r}, geounit {code!r}",
+                    found=f"no constraint that {invariant.query!r} is exact",
+                    expected=f"one for every geounit: it is invariant at {invariant.level!r}",
+                )
+
+
+def _first_open(restriction: Restriction) -> int | None:
+    """The first unit of which an answer is not exact."""
+    for units, low, high in restriction.pieces():
+        if (open_ := (low != high).any(axis=1)).any():
+            return int(units.start) + int(np.argmax(open_))
+    return None
+
+
+def _refuse_other_totals(start: PublishedStart, tables: Mapping[str, Any]) -> None:
+    """Check totals that units have together, which are bounds of none of them."""
+    for level, joint in start.joint.items():
+        people = np.asarray(tables[level].sum(axis=1), dtype=np.int64).ravel()
+        wrong = joint.together(people) != joint.of_units
+        if wrong.any():
+            raise RunError(
+                f"topdown: level {level!r}: found another total of parts together than is "
+                f"published exactly (at geounit {int(np.argmax(wrong))}), expected the same"
+            )

@@ -1,0 +1,190 @@
+"""TopDown from published measurements alone: the very release of the run that published them."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, reject
+from hypothesis import settings as examples
+
+from headcount.engines.local import LocalEngine
+from headcount.errors import ConfigError, HeadcountError, InputError
+from headcount.mechanisms._base import Context, CountsOutcome
+from headcount.mechanisms.topdown import _publish as publish
+from headcount.mechanisms.topdown.from_measurements import estimate_from, start_from
+from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.progress import silent
+from headcount.release import CountsRelease
+from headcount.storage import storage_at
+from headcount.tabulate import CELLS, Counts
+from tests.engines.by_files import by_files
+from tests.mechanisms.topdown import test_topdown_spine as spine
+from tests.mechanisms.topdown.small import (
+    BOUNDS,
+    bounded,
+    hierarchies,
+    pure,
+    run,
+    settings,
+    village,
+    zcdp,
+)
+
+
+def published(mechanism: TopDown, counts: Counts, folder: Path, *, seed: int = 1) -> CountsOutcome:
+    """A run, whose measurements and places are then in the folder."""
+    outcome = run(mechanism, counts, seed=seed, measurements=folder)
+    release = CountsRelease(
+        schema=counts.schema,
+        geography=counts.geography,
+        tables={level: tables[0] for level, tables in outcome.tables.items()},
+        mechanism=repr(mechanism),
+        guarantee=mechanism.guarantee(counts.schema, counts.geography),
+        key_kind="seed",
+        backend="table",
+        notes={},
+    )
+    offered = mechanism.publications()["measurements"]
+    offered.write(release, folder, quarters=None, progress=silent)
+    return outcome
+
+
+def same(outcome: CountsOutcome, release: CountsRelease) -> bool:
+    return outcome.notes == release.notes and all(
+        np.array_equal(outcome.dense(level)[0], release.at(level)) for level in outcome.tables
+    )
+
+
+@examples(
+    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(hierarchies())
+def test_the_release_is_that_of_the_run_whatever_was_bounded(tmp_path_factory: Any, drawn: Any):
+    """Unions of types, crossing bounds, rooms and failsafes included."""
+    mechanism, counts = drawn
+    folder = tmp_path_factory.mktemp("measurements")
+    try:
+        outcome = published(mechanism, counts, folder)
+    except HeadcountError:  # a place with nothing left to protect is refused
+        reject()
+    assert same(outcome, estimate_from(start_from(folder)))
+
+
+CASES = {
+    "one pass and bounds": lambda: (bounded(zcdp(1)), village()),
+    "passes": lambda: (
+        bounded(
+            zcdp("1/8"), passes={"county": {"fit": [["age"], ["kind", CELLS]], "round": [["age"]]}}
+        ),
+        village(),
+    ),
+    "parts of states together": lambda: (
+        spine.along(zcdp("1/20"), bounds=(spine.BOUNDS,)),
+        spine.in_quarters(),
+    ),
+    "only children along a spine": lambda: (
+        spine.along(zcdp("1/8"), invariants=(), bypass="whole"),
+        spine.people(),
+    ),
+    "unions": lambda: (bounded(pure(1), bounds=(replace(BOUNDS, unions=True),)), village()),
+    "no noise": lambda: (settings(None), village()),
+    "default queries": lambda: (TopDown(rho=1, unit="change-one"), village()),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("where", ["in memory", "threads and files", "handed over by files"])
+def test_every_engine_makes_the_same_release(
+    case: str, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Read in parts and row groups of a few units."""
+    monkeypatch.setattr(publish, "UNITS_A_PART", 3)
+    monkeypatch.setattr(publish, "VALUES_AT_ONCE", 8)
+    mechanism, counts = CASES[case]()
+    outcome = published(mechanism, counts, tmp_path / "m")
+    if where == "in memory":
+        release = estimate_from(start_from(tmp_path / "m"))
+    else:
+        start = start_from(tmp_path / "m", workspace=storage_at(tmp_path / "rows"))
+        engine = LocalEngine(2) if where == "threads and files" else by_files()
+        context = Context(engine=engine, workspace=storage_at(tmp_path / "w"))
+        release = estimate_from(start, context=context)
+        assert not (tmp_path / "w/published/bounds").exists()
+    assert same(outcome, release)
+
+
+def test_other_passes_make_another_release_of_the_same_answers(tmp_path: Path):
+    """What is made of measurements is a choice that costs nothing."""
+    outcome = published(bounded(zcdp("1/20")), village(), tmp_path)
+    passes = {"leaf": {"fit": [["age"], ["kind", CELLS]], "within": "1/100"}}
+    other = estimate_from(start_from(tmp_path, bounded(zcdp("1/20"), passes=passes)))
+    assert not np.array_equal(outcome.dense("leaf")[0], other.at("leaf"))
+    assert np.array_equal(outcome.dense("whole")[0], other.at("whole"))
+    assert (
+        other.guarantee.losses
+        == bounded(zcdp("1/20")).guarantee(other.schema, other.geography).losses
+    )
+
+
+def test_settings_that_the_measurements_are_not_of_are_refused(tmp_path: Path):
+    published(bounded(zcdp(1)), village(), tmp_path)
+    with pytest.raises(
+        InputError, match=r"query 'cells': found variance \S+, expected \S+, as its"
+    ):
+        start_from(tmp_path, bounded(zcdp(2)))
+    total = {"query_shares": (("total", "1/2"), (CELLS, "1/2"))}
+    with pytest.raises(InputError, match="query 'total': found no answers, expected answers"):
+        start_from(tmp_path, settings(zcdp(1), unit="add-remove", **total))
+    with pytest.raises(InputError, match="query 'age': found answers, and no share"):
+        start_from(tmp_path, bounded(zcdp(1), query_shares=((CELLS, "1/4"), ("kind", "3/4"))))
+    with pytest.raises(ConfigError, match=r"passes.county.fit: found 'total'"):
+        start_from(tmp_path, bounded(zcdp(1), passes={"county": {"fit": [["total"], [CELLS]]}}))
+
+
+def test_settings_for_other_levels_are_refused(tmp_path: Path):
+    published(bounded(zcdp(1)), village(), tmp_path)
+    other = bounded(zcdp(1), levels={"whole": "1/2", "region": "1/4", "state": "1/4"})
+    with pytest.raises(ConfigError, match="found shares for whole, region, state, expected the le"):
+        start_from(tmp_path, other)
+
+
+def test_totals_together_are_of_every_published_unit(tmp_path: Path):
+    published(spine.along(zcdp("1/20")), spine.people(), tmp_path)
+    import polars as pl
+
+    part = tmp_path / "state.parquet/Together/part-00000.parquet"
+    pl.read_parquet(part)[:1].write_parquet(part)
+    with pytest.raises(InputError, match="found totals of 1 published units together, expected on"):
+        start_from(tmp_path)
+
+
+def test_without_its_spine_a_run_along_one_is_refused(tmp_path: Path):
+    published(spine.along(zcdp("1/20")), spine.people(), tmp_path)
+    (tmp_path / "spine.parquet").unlink()
+    with pytest.raises(InputError, match="level 'state'"):
+        start_from(tmp_path)
+
+
+def test_places_of_an_older_version_are_refused(tmp_path: Path):
+    published(bounded(zcdp(1)), village(), tmp_path)
+    import polars as pl
+
+    units = tmp_path / "units.parquet"
+    pl.read_parquet(units).write_parquet(units)
+    with pytest.raises(InputError, match="found nothing about levels and schema"):
+        start_from(tmp_path)
+
+
+def test_a_part_of_a_level_from_other_measurements_is_not_taken(tmp_path: Path):
+    """A workspace with the estimates of one run gives nothing to another."""
+    for seed in (1, 2):
+        outcome = published(bounded(zcdp(1)), village(), tmp_path / f"m{seed}", seed=seed)
+        context = Context(workspace=storage_at(tmp_path / "w"))
+        release = estimate_from(start_from(tmp_path / f"m{seed}"), context=context)
+        assert same(outcome, release)
+    shutil.rmtree(tmp_path / "w")
