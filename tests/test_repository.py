@@ -204,7 +204,7 @@ def test_library_never_prints() -> None:
 ROOMS = (
     *("cli", "bench", "run", "studies", "config", "report", "evaluation", "mechanisms", "attacks"),
     *("release", "privacy", "noise", "solve", "accuracy", "tabulate", "population", "schema"),
-    *("geography", "engines", "storage", "testing", "init"),
+    *("geography", "engines", "storage", "testing", "init", "measurements"),
 )
 FILES = (
     *("__main__", "_version", "arrays", "compiled", "draws", "errors", "fields", "files"),
@@ -229,6 +229,8 @@ FORBIDDEN = {
     "noise/bad.py": "import headcount.release",
     "accuracy/bad.py": "import headcount.release",
     "release/bad.py": "import headcount.mechanisms",
+    "measurements/bad.py": "import headcount.mechanisms",
+    "measurements/worse.py": "import headcount.noise, headcount.population",
     "mechanisms/bad.py": "import headcount.attacks",
     "mechanisms/worse.py": "from headcount.engines import local",
     "attacks/bad.py": "import headcount.evaluation",

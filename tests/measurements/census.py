@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -34,18 +35,18 @@ BLOCKS = [
 ]
 """Codes of 16 digits: state, county, tract, block group, block."""
 
-MECHANISM = TopDown(
-    rho=2,
-    levels=SHARES,
-    queries={
+KEYS: dict[str, Any] = {
+    "rho": 2,
+    "levels": SHARES,
+    "queries": {
         "total": {"by": [], "share": "1/4"},
         "hhgq": {"by": ["hhgq"], "share": "1/4"},
         "votingage_hispanic": {"by": ["votingage", "hispanic"], "share": "1/4"},
         "cells": {"share": "1/4"},
     },
-    level_queries={"us": {"hhgq": "1/3", "votingage_hispanic": "1/3", "cells": "1/3"}},
-    invariant=[{"query": "total", "level": "state"}],
-    bounds=[
+    "level_queries": {"us": {"hhgq": "1/3", "votingage_hispanic": "1/3", "cells": "1/3"}},
+    "invariant": [{"query": "total", "level": "state"}],
+    "bounds": [
         {
             "query": "hhgq",
             "caps": [99_999] * 8,
@@ -55,10 +56,11 @@ MECHANISM = TopDown(
             "tighter": True,
         }
     ],
-    passes={"county": {"fit": [["total"], ["hhgq", "votingage_hispanic", "cells"]]}},
-    spine=True,
-    bypass="county",
-)
+    "passes": {"county": {"fit": [["total"], ["hhgq", "votingage_hispanic", "cells"]]}},
+    "spine": True,
+    "bypass": "county",
+}
+MECHANISM = TopDown(**KEYS)
 
 
 def people(*, inside: tuple[str, ...] = ()) -> Population:

@@ -90,13 +90,13 @@ def test_any_range_of_units_has_the_rows_that_stand_in_the_files(made: Files):
                 values = noisy.values(level, query, units)
                 variances = noisy.variances(level, query, units)
                 for at, unit in enumerate(units):
-                    row = rows.get((codes[unit], name))
-                    if row is None:
+                    found = rows.get((codes[unit], name))
+                    if found is None:
                         assert np.isnan(variances[at])
                         assert not values[at].any()
                     else:
-                        assert values[at].tolist() == row["value"]
-                        assert variances[at] == row["variance"]
+                        assert values[at].tolist() == found["value"]
+                        assert variances[at] == found["variance"]
     assert set(noisy.measured("tract")) == {"total", "hhgq", "votingage_hispanic", CELLS}
 
 

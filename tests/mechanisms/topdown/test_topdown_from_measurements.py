@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms.topdown import _publish as publish
 from headcount.mechanisms.topdown.from_measurements import estimate_from, start_from
 from headcount.mechanisms.topdown.mechanism import TopDown
+from headcount.privacy import UnitOfPrivacy, ZCDPLoss
 from headcount.progress import silent
 from headcount.release import CountsRelease
 from headcount.storage import storage_at
@@ -34,6 +36,9 @@ from tests.mechanisms.topdown.small import (
     village,
     zcdp,
 )
+
+BY_NUMBER = ZCDPLoss(rho=Fraction(1), unit=UnitOfPrivacy.ADD_REMOVE)
+"""One person more or less changes the total of the whole."""
 
 
 def published(mechanism: TopDown, counts: Counts, folder: Path, *, seed: int = 1) -> CountsOutcome:
@@ -93,7 +98,7 @@ CASES = {
     ),
     "unions": lambda: (bounded(pure(1), bounds=(replace(BOUNDS, unions=True),)), village()),
     "no noise": lambda: (settings(None), village()),
-    "default queries": lambda: (TopDown(rho=1, unit="change-one"), village()),
+    "default queries": lambda: (TopDown(rho=Fraction(1)), village()),
 }
 
 
@@ -139,7 +144,7 @@ def test_settings_that_the_measurements_are_not_of_are_refused(tmp_path: Path):
         start_from(tmp_path, bounded(zcdp(2)))
     total = {"query_shares": (("total", "1/2"), (CELLS, "1/2"))}
     with pytest.raises(InputError, match="query 'total': found no answers, expected answers"):
-        start_from(tmp_path, settings(zcdp(1), unit="add-remove", **total))
+        start_from(tmp_path, settings(BY_NUMBER, **total))
     with pytest.raises(InputError, match="query 'age': found answers, and no share"):
         start_from(tmp_path, bounded(zcdp(1), query_shares=((CELLS, "1/4"), ("kind", "3/4"))))
     with pytest.raises(ConfigError, match=r"passes.county.fit: found 'total'"):
