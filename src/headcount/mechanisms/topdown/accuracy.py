@@ -22,7 +22,7 @@ from headcount.accuracy.pooled import lowest_gaining, own_weights, pooled_weight
 from headcount.accuracy.tree import kind_variances
 from headcount.arrays import Flags, Floats, Ints
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.measure import unit_classes
+from headcount.mechanisms.topdown.answers import unit_classes
 from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.schema import Schema
