@@ -118,10 +118,16 @@ def test_a_damaged_recording_is_found(tmp_path: Path):
     noise.draw(STREAM, LAW, draws=range(1))
     (path,) = (tmp_path / "noise").iterdir()
     whole = path.read_bytes()
-    for content in (b"", whole[:-5], b"other", whole.replace(b"}", b" ", 1)):
+    flipped = [whole[:k] + bytes([whole[k] ^ 4]) + whole[k + 1 :] for k in range(0, len(whole), 9)]
+    cut = [whole[:-5], whole[:-40], whole + b"more"]
+    for content in (b"", b"other", whole.replace(b"}", b" ", 1), *cut, *flipped):
         path.write_bytes(content)
+        resumed, _ = recorded(tmp_path)
         with pytest.raises(RunError, match=r"\.npy: found a damaged file, expected recorded noise"):
-            noise.draw(STREAM, LAW, draws=range(1))
+            resumed.draw_at(STREAM, LAW, draw=0, index=range(7))
+    path.write_bytes(b"gone bad since it was checked")
+    with pytest.raises(RunError, match="expected recorded noise"):
+        noise.draw(STREAM, LAW, draws=range(1))
 
 
 def test_the_folder_is_closed_to_others(tmp_path: Path):

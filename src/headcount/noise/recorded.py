@@ -18,6 +18,8 @@ from headcount.noise._keys import encode
 from headcount.noise.law import Law
 from headcount.noise.source import DrawPositions, KeyKind, Noise, Stream
 
+DIGEST_BYTES = 32
+
 
 @dataclass(frozen=True)
 class AllWritten:
@@ -51,6 +53,7 @@ class RecordedNoise:
         self.key_kind: KeyKind = source.key_kind
         self.backend = source.backend
         self._drawing = Lock()
+        self._sound: set[Path] = set()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -78,9 +81,29 @@ class RecordedNoise:
             if not path.exists():
                 buffer = io.BytesIO()
                 np.save(buffer, self._source.draw(stream, law, draws=draws))
-                write_bytes_atomic(path, buffer.getvalue())
+                data = buffer.getvalue()
+                write_bytes_atomic(path, data + sha256(data).digest())  # numpy reads no further
+                self._sound.add(path)
+            if path not in self._sound:
+                _refuse_damaged(path)
+                self._sound.add(path)
         try:
             noise: Ints = np.load(path, mmap_mode="r" if mapped else None)
         except (ValueError, EOFError, SyntaxError, TokenError):  # numpy parses the header
-            raise RunError(f"{path}: found a damaged file, expected recorded noise") from None
+            raise _damaged(path) from None
         return noise
+
+
+def _refuse_damaged(path: Path) -> None:
+    """Refuse a file that does not end in the digest of what is before."""
+    left, hasher = path.stat().st_size - DIGEST_BYTES, sha256()
+    with path.open("rb") as file:
+        while left > 0 and (some := file.read(min(left, 1 << 20))):
+            hasher.update(some)
+            left -= len(some)
+        if left or file.read() != hasher.digest():
+            raise _damaged(path)
+
+
+def _damaged(path: Path) -> RunError:
+    return RunError(f"{path}: found a damaged file, expected recorded noise")

@@ -31,6 +31,7 @@ from headcount.storage import Storage, storage_at
 
 RELEASE, INTERNAL = "release", "internal"
 """The two halves of a run directory."""
+FACTS = "run.json"
 
 MEANING = 2
 """What settings mean; raised when a default changes. An unfinished run of another is refused.
@@ -104,7 +105,7 @@ class RunDirectory:
 
     @property
     def _facts(self) -> Path:
-        return self.internal / "run.json"
+        return self.internal / FACTS
 
     @property
     def _cut(self) -> Path:
@@ -372,7 +373,7 @@ def release_around(path: Path) -> Path | None:
     """The release that a path is in, of whatever run, or a copy of one; None if it is in none."""
     full = path.resolve()
     for one in (full, *full.parents):
-        of_run = one.name == RELEASE and (one.parent / INTERNAL).is_dir()
+        of_run = one.name == RELEASE and (one.parent / INTERNAL / FACTS).is_file()
         if of_run or all((one / name).is_file() for name in (MANIFEST, RECEIPT)):
             return one
     return None
