@@ -143,6 +143,15 @@ def examples() -> tuple[Example, ...]:
         Example("from-tau-argus", "from-tau-argus.md", ('rule = "complementary"',)),
         Example("from-the-bureau", "from-the-bureau.md", ('preset = "e2e-2018"',)),
         Example(
+            "persons-2020",
+            "redistricting.md",
+            ('preset = "redistricting-2020-us"',),
+            data=files.census_2020,
+        ),
+        Example(
+            "units-2020", "redistricting.md", ('preset = "h1-2020-us"',), data=files.census_2020
+        ),
+        Example(
             "release-of-others",
             "config.md",
             ("[release.format]",),
@@ -526,7 +535,7 @@ def _rows_of_the_table() -> list[Example]:
         Example(
             "redistricting",
             more={
-                "population": {**census, "units": "units.csv"},
+                "population": {**census, "units": "units.csv", "whole": "state"},
                 "mechanism": {
                     "name": "topdown",
                     "rho": 1,

@@ -160,3 +160,59 @@ def test_blocks_that_contradict_themselves_are_refused_by_row(change, said):
         )
     with pytest.raises(InputError, match=said):
         read_persons_2020(persons(), blocks=table)
+
+
+def test_a_state_by_itself_is_the_whole():
+    table = blocks().with_columns(pl.lit("9999").alias("area"))
+    people = read_persons_2020(persons(), blocks=table, units=units(), whole="state")
+    tree = people.geography
+    assert tree.levels == ("state", "county", "tract", "block_group", "block")
+    assert tree.spine is not None
+    assert tree.spine.levels == tree.levels
+    assert tree.units[0].tolist() == tree.spine.units[0].tolist() == ["state"]
+    homes = read_units_2020(units(), blocks=table, whole="state")
+    assert homes.geography.levels == tree.levels
+
+
+def test_two_states_or_parts_of_one_are_no_whole():
+    with pytest.raises(InputError, match="'state': found several states, or blocks inside and out"):
+        read_persons_2020(persons(), blocks=blocks(), units=units(), whole="state")
+
+
+def test_rows_that_stand_for_nobody_say_nothing():
+    """Neither of people where nothing stands, nor of kinds of quarters, nor of blocks."""
+    some = persons().with_columns(pl.lit(1).alias("count"))
+    nobody = [(BLOCKS[2][0], "000", 30, 1, 1, 0), (BLOCKS[3][0], "601", 30, 1, 1, 0)]
+    people = pl.concat([pl.DataFrame(nobody, schema=some.schema, orient="row"), some])
+    nothing = pl.DataFrame(
+        [(BLOCKS[1][0], "601", 1, 0), (BLOCKS[3][0], "000", 0, 0)],
+        schema=units().schema,
+        orient="row",
+    )
+    found = read_persons_2020(people, blocks=blocks(), units=pl.concat([nothing, units()]))
+    expected = read_persons_2020(persons(), blocks=blocks(), units=units())
+    assert found.unit.tolist() == expected.unit.tolist()
+    assert found.cell.tolist() == expected.cell.tolist()
+    for one, other in zip(found.geography.units, expected.geography.units, strict=True):
+        assert one.tolist() == other.tolist()
+    assert found.geography.spine is not None
+    assert expected.geography.spine is not None
+    assert found.geography.spine.size("block_group") == expected.geography.spine.size("block_group")
+
+
+def test_units_that_no_number_holds_are_refused():
+    many = units().with_columns(pl.lit(2**62).alias("count"))
+    with pytest.raises(InputError, match="'count': found too many units, expected at most 2\\^62"):
+        read_units_2020(many, blocks=blocks())
+
+
+def test_facilities_are_known_beside_housing_units_and_which_homes_are_vacant_is_not():
+    homes = read_units_2020(units(), blocks=blocks())
+    assert homes.quarters is not None
+    assert homes.quarters.occupied.tolist() == [
+        [0, 0, 0, 1, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0, 2],
+    ]
+    assert not homes.quarters.vacant.any()
+    assert homes.read_off[-1].startswith("how many facilities of each type")

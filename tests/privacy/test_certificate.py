@@ -80,3 +80,18 @@ def test_the_largest_sum_along_a_path_is_stated():
     found = attribute_losses(measured, shows=shows)
     assert {name: loss.amount for name, loss in found.items()} == {"age": 3, "sex": 5}
     assert leaf_losses(measured, levels=("top", "low"))["top"].amount == 5
+
+
+def test_both_products_together_cost_a_person_less_than_the_published_sum():
+    """The sum of epsilons as the Bureau published it, and rhos added up first (docs)."""
+    persons, homes = PERSONS.rho, TopDown.from_preset("h1-2020-us").rho
+    assert persons is not None
+    assert homes is not None
+
+    def epsilon(rho: Fraction) -> float:
+        loss = ZCDPLoss(rho=rho, unit=DEFAULT_UNIT)
+        return round(float(zcdp_to_approximate(loss, delta="1e-10").value.amount), 2)
+
+    assert epsilon(persons) + epsilon(homes) == pytest.approx(19.61)
+    assert epsilon(2 * homes) == 3.57
+    assert epsilon(persons + 2 * homes) == 17.72

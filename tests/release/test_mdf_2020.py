@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from headcount.errors import InputError
+from headcount.errors import ConfigError, InputError, RunError
 from headcount.geography import Geography
-from headcount.release import _mdf_2020
+from headcount.population import Population
+from headcount.population.quarters import Quarters
+from headcount.release import _mdf_2020, mdf_2020_check
 from headcount.release._mdf_2020 import (
     PERSON_FIELDS,
     UNIT_FIELDS,
-    refuse_other_codes,
+    refuse_other_records,
+    write_checked_2020,
     write_persons_2020,
     write_units_2020,
 )
 from headcount.release.mdf_2020_check import faults_of_persons, faults_of_units
+from headcount.release.publication import MdfFiles
+from headcount.schema import Schema
 from headcount.schema.load import load_schema
 
 PERSONS, UNITS = load_schema("redistricting-2020"), load_schema("h1-2020")
@@ -42,11 +48,12 @@ def people() -> csr_array:
     return csr_array(counts)
 
 
-STAND = {
-    CODES[0]: np.array([1, 0, 0, 1, 0, 0, 0, 0]),
-    CODES[1]: np.array([4, 0, 0, 0, 0, 0, 0, 0]),
-    CODES[2]: np.array([0, 0, 0, 0, 0, 0, 0, 1]),
-}
+BLOCKS = np.array(CODES)
+STAND = np.array([[1, 0, 0, 1, 0, 0, 0, 0], [4, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 0, 1]])
+
+
+def faults(path: Path, states: dict[str, int] | None = None, stand: Any = STAND) -> list[str]:
+    return faults_of_persons(path, blocks=BLOCKS, quarters=stand, states=states or {"44": 4})
 
 
 def lines(path: Path) -> list[str]:
@@ -67,7 +74,7 @@ def test_people_are_written_line_by_line(tmp_path: Path, monkeypatch: pytest.Mon
         f"{first}|2|5|3|2|2|63",
         "MDFPL942020|1.1.0|44|001|000100|2|2000|3|5|7|2|1|07",
     ]
-    assert faults_of_persons(path, quarters=STAND, states={"44": 4}) == []
+    assert faults(path) == []
 
 
 def test_units_are_written_line_by_line(tmp_path: Path):
@@ -83,12 +90,84 @@ def test_units_are_written_line_by_line(tmp_path: Path):
         f"{first}|4|0",
         "MDF2020H1|1.1.0|44|001|000100|2|2000|2|1",
     ]
-    homes = {CODES[0]: 3, CODES[2]: 1}
-    assert faults_of_units(path, homes=homes, facilities={CODES[0]: 1}) == []
-    assert faults_of_units(path, homes={CODES[0]: 3}, facilities={CODES[0]: 2}) == [
-        f"block {CODES[2]}: 1 housing units, published 0",
+    homes = np.array([3, 0, 1])
+    assert faults_of_units(path, blocks=BLOCKS, homes=homes, facilities=facilities) == []
+    other = np.array([3, 0, 0]), np.array([2, 0, 0])
+    assert faults_of_units(path, blocks=BLOCKS, homes=other[0], facilities=other[1]) == [
         f"block {CODES[0]}: 1 facilities, published 2",
+        f"block {CODES[2]}: 1 housing units, published 0",
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("|2|2\n", "|2|0\n", "1 units of RTYPE '2' with HH_STATUS '0'"),
+        ("|4|0\n", "|4|1\n", "1 units of RTYPE '4' with HH_STATUS '1'"),
+        ("44|001|000100|2|2000", "44|001|000100|2|2009", "block 440010001002009: 1 units in none"),
+        ("44|001|000100|2|2000", "44|001|000099|2|2000", "1 records stand after one of a later"),
+        ("HH_STATUS", "STATUS", "no field HH_STATUS in the header"),
+        ("|2|2\n", "|2|2|7\n", "lines that cannot be read"),
+    ],
+)
+def test_each_rule_that_a_file_of_units_breaks_is_named(
+    tmp_path: Path, old: str, new: str, said: str
+):
+    facilities = np.array([1, 0, 0])
+    counts = np.array([[1, 2], [0, 0], [0, 1]])
+    (path,) = write_units_2020(counts, geography=place(), facilities=facilities, folder=tmp_path)
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    found = faults_of_units(
+        path, blocks=BLOCKS, homes=np.array([3, 0, 1]), facilities=np.array([1, 0, 0])
+    )
+    assert any(one.startswith(said) for one in found), found
+
+
+def test_a_file_is_checked_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mdf_2020_check, "BYTES_AT_ONCE", 150)  # a few lines
+    (path,) = write_persons_2020(people(), geography=place(), folder=tmp_path)
+    assert faults(path) == []
+    swapped = lines(path)
+    swapped[1], swapped[-1] = swapped[-1], swapped[1]
+    path.write_text("\n".join(swapped) + "\n", encoding="utf-8")
+    assert faults(path) == [
+        "1 records stand after one of a later block",
+        "2 people whose EPNUM is not their row",
+    ]
+
+
+def test_a_file_without_people_is_checked_too(tmp_path: Path):
+    (path,) = write_persons_2020(0 * people(), geography=place(), folder=tmp_path)
+    assert faults(path)[:1] == ["state 44: 0 people, published 4"]
+
+
+def test_a_broken_file_is_an_error_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    quarters = Quarters(place(), "hhgq", STAND, np.zeros(3, dtype=np.int64))
+    given: Any = {"geography": place(), "quarters": quarters, "folder": tmp_path}
+    (path,) = write_checked_2020(people(), persons=True, **given)
+    assert len(lines(path)) == 5
+    homes = np.array([[1, 2], [0, 4], [0, 1]])
+    (path,) = write_checked_2020(homes, persons=False, **given)
+    assert [line.rsplit("|", 2)[1:] for line in lines(path)[1:]].count(["4", "0"]) == 2
+    monkeypatch.setattr(_mdf_2020, "_traits", lambda kind, adult, hisp, race: "3|0|1|1|64")
+    said = r"MDF_PER_2020.txt: found CENRACE '64' is no value of the layout, expected a file that"
+    with pytest.raises(RunError, match=said):
+        write_checked_2020(people(), persons=True, **given)
+
+
+@pytest.mark.parametrize(
+    ("caps", "floors"), [((100_000,) * 8, (1,) * 8), ((99_999,) * 8, (0, 0, 1, 1, 1, 1, 1, 1))]
+)
+def test_bounds_under_which_the_check_could_fail_are_refused_beforehand(caps, floors):
+    none = np.empty(0, dtype=np.int32)
+    standing = Quarters(place(), "hhgq", STAND, np.zeros(3, dtype=np.int64))
+    given: Any = {"schema": PERSONS, "geography": place(), "quarters": standing}
+    people = Population(name="people", unit=none, cell=none, **given)
+    MdfFiles(caps=(99_999,) * 8, floors=(0, 1, 1, 1, 1, 1, 1, 1)).check(people)
+    with pytest.raises(ConfigError, match="found 'mdf' with looser bounds than its layout's"):
+        MdfFiles(caps=caps, floors=floors).check(people)
 
 
 @pytest.mark.parametrize(
@@ -110,22 +189,26 @@ def test_each_rule_that_a_file_breaks_is_named(tmp_path: Path, old: str, new: st
     text = path.read_text(encoding="utf-8")
     assert old in text
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    found = faults_of_persons(path, quarters=STAND, states={"44": 4})
+    found = faults(path)
     assert any(one.startswith(said) for one in found), found
 
 
 def test_people_of_no_state_that_was_published_are_found(tmp_path: Path):
     (path,) = write_persons_2020(people(), geography=place(), folder=tmp_path)
-    assert faults_of_persons(path, quarters=None, states={"44": 4, "45": 1}) == [
-        "state 45: 0 people, published 1"
-    ]
+    assert faults(path, {"44": 4, "45": 1}, None) == ["state 45: 0 people, published 1"]
 
 
 def test_other_people_and_other_codes_have_no_layout():
     with pytest.raises(InputError, match="expected the attributes and levels of schema"):
-        refuse_other_codes(load_schema("e2e-2018"), place())
+        refuse_other_records(load_schema("e2e-2018"), place())
     with pytest.raises(InputError, match="block '4400': found a code of a different length"):
-        refuse_other_codes(UNITS, place(("4400",)))
+        refuse_other_records(UNITS, place(("4400",)))
+    with pytest.raises(InputError, match="'44001000100100A': found a code with other characters"):
+        refuse_other_records(UNITS, place(("44001000100100A",)))
+    with pytest.raises(InputError, match=r"'440010001001000': found .* or not in the order"):
+        refuse_other_records(UNITS, place((CODES[1], CODES[0])))
+    with pytest.raises(InputError, match="a schema that allows people under 18 in nursing homes"):
+        refuse_other_records(Schema(PERSONS.attributes), place())
 
 
 def test_a_negative_count_is_no_number_of_people(tmp_path: Path):

@@ -15,7 +15,9 @@ app = typer.Typer(
     help="Keep account of what was spent on which data.",
 )
 
-UNITS = "change-one, add-remove, household-change-one or household-add-remove"
+UNITS = (
+    "change-one, add-remove, household-change-one, household-add-remove or housing-unit-change-one"
+)
 LedgerFile = Annotated[Path, typer.Argument(help="The ledger, a SQLite file.")]
 DatasetName = Annotated[str, typer.Option(help="The dataset's name.")]
 

@@ -30,7 +30,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Ints, Ints32
+from headcount.arrays import Flags, Ints, Ints32
 from headcount.errors import InputError, Problems
 from headcount.geography.build import CodeColumns, build_geography, place_rows
 from headcount.geography.geography import Geography
@@ -51,6 +51,7 @@ TopLevel = Literal["us", "state"]
 """The level of the one unit that all others are in: the nation, or one state by itself."""
 WITH_QUARTERS = ("which blocks have living quarters",)
 """What the list of blocks gives away, where blocks without any are left out."""
+FACILITIES = "how many facilities of each type of group quarters stand in each block"
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +63,16 @@ class _Units:
     type: Ints
     occupied: Ints
     count: Ints
+
+    def only(self, wanted: Flags) -> _Units:
+        """Some of the rows."""
+        return _Units(
+            self.rows.only(pl.Series(wanted), without=""),
+            self.block.filter(pl.Series(wanted)),
+            self.type[wanted],
+            self.occupied[wanted],
+            self.count[wanted],
+        )
 
 
 def read_persons_2020(
@@ -123,7 +134,8 @@ def read_units_2020(
 ) -> Population:
     """Housing units by block, vacant or occupied: the schema ``h1-2020``.
 
-    What is counted, and protected, are housing units. Facilities make no difference.
+    What is counted, and protected, are housing units. Facilities are exact, and the only living
+    quarters that the population has: which housing units are occupied is what is protected.
     """
     given = _units(units, form)
     homes = given.type == 0
@@ -138,7 +150,8 @@ def read_units_2020(
         count=given.count[homes],
         of_housing_units=True,
         public=public,
-        read_off=WITH_QUARTERS,
+        read_off=(*WITH_QUARTERS, FACILITIES),
+        quarters=_quarters(given.only(~homes), geography),
     )
 
 
@@ -157,9 +170,7 @@ def _units(units: object, form: Format) -> _Units:
         raise InputError(
             rows.name, place="column 'count'", found="too many units", expected="at most 2^62"
         )
-    some = count > 0
-    rows = rows.only(pl.Series(some), without="")
-    return _Units(rows, _block(rows), kind[some], occupied[some], count[some])
+    return _Units(rows, _block(rows), kind, occupied, count).only(count > 0)
 
 
 def _geography(
@@ -198,9 +209,11 @@ def _geography(
 
 
 def _without_top(geography: Geography) -> Geography:
-    """The same from the second level on, which has one unit."""
-    none = np.empty(0, dtype=np.int32)
-    return Geography(geography.levels[1:], geography.units[1:], (none, *geography.parents[2:]))
+    """The same from the second level on, whose one unit has the level's name, as any whole has."""
+    whole, none = np.array([geography.levels[1]]), np.empty(0, dtype=np.int32)
+    return Geography(
+        geography.levels[1:], (whole, *geography.units[2:]), (none, *geography.parents[2:])
+    )
 
 
 def _refuse_other_tracts(table: pl.DataFrame, rows: Rows) -> None:

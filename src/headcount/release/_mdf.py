@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from headcount.arrays import Ints
 from headcount.errors import InputError
 from headcount.geography import Geography
 from headcount.population.quarters import Quarters
 from headcount.progress import Progress, silent
+from headcount.release._mdf_lines import bars, comments, places, refuse_other_lengths
 from headcount.release._placement import LeafCounts, PlacedDwellings, PlacedPeople, place
 from headcount.release.streamed import pieces, whole_files
 from headcount.schema import Schema
@@ -48,7 +47,7 @@ UNIT_FILLERS = {
 UNIT_FIELDS = (*PLACE_FIELDS, "RTYPE", "GQTYPE", "TEN", "VACS", "FINAL_POP", *UNIT_FILLERS)
 GQTYPES = (0, 2, 3, 4, 6, 7, 8, 9)  # of IPUMS, for each type of the schema
 
-LEAF_CODE = 10  # characters: state 2, county 4, enumeration district 4
+LEAF_CODE = {"state": 2, "county": 4, "enumeration district": 4}
 
 
 def write_mdf(
@@ -92,7 +91,7 @@ class _MdfPeople:
 
     def text(self, people: PlacedPeople) -> bytes:
         return bars(
-            _places("MPD1940", self.geography, people.leaf),
+            places(self.geography, people.leaf, _place("MPD1940")),
             pl.Series(people.quarters),
             pl.Series(people.number),
             self.traits.gather(people.cell),
@@ -116,7 +115,7 @@ class _MdfUnits:
     def text(self, dwellings: PlacedDwellings, first: int) -> bytes:
         rows = len(dwellings.leaf)
         return bars(
-            _places("MUD1940", self.geography, dwellings.leaf),
+            places(self.geography, dwellings.leaf, _place("MUD1940")),
             pl.Series(np.arange(first, first + rows)),
             self.kinds.gather(dwellings.slot),
             pl.Series(dwellings.people),
@@ -124,30 +123,9 @@ class _MdfUnits:
         )
 
 
-def _places(layout: str, geography: Geography, leaf: Ints) -> pl.Series:
-    """The fields before EUID, for each of some leaves in order, which may come several times."""
-    first, last = (int(leaf[0]), int(leaf[-1])) if len(leaf) else (0, -1)
-    codes = geography.units[-1][first : last + 1].tolist()
-    texts = [f"{layout}|{BUILD}|{code[:2]}|{code[2:6]}|{code[6:]}" for code in codes]
-    return pl.Series(texts, dtype=pl.String).gather(leaf - first)
-
-
-def bars(*columns: pl.Series) -> bytes:
-    """Lines of columns between bars; a column may itself hold several fields."""
-    buffer = io.BytesIO()
-    frame = pl.DataFrame([column.alias(str(place)) for place, column in enumerate(columns)])
-    frame.write_csv(buffer, include_header=False, separator="|", quote_style="never")
-    return buffer.getvalue()
-
-
-def comments(metadata: Sequence[str]) -> bytes:
-    """Lines that begin with '#', before all others."""
-    for line in metadata:
-        if line.splitlines() not in ([line], []):
-            raise InputError(
-                "metadata", found=f"a line break in {line!r}", expected="single lines of text"
-            )
-    return "".join(f"# {line}\n" for line in metadata).encode()
+def _place(layout: str) -> Callable[[str], str]:
+    """The fields before EUID, from the code of a leaf."""
+    return lambda code: f"{layout}|{BUILD}|{code[:2]}|{code[2:6]}|{code[6:]}"
 
 
 def _fields(names: Sequence[str]) -> str:
@@ -164,12 +142,4 @@ def refuse_other_layout(schema: Schema, geography: Geography, quarters: Quarters
             expected="the attributes and levels of schema 'e2e-2018', living quarters by 'hhgq' "
             "(tidy files take any schema)",
         )
-    codes = geography.units[-1]
-    bad = np.flatnonzero(np.char.str_len(codes) != LEAF_CODE)
-    if len(bad):
-        raise InputError(
-            "MDF layout",
-            place=f"{geography.leaf} {str(codes[bad[0]])!r}",
-            found="a code of a different length",
-            expected=f"{LEAF_CODE} characters: state 2, county 4, enumeration district 4",
-        )
+    refuse_other_lengths(geography, "MDF layout", LEAF_CODE)

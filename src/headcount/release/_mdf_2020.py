@@ -2,12 +2,13 @@
 2020 (MDF).
 
 One line a record, fields between bars, a header; the places are those of tabulation. People are not
-placed in housing units. Lines are in the order of state, county, tract and block.
+placed in housing units. Lines are in the order of state, county, tract and block. What was written
+is read again and checked (mdf_2020_check.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,12 @@ import numpy as np
 import polars as pl
 
 from headcount.arrays import Ints
-from headcount.errors import InputError
+from headcount.errors import InputError, RunError
 from headcount.geography import Geography
+from headcount.population.quarters import Quarters
 from headcount.progress import Progress, silent
-from headcount.release._mdf import bars, comments
+from headcount.release._mdf_lines import bars, comments, places, refuse_other_lengths
+from headcount.release.mdf_2020_check import faults_of_persons, faults_of_units
 from headcount.release.streamed import whole_files
 from headcount.schema import Schema
 from headcount.schema.load import load_schema
@@ -30,18 +33,59 @@ PERSONS_2020, UNITS_2020 = "MDF_PER_2020.txt", "MDF_UNIT_2020.txt"
 PERSONS_LAYOUT, UNITS_LAYOUT = "MDFPL942020", "MDF2020H1"
 BUILD = "1.1.0"
 PLACE = ("SCHEMA_TYPE_CODE", "SCHEMA_BUILD_ID")
-BLOCK = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLKGRPCE": 1, "TABBLK": 4}
-"""The parts of a block's code; the block group is the first digit of the block, which has four."""
+BLOCK = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
 PERSON_FIELDS = (
     *(*PLACE, *BLOCK),
     *("EPNUM", "RTYPE", "GQTYPE_PL", "VOTING_AGE", "CENHISP", "CENRACE"),
 )
 UNIT_FIELDS = (*PLACE, *BLOCK, "RTYPE", "HH_STATUS")
-BLOCK_CODE = 15
+LAYOUT = "MDF layout of 2020"
+BLOCK_CODE = {"state": 2, "county": 3, "tract": 6, "block": 4}
 HOME, FACILITY = ("3", "2"), ("5", "4")
 """Record types of people and of units: those of homes, and of group quarters."""
 OCCUPIED, VACANT, NO_STATUS = "1", "2", "0"
 LEAVES_AT_ONCE = 1 << 14
+
+
+def write_checked_2020(
+    counts: LeafCounts,
+    *,
+    persons: bool,
+    geography: Geography,
+    quarters: Quarters,
+    folder: Path,
+    progress: Progress = silent,
+) -> tuple[Path]:
+    """Write the file of people or of units, read it again and refuse what breaks a rule.
+
+    where
+        counts     protected people, or housing units, of each block
+        quarters   the living quarters that are published exactly; for units the facilities among
+                   them
+    """
+    from scipy.sparse import csr_array
+
+    blocks, stand = geography.units[-1], quarters.occupied.copy()
+    homes = np.asarray(csr_array(counts).sum(axis=1), dtype=np.int64)
+    if persons:
+        (path,) = write_persons_2020(counts, geography=geography, folder=folder, progress=progress)
+        stand[:, 0] += quarters.vacant
+        codes, of_block = np.unique(blocks.astype("<U2"), return_inverse=True)
+        people = np.bincount(of_block, weights=homes).astype(np.int64)
+        states = dict(zip(codes.tolist(), people.tolist(), strict=True))
+        faults = faults_of_persons(path, blocks=blocks, quarters=stand, states=states)
+    else:
+        facilities = stand[:, 1:].sum(axis=1)
+        (path,) = write_units_2020(
+            counts, geography=geography, facilities=facilities, folder=folder, progress=progress
+        )
+        faults = faults_of_units(path, blocks=blocks, homes=homes, facilities=facilities)
+    if faults:
+        more = f" (and {len(faults) - 1:,} more faults)" if len(faults) > 1 else ""
+        raise RunError(
+            f"{path}: found {faults[0]}{more}, expected a file that keeps every rule of its layout"
+        )
+    return (path,)
 
 
 def write_persons_2020(
@@ -54,15 +98,14 @@ def write_persons_2020(
 ) -> tuple[Path]:
     """Write a line for each protected person; EPNUM numbers all of them from 0."""
     schema = load_schema("redistricting-2020")
-    refuse_other_codes(schema, geography)
-    places = _places(PERSONS_LAYOUT, geography)
+    refuse_other_records(schema, geography)
     traits = pl.Series([_traits(*levels) for levels in np.ndindex(*schema.shape)])
-    number = 0
+    place, number = _place(PERSONS_LAYOUT), 0
     with whole_files(folder / PERSONS_2020) as (file,):
         file.write(comments(metadata) + _header(PERSON_FIELDS))
         for leaf, cell in _records(counts, "writing people", progress):
             rows = pl.Series(np.arange(number, number + len(leaf)))
-            file.write(bars(places.gather(leaf), rows, traits.gather(cell)))
+            file.write(bars(places(geography, leaf, place), rows, traits.gather(cell)))
             number += len(leaf)
     return (folder / PERSONS_2020,)
 
@@ -79,16 +122,16 @@ def write_units_2020(
     """Write a line for each housing unit, and one for each of the ``facilities`` of every block."""
     from scipy.sparse import csr_array, hstack
 
-    refuse_other_codes(load_schema("h1-2020"), geography)
-    places = _places(UNITS_LAYOUT, geography)
+    refuse_other_records(load_schema("h1-2020"), geography)
     status = pl.Series(
         [f"{HOME[1]}|{VACANT}", f"{HOME[1]}|{OCCUPIED}", f"{FACILITY[1]}|{NO_STATUS}"]
     )
+    place = _place(UNITS_LAYOUT)
     units = hstack([csr_array(counts), csr_array(facilities[:, None])], format="csr")
     with whole_files(folder / UNITS_2020) as (file,):
         file.write(comments(metadata) + _header(UNIT_FIELDS))
         for leaf, cell in _records(units, "writing units", progress):
-            file.write(bars(places.gather(leaf), status.gather(cell)))
+            file.write(bars(places(geography, leaf, place), status.gather(cell)))
     return (folder / UNITS_2020,)
 
 
@@ -108,24 +151,43 @@ def _records(counts: LeafCounts, what: str, progress: Progress) -> Iterator[tupl
         yield np.repeat(leaf, people), np.repeat(some.indices.astype(np.int64), people)
 
 
-def refuse_other_codes(schema: Schema, geography: Geography) -> None:
+def refuse_other_records(schema: Schema, geography: Geography) -> None:
     """Refuse people or units that these layouts have no fields for."""
-    known = [load_schema(name).attributes for name in ("redistricting-2020", "h1-2020")]
-    if schema.attributes not in known:
+    if layout_of(schema) is None:
         raise InputError(
-            "MDF layout of 2020",
+            LAYOUT,
             found=f"attributes {list(schema.names)}",
             expected="the attributes and levels of schema 'redistricting-2020' or 'h1-2020'",
         )
-    codes = geography.units[-1]
-    bad = np.flatnonzero(np.char.str_len(codes) != BLOCK_CODE)
-    if len(bad):
+    if (
+        layout_of(schema) == PERSONS_LAYOUT
+        and (schema.possible & ~load_schema("redistricting-2020").possible).any()
+    ):
         raise InputError(
-            "MDF layout of 2020",
-            place=f"{geography.leaf} {str(codes[bad[0]])!r}",
-            found="a code of a different length",
-            expected=f"{BLOCK_CODE} characters: state 2, county 3, tract 6, block 4",
+            LAYOUT,
+            place="structural zeros",
+            found="a schema that allows people under 18 in nursing homes",
+            expected="the structural zero of schema 'redistricting-2020'",
         )
+    refuse_other_lengths(geography, LAYOUT, BLOCK_CODE)
+    codes = geography.units[-1]
+    wrong = ~np.char.isdecimal(codes)
+    wrong[1:] |= codes[1:] < codes[:-1]
+    if wrong.any():
+        raise InputError(
+            LAYOUT,
+            place=f"{geography.leaf} {str(codes[wrong][0])!r}",
+            found="a code with other characters than digits, or not in the order of its tract's",
+            expected="codes of digits that begin with those of their tracts",
+        )
+
+
+def layout_of(schema: Schema) -> str | None:
+    """The layout of 2020 that has fields for a schema, if one has."""
+    for name, layout in (("redistricting-2020", PERSONS_LAYOUT), ("h1-2020", UNITS_LAYOUT)):
+        if schema.attributes == load_schema(name).attributes:
+            return layout
+    return None
 
 
 def _header(fields: Sequence[str]) -> bytes:
@@ -137,13 +199,8 @@ def _traits(kind: int, adult: int, hispanic: int, race: int) -> str:
     return f"{record}|{kind}|{adult + 1}|{hispanic + 1}|{race + 1:02}"
 
 
-def _places(layout: str, geography: Geography) -> pl.Series:
-    """The fields of the place, for each block."""
-    code = pl.Series(geography.units[-1].tolist(), dtype=pl.String)
-    parts, at = [], 0
-    for name, length in BLOCK.items():
-        first = at - 1 if name == "TABBLK" else at  # the block group is part of the block
-        parts.append(code.str.slice(first, length).alias(name))
-        at = first + length
-    joined = pl.DataFrame(parts).select(pl.concat_str(pl.all(), separator="|"))
-    return f"{layout}|{BUILD}|" + joined.to_series()
+def _place(layout: str) -> Callable[[str], str]:
+    """The fields of the place, from the code of a block; its first digit is the block group."""
+    return lambda code: (
+        f"{layout}|{BUILD}|{code[:2]}|{code[2:5]}|{code[5:11]}|{code[11]}|{code[11:]}"
+    )

@@ -24,7 +24,7 @@ _MEDIA = {
 
 _BESIDES = {
     "microdata": "Records of people, made from the protected counts.",
-    "mdf": "Records of people and living quarters, in the layout of the 2018 end-to-end test.",
+    "mdf": "Records of people, housing units or living quarters, in layouts of the Census Bureau.",
     "measurements": "Noisy answers, before they were made to add up, and what is kept exactly or "
     "within bounds.",
 }

@@ -13,8 +13,15 @@ from headcount.population import Population
 from headcount.population.quarters import Quarters
 from headcount.progress import Progress
 from headcount.release._mdf import refuse_other_layout, write_mdf
+from headcount.release._mdf_2020 import (
+    PERSONS_LAYOUT,
+    layout_of,
+    refuse_other_records,
+    write_checked_2020,
+)
 from headcount.release._sampled import refuse_weight, write_sample
 from headcount.release._tidy import refuse_same_names, write_tidy
+from headcount.release.mdf_2020_check import CAP, FLOORS
 from headcount.release.release import Release
 
 MEASUREMENTS = "measurements"
@@ -35,35 +42,85 @@ class Publication(ABC):
         """Write the files, from the release and the published quarters: the truth has no part."""
 
 
-@dataclass(frozen=True)
 class PeopleInQuarters(Publication):
-    """Synthetic people, placed in the living quarters that are published exactly.
-
-    where
-        mdf   in the layout of the 2018 end-to-end test, fields between bars, instead of tidy tables
-    """
-
-    mdf: bool = False
+    """Synthetic people as tidy tables, placed in living quarters that are published exactly."""
 
     def check(self, population: Population) -> None:
-        """Refuse a domain that the layout has no fields for, or two columns of one name."""
-        quarters = _known(population.quarters, population.name)
-        if self.mdf:
-            refuse_other_layout(population.schema, population.geography, quarters)
-        else:
-            refuse_same_names(population.schema, population.geography)
+        """Refuse people without living quarters, or two columns of one name."""
+        _known(population.quarters, population.name)
+        refuse_same_names(population.schema, population.geography)
 
     def write(
         self, release: Release, folder: Path, *, quarters: Quarters | None, progress: Progress
     ) -> Sequence[Path]:
         """Two files: people, and living quarters."""
-        folder.mkdir(parents=True, exist_ok=True)
-        written = write_mdf if self.mdf else write_tidy
-        return written(
+        return write_tidy(
             release.as_counts().tables[release.geography.leaf],
             schema=release.schema,
             geography=release.geography,
             quarters=_known(quarters, "release"),
+            folder=folder,
+            progress=progress,
+        )
+
+
+@dataclass(frozen=True)
+class MdfFiles(Publication):
+    """Records as text in a layout of the Census Bureau, fields between bars.
+
+    People of the schema e2e-2018 are placed in living quarters (layouts of 1940); people or housing
+    units of 2020 are not, and their file is read again and checked.
+
+    where
+        caps, floors   the most and the fewest people in one living quarters of each type
+        vacant         whether vacant homes count as any other
+    """
+
+    caps: tuple[int, ...] = ()
+    floors: tuple[int, ...] = ()
+    vacant: bool = False
+
+    def check(self, population: Population) -> None:
+        """Refuse a domain that no layout has fields for."""
+        schema, geography = population.schema, population.geography
+        quarters = _known(population.quarters, population.name)
+        if layout_of(schema) is None:
+            refuse_other_layout(schema, geography, quarters)
+            loose = self.vacant or min(self.floors, default=1) < 1
+            expected = "floors of at least 1 and vacant homes apart: each quarters has somebody"
+        else:
+            refuse_other_records(schema, geography)
+            loose = any(a < b for a, b in zip(self.floors, FLOORS, strict=False))
+            loose |= max(self.caps, default=0) > CAP
+            expected = f"caps of at most {CAP:,} and floors of at least {list(FLOORS)}"
+        if loose:
+            raise ConfigError(
+                population.name,
+                place="run.publish",
+                found="'mdf' with looser bounds than its layout's",
+                expected=expected,
+            )
+
+    def write(
+        self, release: Release, folder: Path, *, quarters: Quarters | None, progress: Progress
+    ) -> Sequence[Path]:
+        """One file of people or housing units of 2020; of 1940 one of people and one of units."""
+        known, layout = _known(quarters, "release"), layout_of(release.schema)
+        leaf, geography = release.as_counts().tables[release.geography.leaf], release.geography
+        if layout is None:
+            return write_mdf(
+                leaf,
+                schema=release.schema,
+                geography=geography,
+                quarters=known,
+                folder=folder,
+                progress=progress,
+            )
+        return write_checked_2020(
+            leaf,
+            persons=layout == PERSONS_LAYOUT,
+            geography=geography,
+            quarters=known,
             folder=folder,
             progress=progress,
         )

@@ -230,3 +230,27 @@ def test_records_of_housing_units_are_not_called_people(unit):
     people = read_persons_2020(persons, blocks=blocks, units=units)
     with pytest.raises(ConfigError, match=r"unit: found 'housing-unit-change-one' for .* people"):
         TopDown.from_preset("h1-2020-us").check_people(people)
+
+
+def test_people_are_not_placed_in_homes_of_which_nobody_may_know_the_vacant_ones():
+    offered = TopDown.from_preset("redistricting-2020-us").publications()
+    assert sorted(offered) == ["mdf", "measurements"]
+    assert sorted(TopDown.from_preset("h1-2020-us").publications()) == ["mdf", "measurements"]
+    plain = TopDown.from_preset("e2e-2018", epsilon=1).publications()
+    assert sorted(plain) == ["mdf", "measurements", "microdata"]
+    exact = TopDown.from_preset("redistricting-2020-us").guarantee(PERSONS, full_tree())
+    assert exact.released_exactly[1] == (
+        "the number of living quarters of each type ('hhgq'), vacant homes among them, everywhere"
+    )
+
+
+def test_one_state_alone_is_measured_with_the_nation_and_its_total_is_not_asked():
+    blocks, units, persons = tables(state="44")
+    people = read_persons_2020(persons, blocks=blocks, units=units)
+    mechanism = TopDown.from_preset("redistricting-2020-us")
+    mechanism.check(Tabulated.of(people).counts)
+    plan = mechanism.plan(PERSONS, people.geography)
+    assert "state" not in {one.level for one in plan}
+    shares = {rho(one, PERSON) / RHO for one in plan if (one.level, one.query) == ("us", "cells")}
+    assert shares == {Fraction(104 + 1440, 4099) * Fraction(3213, 4097)}
+    assert mechanism.guarantee(PERSONS, people.geography).losses[0].amount == RHO

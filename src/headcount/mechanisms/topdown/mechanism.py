@@ -58,7 +58,7 @@ from headcount.mechanisms.topdown.truth import TRUTH, TruthFiles, bounds_in_file
 from headcount.noise import Noise, TwoSidedGeometric
 from headcount.population import Population
 from headcount.privacy import Guarantee
-from headcount.release.publication import PeopleInQuarters, Publication
+from headcount.release.publication import MdfFiles, PeopleInQuarters, Publication
 from headcount.schema import Schema
 from headcount.storage import storage_at
 from headcount.tabulate import CELLS, Counts, counts_digest
@@ -205,10 +205,20 @@ class TopDown(TopDownSettings, PostTabular):
             )
 
     def publications(self) -> Mapping[str, Publication]:
-        """Measurements; and people, where the counts are bounded to fit living quarters."""
+        """Measurements; and people, where the counts are bounded to fit living quarters.
+
+        People are placed in living quarters only where each of these has somebody.
+        """
         found: dict[str, Publication] = {"measurements": PublishedMeasurements(self)}
-        if any(isinstance(one, QuartersBounds) for one in self.bounds):
-            found |= {"microdata": PeopleInQuarters(), "mdf": PeopleInQuarters(mdf=True)}
+        living = next((one for one in self.bounds if isinstance(one, QuartersBounds)), None)
+        if living is not None:
+            floors = living.floors or (1,) * len(living.caps)
+            found["mdf"] = MdfFiles(caps=living.caps, floors=floors, vacant=living.vacant)
+            # Which homes are vacant is not published where they count as any other.
+            if not living.vacant and min(floors) > 0:
+                found["microdata"] = PeopleInQuarters()
+        elif self.unit.of_housing_unit:
+            found["mdf"] = MdfFiles()
         return found
 
     def table_bytes(self, schema: Schema, geography: Geography, *, backend: str) -> int:

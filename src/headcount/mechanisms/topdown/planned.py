@@ -60,14 +60,15 @@ def planned_noise(
 ) -> dict[tuple[str, str], PlannedNoise]:
     """The noise of each measured (level, query)."""
     shares = settings.unit_shares(geography)
+    units = {level: geography.size(level) for level in geography.levels}
+    classes = {}
+    if shares is not None:
+        for level in geography.levels:
+            classes[level], own = shares.classes(level)
+            if not own.any():  # only children: nothing is drawn, so that no count stands alone
+                units[level] = max(units[level], 2)
     return planned_at(
-        settings,
-        schema,
-        settings.allocation(geography),
-        units={level: geography.size(level) for level in geography.levels},
-        classes={}
-        if shares is None
-        else {level: shares.classes(level)[0] for level in geography.levels},
+        settings, schema, settings.allocation(geography), units=units, classes=classes
     )
 
 

@@ -261,10 +261,8 @@ def _invariant_words(one: Invariant) -> str:
 
 
 def _quarters_words(bounds: QuartersBounds) -> str:
-    return (
-        f"the number of living quarters of each type ({bounds.query!r}), and of vacant ones, "
-        "everywhere"
-    )
+    vacant = "vacant homes among them" if bounds.vacant else "and of vacant ones"
+    return f"the number of living quarters of each type ({bounds.query!r}), {vacant}, everywhere"
 
 
 def _at_or_above(level: str, counts: Mapping[str, Counts]) -> tuple[str, ...]:
