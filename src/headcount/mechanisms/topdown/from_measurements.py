@@ -238,11 +238,13 @@ def _planned(
         classes = {
             level: (nothing, *accumulate(shares[depth:])) for depth, level in enumerate(tree.levels)
         }
+    # An only unit may be an only child, of whom nothing was measured: no count stands alone there.
+    least = 2 if settings.bypass else 1
     return planned_at(
         settings,
         measurements.schema,
         allocation,
-        units={level: tree.size(level) for level in tree.levels},
+        units={level: max(tree.size(level), least) for level in tree.levels},
         classes=classes,
     )
 
