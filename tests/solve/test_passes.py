@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headcount.bench.dense import Margin, from_dense, side_by_side, to_dense
 from headcount.bench.pass_problems import TOTALS_FIRST, pass_problem
 from headcount.errors import HeadcountError
-from headcount.solve._coarse import coarsen
+from headcount.solve._coarse import coarsen, shares_by_totals
 from headcount.solve.batch import NO_BOUND
 from headcount.solve.check import violations
 from headcount.solve.general import programme, solve_clarabel, solve_piqp
@@ -134,6 +134,37 @@ def test_cells_that_a_pass_cannot_tell_apart_are_taken_together():
     opened[3, 1] = False
     mixed = from_dense(np.zeros((4, 2)), weight=0.0, total=[1, 2, 3, 4], opened=opened)
     assert coarsen(mixed).batch.total.tolist() == [6, 4]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_pass_over_totals_begins_at_the_totals_nearest_to_the_noisy_ones(seed):
+    """By the conditions of the optimum: among those not 0, weight x distance is one number."""
+    batch = fitting(pass_problem(seed).batch, TOTALS_FIRST[0])
+    near = shares_by_totals(batch)
+    assert near is not None
+    entry = np.repeat(np.arange(len(batch.cell)), np.diff(batch.var_start))
+    assert np.bincount(entry, near) == pytest.approx(batch.total)
+    assert (near >= 0).all()
+    people = np.bincount(batch.var_child, near)
+    together = batch.joint if len(batch.joint) else np.zeros(len(people), int)
+    pull = batch.family_weight[:, 0] * (people - batch.margin[:, 0])
+    for j in np.unique(together):
+        own = together == j
+        if len(batch.joint):
+            assert people[own].sum() == pytest.approx(batch.joint_total[j])
+        some = own & (people > 1e-6)
+        assert pull[some] == pytest.approx(pull[some][0])
+        assert (pull[own] >= pull[some][0] - 1e-6).all()
+
+
+def test_only_a_pass_over_all_totals_has_such_a_beginning():
+    batch = pass_problem(3).batch
+    assert shares_by_totals(batch) is None
+    early = fitting(batch, TOTALS_FIRST[0])
+    assert shares_by_totals(replace(early, is_root=True)) is None
+    unmeasured = early.family_weight.copy()
+    unmeasured[0] = 0.0
+    assert shares_by_totals(replace(early, family_weight=unmeasured)) is None
 
 
 # real bands

@@ -8,7 +8,8 @@ import numpy as np
 
 from headcount.arrays import Floats, Ints, Ints32
 from headcount.compiled import njit
-from headcount.solve.batch import NO_BOUND, Batch
+from headcount.solve._ssn import threshold
+from headcount.solve.batch import NO_BOUND, Batch, BatchArrays
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -64,6 +65,21 @@ def coarsen(batch: Batch) -> Coarse:
         answer=np.zeros(len(taken)),
     )
     return Coarse(batch=small, source=var_start[number[entry]] + within, share=share[entry])
+
+
+def shares_by_totals(batch: Batch) -> Floats | None:
+    """Shares of every entry by the totals nearest to the noisy ones: where to begin, float64[V].
+
+    For a batch in which the total of each child is measured and nothing else; None for others.
+    """
+    measured = (batch.family_weight > 0).sum(axis=0)
+    (weighed,) = np.nonzero(measured)
+    sizes = np.diff(batch.family_start)[weighed]
+    if batch.is_root or sizes.tolist() != [1] or measured[weighed[0]] < len(batch.margin):
+        return None
+    out = np.zeros(len(batch.var_child))
+    share_by_totals(batch.arrays, int(weighed[0]), out)
+    return out
 
 
 def _families_that_count(batch: Batch) -> Ints:
@@ -129,3 +145,48 @@ def group_entries(
             head[kind[e]] = -1
         start[p + 1] = used
     return number, first[:used], start
+
+
+@njit(nogil=True, cache=True)
+def share_by_totals(b: BatchArrays, family: int, out: Floats) -> None:
+    """The totals t >= 0 with the least sum of weight (t - margin)^2, and entries shared by them.
+
+    The totals of a parent's children add up to its own, and those of children that have a total
+    together to that: t = max(margin - tau / weight, 0), where tau is the same for all of these.
+    """
+    weight, margin = b.family_weight[:, family], b.margin[:, b.family_start[family]]
+    for p in range(b.child_start.size - 1):
+        kids, end = b.child_start[p], b.child_start[p + 1]
+        left = float(b.total[b.cell_start[p] : b.cell_start[p + 1]].sum())
+        wanted, done = np.zeros(end - kids), np.zeros(end - kids, np.bool_)
+        # Those without a total together come last, with what the others leave.
+        for turn in range(2):
+            for c in range(kids, end):
+                j = b.joint[c] if b.joint.size > 0 else -1
+                if done[c - kids] or (j >= 0) != (turn == 0):
+                    continue
+                own = np.empty(end - kids, np.int64)
+                many = 0
+                for k in range(c, end):
+                    if (b.joint[k] if b.joint.size > 0 else -1) == j:
+                        own[many] = k - kids
+                        done[k - kids] = True
+                        many += 1
+                own = own[:many]
+                people = float(b.joint_total[j]) if j >= 0 else left
+                left -= people
+                if people > 0.0:
+                    give = 1.0 / weight[kids + own]
+                    t = margin[kids + own] / give
+                    tau = threshold(t, give, np.uint64(0), np.uint64(many), people, 0.0)
+                    wanted[own] = np.maximum(give * (t - tau), 0.0)
+        for e in range(b.cell_start[p], b.cell_start[p + 1]):
+            first, last = b.var_start[e], b.var_start[e + 1]
+            together = 0.0
+            for v in range(first, last):
+                together += wanted[b.var_child[v] - kids]
+            for v in range(first, last):
+                part = 1.0 / (last - first)
+                if together > 0.0:
+                    part = wanted[b.var_child[v] - kids] / together
+                out[v] = part * b.total[e]

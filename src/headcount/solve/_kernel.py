@@ -158,9 +158,12 @@ def largest_violation(p: int, b: BatchArrays, bounded: Flags, x: Floats) -> floa
 
 @njit(nogil=True, cache=True)
 def solve_parent(
-    p: int, b: BatchArrays, bounded: Flags, tolerance: float, x: Floats
+    p: int, b: BatchArrays, bounded: Flags, tolerance: float, begin: Floats, x: Floats
 ) -> tuple[int, int, int, int]:
-    """Solve parent p into x; status, attempts, Newton steps, conjugate gradient steps."""
+    """Solve parent p into x; status, attempts, Newton steps, conjugate gradient steps.
+
+    ``begin`` is where detail that is not measured begins; without any, at even shares.
+    """
     feasible, free = pack(p, b, bounded, x)
     source, start, totals = free.source, free.start, free.total
     if feasible != FEASIBLE:
@@ -175,6 +178,8 @@ def solve_parent(
     if soft:
         for e in range(totals.size):
             centre[start[e] : start[e + 1]] = totals[e] / (start[e + 1] - start[e])
+        if begin.size > 0:
+            centre[:] = begin[source]
         free.target[:] += free.stand_in * centre
     for smoothing in SMOOTHING:
         attempt += 1
@@ -204,11 +209,12 @@ def solve_parents(
     b: BatchArrays,
     bounded: Flags,
     tolerance: float,
+    begin: Floats,
     x: Floats,
     counts: Ints32,
     violation: Floats,
 ) -> None:
     """Solve the listed parents; counts[p] = status, attempts, Newton steps, CG steps."""
     for p in parents:
-        counts[p] = solve_parent(p, b, bounded, tolerance, x)
+        counts[p] = solve_parent(p, b, bounded, tolerance, begin, x)
         violation[p] = largest_violation(p, b, bounded, x)

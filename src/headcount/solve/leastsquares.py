@@ -22,7 +22,13 @@ class Solved:
     outcome: SolverOutcome
 
 
-def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None = None) -> Solved:
+def least_squares(
+    batch: Batch,
+    *,
+    tolerance: float = 1e-7,
+    threads: int | None = None,
+    near: Floats | None = None,
+) -> Solved:
     """Minimise the batch's objective for every parent; threads None takes all cores.
 
     Each parent is solved on its own, so the answer does not depend on the number of threads.
@@ -33,7 +39,8 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
 
     With a weight of 0 on the detail or on a bounded family a small proximal weight stands in and
     is iterated away: the objective agrees with a general solver's to about 1e-7 relative. With
-    detail weight 0 the minimum need not be unique: the answer is one near even shares.
+    detail weight 0 the minimum need not be unique: the answer is one near ``near`` (float64[V]), or
+    near even shares.
     """
     from headcount.solve._kernel import solve_parents
 
@@ -41,7 +48,8 @@ def least_squares(batch: Batch, *, tolerance: float = 1e-7, threads: int | None 
     x = np.zeros(len(batch.answer))
     start, low, high = _bounds(batch)
     arrays = batch.arrays._replace(bound_start=start, low=low, high=high)
-    arguments = arrays, np.diff(start) > 0, tolerance, x, counts, violation
+    begin = np.zeros(0) if near is None else near
+    arguments = arrays, np.diff(start) > 0, tolerance, begin, x, counts, violation
     workers = threads or os.cpu_count() or 1
     if workers == 1 or batch.parents <= 1:
         solve_parents(np.arange(batch.parents), *arguments)

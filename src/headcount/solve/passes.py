@@ -76,7 +76,7 @@ def _answers(
     if not passes:
         yield least_squares(batch, tolerance=tolerance, threads=threads)
         return
-    from headcount.solve._coarse import coarsen
+    from headcount.solve._coarse import coarsen, shares_by_totals
 
     refuse(batch, passes)
     now = batch
@@ -86,7 +86,8 @@ def _answers(
             solved = least_squares(now, tolerance=tolerance, threads=threads)
         else:
             small = coarsen(now)
-            solved = least_squares(small.batch, tolerance=tolerance, threads=threads)
+            near = shares_by_totals(small.batch)
+            solved = least_squares(small.batch, tolerance=tolerance, threads=threads, near=near)
             solved = replace(solved, x=small.spread(solved.x))
         yield solved
         if number < len(passes):
