@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headcount.bench.dense import Margin, from_dense, side_by_side, to_dense
@@ -47,6 +47,7 @@ def test_real_shapes_against_clarabel(name):
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32))
+@example(2719285)  # on which the Newton method gives up, with weights from 0.02 to 1,500
 def test_children_may_have_weights_of_their_own_or_none(seed):
     batch, rng = random_case(seed).batch, np.random.default_rng(seed)
     own = rng.choice([0.0, 0.2, 1.0, 30.0], batch.family_weight.shape)

@@ -155,14 +155,19 @@ def solve_general(batch: Batch, *, allowed: float = 1e-6) -> tuple[Status, Solve
     """One parent by PIQP, then Clarabel: the first answer whose violation is at most ``allowed``.
 
     Interior points are a little off every constraint; the answer is put back on x >= 0 and the
-    parent's sums before it is judged.
+    parent's sums before it is judged. Where weights are far apart only the strict tolerance is near
+    enough to the optimum; it cannot always be reached.
     """
     from headcount.solve.objective import violation
 
     problem = programme(batch)
     status = Status.FAILED
-    for solver, solve in ((Solver.PIQP, solve_piqp), (Solver.CLARABEL, solve_clarabel)):
-        found, x = solve(problem)
+    for solver, solve, tolerance in (
+        (Solver.PIQP, solve_piqp, 1e-11),
+        (Solver.PIQP, solve_piqp, 1e-9),
+        (Solver.CLARABEL, solve_clarabel, 1e-9),
+    ):
+        found, x = solve(problem, tolerance=tolerance)
         if found is Status.SOLVED and np.isfinite(x).all():
             x = _onto_sums(batch, x)
             worst = float(violation(batch, x).max(initial=0.0))
