@@ -71,7 +71,7 @@ class ExpectedErrors:
         measured = settings.tree(geography)
         settings = settings.completed(schema, measured)
         settings.refuse_unknown_names(schema, measured)
-        components = Components.of(schema, [every_cell(schema), *settings.marginals])
+        components = components_of(settings, schema)
         tree = noise_tree(settings, schema, measured, published=geography)
         return cls(measured, tree, components, lowest_gaining(tree, list(components.answers)))
 
@@ -129,6 +129,11 @@ def _deviation(weights: Floats, units: Ints) -> float:
     """The standard deviation of an answer in a mean unit; infinite where some have none."""
     with np.errstate(divide="ignore"):
         return sqrt(float(np.average(1 / weights, weights=units))) if len(units) else inf
+
+
+def components_of(settings: TopDownSettings, schema: Schema) -> Components:
+    """The components of the cells under all queries of completed settings."""
+    return Components.of(schema, [every_cell(schema), *settings.marginals])
 
 
 def noise_tree(
