@@ -181,6 +181,13 @@ class Components:
         )
         return self.precision(query, component) * (copies / self.answers[query])
 
+    def even_cells(self) -> Floats:
+        """Each cell's coordinates on the component of evens: cells x its size."""
+        found: Floats = np.ones((1, 1))
+        for axis in self.axes:
+            found = np.kron(found, axis.basis[: len(axis.sizes)].T).astype(np.float64)
+        return found
+
     def of_answer(
         self, query: str, answer: Iterable[int], component: Component
     ) -> tuple[Floats, float]:

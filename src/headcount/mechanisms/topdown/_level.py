@@ -45,7 +45,7 @@ class LevelPlan:
     forest: Nesting
     weight: float
     passes: PassPlan
-    classes: tuple[Floats, Ints8] | None = None
+    classes: tuple[Floats, Ints8 | Ints32] | None = None
     joint: JointTotals | None = None
 
     @property
@@ -73,7 +73,7 @@ class LevelPlan:
         own = weights[of_unit[units]]
         return np.ascontiguousarray(own[:, 0]), np.ascontiguousarray(own[:, 1:])
 
-    def with_one_more(self) -> tuple[Floats, Ints8] | None:
+    def with_one_more(self) -> tuple[Floats, Ints8 | Ints32] | None:
         """The classes, with one family more that is not measured."""
         if self.classes is None:
             return None

@@ -7,7 +7,8 @@ TopDown goes on as ever, with better answers and the weights that they deserve.
 Where totals are fitted first (``passes``), the total is the best linear one from all pooled answers
 of its unit, since nothing else is fitted beside it:
 
-    t = 1' P^-1 (sum over q of w*_q Q_q' y*_q),   variance 1' P^-1 1,   P = sum over q of w*_q Q_q'Q_q
+    t = 1' P^-1 (sum over q of w*_q Q_q' y*_q),   variance 1' P^-1 1
+    P = sum over q of w*_q Q_q' Q_q
 
 Sums go over children in the order of the tree, whole families at a time, so that no piece of work
 and no engine changes a bit of them.
@@ -16,8 +17,8 @@ and no engine changes a bit of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -54,109 +55,145 @@ BEST_TOTAL = "best total"
 
 
 @dataclass(frozen=True, eq=False)
-class PoolPlan:
-    """Which answers are pooled, and with which weights: known without any answer.
+class PooledLevel:
+    """How the answers of one level are pooled: known without any answer.
 
     where
-        geography     the tree that is measured
-        lowest        the depth of the lowest level that takes part; 0 if none does
-        totals_first  the levels that fit the total alone before other queries
-        groups        for each query the number of the answer that counts each cell
-        sizes         how many answers each query has
+        name       of the level
+        below      that of the level whose answers are joined with its own; "" for the lowest
+        of_unit    the kind of each unit
+        own        w of each query, by kind
+        weight     w* of each query, by kind
+        direction  P^-1 1 of each kind, where totals are fitted first; then the total is the best
+        columns    where each query's answers stand in a row of pooled ones, and the best total
     """
 
-    geography: Geography
-    tree: NoiseTree
-    components: Components
-    lowest: int
-    totals_first: frozenset[str]
+    name: str
+    below: str
+    of_unit: Ints32
+    own: Mapping[str, Floats]
+    weight: Mapping[str, Floats]
+    direction: Floats | None
+    columns: Mapping[str, slice]
+
+
+@dataclass(frozen=True, eq=False)
+class PoolPlan:
+    """Which answers are pooled, and with which weights.
+
+    where
+        levels   those whose answers are not as they were drawn, from the whole down
+        lowest   the lowest level that takes part; "" if none does
+        groups   for each query the number of the answer that counts each cell
+        sizes    how many answers each query has
+        totals   queries that ask for the total
+        evens    each cell on the component of evens (accuracy/components.py)
+    """
+
+    levels: Mapping[str, PooledLevel]
+    lowest: str
     groups: Mapping[str, Ints]
     sizes: Mapping[str, int]
+    totals: frozenset[str]
+    evens: Floats
 
     @classmethod
     def of(
-        cls, settings: TopDownSettings, schema: Schema, tree: Geography, *, published: Geography
+        cls,
+        settings: TopDownSettings,
+        schema: Schema,
+        tree: Geography,
+        *,
+        answers: Answers,
+        published: Geography,
     ) -> PoolPlan:
         """That of TopDown's settings, completed ones, on the tree that is measured."""
-        components = components_of(settings, schema)
-        noise = noise_tree(settings, schema, tree, published=published)
-        lowest = lowest_gaining(noise, list(components.answers))
+        noise = noise_tree(
+            settings, tree, planned=answers.planned, classes=answers.classes, published=published
+        )
+        queries = [every_cell(schema), *settings.marginals]
+        names = [query.name for query in queries]
+        lowest = lowest_gaining(noise, names)
         if settings.pool_from:
             lowest = tree.depth(settings.pool_from)
-        queries = [every_cell(schema), *settings.marginals]
-        totals = {query.name for query in settings.marginals if not query.by}
+        totals = frozenset(query.name for query in settings.marginals if not query.by)
         fitted = ((level, set(passes.fit[0])) for level, passes in settings.passes if passes.fit)
+        first = {level for level, own in fitted if own <= totals}
+        levels = _pooled_levels(settings, schema, tree, noise, lowest, first)
         return cls(
-            geography=tree,
-            tree=noise,
-            components=components,
-            lowest=lowest,
-            totals_first=frozenset(level for level, first in fitted if first <= totals),
+            levels={one.name: one for one in levels},
+            lowest=tree.levels[lowest] if lowest else "",
             groups={query.name: query.groups(schema) for query in queries},
             sizes={query.name: query.size(schema) for query in queries},
+            totals=totals,
+            evens=components_of(settings, schema).even_cells(),
         )
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """The levels whose answers are not as they were drawn, from the whole down."""
-        own = self.geography.levels[self.lowest]
-        joined = self.geography.levels[: self.lowest]
-        return (*joined, own) if self.lowest and own in self.totals_first else joined
-
-    @cached_property
-    def weights(self) -> Mapping[str, Sequence[Floats]]:
-        """w* of every query, for each depth by kind of unit."""
-        return {query: pooled_weights(self.tree, query, self.lowest) for query in self.sizes}
-
-    def columns(self, level: str) -> dict[str, slice]:
-        """Where each query's answers stand in a row; a level that is not pooled has its total."""
-        depth, at, found = self.geography.depth(level), 0, {}
-        for query, size in self.sizes.items():
-            if depth < self.lowest and self.weights[query][depth].any():
-                found[query] = slice(at, at + size)
-                at += size
-        if level in self.totals_first:
-            found[BEST_TOTAL] = slice(at, at + 1)
-        return found
 
     def class_weights(self, level: str, queries: Sequence[str]) -> tuple[Floats, Ints32]:
         """For each kind of unit the weights of some queries, and each unit's kind."""
-        depth = self.geography.depth(level)
-        kinds = self.tree.kinds[depth]
-        nothing = np.zeros(len(kinds.units))
-        asked = [self.weights[query][depth] if query in self.sizes else nothing for query in queries]
-        if level in self.totals_first:
-            best = 1 / self._total_variance(level)[1]
-            asked = [
-                best if self.sizes.get(query) == 1 else own
-                for query, own in zip(queries, asked, strict=True)
-            ]
-        return np.stack(asked, axis=1), kinds.of_unit.astype(np.int32)
-
-    def _total_variance(self, level: str) -> tuple[Floats, Floats]:
-        """P^-1 1 of each kind, on the component of evens, and 1' P^-1 1."""
-        depth, evens = self.geography.depth(level), self.components.every[0]
-        size = self.components.size(evens)
-        precision = np.zeros((len(self.tree.kinds[depth].units), size, size))
-        for query in self.sizes:
-            own = self.components.precision(query, evens)
-            precision += self.weights[query][depth][:, None, None] * own
-        ones = self.components.even_cells().sum(axis=0)
-        found = pseudo_inverse(precision, scale=largest(precision)) @ ones
-        return found, found @ ones
+        own = self.levels[level]
+        nothing = np.zeros(len(next(iter(own.weight.values()))))
+        asked = [own.weight.get(query, nothing) for query in queries]
+        if own.direction is not None:
+            best = 1 / (own.direction @ self.evens.sum(axis=0))
+            pairs = zip(queries, asked, strict=True)
+            asked = [best if query in self.totals else weight for query, weight in pairs]
+        return np.stack(asked, axis=1), own.of_unit
 
     def best_totals(self, level: str, units: range, answers: Mapping[str, Floats]) -> Floats:
         """The best linear total of some units from their answers to every query."""
-        depth, cells = self.geography.depth(level), self.components.even_cells()
-        kind = self.tree.kinds[depth].of_unit[units.start : units.stop]
-        direction = self._total_variance(level)[0][kind]
-        found = np.zeros(len(units))
+        own = self.levels[level]
+        assert own.direction is not None
+        kind, found = own.of_unit[units.start : units.stop], np.zeros(len(units))
         for query, values in answers.items():
-            rows = np.zeros((self.sizes[query], cells.shape[1]))
-            np.add.at(rows, self.groups[query], cells)
-            own = np.einsum("ug,gk,uk->u", values, rows, direction, optimize=True)
-            found += self.weights[query][depth][kind] * own
+            rows = np.zeros((self.sizes[query], self.evens.shape[1]))
+            np.add.at(rows, self.groups[query], self.evens)
+            projected = np.einsum("ug,gk->uk", values, rows)
+            found += own.weight[query][kind] * np.einsum("uk,uk->u", projected, own.direction[kind])
         return found
+
+
+def _pooled_levels(
+    settings: TopDownSettings,
+    schema: Schema,
+    tree: Geography,
+    noise: NoiseTree,
+    lowest: int,
+    first: set[str],
+) -> Iterator[PooledLevel]:
+    """The levels whose answers are not as they were drawn; ``first`` fit the total alone first."""
+    components = components_of(settings, schema)
+    sizes = {CELLS: schema.size} | {one.name: one.size(schema) for one in settings.marginals}
+    pooled = {query: pooled_weights(noise, query, lowest) for query in sizes}
+    for depth, level in enumerate(tree.levels[: lowest + 1]):
+        if depth == lowest and (not lowest or level not in first):
+            continue
+        weight = {query: own[depth] for query, own in pooled.items() if own[depth].any()}
+        at, columns = 0, {}
+        for query in weight if depth < lowest else ():
+            columns[query] = slice(at, at + sizes[query])
+            at += sizes[query]
+        if level in first:
+            columns[BEST_TOTAL] = slice(at, at + 1)
+        yield PooledLevel(
+            name=level,
+            below=tree.levels[depth + 1] if depth < lowest else "",
+            of_unit=noise.kinds[depth].of_unit.astype(np.int32),
+            own={query: own_weights(noise, query, depth) for query in weight},
+            weight=weight,
+            direction=_direction(components, weight) if level in first else None,
+            columns=columns,
+        )
+
+
+def _direction(components: Components, weight: Mapping[str, Floats]) -> Floats:
+    """P^-1 1 of each kind, on the component of evens."""
+    evens = components.every[0]
+    parts = (own[:, None, None] * components.precision(q, evens) for q, own in weight.items())
+    precision = sum(parts, start=np.zeros(()))
+    ones = components.even_cells().sum(axis=0)
+    found: Floats = pseudo_inverse(precision, scale=largest(precision)) @ ones
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,8 +240,13 @@ class PooledAnswers:
     rows: Mapping[str, PooledRows]
 
     def open(self) -> PooledAnswers:
-        """The answers, in this process."""
-        return replace(self, source=self.source.open())
+        """Itself: what it holds opens what is elsewhere."""
+        return self
+
+    def said(self) -> dict[str, str]:
+        """What a receipt says of it."""
+        lowest = self.plan.lowest
+        return {"answers pooled": f"from {lowest} up" if lowest else "none: no level gains 1 %"}
 
     @property
     def own(self) -> Answers:
@@ -232,10 +274,13 @@ class PooledAnswers:
         """A level's plan with the weights that its answers have after pooling."""
         if level.name not in self.rows:
             return level
-        queries = (CELLS, *level.families)
-        weights, kinds = self.plan.class_weights(level.name, queries)
+        weights, kinds = self.plan.class_weights(level.name, (CELLS, *level.families))
         measured = np.array([level.weight, *level.family_weight]) > 0
         return replace(level, classes=(weights * measured, kinds))
+
+    def picked(self, level: str, query: str, unit: Ints, group: Ints) -> Ints | Floats:
+        """The answers of some (unit, answer) pairs, as they were drawn."""
+        return self.own.picked(level, query, unit, group)
 
     def answered(self, level: LevelPlan, problem: NodeProblem) -> NodeProblem:
         """The problem with its answers."""
@@ -245,11 +290,12 @@ class PooledAnswers:
         own = rows[some]
 
         def answers(query: str, unit: Ints, group: Ints) -> Floats | Ints:
-            if BEST_TOTAL in rows.columns and self.plan.sizes[query] == 1:
-                return own[unit - some.start, rows.columns[BEST_TOTAL].start]
+            if BEST_TOTAL in rows.columns and query in self.plan.totals:
+                group = np.zeros_like(group) + rows.columns[BEST_TOTAL].start
+                return np.asarray(own[unit - some.start, group])
             if query not in rows.columns:  # the lowest level has its best total alone
                 return self.own.picked(level.name, query, unit, group)
-            return own[unit - some.start, rows.columns[query].start + group]
+            return np.asarray(own[unit - some.start, rows.columns[query].start + group])
 
         return with_answers(
             level, problem, detail=lambda unit, cell: answers(CELLS, unit, cell), groups=answers
@@ -261,70 +307,86 @@ class _PoolTask:
     """Pools the answers of some units of a level."""
 
     answers: PooledAnswers
-    level: str
+    level: PooledLevel
     child_first: Ints
     storage: Storage | None
 
     def __call__(self, units: range) -> Floats | StoredNumbers:
-        plan, open_ = self.answers.plan, self.answers.open()
-        values = {query: self._joined(open_, query, units) for query in plan.sizes}
-        columns = plan.columns(self.level)
-        parts = [values[query] for query in columns if query != BEST_TOTAL]
-        if BEST_TOTAL in columns:
-            some = {query: own for query, own in values.items() if own is not None}
-            parts.append(plan.best_totals(self.level, units, some)[:, None])
-        found = np.hstack(parts)
+        answers, level = self.answers, self.level
+        values = {query: self._joined(answers, query, units) for query in level.weight}
+        parts = [values[query] for query in level.columns if query != BEST_TOTAL]
+        if BEST_TOTAL in level.columns:
+            parts.append(answers.plan.best_totals(level.name, units, values)[:, None])
+        found = np.ascontiguousarray(np.hstack(parts))
         if self.storage is None:
             return found
-        bits = found.view(np.int64)  # whole numbers in files: here each is the bits of a float
-        name = f"{stem_of(self.level)}/{units.start}"
+        bits = found.view(np.int64)  # files have whole numbers: these are the bits of floats
+        name = f"{stem_of(level.name)}/{units.start}"
         return store_numbers(self.storage, name, [bits], least=-1, most=1)
 
-    def _joined(self, answers: PooledAnswers, query: str, units: range) -> Floats | None:
-        """y* of some units; None where nobody was asked."""
-        plan, depth = answers.plan, answers.plan.geography.depth(self.level)
-        kind = plan.tree.kinds[depth].of_unit[units.start : units.stop]
-        weight = plan.weights[query][depth][kind][:, None]
-        own = own_weights(plan.tree, query, depth)[kind][:, None]
-        if not weight.any():
-            return None
-        found = np.zeros((len(units), plan.sizes[query]))
+    def _joined(self, answers: PooledAnswers, query: str, units: range) -> Floats:
+        """y* of some units."""
+        kind = self.level.of_unit[units.start : units.stop]
+        weight = self.level.weight[query][kind][:, None]
+        own = self.level.own[query][kind][:, None]
+        found = np.zeros((len(units), answers.plan.sizes[query]))
         if own.any():
-            found = answers.own.values(self.level, query, units) * own
-        if depth < plan.lowest and (weight > own).any():
+            found = own * answers.own.values(self.level.name, query, units)
+        if self.level.below and (weight > own).any():
             start = self.child_first[units.start : units.stop + 1]
             kids = range(int(start[0]), int(start[-1]))
-            below = answers.values(plan.geography.levels[depth + 1], query, kids)
-            sums = np.add.reduceat(below, start[:-1] - start[0], axis=0)
-            found = found + (weight - own) * sums
-        return np.divide(found, weight, out=np.zeros_like(found), where=weight > 0)
+            below = answers.values(self.level.below, query, kids)
+            found += (weight - own) * np.add.reduceat(below, start[:-1] - start[0], axis=0)
+        return np.divide(found, weight, out=found, where=weight > 0)
 
 
+@contextmanager
 def pooled(
-    source: AnswerSource, plan: PoolPlan, *, engine: Engine, workspace: Storage | None
-) -> PooledAnswers:
-    """The answers with those of the levels above pooled, from the lowest that takes part up."""
-    rows: dict[str, PooledRows] = {}
+    source: AnswerSource,
+    settings: TopDownSettings,
+    schema: Schema,
+    tree: Geography,
+    *,
+    published: Geography,
+    engine: Engine,
+    workspace: Storage | None = None,
+) -> Iterator[PooledAnswers]:
+    """The answers with those of the levels above pooled, from the lowest that takes part up.
+
+    In a workspace they are files, which go in the end.
+    """
+    plan = PoolPlan.of(settings, schema, tree, answers=source.open(), published=published)
     storage = None if workspace is None else workspace.below(POOLED)
-    for level in reversed(plan.levels):
-        depth = plan.geography.depth(level)
-        first = np.zeros(plan.tree.units(depth) + 1, dtype=np.int64)
-        if depth < len(plan.geography.levels) - 1:
-            first = np.append(plan.geography.children_start(level), plan.tree.units(depth + 1))
+    if storage is None:
+        yield _pooled(source, plan, tree, engine, None)
+        return
+    storage.remove()  # of a run that was killed
+    try:
+        yield _pooled(source, plan, tree, engine, storage)
+    finally:
+        storage.remove()
+
+
+def _pooled(
+    source: AnswerSource, plan: PoolPlan, tree: Geography, engine: Engine, storage: Storage | None
+) -> PooledAnswers:
+    rows: dict[str, PooledRows] = {}
+    for level in reversed(list(plan.levels.values())):
+        first = np.arange(tree.size(level.name) + 1)
+        if level.below:
+            first = np.append(tree.children_start(level.name), tree.size(level.below))
         task = _PoolTask(PooledAnswers(source, plan, dict(rows)), level, first, storage)
         ranges = list(_pieces(first, sum(plan.sizes.values())))
-        pieces = list(engine.map(task, ranges))
         begins = np.array([one.start for one in ranges], dtype=np.int64)
-        rows[level] = PooledRows(plan.columns(level), begins, pieces)
+        rows[level.name] = PooledRows(level.columns, begins, list(engine.map(task, ranges)))
     return PooledAnswers(source, plan, rows)
 
 
 def _pieces(child_first: Ints, answers: int) -> Iterator[range]:
     """Runs of units that have, with their children, not too many answers together."""
-    cost = (np.diff(child_first) + 1) * answers
-    ends = np.cumsum(cost)
+    ends = np.cumsum((np.diff(child_first) + 1) * answers)
     first = 0
-    while first < len(cost):
+    while first < len(ends):
         before = int(ends[first - 1]) if first else 0
         last = int(np.searchsorted(ends, before + NUMBERS_AT_ONCE, side="right"))
         last = max(last, first + 1)

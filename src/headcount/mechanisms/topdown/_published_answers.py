@@ -40,11 +40,23 @@ class PublishedAnswers:
         return with_answers(
             level,
             problem,
-            detail=lambda unit, cell: self._picked(level.name, CELLS, unit, cell),
-            groups=lambda query, unit, group: self._picked(level.name, query, unit, group),
+            detail=lambda unit, cell: self.picked(level.name, CELLS, unit, cell),
+            groups=lambda query, unit, group: self.picked(level.name, query, unit, group),
         )
 
-    def _picked(self, level: str, query: str, unit: Ints, group: Ints) -> Ints:
+    def values(self, level: str, query: str, units: range) -> Ints:
+        """Every answer of some units to a query."""
+        return self.measurements.values(level, query, units)
+
+    def said(self) -> dict[str, str]:
+        """Nothing: they are used as they were drawn."""
+        return {}
+
+    def weighted(self, level: LevelPlan) -> LevelPlan:
+        """The plan itself: its weights are those of the noise."""
+        return level
+
+    def picked(self, level: str, query: str, unit: Ints, group: Ints) -> Ints:
         """Answers of (unit, group) pairs, read some units at a time."""
         found = np.zeros(len(unit), dtype=np.int64)
         if not len(unit):

@@ -22,7 +22,7 @@ from headcount.accuracy.pooled import lowest_gaining, own_weights, pooled_weight
 from headcount.accuracy.tree import kind_variances
 from headcount.arrays import Flags, Floats, Ints
 from headcount.geography import Geography
-from headcount.mechanisms.topdown.answers import unit_classes
+from headcount.mechanisms.topdown.answers import Classes, Planned, unit_classes
 from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
 from headcount.schema import Schema
@@ -72,7 +72,13 @@ class ExpectedErrors:
         settings = settings.completed(schema, measured)
         settings.refuse_unknown_names(schema, measured)
         components = components_of(settings, schema)
-        tree = noise_tree(settings, schema, measured, published=geography)
+        tree = noise_tree(
+            settings,
+            measured,
+            planned=planned_noise(settings, schema, measured),
+            classes=unit_classes(settings, measured),
+            published=geography,
+        )
         return cls(measured, tree, components, lowest_gaining(tree, list(components.answers)))
 
     def by_level(self) -> tuple[ExpectedError, ...]:
@@ -137,15 +143,18 @@ def components_of(settings: TopDownSettings, schema: Schema) -> Components:
 
 
 def noise_tree(
-    settings: TopDownSettings, schema: Schema, geography: Geography, *, published: Geography
+    settings: TopDownSettings,
+    geography: Geography,
+    *,
+    planned: Planned,
+    classes: Classes,
+    published: Geography,
 ) -> NoiseTree:
     """The noise of every answer, by level and class of units; settings are completed ones.
 
     What is exact of ``published`` units that a spine has in parts is exact of none of these: there
     the errors come out larger than they are, by what the sums of the parts tell.
     """
-    planned = planned_noise(settings, schema, geography)
-    classes = unit_classes(settings, geography)
     names: Sequence[str] = [CELLS, *(query.name for query in settings.marginals)]
     levels = []
     for level in geography.levels:

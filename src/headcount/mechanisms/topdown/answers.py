@@ -11,7 +11,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from headcount.arrays import Ints, Ints8
+from headcount.arrays import Floats, Ints, Ints8
 from headcount.geography import Geography
 from headcount.mechanisms.topdown import _kernels as kernels
 from headcount.mechanisms.topdown._estimate import NodeProblem
@@ -39,6 +39,18 @@ class Answers(Protocol):
     def answered(self, level: LevelPlan, problem: NodeProblem) -> NodeProblem:
         """The problem with noisy answers."""
 
+    def values(self, level: str, query: str, units: range) -> Ints | Floats:
+        """Every answer of some units to a query: units x answers; 0 in units without a share."""
+
+    def picked(self, level: str, query: str, unit: Ints, group: Ints) -> Ints | Floats:
+        """The answers of some (unit, answer) pairs; pairs of a unit in a row."""
+
+    def said(self) -> dict[str, str]:
+        """What a receipt says of them; nothing of answers that are used as they were drawn."""
+
+    def weighted(self, level: LevelPlan) -> LevelPlan:
+        """A level's plan with the weights that these answers deserve."""
+
 
 class AnswerSource(Protocol):
     """What a task is given: it opens the answers where it works."""
@@ -58,8 +70,8 @@ def with_answers(
     level: LevelPlan,
     problem: NodeProblem,
     *,
-    detail: Callable[[Ints, Ints], Ints],
-    groups: Callable[[str, Ints, Ints], Ints],
+    detail: Callable[[Ints, Ints], Ints | Floats],
+    groups: Callable[[str, Ints, Ints], Ints | Floats],
 ) -> NodeProblem:
     """The problem with noisy answers: to its variables, and to groups that hold any of them.
 

@@ -50,10 +50,14 @@ _LARGEST = {"largest violation"}
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Integer counts of every level (sparse, units x cells), and what happened at each."""
+    """Integer counts of every level (sparse, units x cells), and what happened at each.
+
+    ``said`` is what a receipt says of the answers that they are from.
+    """
 
     tables: Mapping[str, csr_array[Any, tuple[int, int]]]
     notes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    said: Mapping[str, str] = field(default_factory=dict)
 
 
 def descend(
@@ -82,7 +86,7 @@ def descend(
 
     @cache
     def level_of(name: str) -> LevelPlan:
-        return prepare_level(
+        plan = prepare_level(
             name,
             schema=schema,
             settings=settings,
@@ -91,6 +95,7 @@ def descend(
             of_unit=here.classes.get(name),
             joint=joint.get(name),
         )
+        return here.weighted(plan)
 
     planner = Planner(schema=schema, geography=geography, restrictions=restrictions, joint=joint)
     room = Room(planner=planner, measurements=here, level=level_of)
@@ -116,7 +121,7 @@ def descend(
     whole = joined(estimates, leaf, geography.size(leaf), schema.size, workspace=workspace)
     tables = _summed_from_leaf(geography, whole)
     refuse_release_outside(restrictions, tables, schema=schema, geography=geography)
-    return Descent(tables, notes)
+    return Descent(tables, notes, here.said())
 
 
 def _root(

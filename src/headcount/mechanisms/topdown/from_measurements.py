@@ -7,7 +7,7 @@ run. From the files of a run, and with its settings, the release is that run's r
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -23,9 +23,10 @@ from headcount.mechanisms._outcome import CountsOutcome, Making
 from headcount.mechanisms.topdown._along_spine import off_spine
 from headcount.mechanisms.topdown._joint import JointTotals, groups_of
 from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_unmeasured
+from headcount.mechanisms.topdown._pool import pooled
 from headcount.mechanisms.topdown._published_answers import PublishedAnswers, published_answers
 from headcount.mechanisms.topdown._room_plan import refuse_too_wide
-from headcount.mechanisms.topdown.answers import Planned, unit_classes
+from headcount.mechanisms.topdown.answers import AnswerSource, Planned, unit_classes
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.mechanism import TopDown, noted, with_workspace
 from headcount.mechanisms.topdown.parts import PartFiles
@@ -156,20 +157,36 @@ def _descent(start: PublishedStart, context: Context) -> tuple[Descent, dict[str
             restrictions = bounds_in_files(restrictions, place)
             made_from = (measurements.digest + repr(start.mechanism)).encode()
             parts = PartFiles(context.workspace, 0, made_from=made_from)
-        made = descend(
-            schema=measurements.schema,
-            geography=measurements.tree,
-            settings=start.mechanism,
-            measurements=start.answers,
-            restrictions=restrictions,
-            engine=context.engine,
-            progress=context.progress,
-            parts=parts,
-            workspace=context.workspace,
-            joint=start.joint,
-            seconds=seconds,
-        )
+        with _answers(start, context) as answers:
+            made = descend(
+                schema=measurements.schema,
+                geography=measurements.tree,
+                settings=start.mechanism,
+                measurements=answers,
+                restrictions=restrictions,
+                engine=context.engine,
+                progress=context.progress,
+                parts=parts,
+                workspace=context.workspace,
+                joint=start.joint,
+                seconds=seconds,
+            )
     return made, seconds
+
+
+def _answers(start: PublishedStart, context: Context) -> AbstractContextManager[AnswerSource]:
+    """The answers as they were published, or pooled."""
+    if not start.mechanism.pool:
+        return nullcontext(start.answers)
+    return pooled(
+        start.answers,
+        start.mechanism,
+        start.measurements.schema,
+        start.measurements.tree,
+        published=start.measurements.geography,
+        engine=context.engine,
+        workspace=context.workspace,
+    )
 
 
 @contextmanager

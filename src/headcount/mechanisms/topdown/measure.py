@@ -117,6 +117,24 @@ class Measurements:
             groups=lambda query, unit, group: self._groups(level.name, query, unit, group, true),
         )
 
+    def values(self, level: str, query: str, units: range) -> Ints:
+        """Every answer of some units to a query: units x answers."""
+        return self.cells(level, units) if query == CELLS else self.margin(level, query, units)
+
+    def picked(self, level: str, query: str, unit: Ints, group: Ints) -> Ints:
+        """The answers of some (unit, answer) pairs."""
+        if query == CELLS:
+            return self.detail(level, unit, group)
+        return self.groups(level, query, unit, group)
+
+    def said(self) -> dict[str, str]:
+        """Nothing: they are used as they were drawn."""
+        return {}
+
+    def weighted(self, level: LevelPlan) -> LevelPlan:
+        """The plan itself: its weights are those of the noise."""
+        return level
+
     def margin(self, level: str, query: str, units: range | None = None) -> Ints:
         """Noisy answers of a marginal in some units, or all: units x groups."""
         size, of_cell = self._asked[query]

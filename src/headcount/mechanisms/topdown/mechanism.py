@@ -27,6 +27,7 @@ from headcount.mechanisms.topdown._certificate import certificate_of
 from headcount.mechanisms.topdown._joint import JointTotals, joint_totals
 from headcount.mechanisms.topdown._neighbours import neighbours_in_words, refuse_no_neighbour
 from headcount.mechanisms.topdown._passes import refuse_crossing, refuse_passes
+from headcount.mechanisms.topdown._pool import pooled
 from headcount.mechanisms.topdown._publish import (
     PublishedMeasurements,
     write_measurements,
@@ -35,6 +36,7 @@ from headcount.mechanisms.topdown._publish import (
 from headcount.mechanisms.topdown._room_plan import refuse_too_wide
 from headcount.mechanisms.topdown._tighten import refuse_fixed_units, tighten
 from headcount.mechanisms.topdown._written import WrittenFiles
+from headcount.mechanisms.topdown.answers import AnswerSource
 from headcount.mechanisms.topdown.choices import QuartersBounds, TableBounds
 from headcount.mechanisms.topdown.descend import Descent, descend
 from headcount.mechanisms.topdown.measure import (
@@ -360,12 +362,25 @@ class TopDown(TopDownSettings, PostTabular):
                         written=written,
                     )
                     write_together(joint, published, counts.schema, context.measurements)
+                answers: AnswerSource = measurements
+                if self.pool:
+                    answers = stack.enter_context(
+                        pooled(
+                            measurements,
+                            settings,
+                            counts.schema,
+                            counts.geography,
+                            published=published,
+                            engine=context.engine,
+                            workspace=context.workspace,
+                        )
+                    )
                 made.append(
                     descend(
                         schema=counts.schema,
                         geography=counts.geography,
                         settings=settings,
-                        measurements=measurements,
+                        measurements=answers,
                         restrictions=restrictions,
                         engine=context.engine,
                         progress=context.progress,
@@ -392,12 +407,13 @@ class TopDown(TopDownSettings, PostTabular):
 
 
 def noted(made: Descent) -> dict[str, float | str]:
-    """What happened at each level, for the receipt."""
-    return {
+    """What happened at each level, and what the answers were, for the receipt."""
+    found: dict[str, float | str] = {
         f"{level}: {what}": value
         for level, happened in made.notes.items()
         for what, value in happened.items()
     }
+    return found | dict(made.said)
 
 
 @contextmanager

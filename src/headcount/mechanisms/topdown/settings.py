@@ -100,6 +100,8 @@ class TopDownSettings:
         bounds         6. what bounds the counts
         passes         what is estimated and rounded before other queries, at some levels
         spine          measure along the spine of the geography, another tree over its leaves
+        pool           join answers with those of the levels below before the descent (_pool.py)
+        pool_from      the lowest level that takes part in it; "" for the lowest that gains 1 %
         bypass         the highest level whose units take over the share of an only child, "" for
                        none (geography/spine.py)
         nurse_nva_0    6. the schema must rule out minors in homes for the elderly or poor (in 2020:
@@ -126,6 +128,8 @@ class TopDownSettings:
     passes: Annotated[tuple[tuple[str, LevelPasses], ...], Named(LevelPasses)] = Pairs()
     spine: bool = False
     bypass: str = ""
+    pool: bool = False
+    pool_from: str = ""
     failsafe_over: tuple[str, ...] = ()
     report_epsilon: NotNegative = Fraction(0)
     nurse_nva_0: bool = False
@@ -199,6 +203,13 @@ class TopDownSettings:
         if (self.epsilon is None) == (self.rho is None):
             raise ConfigError(
                 "topdown", found="both epsilon and rho, or neither", expected="one of the two"
+            )
+        if self.pool_from and not self.pool:
+            raise ConfigError(
+                "topdown",
+                place="pool_from",
+                found=f"{self.pool_from!r} without pool",
+                expected="pool = true beside it",
             )
         if isinstance(self.levels, str) and self.levels != EQUAL:
             raise ConfigError(
@@ -369,6 +380,9 @@ class TopDownSettings:
         for invariant in self.invariant:
             with _asked_by(f"invariant {invariant.query!r}"):
                 geography.depth(invariant.level)
+        if self.pool_from:
+            with _asked_by("pool_from"):
+                geography.depth(self.pool_from)
         for level, _ in self.passes:
             with _asked_by(f"passes.{level}"):
                 geography.depth(level)
