@@ -541,6 +541,8 @@ def _rows_of_the_table() -> list[Example]:
                     "rho": 1,
                     "spine": True,
                     "bypass": "state",
+                    "pool": True,
+                    "pool_from": "tract",
                     "queries": {
                         "cells": {"share": "1/2"},
                         "total": {"by": []},
