@@ -20,7 +20,7 @@ from headcount.arrays import Floats
 from headcount.bench.figures import Reading
 from headcount.engines.local import LocalEngine
 from headcount.errors import InputError
-from headcount.mechanisms._base import Context
+from headcount.mechanisms import Context
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.noise import KeyedNoise, RunKey
 from headcount.schema import Attribute, Schema
@@ -58,7 +58,7 @@ LEAF = 1.0
 
 
 @dataclass(frozen=True)
-class Setting:
+class SplitOfLoss:
     """One way to share a loss, and what pooling must bring with it."""
 
     name: str
@@ -68,7 +68,7 @@ class Setting:
 
 def measure(directory: Path, *, replicates: int = 0) -> list[Reading]:
     """Changes of root mean square errors in %, for every file, loss, level and query."""
-    readings = []
+    readings: list[Reading] = []
     for path in sorted(directory.glob("*.parquet")):
         if (counts := read_file(path)) is None:
             continue
@@ -109,7 +109,7 @@ def read_file(path: Path) -> Counts | None:
     return Counts(schema, geography, geography.leaf, csr_array(table))
 
 
-def settings_for(counts: Counts) -> Iterator[Setting]:
+def settings_for(counts: Counts) -> Iterator[SplitOfLoss]:
     """Equal shares; and those like 2020 where a file has their levels."""
     levels = counts.geography.levels
     state = "state"
@@ -121,7 +121,7 @@ def settings_for(counts: Counts) -> Iterator[Setting]:
     without = dict.fromkeys(("cells", "group", "age"), "1/3")
     tops = dict.fromkeys(levels[: levels.index(state) + 1], without)
     limits = EQUAL_LIMITS if "tract" in levels else COUNTY_LIMITS
-    yield Setting(
+    yield SplitOfLoss(
         "equal shares",
         {"queries": queries, "invariant": exact, "level_queries": tops},
         limits,
@@ -138,7 +138,7 @@ def settings_for(counts: Counts) -> Iterator[Setting]:
     own[state] = {name: str(part / sum(three)) for name, part in zip(without, three, strict=True)}
     first = {"fit": [["total"], ["cells", "group", "age"]], "round": [["total"], ["cells"]]}
     passes = dict.fromkeys(below[1:-1], first)
-    yield Setting(
+    yield SplitOfLoss(
         "shares like 2020",
         {
             "queries": queries,
@@ -152,7 +152,7 @@ def settings_for(counts: Counts) -> Iterator[Setting]:
 
 
 def _compared(
-    name: str, counts: Counts, setting: Setting, rho: str, runs: int
+    name: str, counts: Counts, setting: SplitOfLoss, rho: str, runs: int
 ) -> Iterator[Reading]:
     """Squared errors of both, paired by unit and by the seed of their noise."""
     squares: dict[tuple[bool, str, str], list[Floats]] = {}
@@ -184,7 +184,7 @@ def _change(
     query: str,
     before: Floats,
     after: Floats,
-    setting: Setting,
+    setting: SplitOfLoss,
     counts: Counts,
 ) -> Reading:
     """The change of a root mean square error in %, with what it must not exceed."""
