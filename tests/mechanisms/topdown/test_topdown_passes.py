@@ -107,6 +107,7 @@ def test_every_bound_and_sum_stands_with_passes():
     [
         ({"fit": [["total"], ["total", CELLS]]}, "found 'total' twice, expected each query in one"),
         ({"fit": [[CELLS], ["total"]]}, "found 'cells' in an early pass"),
+        ({"round": [["total"], ["total", CELLS]]}, "found 'total' in two passes, expected it in"),
         ({"fit": [[]]}, "found a pass without queries"),
         ({"within": 0}, "within: found 0, expected a number above 0"),
     ],

@@ -267,3 +267,27 @@ def test_bounds_with_wrong_floors_are_refused():
     assert repr(QuartersBounds(query="kind", caps=(1,))) == (
         "QuartersBounds(query='kind', caps=(1,), total_level='', unions=False)"
     )
+
+
+def test_totals_of_parts_bound_them_where_the_switch_says_so_and_the_guarantee_lists_it():
+    """As the Bureau did: a part with homes alone has its exact total, given away by its bounds."""
+    counts = in_quarters()
+    alone = {leaf for leaf in LEAVES if leaf.startswith("A") and leaf in INSIDE}
+    homes = counts.dense()
+    inside = np.array([leaf in alone for leaf in PLACE.units[-1]])
+    homes[np.ix_(inside, np.arange(2, SCHEMA.size))] = 0  # nobody but in homes
+    assert counts.quarters is not None
+    occupied = counts.quarters.occupied * np.where(inside[:, None], [1, 0, 0], 1)
+    quarters = replace(counts.quarters, occupied=occupied)
+    counts = replace(counts_of(homes, PLACE), quarters=quarters)
+    truth = int(homes[inside].sum())
+    for exact in (False, True):
+        bounds = replace(BOUNDS, part_totals=exact)
+        mechanism = along(zcdp("1/50"), bounds=(bounds,))
+        found = {
+            int(dense(run(mechanism, counts, seed=seed))["leaf"][inside].sum()) for seed in range(4)
+        }
+        assert (found == {truth}) is exact
+        said = mechanism.guarantee(SCHEMA, PLACE).released_exactly
+        listed = [one for one in said if one.startswith("the people of each part of a state")]
+        assert bool(listed) is exact

@@ -210,6 +210,14 @@ class LevelPasses:
             raise ConfigError(
                 "passes", place="fit", found=f"{twice!r} twice", expected="each query in one pass"
             )
+        rounded = [query for one in self.round for query in dict.fromkeys(one)]
+        if twice := first_repeated(rounded):
+            raise ConfigError(
+                "passes",
+                place="round",
+                found=f"{twice!r} in two passes",
+                expected="it in one: a later pass keeps what an earlier one rounded",
+            )
         if CELLS in [query for one in self.fit[:-1] for query in one]:
             raise ConfigError(
                 "passes",

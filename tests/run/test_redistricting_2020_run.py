@@ -1,0 +1,158 @@
+"""The redistricting product of 2020 from files to a release: its ledger, its records, bad input."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from headcount.errors import HeadcountError, RunError
+from headcount.privacy import Ledger, UnitOfPrivacy, ZCDPLoss
+from headcount.release import _mdf_2020
+from headcount.release.directory import RunDirectory
+from headcount.run.protect import protect_run
+from tests.mechanisms.topdown.presets_2020 import tables
+
+RHO, RHO_OF_HOMES = Fraction(293_764, 114_921), Fraction(11_417_641, 152_349_649)
+LEDGER, DATASET = "ledger.db", "census"
+
+
+@pytest.fixture
+def island(tmp_path: Path) -> Path:
+    """The files of one state, and a ledger."""
+    for name, table in zip(("blocks", "units", "persons"), tables(state="72"), strict=True):
+        table.write_parquet(tmp_path / f"{name}.parquet")
+    declare(tmp_path, UnitOfPrivacy.CHANGE_ONE)
+    return tmp_path
+
+
+def declare(folder: Path, unit: UnitOfPrivacy) -> None:
+    ledger = Ledger.create(folder / LEDGER)
+    ledger.declare(DATASET, total=ZCDPLoss(rho=Fraction(3), unit=unit))
+
+
+def config(folder: Path, product: str, *, mechanism: str = "", run: str = "") -> Path:
+    kind, files = "redistricting-2020", 'persons = "persons.parquet"\n'
+    preset = "redistricting-2020-pr"
+    if product == "units":
+        kind, files, preset = "h1-2020", "", "h1-2020-pr"
+    path = folder / f"{product}.toml"
+    path.write_text(
+        f'[population]\nkind = "{kind}"\n{files}units = "units.parquet"\n'
+        f'blocks = "blocks.parquet"\nwhole = "state"\n'
+        f'[mechanism]\nname = "topdown"\npreset = "{preset}"\n{mechanism}\n'
+        f'[run]\nout = "{product}"\npublish = ["mdf"]\nledger = "{LEDGER}"\n'
+        f'dataset = "{DATASET}"\n{run}\n'
+    )
+    return path
+
+
+def spent(folder: Path) -> Fraction:
+    return Ledger.open(folder / LEDGER).balance(DATASET).spent
+
+
+def test_persons_and_units_add_up_for_a_person_who_moves(island: Path):
+    persons = RunDirectory(protect_run(config(island, "persons"))).release
+    assert spent(island) == RHO
+    units = RunDirectory(protect_run(config(island, "units", run="new_content = true"))).release
+    assert spent(island) == RHO + 2 * RHO_OF_HOMES
+    lines = (persons / "mdf" / "MDF_PER_2020.txt").read_text("utf-8").splitlines()
+    assert len(lines) - 1 == pl.read_parquet(island / "persons.parquet").height
+    lines = (units / "mdf" / "MDF_UNIT_2020.txt").read_text("utf-8").splitlines()
+    assert len(lines) - 1 == pl.read_parquet(island / "units.parquet")["count"].sum()
+
+
+def test_a_total_of_housing_units_is_charged_with_theirs(island: Path):
+    (island / LEDGER).unlink()
+    declare(island, UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE)
+    protect_run(config(island, "units"))
+    assert spent(island) == RHO_OF_HOMES
+
+
+def test_a_broken_file_of_records_ends_the_run_which_can_resume(
+    island: Path, monkeypatch: pytest.MonkeyPatch
+):
+    right = _mdf_2020._traits
+    with monkeypatch.context() as broken:
+        broken.setattr(_mdf_2020, "_traits", lambda *levels: right(*levels)[:-2] + "99")
+        with pytest.raises(RunError, match=r"MDF_PER_2020.txt: found CENRACE '99' is no value"):
+            protect_run(config(island, "persons"))
+    assert not RunDirectory(island / "persons").is_complete
+    protect_run(config(island, "persons"))
+    assert RunDirectory(island / "persons").is_complete
+    assert spent(island) == RHO
+
+
+def first(column: str, value: object) -> pl.Expr:
+    return pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(value)).otherwise(column).alias(column)
+
+
+def in_two_tracts(folder: Path) -> None:
+    table = pl.read_parquet(folder / "blocks.parquet")
+    again = table.head(1).with_columns(pl.lit("72001000009").alias("tract"))
+    pl.concat([table, again]).write_parquet(folder / "blocks.parquet")
+
+
+def unknown_area(folder: Path) -> None:
+    table = pl.read_parquet(folder / "blocks.parquet")
+    table.with_columns(first("area", "4990")).write_parquet(folder / "blocks.parquet")
+
+
+def no_homes(folder: Path) -> None:
+    table = pl.read_parquet(folder / "units.parquet")
+    block = table["block"][0]
+    table.filter((pl.col("block") != block) | (pl.col("gqtype") != "000")).write_parquet(
+        folder / "units.parquet"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (in_two_tracts, "found a second row for block '720010000001000', expected one row"),
+        (unknown_area, "'area', row 1: found '4990', expected a code of an area"),
+        (no_homes, "found someone in 'household' in block '720010000001000', expected living"),
+    ],
+)
+def test_tables_that_contradict_themselves_are_refused_before_any_loss(island: Path, change, said):
+    change(island)
+    with pytest.raises(HeadcountError, match=said):
+        protect_run(config(island, "persons"))
+    assert Ledger.open(island / LEDGER).history(DATASET) == ()
+    assert not (island / "persons" / "release").exists()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "said"),
+    [
+        (
+            'passes.county = { round = [["total"], ["total", "cells"]] }',
+            "round: found 'total' in two passes, expected it in one",
+        ),
+        (
+            'passes.county = { fit = [["total"], ["total", "cells"]] }',
+            "fit: found 'total' twice, expected each query in one pass",
+        ),
+        (
+            'passes.county = { fit = [["hhgq*hispanic"], ["cells"]] }',
+            r"passes\.county\.fit: found 'hhgq\*hispanic', expected a query measured there",
+        ),
+        (
+            'passes.county = { round = [["hhgq", "cenrace"]], nested = true }',
+            "queries in pass 1 that cross each other, .* as nested = true asks",
+        ),
+        (
+            'levels = { state = "1/2", county = "1/4", tract = "1/8", block_group = "1/16", '
+            'block = "1/8" }',
+            r"found a sum of 17/16 \(1.0625\), expected exactly 1: 1/16 too much",
+        ),
+    ],
+)
+def test_settings_that_contradict_themselves_are_refused_before_any_loss(
+    island: Path, mechanism: str, said: str
+):
+    with pytest.raises(HeadcountError, match=said):
+        protect_run(config(island, "persons", mechanism=mechanism))
+    assert Ledger.open(island / LEDGER).history(DATASET) == ()
