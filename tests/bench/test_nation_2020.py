@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from headcount.bench import nation_2020 as bench
-from headcount.bench.nation_people import LEVELS, nation_2020, schema_2020
+from headcount.bench.nation_people import LEVELS, nation_2020
+from headcount.bench.product_2020 import preset_2020
 from headcount.errors import ConfigError
 from headcount.mechanisms.topdown import _task
 from headcount.mechanisms.topdown._estimate import estimate
@@ -17,14 +20,6 @@ SHARE = 0.001
 @pytest.fixture(scope="module")
 def counts():
     return nation_2020(SHARE, seed=1)
-
-
-def test_the_schema_has_the_cells_of_2020_in_their_order():
-    schema = schema_2020()
-    assert schema.shape == (8, 2, 2, 63)
-    races = schema.attribute("cenrace").levels
-    assert races[5:8] == ("other", "white_black", "white_native")
-    assert races[62] == "white_black_native_asian_pacific_other"
 
 
 def test_places_and_people_are_in_proportion(counts):
@@ -87,15 +82,36 @@ def test_a_county_is_one_problem_with_the_variables_that_its_solver_has(monkeypa
     assert readings["constraints broken"].passed
 
 
-def test_shares_of_queries_add_up_at_every_level():
-    for level, parts in bench.QUERY_SHARES.items():
-        assert sum(parts) == {"tract": 4102, "block_group": 4099}.get(level, 4097)
-    assert sum(bench.LEVEL_SHARES) == 4099
+def test_one_pass_on_the_tree_as_it_is_has_the_shares_of_the_preset():
+    preset, plain = preset_2020(), bench.topdown_2020()
+    assert plain.level_queries == preset.level_queries
+    assert plain.levels == preset.levels
+    assert (plain.passes, plain.spine, plain.bypass) == ((), False, "")
+    fewer = dict(bench.topdown_2020(LEVELS[:4]).level_shares or ())
+    assert sum(fewer.values()) == 1
+    assert fewer["state"] / fewer["tract"] == Fraction(1440, 687)
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_the_preset_runs_along_a_spine_and_keeps_every_constraint(passes):
+    ran = bench.run_nation(SHARE, workers=1, passes=passes)
+    assert ran["constraints"][0] > 8_100 * 16
+    assert ran["constraints"][1] == 0
+    leaves, bypassed, uneven = ran["paths"]
+    assert (leaves, uneven) == (8_100, 0)
+    assert bypassed > 100
+    readings = {one.what.strip(): one for one in bench._along_spine(ran, ran)}
+    assert readings["beside one pass"].value == 1
+    assert readings["beside one pass"].at_most == 1.5
+    assert all(one.passed for one in readings.values())
+    whole = {one.what.strip(): one for one in bench._along_spine(ran, ran | {"share": 1})}
+    assert whole["beside one pass"].at_most == 1.3
 
 
 def test_the_smallest_nation_is_compared_with_no_smaller_one(monkeypatch):
     ran = {"share": 0.001, "stages": {}, "peak": 1.0, "units": {}, "used": {}, "people": 1}
     ran |= {"populated": 1, "levels": {}, "constraints": [1, 0], "bytes": 1, "digest": "a"}
+    ran |= {"stages": {"protect": [1.0, 1.0]}, "paths": [1, 0, 0]}
     made = []
 
     def apart(work, *given, **_options):
@@ -104,7 +120,8 @@ def test_the_smallest_nation_is_compared_with_no_smaller_one(monkeypatch):
 
     monkeypatch.setattr(bench, "apart", apart)
     readings = bench.measure(share=bench.SMALLEST, county=3)
-    assert made == [(bench.run_nation, 0.001), (bench.run_county, 3)]
+    nation = bench.run_nation, 0.001
+    assert made == [nation, nation, nation, (bench.run_county, 3)]  # one pass and two on a spine
     assert readings
     assert not [one for one in readings if one.what.startswith("slope")]
 

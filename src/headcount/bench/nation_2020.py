@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from fractions import Fraction
+from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 from math import log, nan
@@ -23,14 +23,22 @@ from headcount.bench.nation_people import (
     LARGEST_COUNTY,
     LEVELS,
     REAL,
+    SEED,
     county_2020,
     nation_2020,
 )
-from headcount.bench.recheck import CAP_FACILITY, recheck
+from headcount.bench.nation_spine import (
+    along_made_up_spine,
+    bypassed_units,
+    paths_beside_1,
+)
+from headcount.bench.product_2020 import one_pass, preset_2020
+from headcount.bench.recheck import CAP_FACILITY, recheck, recheck_2020
 from headcount.errors import ConfigError
+from headcount.mechanisms.topdown.choices import QuartersBounds
+from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.tabulate import Counts
 
-SEED = 2020
 SMALLEST = 0.001
 SMALLER = (16, 4)
 """Slopes compare the nation with others of a part of its share."""
@@ -38,33 +46,14 @@ STEEPEST = 1.1
 LIMITS = {1: (1_200, 4.0), 0.05: (60, 1.5)}
 """CPU seconds and GiB that a share of the nation may take."""
 COUNTY_LIMITS = 20, 1.0
+TWO_PASSES = {1: 1.3}
+TWO_PASSES_OF_A_PART = 1.5
+"""CPU of two passes as a multiple of one: of the whole nation, and of a part of it."""
+ONE_THREAD = 0.01
+"""Shares up to which the preset runs on one thread."""
 BUREAU = "the Bureau's run of the whole nation: 10.5 hours on a cluster (times in its certificates)"
 WARM_UP = 0.001
 QUICK = {"share": 0.004, "county": 100}
-
-QUERIES: Mapping[str, tuple[str, ...]] = {
-    "total": (),
-    "cenrace": ("cenrace",),
-    "hispanic": ("hispanic",),
-    "votingage": ("votingage",),
-    "hhinstlevels": ("hhinstlevels",),
-    "hhgq": ("hhgq",),
-    "hispanic*cenrace": ("hispanic", "cenrace"),
-    "votingage*cenrace": ("votingage", "cenrace"),
-    "votingage*hispanic": ("votingage", "hispanic"),
-    "votingage*hispanic*cenrace": ("votingage", "hispanic", "cenrace"),
-}
-RHO = Fraction(293_764, 114_921)
-LEVEL_SHARES = (104, 1440, 447, 687, 1256, 165)
-QUERY_SHARES: Mapping[str, tuple[int, ...]] = {
-    "nation": (0, 52, 26, 26, 26, 26, 130, 130, 26, 442, 3213),
-    "state": (3773, 6, 6, 6, 6, 6, 12, 12, 6, 34, 230),
-    "county": (3126, 10, 10, 10, 10, 10, 28, 28, 10, 101, 754),
-    "tract": (1567, 8, 5, 5, 5, 5, 1933, 20, 5, 67, 482),
-    "block_group": (1705, 3, 3, 3, 3, 3, 1055, 9, 3, 24, 1288),
-    "block": (5, 9, 5, 5, 5, 5, 21, 21, 5, 71, 3945),
-}
-"""The redistricting product of 2020: its loss, and what each level and query has of it."""
 
 Ran = dict[str, Any]
 """What one run gave, as JSON."""
@@ -82,56 +71,48 @@ def measure(*, share: float = 0.01, county: int = LARGEST_COUNTY) -> list[Readin
     parts = [max(share / part, SMALLEST) for part in SMALLER]
     runs = [apart(run_nation, part, warm=True) for part in dict.fromkeys((*parts, share))]
     whole = runs[-1]
-    return [*_described(whole), *_stages(whole), *_slopes(runs), *apart(run_county, county)]
+    workers = 1 if share <= ONE_THREAD else 0
+    one, two = (apart(run_nation, share, workers=workers, warm=True, passes=k) for k in (1, 2))
+    return [
+        *_described(whole),
+        *_stages(whole),
+        *_slopes(runs),
+        *_along_spine(one, two),
+        *apart(run_county, county),
+    ]
 
 
-def topdown_2020(levels: Sequence[str] = LEVELS) -> Any:
-    """TopDown with the schema, the queries and the shares of the redistricting product."""
-    from headcount.mechanisms.topdown.mechanism import TopDown
+def topdown_2020(levels: Sequence[str] = LEVELS) -> TopDown:
+    """The queries and shares of the preset of 2020, in one pass and on the tree as it is.
 
-    names = [*QUERIES, "cells"]
-    shares = {name: part for name, part in zip(LEVELS, LEVEL_SHARES, strict=True) if name in levels}
-    keys: dict[str, Any] = {
-        "rho": RHO,
-        "unit": "change-one",
-        "levels": {name: Fraction(part, sum(shares.values())) for name, part in shares.items()},
-        "queries": {"cells": {}} | {name: {"by": by} for name, by in QUERIES.items()},
-        "recodes": {
-            "hhinstlevels": {
-                "of": "hhgq",
-                "groups": {
-                    "household": ["household"],
-                    "institutional": [
-                        "correctional",
-                        "juvenile",
-                        "nursing",
-                        "other_institutional",
-                    ],
-                    "noninstitutional": ["college", "military", "other_noninstitutional"],
-                },
-            }
-        },
-        "level_queries": {
-            level: {
-                name: Fraction(part, sum(parts))
-                for name, part in zip(names, parts, strict=True)
-                if part
-            }
-            for level, parts in QUERY_SHARES.items()
-            if level in levels
-        },
-        "invariant": ({"query": "total", "level": "state"},),
-        "bounds": ({"query": "hhgq", "caps": (99_999,) * 8, "total_level": "state"},),
-    }
-    return TopDown(**keys)
+    With the bounds of 2018 by type of living quarters. Of fewer levels each has more.
+    """
+    preset = preset_2020()
+    shares = {name: part for name, part in preset.level_shares or () if name in levels}
+    return replace(
+        preset,
+        levels=tuple((name, part / sum(shares.values())) for name, part in shares.items()),
+        level_queries=tuple(one for one in preset.level_queries if one[0] in levels),
+        nurse_nva_0=False,
+        bounds=(QuartersBounds(query="hhgq", caps=(99_999,) * 8, total_level="state"),),
+        passes=(),
+        spine=False,
+        bypass="",
+    )
 
 
 def run_nation(
-    share: float, *, workers: int = 0, folder: Path | None = None, warm: bool = False
+    share: float,
+    *,
+    workers: int = 0,
+    folder: Path | None = None,
+    warm: bool = False,
+    passes: int = 0,
 ) -> Ran:
     """Make a nation, protect it with a seeded key, write the release; times, memory, digest.
 
-    ``warm`` makes a small one before, so that no compiler is measured.
+    ``warm`` makes a small one before, so that no compiler is measured. With ``passes`` it is
+    protected by the preset of 2020, along a spine: as it is with 2, without its passes with 1.
     """
     from headcount.engines.local import LocalEngine
     from headcount.mechanisms import Context, Tabulated, protect
@@ -139,13 +120,12 @@ def run_nation(
     from headcount.storage import storage_at
 
     if warm:
-        run_nation(WARM_UP, workers=workers, folder=folder)
-    counts = nation_2020(share, seed=SEED)
+        run_nation(WARM_UP, workers=workers, folder=folder, passes=passes)
+    counts, mechanism = posed(share, passes)
     facts = _facts(counts)
     stages: dict[str, list[float]] = {}
     with TemporaryDirectory(dir=folder) as made, watched_memory() as peak:
         out = Path(made)
-        mechanism = topdown_2020()
         with _timed(stages, "digest of the counts"):
             truth = Tabulated.of(counts)
         peak()
@@ -161,8 +141,11 @@ def run_nation(
         files = check_files(out / "release")["files"]
         size = sum((out / "release" / name).stat().st_size for name in files)
         most = peak()
-        checked = recheck(
-            truth.population, release.as_counts().tables, exact="state", cap_household=CAP_FACILITY
+        tables = release.as_counts().tables
+        checked = (
+            recheck_2020(counts, tables)
+            if passes
+            else recheck(truth.population, tables, exact="state", cap_household=CAP_FACILITY)
         )
     return {
         "share": share,
@@ -172,9 +155,28 @@ def run_nation(
         "notes": {k: v for k, v in release.notes.items() if isinstance(v, int | float) and v},
         "peak": most,
         "constraints": [sum(pair[i] for pair in checked.values()) for i in (0, 1)],
+        "paths": _paths(counts, mechanism) if passes else None,
         "bytes": size,
-        "digest": digest_of(release.as_counts().tables),
+        "digest": digest_of(tables),
     }
+
+
+def posed(share: float, passes: int) -> tuple[Counts, TopDown]:
+    """A nation and what protects it: see ``run_nation``."""
+    counts = nation_2020(share, seed=SEED)
+    if not passes:
+        return counts, topdown_2020()
+    preset = preset_2020()
+    spined = along_made_up_spine(counts, seed=SEED)
+    return spined, preset if passes > 1 else one_pass(preset)
+
+
+def _paths(counts: Counts, mechanism: TopDown) -> list[int]:
+    """Leaves of the spine, units without a share, and paths whose shares do not add up to 1."""
+    tree = mechanism.tree(counts.geography)
+    shares = mechanism.unit_shares(tree)
+    assert shares is not None
+    return [tree.size(tree.leaf), bypassed_units(shares), paths_beside_1(shares)]
 
 
 def run_county(tracts: int) -> list[Reading]:
@@ -313,6 +315,25 @@ def _stages(ran: Ran) -> list[Reading]:
         Reading("size of the release", ran["bytes"] / 2**20, "MiB", f"digest {ran['digest'][:16]}"),
     ]
     return readings
+
+
+def _along_spine(one: Ran, two: Ran) -> list[Reading]:
+    """The preset of 2020 on the nation's spine, beside the same without its passes."""
+    leaves, bypassed, uneven = two["paths"]
+    many, broken = (one["constraints"][i] + two["constraints"][i] for i in (0, 1))
+    ratio, limit = _cpu(two) / _cpu(one), TWO_PASSES.get(two["share"], TWO_PASSES_OF_A_PART)
+    return [
+        Reading("preset of 2020, along a spine: counts to release", _cpu(two), "s CPU"),
+        Reading("  beside one pass", ratio, "x", f"one pass: {_cpu(one):.1f} s", at_most=limit),
+        *(
+            Reading(f"  {level}", two["levels"][level], "s wall", f"one pass: {wall:.2f} s")
+            for level, wall in one["levels"].items()
+        ),
+        Reading("  peak anonymous memory", two["peak"], "GiB"),
+        Reading("  units without a share", bypassed, "units", "only children"),
+        Reading("  paths whose shares do not add up to 1", uneven, f"of {leaves:,}", at_most=0),
+        Reading("  constraints broken", broken, f"of {many:,}", "in both", at_most=0),
+    ]
 
 
 def _cpu(ran: Ran) -> float:

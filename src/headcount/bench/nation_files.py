@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from headcount.bench.nation_2020 import SEED, topdown_2020
-from headcount.bench.nation_people import LEVELS, nation_2020
+from headcount.bench.nation_2020 import topdown_2020
+from headcount.bench.nation_people import LEVELS, SEED, nation_2020
 from headcount.geography import Geography
 from headcount.tabulate import Counts
 from headcount.typed import to_table

@@ -10,8 +10,8 @@ from time import perf_counter, process_time
 from typing import TypeVar
 
 from headcount.bench.figures import Reading, apart
-from headcount.bench.nation_2020 import SEED, topdown_2020, watched_memory
-from headcount.bench.nation_people import nation_2020
+from headcount.bench.nation_2020 import topdown_2020, watched_memory
+from headcount.bench.nation_people import SEED, nation_2020
 from headcount.errors import ConfigError
 from headcount.progress import silent
 from headcount.tabulate import Counts

@@ -16,17 +16,17 @@ from headcount.arrays import Floats, Ints, Ints32
 from headcount.compiled import njit
 from headcount.geography import Geography
 from headcount.population.quarters import Quarters
-from headcount.schema import Attribute, Schema
+from headcount.schema import Schema, load_schema
 from headcount.tabulate import Counts
 from headcount.tabulate.counts import sparse_counts
 
-LEVELS = ("nation", "state", "county", "tract", "block_group", "block")
+LEVELS = ("us", "state", "county", "tract", "block_group", "block")
 UNITS = {"state": 51, "county": 3_143, "tract": 84_000, "block_group": 240_000, "block": 8_100_000}
 PEOPLE, POPULATED, LARGEST_COUNTY = 331_000_000, 5_900_000, 2_500
+SEED = 2020
 REAL = {"block_group": 40, "county": 250}
 """Cells of 2,016 that are in use in a mean unit, as in the census of 2020."""
 
-_RACES = ("white", "black", "native", "asian", "pacific", "other")
 _ALONE = (0.616, 0.124, 0.011, 0.060, 0.002, 0.084)
 _MORE = {2: 0.095, 3: 0.009, 4: 0.0018, 5: 0.0005, 6: 0.0001}
 """Shares of people of one race (the census of 2020), and of so many. Three and above are more than
@@ -39,20 +39,6 @@ _MIX_COUNTY, _MIX_GROUP = 0.6, 1.1
 """Standard deviations of the logarithm of a kind's share between counties and block groups."""
 _UNDER_18, _FACILITIES, _IN_FACILITY, _IN_HOME = 0.22, 0.035, 0.55, 2.5
 """Share of minors; of blocks with a facility, and of their people in it; people to a home."""
-
-
-def schema_2020() -> Schema:
-    """The 2,016 cells of the redistricting product of 2020, in its order."""
-    races = ["_".join(some) for n in range(1, 7) for some in combinations(_RACES, n)]
-    kinds = ("household", "correctional", "juvenile", "nursing", "other_institutional")
-    return Schema(
-        (
-            Attribute("hhgq", (*kinds, "college", "military", "other_noninstitutional")),
-            Attribute("votingage", ("under_18", "18_or_over")),
-            Attribute("hispanic", ("no", "yes")),
-            Attribute("cenrace", tuple(races)),
-        )
-    )
 
 
 def nation_2020(share: float, *, seed: int) -> Counts:
@@ -88,7 +74,7 @@ def county_2020(tracts: int, *, seed: int) -> Counts:
 def _filled(geography: Geography, share: float, chance: np.random.Generator) -> Counts:
     """People and living quarters for the places of a share of the nation."""
     size = _block_sizes(geography, share, chance)
-    schema = schema_2020()
+    schema = load_schema("redistricting-2020")
     start, cell, count, occupied = _people(geography, size, schema, chance)
     matrix = sparse_counts(start, cell, count, cells=schema.size)
     homes = np.maximum(occupied[:, 0] // 10, 0)
@@ -99,7 +85,8 @@ def _filled(geography: Geography, share: float, chance: np.random.Generator) -> 
 def _places(sizes: Mapping[str, int], largest: int, chance: np.random.Generator) -> Geography:
     """Units of every level, in proportion; one county has far more tracts than any other.
 
-    That one shrinks with the root of the share: a small nation has one as well.
+    That one shrinks with the root of the share: a small nation has one as well. Codes are as long
+    as those of the census, and the first digit of a block's is that of its block group.
     """
     counties, tracts = sizes["county"], sizes["tract"]
     others = _lognormal(counties - 1, _COUNTY_SPREAD, chance)
@@ -111,13 +98,15 @@ def _places(sizes: Mapping[str, int], largest: int, chance: np.random.Generator)
         _split(sizes["block_group"], _lognormal(tracts, 0.3, chance)),
         _split(sizes["block"], _lognormal(sizes["block_group"], 0.7, chance)),
     ]
-    units, parents = [np.array(["nation"])], [np.empty(0, dtype=np.int32)]
+    units, parents = [np.array(["us"])], [np.empty(0, dtype=np.int32)]
     codes = np.zeros(1, dtype=np.int64)
-    for level, many, digits in zip(LEVELS[1:], children, (2, 3, 6, 2, 4), strict=True):
+    width = 0
+    for many, digits in zip(children, (2, 3, 6, 1, 3), strict=True):
+        assert many.max() < 10**digits, "more places than codes"
+        width += digits
         parent = np.repeat(np.arange(len(many), dtype=np.int32), many)
         first = np.cumsum(many) - many
         codes = codes[parent] * 10**digits + (np.arange(len(parent)) - first[parent]) + 1
-        width = {"state": 2, "county": 5, "tract": 11, "block_group": 13, "block": 17}[level]
         units.append(_text(codes, width))
         parents.append(parent)
     return Geography(LEVELS, tuple(units), tuple(parents))

@@ -1,7 +1,7 @@
-"""An independent recheck, in integers, of what the preset e2e-2018 promises about a release.
+"""An independent recheck, in integers, of what the presets of 2018 and 2020 promise of a release.
 
 It shares no code with the mechanism: constraints are worked out again from the population by the
-rules of the 2018 test, with plain sums.
+rules of the 2018 test or of the redistricting product of 2020, with plain sums.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from headcount.arrays import Flags, Ints
 from headcount.geography import Geography
 from headcount.population import Population
+from headcount.tabulate import Counts
 
 Broken = dict[str, tuple[int, int]]
 """For each kind of constraint how many there are and how many are broken."""
 
 CAP_HOUSEHOLD, CAP_FACILITY = 99, 99_999
+NURSING = 3
 UNITS_AT_ONCE = 20_000
 
 
@@ -39,13 +41,46 @@ def recheck(
     geography = population.geography
     low, high, total = constraints(population, exact=exact, cap_household=cap_household)
     found: Broken = {}
-    for depth, level in enumerate(geography.levels):
-        table = tables[level]
-        people = by_type(table, types=low[level].shape[1])
+    for level in geography.levels:
+        people = by_type(tables[level], types=low[level].shape[1])
         _add(found, "bounds by type", people < low[level])
         _add(found, "bounds by type", people > high[level])
         if level in total:
             _add(found, "exact totals", people.sum(axis=1) != total[level])
+    _recheck_sums(found, geography, tables)
+    return found
+
+
+def recheck_2020(counts: Counts, tables: Mapping[str, Any]) -> Broken:
+    """The rules of 2020: with u living quarters of a type, vacant homes among them, in a block,
+
+        l u <= people of the type <= 99,999 u,    l = 0 for housing units, 1 for facilities
+
+    nobody under 18 in nursing homes, and totals of states as they are. The bounds of all units
+    above, whatever the tree, follow from these and from sums over children.
+    """
+    quarters, geography = counts.quarters, counts.geography
+    assert quarters is not None
+    stand = quarters.occupied.copy()
+    stand[:, 0] += quarters.vacant
+    types, leaf = stand.shape[1], tables[geography.leaf]
+    found: Broken = {}
+    people = by_type(leaf, types=types)
+    _add(found, "bounds by type", people < stand * np.arange(types).clip(max=1))
+    _add(found, "bounds by type", people > stand * CAP_FACILITY)
+    kind, adult = np.divmod(leaf.indices // (leaf.shape[1] // types // 2), 2)
+    _add(found, "nobody under 18 in nursing homes", (kind == NURSING) & (adult == 0))
+    for level in geography.levels[: geography.depth("state") + 1]:
+        truth = _up(geography, level, counts.totals()[:, None])[:, 0]
+        _add(found, "exact totals", by_type(tables[level], types=types).sum(axis=1) != truth)
+    _recheck_sums(found, geography, tables)
+    return found
+
+
+def _recheck_sums(found: Broken, geography: Geography, tables: Mapping[str, Any]) -> None:
+    """No count is below 0, and every unit's counts are the sums of its children's."""
+    for depth, level in enumerate(geography.levels):
+        table = tables[level]
         _add(found, "no count below 0", table.data < 0)
         if depth:
             above = tables[geography.levels[depth - 1]]
@@ -53,7 +88,6 @@ def recheck(
                 parents = range(first, min(first + UNITS_AT_ONCE, above.shape[0]))
                 sums = add_children(geography, depth, table, parents=parents)
                 _add(found, "sums over children", sums != above[first : parents.stop].toarray())
-    return found
 
 
 def constraints(

@@ -1,0 +1,17 @@
+"""The mechanism that benchmarks of the redistricting product of 2020 run, and its control."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headcount.mechanisms.topdown.mechanism import TopDown
+
+
+def preset_2020(**keys: object) -> TopDown:
+    """TopDown as the persons of the redistricting product of the United States were protected."""
+    return TopDown.from_preset("redistricting-2020-us", **keys)
+
+
+def one_pass(preset: TopDown) -> TopDown:
+    """The same with all queries fitted at once, and rounded by cells."""
+    return replace(preset, passes=())
