@@ -103,7 +103,9 @@ def test_the_preset_runs_along_a_spine_and_keeps_every_constraint(passes):
     readings = {one.what.strip(): one for one in bench._along_spine(ran, ran)}
     assert readings["beside one pass"].value == 1
     assert readings["beside one pass"].at_most == 1.5
-    assert all(one.passed for one in readings.values())
+    assert ran["records"][0] == (ran["people"] if passes == 2 else 0)  # lines, all of them checked
+    assert readings["lines of people that are not there"].passed == (passes == 2)
+    assert all(one.passed for one in list(readings.values())[:-1])
     whole = {one.what.strip(): one for one in bench._along_spine(ran, ran | {"share": 1})}
     assert whole["beside one pass"].at_most == 1.3
 
@@ -111,7 +113,7 @@ def test_the_preset_runs_along_a_spine_and_keeps_every_constraint(passes):
 def test_the_smallest_nation_is_compared_with_no_smaller_one(monkeypatch):
     ran = {"share": 0.001, "stages": {}, "peak": 1.0, "units": {}, "used": {}, "people": 1}
     ran |= {"populated": 1, "levels": {}, "constraints": [1, 0], "bytes": 1, "digest": "a"}
-    ran |= {"stages": {"protect": [1.0, 1.0]}, "paths": [1, 0, 0]}
+    ran |= {"stages": {"protect": [1.0, 1.0]}, "paths": [1, 0, 0], "records": [1, 0.1, 0.1]}
     made = []
 
     def apart(work, *given, **_options):

@@ -33,8 +33,9 @@ from headcount.bench.measuring_audit import Build
 from headcount.evaluation.audit import AuditTrials, audit_trials
 from headcount.geography import Geography
 from headcount.geography.spine import UnitShares
+from headcount.mechanisms.topdown.answers import unit_classes
 from headcount.mechanisms.topdown.choices import Marginal
-from headcount.mechanisms.topdown.measure import Measurements, unit_classes
+from headcount.mechanisms.topdown.measure import Measurements
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.mechanisms.topdown.planned import planned_noise
 from headcount.mechanisms.topdown.settings import TopDownSettings
