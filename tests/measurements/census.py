@@ -140,6 +140,8 @@ def as_the_bureau_has_it(
         for table in ("DPQuery", "Constraint"):
             parts = sorted((ours / f"{level}.parquet" / table).glob("*.parquet"))
             frame = pl.concat([pl.read_parquet(part) for part in parts])
+            if level == "state" and table == "Constraint":
+                frame = pl.concat([frame, *_totals_of_whole_states(ours)])
             if level == "block":  # the code of the group, then the 16 digits of the block
                 codes = [group_of[code] + code for code in frame["geocode"]]
                 frame = frame.with_columns(pl.Series("geocode", codes))
@@ -152,9 +154,23 @@ def as_the_bureau_has_it(
                 (county if LEVELS.index(level) > 1 else pl.lit("all")).alias("County"),
             ).sample(fraction=1, shuffle=True, seed=1)
             place = folder / f"{FOLDERS[level]}.parquet" / table
+            place.mkdir(parents=True)
             for (state_code, county_code), rows in frame.group_by("State", "County"):
                 part = place / f"State={state_code}" / f"County={county_code}"
                 part.mkdir(parents=True)
                 rows.drop("State", "County").write_parquet(part / "part-0.parquet")
             (place / "_SUCCESS").touch()
     return BureauFiles(folder)
+
+
+def _totals_of_whole_states(ours: Path) -> list[pl.DataFrame]:
+    """Of a state that the spine has in one part the Bureau has a plain total."""
+    part = ours / "state.parquet/Together/part-00000.parquet"
+    if not part.is_file():
+        return []
+    nodes = pl.read_parquet(ours / "spine.parquet")["state"].unique()
+    state = pl.DataFrame({"node": nodes, "geocode": nodes.str.slice(1)})
+    whole = state.filter(pl.len().over("geocode") == 1)
+    rows = pl.read_parquet(part)
+    joined = rows.join(whole, on="geocode").with_columns(pl.col("node").alias("geocode"))
+    return [joined.select(rows.columns)]

@@ -25,6 +25,7 @@ from tests.measurements.census import (
     MECHANISM,
     BureauFiles,
     as_the_bureau_has_it,
+    people,
     published,
 )
 
@@ -168,6 +169,22 @@ def test_totals_of_parts_together_come_back(tmp_path: Path):
     start = start_from(tmp_path / "m")
     assert start.joint["state"].group.tolist() == [0, 1, 0]
     assert same(estimate_from(start), release)
+
+
+def test_states_in_parts_whose_total_nobody_tells_are_estimated_without_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    published(tmp_path / "m", inside=(BLOCKS[0], BLOCKS[5]))
+    theirs = as_the_bureau_has_it(tmp_path / "m", tmp_path / "theirs")
+    start = start_from(theirs.folder, MECHANISM, schema=SCHEMA)
+    assert "no constraint has the total of 2 units of 'state' that the spine has in" in caplog.text
+    low, high = start.measurements.bounds("state", "hhgq", range(3))
+    release = estimate_from(start)
+    tree = release.geography.spine
+    assert tree is not None
+    assert tree.units[1].tolist() == ["044", "050", "144"]
+    assert (low < high).any()
+    assert release.at("us").sum() == len(people(inside=()).unit)
 
 
 def test_a_missing_level_is_refused(theirs: BureauFiles):

@@ -17,7 +17,7 @@ from headcount.engines.local import LocalEngine
 from headcount.errors import ConfigError, HeadcountError, InputError
 from headcount.mechanisms._base import Context, CountsOutcome
 from headcount.mechanisms.topdown import _publish as publish
-from headcount.mechanisms.topdown.from_measurements import estimate_from, start_from
+from headcount.mechanisms.topdown.from_measurements import estimate_from, keeping, start_from
 from headcount.mechanisms.topdown.mechanism import TopDown
 from headcount.privacy import UnitOfPrivacy, ZCDPLoss
 from headcount.progress import silent
@@ -28,6 +28,11 @@ from tests.engines.by_files import by_files
 from tests.mechanisms.topdown import test_topdown_spine as spine
 from tests.mechanisms.topdown.small import (
     BOUNDS,
+    HALF,
+    KIND,
+    VILLAGE,
+    add_up,
+    answers,
     bounded,
     hierarchies,
     pure,
@@ -134,6 +139,39 @@ def test_other_passes_make_another_release_of_the_same_answers(tmp_path: Path):
         other.guarantee.losses
         == bounded(zcdp("1/20")).guarantee(other.schema, other.geography).losses
     )
+
+
+def test_two_outer_passes_with_the_table_of_the_first_as_an_equality(tmp_path: Path):
+    """Kinds of quarters are settled first, by a product of their own; then ages below them."""
+    first = settings(zcdp("1/8"), query_shares=(("kind", Fraction(1)),))
+    second = bounded(zcdp(50), query_shares=((CELLS, HALF), ("age", HALF)))
+    published(first, village(), tmp_path / "first")
+    published(second, village(), tmp_path / "second", seed=2)
+    kinds = estimate_from(start_from(tmp_path / "first"))
+    settled = {level: answers(kinds.at(level), KIND) for level in VILLAGE.levels}
+    start = start_from(tmp_path / "second")
+    start = replace(start, restrictions=dict.fromkeys(VILLAGE.levels, ()))
+    plain, below = estimate_from(start), estimate_from(keeping(start, "kind", settled["leaf"]))
+    truth = village().dense()
+    for level in VILLAGE.levels:
+        assert np.array_equal(answers(below.at(level), KIND), settled[level])
+        assert np.array_equal(below.at(level), add_up(VILLAGE, below.at("leaf"), level))
+    assert not np.array_equal(answers(plain.at("leaf"), KIND), settled["leaf"])
+    assert not np.array_equal(settled["leaf"], answers(truth, KIND))  # a truth would contradict it
+    assert not np.array_equal(below.at("leaf"), kinds.at("leaf"))  # ages are the second pass's
+
+
+def test_a_table_of_another_form_is_refused(tmp_path: Path):
+    published(bounded(zcdp(1)), village(), tmp_path)
+    with pytest.raises(InputError, match="found 2 x 3 numbers, or some below 0, expected 7 x 3: a"):
+        keeping(start_from(tmp_path), "kind", np.zeros((2, 3)))
+
+
+def test_a_table_is_kept_along_a_spine_too(tmp_path: Path):
+    published(spine.along(zcdp(1), invariants=()), spine.people(), tmp_path)
+    table = answers(spine.people(9).dense(), KIND)
+    release = estimate_from(keeping(start_from(tmp_path), "kind", table))
+    assert np.array_equal(answers(release.at("leaf"), KIND), table)
 
 
 def test_settings_that_the_measurements_are_not_of_are_refused(tmp_path: Path):

@@ -6,6 +6,7 @@ run. From the files of a run, and with its settings, the release is that run's r
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -14,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from headcount.arrays import Flags, Ints
 from headcount.errors import ConfigError, InputError, RunError
 from headcount.geography import Geography
 from headcount.measurements import NoisyMeasurements, PublishedBounds, read_measurements
@@ -43,6 +46,8 @@ from headcount.release.receipt import guarantee_from_json
 from headcount.schema import Schema
 from headcount.storage import Storage
 from headcount.typed import from_table
+
+log = logging.getLogger(__name__)
 
 PUBLISHED = "published"
 """The folder in a workspace for what is worked out from published files: rows and bounds."""
@@ -121,7 +126,7 @@ def start_from(
     answers = published_answers(measurements, planned, classes)
     joint = _joint(measurements)
     restrictions = _restrictions(settings, measurements)
-    _refuse_inexact(settings, restrictions, joint, tree)
+    _refuse_inexact(settings, restrictions, joint, measurements)
     refuse_too_wide(restrictions, schema=measurements.schema, geography=tree)
     refuse_crossing(settings, restrictions, measurements.schema)
     return PublishedStart(settings, measurements, answers, restrictions, joint)
@@ -146,6 +151,40 @@ def estimate_from(start: PublishedStart, *, context: Context | None = None) -> C
         backend="none",
     )
     return outcome.release(0, making)
+
+
+def keeping(start: PublishedStart, query: str, table: Any) -> PublishedStart:
+    """The same start, where the answers to a query are those of a table protected before.
+
+    So one product is made below another (the second is conditioned on the first), and a second
+    outer pass on what a first has settled. The table need not hold the truth, which is why this is
+    an estimate's and not a run's: an estimate has no truth to compare it with.
+
+    where
+        table   units x groups, whole numbers: of the leaves that are published, in their order
+    """
+    measurements = start.measurements
+    tree, published = measurements.tree, measurements.geography
+    asked = start.mechanism.query(query)
+    answers = np.asarray(table, dtype=np.int64)
+    shape = (published.size(published.leaf), asked.size(measurements.schema))
+    if answers.shape != shape or answers.min(initial=0) < 0:
+        raise InputError(
+            f"table of {query!r}",
+            found=f"{' x '.join(map(str, answers.shape))} numbers, or some below 0",
+            expected=f"{shape[0]} x {shape[1]}: a row for each leaf, a column for each group",
+        )
+    if published.spine is not None:
+        answers = answers[published.along_spine]
+    restrictions = dict(start.restrictions)
+    for depth in range(len(tree.levels) - 1, -1, -1):
+        level, exact = tree.levels[depth], Restriction(asked, answers, answers)
+        others = tuple(one for one in restrictions[level] if one.query.name != query)
+        restrictions[level] = (*others, exact)
+        if depth:
+            first = tree.children_start(tree.levels[depth - 1])
+            answers = np.add.reduceat(answers, first)
+    return replace(start, restrictions=restrictions)
 
 
 def _descent(start: PublishedStart, context: Context) -> tuple[Descent, dict[str, float]]:
@@ -314,31 +353,54 @@ def _refuse_inexact(
     settings: TopDown,
     restrictions: Restrictions,
     joint: Mapping[str, JointTotals],
-    tree: Geography,
+    measurements: NoisyMeasurements,
 ) -> None:
-    """Refuse constraints that leave open what the settings say is published exactly."""
+    """Refuse constraints that leave open what the settings say is published exactly.
+
+    In files of the Bureau the total of a state in two parts is no constraint of either.
+    """
+    tree = measurements.tree
     for invariant in settings.invariant:
         for level in tree.levels[: tree.depth(invariant.level) + 1]:
             if level in joint:
                 continue
             own = [one for one in restrictions[level] if one.query.name == invariant.query]
-            unit = 0 if not own else _first_open(own[0])
-            if unit is not None:
-                code = str(tree.units[tree.depth(level)][unit])
+            free = _free_units(own[0]) if own else np.arange(tree.size(level))
+            if settings.spine and not measurements.said:
+                in_parts = _in_parts(tree.units[tree.depth(level)])
+                if (lost := in_parts[free]).any():
+                    log.warning(
+                        "%s: no constraint has the total of %d units of %r that the spine has in "
+                        "parts: it is not kept",
+                        measurements.folder,
+                        lost.sum(),
+                        level,
+                    )
+                free = free[~lost]
+            if len(free):
+                code = str(tree.units[tree.depth(level)][free[0]])
                 raise InputError(
-                    "measurements",
+                    str(measurements.folder),
                     place=f"level {level!r}, geounit {code!r}",
                     found=f"no constraint that {invariant.query!r} is exact",
                     expected=f"one for every geounit: it is invariant at {invariant.level!r}",
                 )
 
 
-def _first_open(restriction: Restriction) -> int | None:
-    """The first unit of which an answer is not exact."""
-    for units, low, high in restriction.pieces():
-        if (open_ := (low != high).any(axis=1)).any():
-            return int(units.start) + int(np.argmax(open_))
-    return None
+def _in_parts(codes: NDArray[np.str_]) -> Flags:
+    """Units whose codes differ from another's in the first character alone: which part it is."""
+    whole = np.array([code[1:] for code in codes.tolist()])
+    _, number, times = np.unique(whole, return_inverse=True, return_counts=True)
+    return np.asarray((times[number] > 1) & (np.char.str_len(whole) > 0))
+
+
+def _free_units(restriction: Restriction) -> Ints:
+    """The units of which an answer is not exact."""
+    found = [
+        units.start + np.flatnonzero((low != high).any(axis=1))
+        for units, low, high in restriction.pieces()
+    ]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *found])
 
 
 def _refuse_other_totals(start: PublishedStart, tables: Mapping[str, Any]) -> None:
