@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from headcount.init.read import bins as bins
     from headcount.init.read import levels as levels
     from headcount.init.read import read as read
+    from headcount.measurements import NoisyMeasurements as NoisyMeasurements
+    from headcount.measurements import read_measurements as read_measurements
     from headcount.mechanisms import Averaged as Averaged
     from headcount.mechanisms import Chain as Chain
     from headcount.mechanisms import Geometric as Geometric
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
     from headcount.report.finding import Finding as Finding
     from headcount.run.compare import Comparison as Comparison
     from headcount.run.compare import compare as compare
+    from headcount.run.estimate import estimate_run as estimate_run
     from headcount.run.evaluate import evaluate_run as evaluate_run
     from headcount.run.plan import plan as plan
     from headcount.run.protect import protect_run as protect_run

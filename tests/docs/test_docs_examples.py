@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 
 from headcount.cli.app import app, main
+from headcount.mechanisms.topdown.mechanism import TopDown
 from tests.docs import files
 from tests.docs.examples import Example, examples, find
 from tests.docs.pages import Block, blocks, commands, config_text, keys_of, table
+from tests.measurements.census import as_the_bureau_has_it, published
 
 EXAMPLES = {example.name: example for example in examples()}
 NOT_CONFIGS = {"python": "test_the_python_of_a_page_runs; that of the README, tests/test_readme.py"}
@@ -66,6 +68,32 @@ def test_the_example_is_checked_protected_and_evaluated(
     assert {"errors.csv", "withheld.csv", "table-changes.csv"} & made
 
 
+def test_the_examples_from_measurements_are_estimated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, headcount: Headcount
+):
+    """Ours, of a run that another page's example made; and the Bureau's, of a made-up census."""
+    monkeypatch.chdir(tmp_path)
+    example = EXAMPLES["topdown-recoded"]
+    (tmp_path / "config.toml").write_text(
+        config_text(example.config()).replace(f"runs/{example.name}", "runs/first")
+    )
+    headcount("protect", "config.toml")
+    preset = TopDown.from_preset(
+        find("measurements.md", 'folder = "nmf"').toml["mechanism"]["preset"]
+    )
+    published(tmp_path / "ours", mechanism=preset)
+    as_the_bureau_has_it(tmp_path / "ours", tmp_path / "nmf", levels=("us", "state", "county"))
+    for text, out in (('folder = "runs/first', "again"), ('folder = "nmf"', "counties")):
+        (tmp_path / "again.toml").write_text(find("measurements.md", text).text)
+        assert "nothing new is spent" in headcount("estimate", "again.toml")
+        assert (tmp_path / f"runs/{out}/release/manifest.json").is_file()
+    for level in ("state", "county"):
+        first, again = (
+            tmp_path / f"runs/{run}/release/{level}.parquet" for run in ("first", "again")
+        )
+        assert first.read_bytes() == again.read_bytes()
+
+
 PYTHON = sorted({one.page for one in blocks() if one.language == "python"} - {"README.md"})
 
 
@@ -96,7 +124,8 @@ def unrun(pages: Sequence[Block], shown: Sequence[Block]) -> str:
 def test_every_block_of_the_pages_is_run():
     shown = [block for example in EXAMPLES.values() for block in example.blocks()]
     columns = find("config.md", "county,sex,grown")  # an example writes a table with these
-    assert unrun(blocks(), [*shown, columns]) == ""
+    from_files = [find("measurements.md", text) for text in ('folder = "runs', 'folder = "nmf')]
+    assert unrun(blocks(), [*shown, columns, *from_files]) == ""
     assert sum(block.language == "toml" for block in blocks()) >= 10  # the pages were found
 
 

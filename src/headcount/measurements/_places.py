@@ -41,14 +41,14 @@ def described_places(folder: Path) -> tuple[Geography, Described] | None:
             found="nothing about levels and schema",
             expected="what headcount writes there (an older version did not: publish anew)",
         )
-    published = _read(path, about.said["levels"])
+    published = _read(path, about)
     if (spine := folder / f"{SPINE}.parquet").is_file():
-        tree = _read(spine, Described.by(spine).said.get("levels", []))
-        published = replace(published, spine=tree)
+        published = replace(published, spine=_read(spine, Described.by(spine)))
     return published, about
 
 
-def _read(path: Path, levels: Sequence[str]) -> Geography:
+def _read(path: Path, about: Described) -> Geography:
+    levels = about.said.get("levels", [])
     with opened(path) as file:
         names = file.schema_arrow.names
     if not levels or any(level not in names for level in levels[1:]):
@@ -58,7 +58,9 @@ def _read(path: Path, levels: Sequence[str]) -> Geography:
             found=f"columns {names}",
             expected=f"a column of codes for each level: {', '.join(levels[1:])}",
         )
-    return geography_of_file(path, levels)
+    found = geography_of_file(path, levels)
+    root = np.array([about.said.get("root", levels[0])])
+    return replace(found, units=(root, *found.units[1:]))
 
 
 def codes_in(files: Sequence[Path]) -> pl.Series:

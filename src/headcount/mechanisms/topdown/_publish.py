@@ -225,15 +225,20 @@ class PublishedMeasurements(Publication):
         # What bounds the counts is in the tables: no table of bounds is named.
         settings = replace(self.settings.completed(release.schema, tree), bounds=())
         about = {
-            "levels": geography.levels,
+            **_levels(geography),
             "schema": schema_to_json(release.schema),
             "mechanism": to_table(settings),
             "guarantee": guarantee_to_json(release.guarantee),
         }
         _write_units(geography, folder / f"{UNITS}.parquet", about)
         if tree is not geography:
-            _write_units(tree, folder / f"{SPINE}.parquet", {"levels": tree.levels})
+            _write_units(tree, folder / f"{SPINE}.parquet", _levels(tree))
         return sorted(path for path in folder.rglob("*.parquet") if path.is_file())
+
+
+def _levels(geography: Geography) -> dict[str, Any]:
+    """What a table of leaves does not show: the levels in their order, and the code of the whole."""
+    return {"levels": geography.levels, "root": str(geography.units[0][0])}
 
 
 def _write_units(geography: Geography, path: Path, about: Mapping[str, Any]) -> None:
