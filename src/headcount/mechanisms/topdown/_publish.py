@@ -237,7 +237,7 @@ class PublishedMeasurements(Publication):
 
 
 def _levels(geography: Geography) -> dict[str, Any]:
-    """What a table of leaves does not show: the levels in their order, and the code of the whole."""
+    """What a table of leaves does not show: levels in their order, and the code of the whole."""
     return {"levels": geography.levels, "root": str(geography.units[0][0])}
 
 
