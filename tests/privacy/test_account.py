@@ -130,3 +130,17 @@ def test_sums_are_exact_and_converted_sums_never_fall(parts):
     ]
     assert converted == sorted(converted)
     assert converted[0] == 0
+
+
+HOUSING_UNIT = UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE
+
+
+@pytest.mark.parametrize("unit", [ADD_REMOVE, CHANGE_ONE])
+@pytest.mark.parametrize("loss", [pure, rho])
+def test_losses_of_housing_units_and_of_people_are_never_charged_for_each_other(loss, unit):
+    """A release of housing units states what it costs a person: that is charged, as it is."""
+    said = "losses of persons and of housing units do not convert"
+    for one, total in ((HOUSING_UNIT, unit), (unit, HOUSING_UNIT)):
+        with pytest.raises(PrivacyError, match=said):
+            charge(loss("1/3", one), total=loss("1", total))
+    assert charge(loss("1/3", HOUSING_UNIT), total=loss("1", HOUSING_UNIT)).amount == Fraction(1, 3)

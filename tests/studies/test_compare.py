@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -36,6 +38,7 @@ from headcount.run.compare import WITHOUT_DATA, compare, compare_run
 from headcount.run.evaluate import evaluate_run
 from headcount.run.protect import protect_run
 from headcount.schema import Attribute, Schema
+from headcount.studies.compare import report
 from headcount.studies.compare.methods import NONE, Domain, offered, stated
 from headcount.studies.compare.settings import PRESETS, Settings
 from headcount.studies.compare.study import replicates_of
@@ -434,6 +437,18 @@ def test_why_a_case_does_not_fit_names_nothing_that_was_read_from_the_data(tmp_p
     (inside,) = table(tmp_path, "left_out")["why"]
     assert "tract" in inside
     assert table(tmp_path, "left_out", half="publish")["why"].to_list() == [UNFIT]
+
+
+def test_of_units_with_shares_of_their_own_the_widest_noise_is_predicted():
+    rows = [
+        ("a", "tract", "total", 3.0),
+        ("a", "tract", "total", 5.0),
+        ("a", "block", "total", 7.0),
+    ]
+    table = pl.DataFrame(rows, schema=["case", "level", "query", "within"], orient="row")
+    findings: Any = SimpleNamespace(tables={"predicted": table})
+    shown = report.VIEWS["predicted-errors"](findings)
+    assert shown.rows() == [("a", "tract", 5.0), ("a", "block", 7.0)]
 
 
 def test_predicted_errors_are_the_reach_of_the_noise(town):

@@ -67,6 +67,11 @@ def used(charges: Iterable[Fraction], *, total: Loss) -> Used:
 
 
 def _same_unit(loss: Loss, *, total: Loss) -> tuple[PureLoss, str]:
+    if loss.unit.of_housing_unit is not total.unit.of_housing_unit:
+        raise PrivacyError(
+            f"spend: found {loss.currency} for '{loss.unit}' against a total for '{total.unit}', "
+            f"expected the total's own unit: losses of persons and of housing units do not convert"
+        )
     if not isinstance(loss, PureLoss):
         raise PrivacyError(
             f"spend: found {loss.currency} for '{loss.unit}' against a total for "

@@ -193,10 +193,13 @@ class NeighbouringRuns:
 
 def _loss(release: Release) -> Loss | None:
     """The loss to hold the mechanism to: one number tells more than two."""
-    guarantee = release.guarantee
-    return guarantee.loss_for(UnitOfPrivacy.ADD_REMOVE) or guarantee.loss_for(
-        UnitOfPrivacy.CHANGE_ONE
+    units = (
+        UnitOfPrivacy.ADD_REMOVE,
+        UnitOfPrivacy.HOUSING_UNIT_CHANGE_ONE,  # records are housing units, not people
+        UnitOfPrivacy.CHANGE_ONE,
     )
+    losses = (release.guarantee.loss_for(unit) for unit in units)
+    return next((loss for loss in losses if loss is not None), None)
 
 
 def _row(loss: Loss, bound: AuditBound) -> pl.DataFrame:

@@ -241,7 +241,8 @@ def _attack_rows(found: Findings) -> pl.DataFrame:
 
 def _predicted(found: Findings) -> pl.DataFrame:
     rows = found.tables["predicted"]
-    return rows.pivot("query", index=["case", "level"], values="within")
+    # Units of a level may have shares of their own: the widest noise of them is shown.
+    return rows.pivot("query", index=["case", "level"], values="within", aggregate_function="max")
 
 
 def _predicted_columns(found: Findings) -> list[dict[str, Any]]:
