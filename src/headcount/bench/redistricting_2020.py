@@ -61,20 +61,16 @@ def measure(*, directory: Path, replicates: int = RUNS) -> list[Reading]:
 
 def compare(pair: TractPair, runs: int) -> list[Reading]:
     """All figures of one pair of files."""
-    mechanism = preset_2020(bypass=HIGHEST)
-    released = [_released(pair, mechanism, seed=seed) for seed in range(runs)]
-    at_once = [_released(pair, one_pass(mechanism), seed=seed) for seed in range(runs)]
-    geography = pair.data.counts.geography
-    owned = own_totals(mechanism, pair.data.counts.schema, geography, levels=CHECKED)
-    two, one = (
-        totals_errors(owned, [_errors(pair, each) for each in made]) for made in (released, at_once)
-    )
+    mechanism, truth = preset_2020(bypass=HIGHEST), pair.data.counts
+    owned = own_totals(mechanism, truth.schema, truth.geography, levels=CHECKED)
+    ours, errors = _runs(pair, mechanism, runs)
+    at_once, errors_at_once = _runs(pair, one_pass(mechanism), runs)
     return [
         *_described(pair, runs),
-        *_beside(_figures_of(pair, released), figures(pair, pair.block, pair.tract)),
-        *(found.reading() for found in two),
-        one_pass_must_fail(one),
-        *_shown(_figures_of(pair, at_once), "with one pass, "),
+        *_beside(ours, figures(pair, pair.block, pair.tract)),
+        *(found.reading() for found in totals_errors(owned, errors)),
+        one_pass_must_fail(totals_errors(owned, errors_at_once)),
+        *_shown(at_once, "with one pass, "),
     ]
 
 
@@ -100,26 +96,18 @@ def figures(pair: TractPair, block: Ints, tract: Ints) -> dict[str, float]:
     }
 
 
-def _released(pair: TractPair, mechanism: TopDown, *, seed: int) -> Ints:
-    """Counts of all blocks, made-up ones too, x cells of people in households."""
-    table: Any = protect(pair.data, mechanism, seed=seed).as_counts().tables["block"]
-    if table[:, CELLS:].nnz:
-        raise AssertionError("people in group quarters, of which there are none")
-    return np.asarray(table[:, :CELLS].toarray(), dtype=np.int64)
-
-
-def _errors(pair: TractPair, released: Ints) -> Ints:
-    return np.asarray(released.sum(axis=1) - pair.data.counts.totals())
-
-
-def _figures_of(pair: TractPair, runs: list[Ints]) -> dict[str, Floats]:
-    """Of each figure those of all runs."""
-    found = []
-    for released in runs:
-        block = released[pair.real]
+def _runs(pair: TractPair, mechanism: TopDown, runs: int) -> tuple[dict[str, Floats], list[Ints]]:
+    """Of each figure those of all runs; and the errors of all blocks, made-up ones too."""
+    found, errors = [], []
+    for seed in range(runs):
+        table: Any = protect(pair.data, mechanism, seed=seed).as_counts().tables["block"]
+        if table[:, CELLS:].nnz:
+            raise AssertionError("people in group quarters, of which there are none")
+        errors.append(np.asarray(table.sum(axis=1), dtype=np.int64) - pair.data.counts.totals())
+        block = np.asarray(table[pair.real, :CELLS].toarray(), dtype=np.int64)
         tract = np.bincount(pair.of_tract, block.sum(axis=1)).astype(np.int64)
         found.append(figures(pair, block, tract))
-    return {name: np.array([one[name] for one in found]) for name in found[0]}
+    return {name: np.array([one[name] for one in found]) for name in found[0]}, errors
 
 
 def _described(pair: TractPair, runs: int) -> list[Reading]:

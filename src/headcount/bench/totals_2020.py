@@ -29,7 +29,7 @@ from headcount.tabulate import Counts, Tabulated
 
 LEVELS = ("county", "tract", "block_group")
 TOTAL = "total"
-QUICK = {"replicates": 1}
+QUICK = {"share": 0.004, "replicates": 1}
 NEAR, STANDARD_ERRORS = 0.10, 2.5
 """How far an error may be from that of the answer: a part of it, or so many standard errors."""
 
