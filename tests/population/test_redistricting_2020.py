@@ -191,6 +191,11 @@ def test_rows_that_stand_for_nobody_say_nothing():
     )
     found = read_persons_2020(people, blocks=blocks(), units=pl.concat([nothing, units()]))
     expected = read_persons_2020(persons(), blocks=blocks(), units=units())
+    assert [rows for _, rows in found.reading.rows] == [6, 7, 4]
+    assert dict(found.reading.left_out) == {
+        "rows that stand for 0": 2,
+        "blocks without living quarters": 1,
+    }
     assert found.unit.tolist() == expected.unit.tolist()
     assert found.cell.tolist() == expected.cell.tolist()
     for one, other in zip(found.geography.units, expected.geography.units, strict=True):

@@ -39,6 +39,7 @@ from headcount.population.format import PLAIN, Format
 from headcount.population.frames import table_of
 from headcount.population.population import MOST_PEOPLE, Population
 from headcount.population.quarters import Quarters
+from headcount.population.reading import ReadSummary
 from headcount.population.tables import Rows, read_rows
 from headcount.population.whole_numbers import whole_numbers
 from headcount.schema.load import load_schema
@@ -51,6 +52,7 @@ TopLevel = Literal["us", "state"]
 """The level of the one unit that all others are in: the nation, or one state by itself."""
 WITH_QUARTERS = ("which blocks have living quarters",)
 """What the list of blocks gives away, where blocks without any are left out."""
+FOR_NOBODY = "rows that stand for 0"
 FACILITIES = "how many facilities of each type of group quarters stand in each block"
 
 
@@ -64,10 +66,10 @@ class _Units:
     occupied: Ints
     count: Ints
 
-    def only(self, wanted: Flags) -> _Units:
-        """Some of the rows."""
+    def only(self, wanted: Flags, *, without: str) -> _Units:
+        """Some of the rows; ``without`` names the others."""
         return _Units(
-            self.rows.only(pl.Series(wanted), without=""),
+            self.rows.only(pl.Series(wanted), without=without),
             self.block.filter(pl.Series(wanted)),
             self.type[wanted],
             self.occupied[wanted],
@@ -86,7 +88,7 @@ def read_persons_2020(
 ) -> Population:
     """People by block and cell of the schema ``redistricting-2020``, with their living quarters."""
     given = None if units is None else _units(units, form)
-    geography = _geography(blocks, form, given, whole, by_type=True)
+    geography, places = _geography(blocks, form, given, whole, by_type=True)
     schema = load_schema("redistricting-2020")
     rows = read_rows(
         table_of(persons),
@@ -104,7 +106,7 @@ def read_persons_2020(
     count = whole_numbers(rows, "count", problems) if "count" in rows.frame.columns else None
     problems.refuse()
     if count is not None and not count.all():
-        rows, some = rows.only(pl.Series(count > 0), without=""), count > 0
+        rows, some = rows.only(pl.Series(count > 0), without=FOR_NOBODY), count > 0
         codes, count = tuple(one[some] for one in codes), count[some]
     unit = place_rows(_block(rows), geography, name=rows.name, where=rows.where)
     people = Population(
@@ -116,6 +118,7 @@ def read_persons_2020(
         count=count,
         public=public,
         read_off=() if given is None else WITH_QUARTERS,
+        reading=_reading(rows, *(() if given is None else (given.rows,)), places),
     )
     if given is None:
         return people
@@ -139,7 +142,7 @@ def read_units_2020(
     """
     given = _units(units, form)
     homes = given.type == 0
-    geography = _geography(blocks, form, given, whole, by_type=False)
+    geography, places = _geography(blocks, form, given, whole, by_type=False)
     unit = place_rows(given.block, geography, name=given.rows.name, where=given.rows.where)
     return Population(
         name=given.rows.name,
@@ -151,7 +154,8 @@ def read_units_2020(
         of_housing_units=True,
         public=public,
         read_off=(*WITH_QUARTERS, FACILITIES),
-        quarters=_quarters(given.only(~homes), geography),
+        reading=_reading(given.rows, places),
+        quarters=_quarters(given.only(~homes, without=""), geography),
     )
 
 
@@ -170,19 +174,20 @@ def _units(units: object, form: Format) -> _Units:
         raise InputError(
             rows.name, place="column 'count'", found="too many units", expected="at most 2^62"
         )
-    return _Units(rows, _block(rows), kind, occupied, count).only(count > 0)
+    return _Units(rows, _block(rows), kind, occupied, count).only(count > 0, without=FOR_NOBODY)
 
 
 def _geography(
     blocks: object, form: Format, units: _Units | None, whole: TopLevel, *, by_type: bool
-) -> Geography:
+) -> tuple[Geography, Rows]:
     """Blocks under their own codes, with the spine; ``by_type`` if kinds of quarters split it."""
     rows = read_rows(
         table_of(blocks), [*BLOCK_COLUMNS, "block_group"], optional={"block_group"}, form=form
     )
     if units is not None:
         rows = rows.only(
-            _block(rows).is_in(units.block.unique().implode()), without="no living quarters"
+            _block(rows).is_in(units.block.unique().implode()),
+            without="blocks without living quarters",
         )
     table = rows.frame.with_columns(pl.col(BLOCK_COLUMNS).cast(pl.String))
     pattern = pl.Series([NO_QUARTERS]).new_from_index(0, table.height)
@@ -197,7 +202,7 @@ def _geography(
     columns = CodeColumns(columns=LEVELS[1:], root=LEVELS[0])
     geography, _ = build_geography(table, columns, name=rows.name, where=rows.where, distinct=True)
     if whole == LEVELS[0]:
-        return replace(geography, spine=spine)
+        return replace(geography, spine=spine), rows
     if spine.size(LEVELS[1]) != 1:
         raise InputError(
             rows.name,
@@ -205,7 +210,14 @@ def _geography(
             found="several states, or blocks inside and outside of areas",
             expected='one state, all of it outside or inside (whole = "us" takes any)',
         )
-    return replace(_without_top(geography), spine=_without_top(spine))
+    return replace(_without_top(geography), spine=_without_top(spine)), rows
+
+
+def _reading(*files: Rows) -> ReadSummary:
+    """How many rows each file has, and which were left out."""
+    read = [(one.name, one.number + sum(n for _, n in one.left_out)) for one in files]
+    left_out = [entry for one in files for entry in one.left_out]
+    return ReadSummary(rows=tuple(read), left_out=tuple(left_out))
 
 
 def _without_top(geography: Geography) -> Geography:
