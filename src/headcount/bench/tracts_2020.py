@@ -7,7 +7,8 @@ protected.
 The tracts of a file are from many states, often one from each, and the total of a state is exact.
 So they become the tracts of one county, beside a second county of the same state and a second
 state, which are those of a small made-up nation (``nation_people``). The tracts' blocks are those
-of the first file; everybody lives in a household.
+of the first file. Everybody lives in a household: one home stands in every block, so that the
+bounds of the preset say that nobody is in group quarters, and no more.
 """
 
 from __future__ import annotations
