@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from headcount.bench.dense import Margin, from_dense, side_by_side, to_dense
 from headcount.bench.pass_problems import TOTALS_FIRST, pass_problem
 from headcount.errors import HeadcountError
+from headcount.solve import _kernel
 from headcount.solve._coarse import coarsen, shares_by_totals
 from headcount.solve.batch import NO_BOUND
 from headcount.solve.check import violations
@@ -183,6 +184,25 @@ def test_a_real_band_is_kept_by_every_solver_and_a_bound_stays():
             assert violation(batch, x)[0] <= 1e-5
             assert objective(batch, ours.x)[0] <= objective(batch, x)[0] * (1 + 1e-6)
     assert violation(batch, ours.x)[0] <= 1e-6
+
+
+@pytest.mark.parametrize(
+    ("centres", "stands_in", "after"),
+    [
+        ([10.0, 20.1, 30.05], 1.0, [2.0, -4.0, 0.0]),
+        ([10.05, 20.1, 30.05], 1.0, [1.0, -5.0, -1.0]),
+        ([10.0, 20.1, 30.0], 1.0, [3.0, -3.0, 1.0]),
+        ([7.05, 20.1, 30.05], 0.0, [3.0, -3.0, 1.0]),  # 10.05 by a weight and price of its own
+    ],
+    ids=["one inside", "two inside", "none inside", "one with a weight"],
+)
+def test_prices_inside_bands_are_brought_to_0_by_one_price_on_all(centres, stands_in, after):
+    low, ones = np.array([10.0, 20.0, 30.0]), np.ones(3)
+    slots = np.stack([ones, np.array(centres), low, low + 0.1, ones, ones])
+    slots[4, 0] = stands_in
+    nu = np.array([3.0, -3.0, 1.0])
+    _kernel.level_prices(nu, slots)
+    assert nu.tolist() == after
 
 
 def test_rounding_does_not_know_bands():

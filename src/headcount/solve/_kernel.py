@@ -17,7 +17,7 @@ PROXIMAL_LIMIT = 500  # Newton steps of all rounds together
 PROXIMAL_MOVE = 1e-6
 # Most answers in a band around an earlier one end at its edge, where a large weight finds them in
 # few steps; for what is left inside it falls from round to round, and so does the tolerance.
-BAND_WEIGHT, BAND_FALL, BAND_LOOSE = 1.0, 0.1, 1e-3
+BAND_WEIGHT, BAND_FALL, BAND_LOOSE = 1.0, 0.1, 1e-2
 
 
 @njit(nogil=True, cache=True)
@@ -48,14 +48,43 @@ def recentre(nu: Floats, u: Floats, free: Free, soft: bool, centre: Floats) -> f
 
 
 @njit(nogil=True, cache=True)
-def start_bands(slots: Floats) -> bool:
-    """Give answers in a band their first weight; whether there are any.
+def in_band(slots: Floats, s: int) -> bool:
+    """Whether a slot has a band: bounds are whole persons apart, and only a band is narrower."""
+    return bool(0.0 < slots[HIGH, s] - slots[LOW, s] < 1.0)
 
-    Bounds are whole persons apart, so that only a band is narrower than one.
+
+@njit(nogil=True, cache=True)
+def level_prices(nu: Floats, slots: Floats) -> None:
+    """Take the mean price of answers inside their bands off all answers in bands.
+
+    Bands are around all groups of a family, and the sums of entries are given, so that the same
+    price more on each of them changes no count. Inside a band the price ends at 0: this is nearer.
+    It is for answers without a weight of their own, just moved by ``recentre``; a weight holds the
+    price where it is.
     """
+    total, many = 0.0, 0
+    for s in range(slots.shape[1]):
+        if not in_band(slots, s):
+            continue
+        z = slots[MARGIN, s]
+        if slots[STAND_IN, s] == 0.0:
+            z += nu[s] / slots[WEIGHT, s]
+        if slots[LOW, s] < z < slots[HIGH, s]:
+            if slots[STAND_IN, s] == 0.0:
+                return
+            total += nu[s]
+            many += 1
+    for s in range(slots.shape[1]):
+        if many > 0 and in_band(slots, s):
+            nu[s] -= total / many
+
+
+@njit(nogil=True, cache=True)
+def start_bands(slots: Floats) -> bool:
+    """Give answers in a band their first weight; whether there are any."""
     found = False
     for s in range(slots.shape[1]):
-        if slots[STAND_IN, s] > 0.0 and 0.0 < slots[HIGH, s] - slots[LOW, s] < 1.0:
+        if slots[STAND_IN, s] > 0.0 and in_band(slots, s):
             slots[WEIGHT, s] = BAND_WEIGHT
             found = True
     return found
@@ -186,7 +215,8 @@ def solve_parent(
         nu = np.zeros(free.slots.shape[1])
         stand_ins = start_centres(free) or soft
         left = PROXIMAL_LIMIT if stand_ins else NEWTON_LIMIT
-        loose = BAND_LOOSE if start_bands(free.slots) else 0.0
+        bands = start_bands(free.slots)
+        loose = BAND_LOOSE if bands else 0.0
         while left > 0:
             ceiling = np.inf if b.is_root else highest(free)
             ended, n, m = newton(nu, free, max(tolerance, loose), smoothing, left, ceiling, u, tau)
@@ -200,6 +230,8 @@ def solve_parent(
             if near:
                 settle(free, u, 1e-7, x)
                 return SOLVED, attempt, steps, conjugate
+            if bands and not b.is_root:
+                level_prices(nu, free.slots)
     return STUCK, attempt, steps, conjugate
 
 

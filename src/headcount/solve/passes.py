@@ -52,7 +52,7 @@ def solve_passes(
     """The answer after the last pass, and the marginals (as ``Batch.margin``) after each.
 
     Without passes, least squares of the whole batch. A parent that one pass cannot solve has no
-    answer. The outcome adds up the work of all passes.
+    answer. The outcome adds up the steps of all passes; its attempts are the most in any.
     """
     answers = list(_answers(batch, passes, tolerance=tolerance, threads=threads))
     return _joined(batch, answers), tuple(margins(batch, one.x) for one in answers)
@@ -157,7 +157,7 @@ def _joined(batch: Batch, answers: Sequence[Solved]) -> Solved:
         last,
         status=status,
         solver=np.where(bad, np.int8(Solver.NONE), solver),
-        attempts=np.sum([one.attempts for one in outcomes], axis=0, dtype=np.int32),
+        attempts=np.max([one.attempts for one in outcomes], axis=0),
         steps=np.sum([one.steps for one in outcomes], axis=0, dtype=np.int32),
         conjugate=np.sum([one.conjugate for one in outcomes], axis=0, dtype=np.int32),
         violation=np.where(bad, np.inf, last.violation),
