@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from headcount.cli.check import check
 from headcount.errors import HeadcountError, RunError
 from headcount.privacy import Ledger, UnitOfPrivacy, ZCDPLoss
 from headcount.release import _mdf_2020
@@ -156,3 +157,14 @@ def test_settings_that_contradict_themselves_are_refused_before_any_loss(
     with pytest.raises(HeadcountError, match=said):
         protect_run(config(island, "persons", mechanism=mechanism))
     assert Ledger.open(island / LEDGER).history(DATASET) == ()
+
+
+def test_a_check_of_housing_units_does_not_call_them_people(
+    island: Path, capsys: pytest.CaptureFixture[str]
+):
+    check(config(island, "units"))
+    said = capsys.readouterr().out
+    assert '"within" is in housing units' in said
+    assert "with people" not in said
+    check(config(island, "persons"))
+    assert '"within" is in people' in capsys.readouterr().out

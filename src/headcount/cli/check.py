@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from headcount.run.protect import Prepared
 
 READ_SO = (
-    '"within" is in people and follows from the noise alone, not from the data: twice the epsilon, '
+    '"within" is in {} and follows from the noise alone, not from the data: twice the epsilon, '
     'or four times the rho, halves it. "cells" are all combinations of attributes.'
 )
 STEPS_BESIDE = "What earlier steps change comes on top of it."
@@ -57,7 +57,7 @@ def check(
         print_json(_plain(planned) | ({} if read is None else {"read": asdict(read)}))
         return
     if read is not None:
-        show_reading(read, public=planned.public)
+        show_reading(read, public=planned.public, counted=_counted(planned))
     typer.echo(f"population: {planned.counts.schema.size:,} cells, {planned.counts.geography!r}")
     first, *then = planned.mechanism.parts
     typer.echo(f"mechanism:  {in_plain_numbers(repr(first))}")
@@ -72,6 +72,11 @@ def check(
         _say(LISTS)
     _show_needs(planned)
     typer.echo("all right: nothing was drawn, written or spent")
+
+
+def _counted(planned: Prepared) -> str:
+    """What the records are."""
+    return "housing units" if planned.data.population.of_housing_units else "people"
 
 
 def _plain(planned: Prepared) -> dict[str, Any]:
@@ -132,7 +137,8 @@ def _show_answers(planned: Prepared) -> None:
     columns = ("level", "query", "within", "answers", "loss")[:shown]
     console.print(table_of(columns, [row[:shown] for row in rows], numbers={2, 3}))
     typer.echo(f"\n  {sentence(answers)}, 19 times of 20, before post-processing")
-    _say(f"{READ_SO} {STEPS_BESIDE}" if planned.mechanism.steps else READ_SO)
+    said = READ_SO.format(_counted(planned))
+    _say(f"{said} {STEPS_BESIDE}" if planned.mechanism.steps else said)
     for level, above in same_as_above(answers, planned.counts.geography).items():
         typer.echo(f"  {level} has the units of {above}, and is measured with it.")
 

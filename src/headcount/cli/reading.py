@@ -16,8 +16,11 @@ NARROW, WIDE = 40, 60
 """Columns of a terminal: the fewest that hold a table, and enough for levels beside numbers."""
 
 
-def show_reading(summary: Summary, *, public: bool) -> None:
-    """Print rows, people, units and levels as tables that fit a narrow terminal and a pipe."""
+def show_reading(summary: Summary, *, public: bool, counted: str) -> None:
+    """Print rows, people, units and levels as tables that fit a narrow terminal and a pipe.
+
+    ``counted`` is what the records are: people, or housing units.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -25,7 +28,12 @@ def show_reading(summary: Summary, *, public: bool) -> None:
     console.width = max(console.width, NARROW)
     wide = console.width >= WIDE
     console.print("what was read" if public else Text(CONFIDENTIAL, style="bold red"))
-    for table in (_rows(summary), _units(summary), _attributes(summary, wide=wide)):
+    tables = (
+        _rows(summary, counted),
+        _units(summary, counted),
+        _attributes(summary, counted, wide=wide),
+    )
+    for table in tables:
         console.print()
         console.print(table)
     for one in () if wide else summary.attributes:
@@ -35,16 +43,16 @@ def show_reading(summary: Summary, *, public: bool) -> None:
     console.print()
 
 
-def _rows(summary: Summary) -> Table:
+def _rows(summary: Summary, counted: str) -> Table:
     rows = [(f"{rows:,}", Path(name).name) for name, rows in summary.reading.rows]
     if not rows:
         rows = [("-", "generated, no file was read")]
     left_out = summary.reading.left_out or (("rows", 0),)
     rows += [(f"{rows:,}", f"{reason} left out") for reason, rows in left_out]
-    return table_of(("rows", "of"), [*rows, (f"{summary.people:,}", "people")], numbers={0})
+    return table_of(("rows", "of"), [*rows, (f"{summary.people:,}", counted)], numbers={0})
 
 
-def _units(summary: Summary) -> Table:
+def _units(summary: Summary, counted: str) -> Table:
     rows = [
         (
             one.name,
@@ -54,10 +62,11 @@ def _units(summary: Summary) -> Table:
         )
         for one in summary.levels
     ]
-    return table_of(("level", "units", "with people", "people per unit"), rows, numbers={1, 2, 3})
+    columns = ("level", "units", f"with {counted}", f"{counted} per unit")
+    return table_of(columns, rows, numbers={1, 2, 3})
 
 
-def _attributes(summary: Summary, *, wide: bool) -> Table:
+def _attributes(summary: Summary, counted: str, *, wide: bool) -> Table:
     rows: list[tuple[str, ...]] = [
         (
             one.name,
@@ -67,7 +76,7 @@ def _attributes(summary: Summary, *, wide: bool) -> Table:
         for one in summary.attributes
     ]
     rows = rows or [("none", "-", "-", "-", *([""] if wide else []))]
-    columns = ("attribute", "levels", "new", "without people", *(["which"] if wide else []))
+    columns = ("attribute", "levels", "new", f"without {counted}", *(["which"] if wide else []))
     return table_of(columns, rows, numbers={1, 2, 3})
 
 
