@@ -60,6 +60,11 @@ def test_the_release_is_the_same_to_the_byte_when_the_data_are_gone(made: Path, 
     first = {name: data for name, data in tables(made / "out/release").items() if "/" not in name}
     assert tables(again / "release") == first
     assert set(first) == {"whole.parquet", "county.parquet", "tract.parquet"}
+    domains = [
+        json.loads((run / "release/manifest.json").read_text())["domain"]
+        for run in (made / "out", again)
+    ]
+    assert domains[0] == domains[1]
     assert Ledger.open(made / "ledger.db").history("town") == spent
     assert (made / "ledger.db").read_bytes() == ledger
 

@@ -70,6 +70,7 @@ def counts_at(release: CountsRelease, level: str) -> Ints:
 
 
 def same(outcome: CountsOutcome, release: CountsRelease) -> bool:
+    assert list(outcome.tables) == list(release.tables)
     return outcome.notes == release.notes and all(
         np.array_equal(outcome.dense(level)[0], release.at(level)) for level in outcome.tables
     )

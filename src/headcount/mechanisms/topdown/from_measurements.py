@@ -141,7 +141,8 @@ def estimate_from(start: PublishedStart, *, context: Context | None = None) -> C
     _refuse_other_totals(start, tables)
     if measurements.geography is not measurements.tree and measurements.geography.spine:
         tables = off_spine(tables[measurements.tree.leaf], measurements.geography)
-    outcome = CountsOutcome({level: [one] for level, one in tables.items()}, noted(made), seconds)
+    runs = {level: [tables[level]] for level in measurements.geography.levels}
+    outcome = CountsOutcome(runs, noted(made), seconds)
     making = Making(
         schema=schema,
         geography=measurements.geography,
